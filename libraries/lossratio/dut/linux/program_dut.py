@@ -161,11 +161,15 @@ class ProgramDut(NodeDut[OptionsT_co]):
     def restart(self) -> None:
         """Kills its programs, and starts and configures them anew."""
         present = self.present
+        self.start_anew(present.changes, *present.neighbours)
+        self.take_state()
+
+    def start_anew(self, changes: Changes, west_mac: str, east_mac: str) -> None:
+        """Kills its programs, and launches them with new directories."""
         for daemon in reversed(self.daemons):
             self.node.run(*daemon.program.stop("KILL"))
-        directory = make_directory(present.changes, self.kind)
-        self.daemons = self.launch(present.changes, directory, self._choose_cores(), *present.neighbours)
-        self.take_state()
+        directory = make_directory(changes, self.kind)
+        self.daemons = self.launch(changes, directory, self._choose_cores(), west_mac, east_mac)
 
     def facts(self) -> dict[str, Any]:
         """The CPUs, and the cards."""

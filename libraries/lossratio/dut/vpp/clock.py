@@ -1,0 +1,105 @@
+"""The clock of VPP's policers, and the CPU's own, which it must agree with.
+
+A policer counts the CPU's time stamps, and VPP measures how many of them there are in a second only once: for a
+millisecond, when it starts. Where another program gets the CPU in that millisecond, the policers' rate is wrong as
+long as that VPP runs: by up to 9 % in 3 of 18 starts beside programs on the same CPU. VPP corrects its other clocks,
+not this one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lossratio.errors import DutError
+
+_STAMPS_PER_PERIOD = 2**17
+"""Time stamps in a period of a policer (POLICER_TICKS_PER_PERIOD in VPP's source)."""
+_BYTES_PER_KILOBIT = 125
+
+TOLERANCE = 1e-3
+"""How far a policer's clock may be off, as a share: a fifth of the width of FD.io CSIT's goals."""
+
+_READING = re.compile(r"cpu time \S+ now (?P<stamp>\d+) .*?\n\s*reftime \S+ now (?P<seconds>\d+\.\d+)")
+_TOKENS = re.compile(r"cir (?P<tokens>\d+) tok/period,.* scale (?P<scale>\d+)")
+
+
+@dataclass(frozen=True)
+class ClockReading:
+    """The CPU's time stamp and the system's time at the same moment, or the stamp a little later.
+
+    Attributes:
+        stamp: The time stamp.
+        seconds: The system's time, in seconds.
+    """
+
+    stamp: int
+    seconds: float
+
+
+def parse_clock(text: str) -> list[ClockReading]:
+    """The readings in the output of ``show clock verbose``: two or more, or none if VPP prints something else."""
+    return [ClockReading(int(found["stamp"]), float(found["seconds"])) for found in _READING.finditer(text)]
+
+
+def stamps_per_second(before: Sequence[ClockReading], after: Sequence[ClockReading]) -> float:
+    """Time stamps of the CPU in a second.
+
+    Args:
+        before: Readings, one or more.
+        after: Readings a while later. Of either, the one counts whose stamp came least late.
+    """
+    rough = (after[-1].stamp - before[0].stamp) / (after[-1].seconds - before[0].seconds)
+    first, last = (min(readings, key=lambda one: one.stamp - rough * one.seconds) for readings in (before, after))
+    return (last.stamp - first.stamp) / (last.seconds - first.seconds)
+
+
+def policers_stamps_per_second(text: str, kilobits: int) -> float | None:
+    """Time stamps in a second as a policer has them, from the output of ``show policer name``; None: not printed.
+
+    Args:
+        text: The output.
+        kilobits: The policer's rate in kbit/s.
+    """
+    found = _TOKENS.search(text)
+    if found is None or not int(found["tokens"]):
+        return None
+    scaled: int = kilobits * _BYTES_PER_KILOBIT << int(found["scale"])
+    return scaled * _STAMPS_PER_PERIOD / int(found["tokens"])
+
+
+@dataclass(frozen=True)
+class PolicerClock:
+    """The clock of VPP's policers beside the CPU's own.
+
+    Attributes:
+        policers_hz: Time stamps in a second, as the policers have it.
+        measured_hz: Time stamps in a second, as measured.
+    """
+
+    policers_hz: float
+    measured_hz: float
+
+    @property
+    def excess(self) -> float:
+        """How much more the policers pass than they are asked to, as a share."""
+        return self.measured_hz / self.policers_hz - 1.0
+
+    def check(self, where: str, cpu: int) -> None:
+        """Checks that policers pass what they are asked to.
+
+        Args:
+            where: Name of the node.
+            cpu: CPU of VPP's main thread.
+
+        Raises:
+            DutError: If their clock is off by more than `TOLERANCE`.
+        """
+        if abs(self.excess) > TOLERANCE:
+            raise DutError(
+                f"{where}: VPP's policers would pass {abs(self.excess):.2%} {'more' if self.excess > 0 else 'less'} "
+                f"than they are asked to: they take {self.policers_hz:,.0f} time stamps of the CPU for a second, and "
+                f"there are {self.measured_hz:,.0f}. VPP measures that once, in a millisecond of its start, and "
+                f"another program had the CPU then. End other work on CPU {cpu} there, and set up VPP again."
+            )
