@@ -45,6 +45,35 @@ def test_bursts_are_within_their_bounds_mostly(share):
     assert inside > 0.9 * 200
 
 
+@pytest.mark.parametrize(("every", "share"), [(60.0, 0.5), (60.0, 2.0), (10.0, 2.0)])
+def test_bursts_in_few_trials_are_below_the_upper_bound(every, share):
+    rng, truth, held, verified = np.random.default_rng(1), share * 1e-7, 0, 0
+    for _ in range(200):
+        stalls = rng.poisson(2.0 / every, 108)
+        lost = [round(rng.exponential(truth * 18e6 * every, number).sum()) for number in stalls]
+        counted = bounds([36e6] * 108, lost)
+        if counted.lossy:
+            held += counted.most >= truth
+            verified += share > 1.0 and counted.most <= 1e-7
+        else:
+            held += 1
+    assert held > 0.97 * 200
+    assert verified < 0.025 * 200
+
+
+def test_verified_states_up_to_which_bursts_it_is():
+    quiet = bounds([36e6] * 108, [0] * 108)
+    largest = quiet.largest_burst(1e-7)
+    assert largest == pytest.approx(108 * 36e6 * 1e-7 / 3.689, rel=2e-3)
+    assert bounds([36e6 / largest] * 108, [0] * 108).most == pytest.approx(1e-7, rel=2e-3)
+    assert bounds([36e6], [0]).largest_burst(1e-8) is None
+    single = trials_of(KNEE, [5.7e6] * 40, seed=2)
+    shown = guard(collect(single), CriticalLoadQuestion(1e-7, **LIMITS), 5.7e6, 5.6e6)
+    assert shown.verdict is Verdict.VERIFIED
+    assert shown.unseen_every == pytest.approx(40 / 3.689, rel=1e-3)
+    assert "unless more than 31 frames are lost at a time in fewer than one of 11 trials" in str(shown)
+
+
 def test_missing_frames_verify_the_target_if_they_lose_as_little():
     few = bounds([1e6, 1e6], [0, 0])
     missing = few.missing_frames(1e-7)

@@ -452,6 +452,9 @@ def _guard(estimate: CriticalLoadEstimate, conditions: Conditions) -> GuardState
         least_loss_ratio=bounds.least,
         most_loss_ratio=bounds.most,
         extrapolation_factor=guard.extrapolation,
+        lossy_trials=bounds.lossy,
+        largest_burst_frames=guard.largest_burst,
+        unseen_burst_trials=guard.unseen_every,
         missing_frames=None if missing is None else math.ceil(missing),
         missing_s=None if missing is None else missing / conditions.rate(guard.load).aggregate_fps,
     )

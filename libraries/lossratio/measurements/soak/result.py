@@ -127,6 +127,13 @@ class GuardStatement(Record):
     """Its upper end."""
     extrapolation_factor: float = Field(ge=0.0)
     """The upper end divided by the target loss ratio."""
+    lossy_trials: int | None = Field(default=None, ge=0)
+    """Trials in which frames were lost; null: by an earlier version."""
+    largest_burst_frames: float | None = None
+    """The load is verified unless more frames than that are lost at a time, in fewer trials than one of
+    ``unseen_burst_trials``; null: it is not verified, loss verifies it, or by an earlier version."""
+    unseen_burst_trials: float | None = None
+    """Bursts that come in fewer than one of so many trials may be in none of these; null: by an earlier version."""
     missing_frames: FrameCount | None
     """Frames more, lost as these, that would verify the load; null: no number would, or none is needed."""
     missing_s: Seconds | None

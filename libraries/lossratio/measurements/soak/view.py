@@ -234,6 +234,11 @@ def guard_in_words(guard: GuardStatement) -> str:
     line += f", a ratio of {guard.least_loss_ratio:.2g} to {guard.most_loss_ratio:.2g}"
     if guard.extrapolation_factor > 1.0 and guard.verdict == "extrapolated":
         line += f" ({guard.extrapolation_factor:.2g} times the target)"
+    if guard.largest_burst_frames is not None and guard.unseen_burst_trials is not None:
+        line += (
+            f", unless more than {guard.largest_burst_frames:,.0f} frames are lost at a time in fewer than one of "
+            f"{guard.unseen_burst_trials:.2g} trials"
+        )
     if guard.missing_frames is not None and guard.missing_s is not None:
         line += f"; {guard.missing_frames:.2g} frames more, {guard.missing_s / 3600.0:.2g} h, would verify it"
     return line

@@ -19,6 +19,8 @@ NEAR = 0.05
 """Share of the reported load by which the loads of the statement are below it, at most."""
 _TAIL = 0.025
 """Probability beyond each bound: together they are a 95 % interval."""
+_UNSEEN = float(-np.log(_TAIL))
+"""Expected bursts that are none with the probability of the tail."""
 _ROUNDING = 1e-9
 """Relative distance of equal loads."""
 _MOST_FRAMES = 1e18
@@ -29,7 +31,10 @@ class Verdict(str, Enum):
     """What frames at and just below the reported load say about the target loss ratio."""
 
     VERIFIED = "verified"
-    """Frames just below the reported load lose at most the target, with a probability of 97.5 %."""
+    """Frames just below the reported load lose at most the target, with a probability of 97.5 %.
+
+    No number of frames shows losses that are rarer than the trials: see `Guard.largest_burst`.
+    """
     EXTRAPOLATED = "extrapolated"
     """Too few frames were sent there to decide: the reported load rests on the fitting functions."""
     CONTRADICTED = "contradicted"
@@ -41,10 +46,14 @@ class LossBounds:
     """A loss ratio with its 95 % interval, from counts alone.
 
     Losses come in bursts. As in a quasi-binomial model, counts are divided by their burst size before Clopper and
-    Pearson's bounds are taken. Bursts that are rarer than the trials are not in the bounds.
+    Pearson's bounds are taken. Where few trials have bursts, the upper bound rests on the trials rather than on the
+    frames: it is at least the product of two bounds, of the share of trials with loss (Clopper and Pearson) and of what
+    they lose (exponentially distributed, so that the sum is gamma distributed). Bursts that are rarer than the trials
+    are not in the bounds.
 
     Attributes:
         trials: How many trials.
+        lossy: In how many of them frames were lost.
         frames: Frames that they sent.
         lost: Frames that they lost.
         burst: Frames that are lost together: Pearson's chi-squared per degree of freedom, and at least 1.
@@ -53,6 +62,7 @@ class LossBounds:
     """
 
     trials: int
+    lossy: int
     frames: float
     lost: float
     burst: float
@@ -62,10 +72,25 @@ class LossBounds:
     @classmethod
     def of(cls, frames: Array, lost: Array) -> LossBounds:
         """The bounds of trials with these numbers of sent and lost frames; 0 to 1 if there are none."""
-        total, all_lost = float(frames.sum()), float(lost.sum())
+        total, all_lost, lossy = float(frames.sum()), float(lost.sum()), int(np.count_nonzero(lost))
         burst = _burst(frames, lost)
-        least, most = _clopper_pearson(all_lost / burst, total / burst)
-        return cls(len(frames), total, all_lost, burst, least, most)
+        least, _ = _clopper_pearson(all_lost / burst, total / burst)
+        return cls(len(frames), lossy, total, all_lost, burst, least, _most(len(frames), lossy, total, all_lost, burst))
+
+    def largest_burst(self, target: float) -> float | None:
+        """The upper bound is at most the target if no more frames than that are lost at a time; None: it is not.
+
+        Args:
+            target: The target loss ratio.
+        """
+        if self.most > target:
+            return None
+        low, high = self.burst, max(self.frames, 1.0)
+        while high > low * 1.001:
+            middle = float(np.sqrt(low * high))
+            shown = _most(self.trials, self.lossy, self.frames, self.lost, middle) <= target
+            low, high = (middle, high) if shown else (low, middle)
+        return low
 
     def missing_frames(self, target: float) -> float | None:
         """How many frames more, with loss as so far, would show that the loss ratio is below the target.
@@ -74,8 +99,8 @@ class LossBounds:
         """
 
         def shows(factor: float) -> bool:
-            frames, lost = factor * max(self.frames, 1.0), factor * self.lost
-            return _clopper_pearson(lost / self.burst, frames / self.burst)[1] <= target
+            trials, lossy, frames = factor * self.trials, factor * self.lossy, factor * max(self.frames, 1.0)
+            return _most(trials, lossy, frames, factor * self.lost, self.burst) <= target
 
         low, high = 1.0, 2.0
         if shows(low):
@@ -98,6 +123,16 @@ def _burst(frames: Array, lost: Array) -> float:
         return 1.0
     expected = frames * (all_lost / frames.sum())
     return max(1.0, float(np.sum((lost - expected) ** 2 / expected)) / (len(frames) - 1.0))
+
+
+def _most(trials: float, lossy: float, frames: float, lost: float, burst: float) -> float:
+    """Upper bound of the loss ratio; see `LossBounds`."""
+    most = _clopper_pearson(lost / burst, frames / burst)[1]
+    if burst <= 1.0 or not 0.0 < lossy < trials:
+        return most
+    share = float(scipy.special.betaincinv(lossy + 1.0, trials - lossy, 1.0 - 2.0 * _TAIL))
+    lost_by_one = lost / float(scipy.special.gammaincinv(lossy, 2.0 * _TAIL))
+    return min(1.0, max(most, share * lost_by_one * trials / frames))
 
 
 def _clopper_pearson(lost: float, frames: float) -> tuple[float, float]:
@@ -132,6 +167,16 @@ class Guard:
         return self.bounds.most / self.target_loss_ratio
 
     @property
+    def largest_burst(self) -> float | None:
+        """The load is verified if no more frames than that are lost at a time; None: it is not, or loss verifies it."""
+        return self.bounds.largest_burst(self.target_loss_ratio) if self.verdict is Verdict.VERIFIED else None
+
+    @property
+    def unseen_every(self) -> float:
+        """Bursts that come in fewer than one of so many trials may be in none of these trials."""
+        return self.bounds.trials / _UNSEEN
+
+    @property
     def missing_frames(self) -> float | None:
         """How many frames more at the load would verify it; None: no number would, or none is needed."""
         if self.verdict is not Verdict.EXTRAPOLATED:
@@ -151,6 +196,11 @@ class Guard:
             if bounds.trials
             else f"no frames were sent at or just below {loads} frames/s"
         )
+        if self.largest_burst is not None:
+            return (
+                f"{sent}, unless more than {self.largest_burst:,.0f} frames are lost at a time in fewer than one of "
+                f"{self.unseen_every:.2g} trials"
+            )
         return sent if missing is None else f"{sent}; {missing:.2g} frames more, lost as these, would verify it"
 
     def __str__(self) -> str:
