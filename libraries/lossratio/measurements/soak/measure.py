@@ -86,18 +86,13 @@ class SoakPreset(str, Enum):
     """Everything as in FD.io CSIT's soak tests, to compare number by number."""
 
 
-_PRESETS: Mapping[SoakPreset, Mapping[str, Any]] = {
-    SoakPreset.CSIT: {
-        "likelihood": LikelihoodName.GEOMETRIC,
-        "weighting": Weighting.EQUAL,
-        "selection": SelectionName.CSIT,
-        "precision": None,
-        "stop_on_misfit": False,
-        "trial_duration": None,
-        "trial_growth": None,
-        "warm_start": (),
-    }
+_OF_CSIT: Mapping[str, Any] = {
+    "likelihood": LikelihoodName.GEOMETRIC,
+    "weighting": Weighting.EQUAL,
+    "selection": SelectionName.CSIT,
 }
+_USUAL = ("precision", "stop_on_misfit", "trial_duration", "trial_growth", "warm_start")
+"""Settings that presets leave as they are by default."""
 
 
 @dataclass(frozen=True)
@@ -148,11 +143,11 @@ class SoakRequest(Request):
         Raises:
             SearchError: If the request asks for something else than the preset and the defaults.
         """
-        settings = _PRESETS[preset]
-        for name, value in settings.items():
-            if getattr(self, name) not in (value, getattr(SoakRequest, name)):
+        for name in (*_OF_CSIT, *_USUAL):
+            usual = getattr(SoakRequest, name)
+            if getattr(self, name) not in (usual, _OF_CSIT.get(name, usual)):
                 raise SearchError(f"preset={preset.value} chooses {name} itself: leave out {name}, or the preset.")
-        return replace(self, **settings)
+        return replace(self, **_OF_CSIT)
 
     def settings(self) -> dict[str, Any]:
         """The controller's settings besides target and loads, as JSON data; times in seconds."""
