@@ -12,6 +12,7 @@ setup(
             "resources/*.resource",
             "resources/traffic_profiles/*.yaml",
         ],
+        "lossratio.dashboard": ["*.jinja", "*.js"],
         "lossratio.drawing": ["templates/*.jinja"],
         "lossratio.measurements.latency": ["*.jinja"],
         "lossratio.measurements.rfc2544": ["*.jinja"],

@@ -20,6 +20,10 @@ COMMANDS = {
         "report": ("report:report", "Report the runs in directories DIR."),
         "compare": ("report:compare", "Compare the tests of run B with those of run A."),
         "trend": ("trend:trend", "Report what changed lately in HISTORY, a folder or the URL of an archive."),
+        "site": (
+            "site:site",
+            "Write a site with the trends, coverage and comparisons of HISTORY, which needs no server.",
+        ),
         "replay": ("replay:replay", "Compute the result of a search again from the trials in its JOURNAL."),
         "repair": ("report:repair", "Save the good part of damaged journals and results."),
         "csit": ("report:csit", "Export the results of the run in DIR for FD.io CSIT's dashboards, below FOLDER."),

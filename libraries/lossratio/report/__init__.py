@@ -1,6 +1,13 @@
 """Reports of a run: page, tables, comparison, CSIT's format."""
 
-from lossratio.report.comparison import compare, comparison_cases, comparison_markdown, comparison_table
+from lossratio.report.comparison import (
+    LEAST_CHANGE,
+    SIGNIFICANCE,
+    compare,
+    comparison_cases,
+    comparison_markdown,
+    comparison_table,
+)
 from lossratio.report.csit import csit_export, write_csit
 from lossratio.report.junit import Case, junit_xml
 from lossratio.report.listener import (
@@ -16,7 +23,9 @@ from lossratio.report.run import Run, read_run, read_runs, runs_in
 
 __all__ = [
     "FILE_NAMES",
+    "LEAST_CHANGE",
     "PAGE_VARIABLE",
+    "SIGNIFICANCE",
     "Case",
     "ReportFormat",
     "Run",

@@ -1,10 +1,12 @@
 """Histories for tests: entries and series without measurements."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import numpy as np
 
 from lossratio.history.entries import Entry, Series, SeriesKey
+from lossratio.results import LatencyPoint
 
 START = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)
 
@@ -26,6 +28,22 @@ def entry(
     return Entry(
         testbed, test, quantity, started, 60.0, value, *bounds, outcome, reason, tuple(doubts), "0.1.0", measured_as
     )
+
+
+def nightly(day, value, *, run="nightly", **changes):
+    """A result of the run of a night."""
+    began = START + timedelta(days=day)
+    point = LatencyPoint("50 % of PDR", "west>east", 5.0 + day, 7.0, 9.0, 30.0)
+    own = ("test", "quantity", "testbed", "outcome", "doubts", "measured_as")
+    made = entry(day, value, **{name: changes.pop(name) for name in own if name in changes})
+    more = {
+        "run_started": began,
+        "tags": ("64b", "l2"),
+        "frame_size_bytes": 64.0,
+        "build": "vpp 24.06",
+        "latency": (point,),
+    }
+    return replace(made, run=run, **{**more, **changes})
 
 
 def series(values, kinds=None, measured_as=None):

@@ -1,0 +1,113 @@
+"""The command ``lossratio site``."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from lossratio.history import CONFIRM, FRESH, LAST, LEAST_CHANGE, LOOK_AT
+
+
+def _address(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    scheme = (value or "").partition(":")[0].lower() if ":" in (value or "") else ""
+    if scheme not in ("", "http", "https", "file"):
+        raise click.BadParameter("begins with http://, https:// or file://, or is relative to the site.")
+    return value
+
+
+@click.command()
+@click.argument("history")
+@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the site.")
+@click.option("--add", "runs", metavar="DIR", type=click.Path(path_type=Path), multiple=True, help="Add a run first.")
+@click.option("--title", help="Title of the site. Left out: the name of HISTORY.")
+@click.option(
+    "--runs",
+    "pages",
+    metavar="URL",
+    callback=_address,
+    help="Where the pages of runs are; {run} is the name of a run. Without {run}: URL/{run}/lossratio.html.",
+)
+@click.option("--serve", is_flag=True, help="Show the site to browsers of this machine, until Ctrl-C.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default="any", help="Port for --serve.")
+@click.option(
+    "--fresh",
+    type=click.IntRange(min=1),
+    default=FRESH,
+    show_default=True,
+    help="A change is news if it began among this many newest results.",
+)
+@click.option(
+    "--last",
+    type=click.IntRange(min=4),
+    default=LAST,
+    show_default=True,
+    help="How many of the newest results make a trend; earlier ones are shown without it.",
+)
+@click.option(
+    "--least-change",
+    type=click.FloatRange(min=0.0),
+    default=100 * LEAST_CHANGE,
+    show_default=True,
+    help="Per cent; smaller changes raise no alarm.",
+)
+@click.option(
+    "--confirm",
+    type=click.IntRange(1, LOOK_AT),
+    default=CONFIRM,
+    show_default=True,
+    help="How many of the three newest results must be worse, so that a change is an alarm; 1: one bad night is.",
+)
+@click.option(
+    "--annotations",
+    type=click.Path(path_type=Path),
+    help="YAML file of known changes. Left out: annotations.yaml in HISTORY, if there is one.",
+)
+def site(
+    history: str,
+    output: Path | None,
+    runs: tuple[Path, ...],
+    title: str | None,
+    pages: str | None,
+    serve: bool,
+    port: int,
+    fresh: int,
+    last: int,
+    least_change: float,
+    confirm: int,
+    annotations: Path | None,
+) -> None:
+    """Write a site with the trends, coverage and comparisons of HISTORY, which needs no server.
+
+    HISTORY is a folder of results, an archive in a folder, or an archive's URL (e.g. s3://bucket/path).
+
+    Exit status: 0 the site is written; files of the history that cannot be read are named, and left out.
+    """
+    # Imported here because numpy, scipy, pyarrow and DuckDB take a while, and a wrong option need not wait for them.
+    from lossratio.dashboard import SiteRequest, serve_site, write_site
+    from lossratio.history import TrendRequest, add_runs, is_url, open_history
+
+    if output is None and not serve:
+        raise click.UsageError("Give a folder for the site with --output, or look at it with --serve.")
+    if is_url(history) and runs:
+        raise click.UsageError("--add adds to a folder; runs go to an archive with 'lossratio send'.")
+    folder = open_history(history)
+    for problem in add_runs(folder, runs):
+        click.echo(problem, err=True)
+    trend = TrendRequest(
+        fresh=fresh, last=last, least_change=least_change / 100, annotations=annotations, confirm=confirm
+    )
+    name = title or history.rstrip("/").rpartition("/")[2] or history
+    with ExitStack() as stack:
+        place = output or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lossratio-site-")))
+        written = write_site(folder, place, SiteRequest(name, trend, pages))
+        for problem in written.problems:
+            click.echo(f"Not read: {problem}", err=True)
+        click.echo(
+            f"{written.page}: {written.results:,} results in {written.series:,} series, {written.alarms} of them "
+            f"alarms; {written.written} files changed."
+        )
+        if serve:
+            serve_site(place, port, lambda address: click.echo(f"{address}  (Ctrl-C ends it)"))

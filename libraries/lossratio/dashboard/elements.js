@@ -1,0 +1,138 @@
+// Elements of the page, and values in words. Every text goes through textContent: names are never markup.
+
+const el = (name, attributes = {}, ...content) => {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...content.flat(Infinity).filter(part => part !== null && part !== undefined && part !== ""));
+  return made;
+};
+
+const svg = (name, attributes = {}, ...content) => {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined) made.setAttribute(key, typeof value === "number" ? Math.round(10 * value) / 10 : value);
+  }
+  made.append(...content.flat(Infinity).filter(part => part !== null));
+  return made;
+};
+
+const NOTHING = "–";
+const DAY = 86400;
+const SCALES = [["G", 1e9], ["M", 1e6], ["k", 1e3]];
+
+// As lossratio.units writes it: five digits.
+const scaled = (value, unit) => {
+  const [prefix, scale] = SCALES.find(([, scale]) => value >= scale) ?? ["", 0];
+  if (!scale) return `${Number(value.toPrecision(5))} ${unit}`;
+  return `${(value / scale).toFixed(Math.max(0, 4 - Math.floor(Math.log10(value / scale))))} ${prefix}${unit}`;
+};
+const inUnit = (value, unit) => {
+  if (value === null || value === undefined) return NOTHING;
+  if (unit === "fps" || unit === "bit/s") return scaled(value, unit);
+  return value >= 10000 ? `${Math.round(value).toLocaleString("en")} ${unit}` : `${Number(value.toPrecision(5))} ${unit}`;
+};
+const percent = (share, digits = 2) => {
+  if (share === null || share === undefined) return NOTHING;
+  return Number.isFinite(share) ? `${share > 0 ? "+" : ""}${(100 * share).toFixed(digits)} %` : "from zero";
+};
+const two = number => String(number).padStart(2, "0");
+const day = seconds => {
+  const at = new Date(1000 * seconds);
+  return `${at.getUTCFullYear()}-${two(at.getUTCMonth() + 1)}-${two(at.getUTCDate())}`;
+};
+const minute = seconds => {
+  const at = new Date(1000 * seconds);
+  return `${day(seconds)} ${two(at.getUTCHours())}:${two(at.getUTCMinutes())}`;
+};
+const hours = seconds => seconds >= 5400 ? `${(seconds / 3600).toFixed(1)} h` : seconds >= 90 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds)} s`;
+const bandwidth = (value, unit, frameSize) => unit === "fps" && value !== null && frameSize ? value * (frameSize + 20) * 8 : null;
+const byWords = (a, b) => String(a).localeCompare(String(b), "en", { numeric: true });
+const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+
+const outcomeClass = outcome => ["measured", "irregular", "failed"].includes(outcome) ? outcome : "";
+
+/** A link to a view. Parameters that are empty are left out. */
+const address = (path, parameters = {}) => {
+  const given = Object.entries(parameters).filter(([, value]) => value !== "" && value !== null && value !== undefined && value !== false);
+  const query = given.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&");
+  return `#/${path}${query ? `?${query}` : ""}`;
+};
+const link = (path, text, parameters = {}) => el("a", { href: address(path, parameters) }, text);
+
+/**
+ * A table that sorts, shows its first rows, and can be saved.
+ * Columns: {head, cell(row) gives text or an element, key(row) gives what to sort by, className, csv(row)}; one without `cell` is in files only.
+ */
+const table = ({ name, columns, rows, step = 100, sorted = null, rowClass = () => null }) => {
+  const visible = columns.filter(column => column.cell);
+  let order = rows;
+  let shown = step;
+  const body = el("tbody");
+  const more = el("button", { type: "button", onclick: () => { shown += 10 * step; fill(); } });
+  const fill = () => {
+    body.replaceChildren(...order.slice(0, shown).map(row => el("tr", { class: rowClass(row) }, visible.map(column => el("td", { class: column.className }, column.cell(row))))));
+    more.hidden = shown >= order.length;
+    more.textContent = `Show more: ${Math.min(shown, order.length)} of ${order.length} are shown`;
+  };
+  const heads = visible.map(column => {
+    if (!column.key) return el("th", { scope: "col" }, column.head);
+    const head = el("th", { scope: "col" }, el("button", { type: "button" }, column.head));
+    head.firstChild.addEventListener("click", () => sort(column, head, head.getAttribute("aria-sort") === "ascending"));
+    return head;
+  });
+  const sort = (column, head, descending) => {
+    heads.forEach(other => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+    const keyed = rows.map(row => [column.key(row), row]);
+    const sign = descending ? -1 : 1;
+    const missing = value => value === null || value === undefined || value === "";
+    keyed.sort(([a], [b]) => missing(a) || missing(b) ? missing(a) - missing(b) : sign * (typeof a === "number" && typeof b === "number" ? a - b : byWords(a, b)));
+    order = keyed.map(([, row]) => row);
+    fill();
+  };
+  const cell = value => { const text = value === null || value === undefined ? "" : String(value); return /[",\n\r]|^[=+@-]/.test(text) && typeof value !== "number" ? `"${/^[=+@-]/.test(text) ? "'" : ""}${text.replaceAll("\"", "\"\"")}"` : text; };
+  const save = () => {
+    const kept = columns.filter(column => column.csv);
+    const lines = [kept.map(column => cell(column.csvHead ?? column.head)), ...order.map(row => kept.map(column => cell(column.csv(row))))];
+    const file = URL.createObjectURL(new Blob([lines.map(line => line.join(",")).join("\n") + "\n"], { type: "text/csv" }));
+    el("a", { href: file, download: `${name}.csv` }).click();
+    setTimeout(() => URL.revokeObjectURL(file), 1000);
+  };
+  const whole = el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": name },
+    el("table", { class: "overview" }, el("thead", {}, el("tr", {}, heads)), body));
+  fill();
+  if (sorted) sort(visible[sorted.column], heads[sorted.column], sorted.descending);
+  return el("div", {}, whole, el("p", { class: "after" }, more, columns.some(column => column.csv) ? el("button", { type: "button", onclick: save }, "Save as CSV") : null));
+};
+
+/** A form of filters. Fields: {name, label, values (a select) or type}; `change` gets the values by name. */
+const filters = (fields, values, change) => {
+  const form = el("form", { class: "filters", onsubmit: event => event.preventDefault() });
+  for (const field of fields) {
+    const value = values[field.name] ?? "";
+    let input;
+    if (field.values) {
+      input = el("select", { name: field.name }, field.all === undefined ? el("option", { value: "" }, "all") : field.all === null ? null : el("option", { value: "" }, field.all),
+        field.values.map(option => { const [key, text] = Array.isArray(option) ? option : [option, option]; return el("option", { value: key }, text); }));
+      input.value = [...input.options].some(option => option.value === value) ? value : input.options[0]?.value ?? "";
+    } else if (field.type === "checkbox") {
+      input = el("input", { type: "checkbox", name: field.name });
+      input.checked = value === "yes";
+    } else {
+      input = el("input", { type: "search", name: field.name });
+      input.value = value;
+    }
+    form.append(field.type === "checkbox" ? el("label", { class: "check" }, input, field.label) : el("label", {}, field.label, input));
+  }
+  const state = () => Object.fromEntries([...form.elements].filter(input => input.name).map(input => [input.name, input.type === "checkbox" ? (input.checked ? "yes" : "") : input.value]));
+  let waiting = 0;
+  form.addEventListener("input", event => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => change(state()), event.target.type === "search" ? 120 : 0);
+  });
+  return { form, state };
+};

@@ -1,0 +1,55 @@
+"""Shows a site to the browsers of this machine: read only, and to nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+HOST = "127.0.0.1"
+"""The only address that is listened on."""
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    """Hands out the files of one folder."""
+
+    def send_head(self) -> Any:
+        # A page of another site whose name leads to this machine is not to read the results.
+        host = (self.headers.get("Host") or "").rpartition(":")[0] or self.headers.get("Host")
+        if host not in (HOST, "localhost"):
+            self.send_error(HTTPStatus.FORBIDDEN, "Open the address that lossratio site --serve shows")
+            return None
+        if Path(self.translate_path(self.path)).is_symlink():
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return None
+        return super().send_head()
+
+    def end_headers(self) -> None:
+        self.send_header("Cache-Control", "no-cache")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        super().end_headers()
+
+    def list_directory(self, path: Any) -> None:
+        self.send_error(HTTPStatus.NOT_FOUND)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Shows nothing: whoever looks at the site sees what was loaded."""
+
+
+def serve_site(folder: Path, port: int, announce: Callable[[str], None]) -> None:
+    """Serves a site until it is interrupted.
+
+    Args:
+        folder: The folder of the site.
+        port: The port; 0: any that is free.
+        announce: Takes the address of the site, once it can be opened.
+
+    Raises:
+        OSError: If the port is taken.
+    """
+    with ThreadingHTTPServer((HOST, port), partial(_Handler, directory=str(folder))) as server:
+        announce(f"http://{HOST}:{server.server_address[1]}/")
+        server.serve_forever()

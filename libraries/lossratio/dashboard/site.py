@@ -1,0 +1,175 @@
+"""Writes the site: a page, and slices of data as scripts beside it. So it works from a folder and from a server."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import lossratio
+from lossratio.dashboard.slices import NEWEST, Job, Results, as_script, slices
+from lossratio.drawing import html_fragment
+from lossratio.errors import ReportError, StorageError
+from lossratio.history import RUNS, History, TrendRequest, analyse_entries, known_changes
+from lossratio.report import LEAST_CHANGE, SIGNIFICANCE
+from lossratio.results import INTERRUPTED, TERMINATED
+
+PAGE = "index.html"
+"""Name of the page in the folder of a site."""
+
+_DATA = "data"
+_MARK = '<meta name="generator" content="lossratio site">'
+_SCRIPTS = ("elements.js", "statistics.js", "charts.js", "store.js", "lists.js", "tests.js", "sweeps.js", "site.js")
+
+
+@dataclass(frozen=True)
+class SiteRequest:
+    """What a site shows.
+
+    Attributes:
+        title: Its title.
+        trend: The trends, as in `lossratio.history.analyse`; a site has all testbeds and tests.
+        runs: Address of the page of a run, with ``{run}`` for the name of its directory; None: runs have no pages.
+    """
+
+    title: str
+    trend: TrendRequest = field(default_factory=TrendRequest)
+    runs: str | None = None
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site that was written.
+
+    Attributes:
+        page: Its page.
+        results: Number of results that it shows.
+        series: Number of their series.
+        alarms: Number of series that somebody should look at.
+        written: Number of files that changed.
+        problems: Files of the history that cannot be read.
+    """
+
+    page: Path
+    results: int
+    series: int
+    alarms: int
+    written: int
+    problems: tuple[str, ...]
+
+
+def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
+    """Writes the site of a history. Files that are the same as before are left as they are.
+
+    Args:
+        history: The history.
+        folder: The folder of the site; it is made. It may have a site already, which is brought up to date.
+        request: What the site shows.
+
+    Raises:
+        ReportError: If the history cannot be read, the folder has other things in it, or the links make no addresses.
+        StorageError: If the disk does not take the site.
+    """
+    _check_folder(folder)
+    known = known_changes(history, request.trend.annotations)
+    stored = history.read()
+    analysis = analyse_entries(stored, known, request.trend)
+    links = _links(history, folder, request.runs, Results(stored.table).jobs)
+    data = folder / _DATA
+    digest = hashlib.sha256()
+    names, written = set(), 0
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        for name, content in slices(stored.table, analysis, links):
+            script = as_script(name, {**content, **_about(request, analysis.problems)} if name == "index" else content)
+            digest.update(script)
+            names.add(f"{name}.js")
+            written += _write(data / f"{name}.js", script)
+        written += _write(folder / PAGE, _page(request.title, digest.hexdigest()[:16]).encode())
+        for path in data.glob("*.js"):
+            if path.name not in names:
+                path.unlink()
+    except OSError as error:
+        raise StorageError(f"Cannot write the site in {folder}: {error.strerror} ({error.filename}).") from error
+    results = stored.table.num_rows
+    return Site(folder / PAGE, results, len(analysis.trends), len(analysis.alarms), written, analysis.problems)
+
+
+def _about(request: SiteRequest, problems: Sequence[str]) -> dict[str, Any]:
+    """What the page has to know besides results."""
+    trend = request.trend
+    return {
+        "title": request.title,
+        "made": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
+        "version": lossratio.__version__,
+        "problems": list(problems),
+        "rules": {
+            "last": trend.last,
+            "fresh": trend.fresh,
+            "confirm": trend.confirm,
+            "trendChange": trend.least_change,
+            "newest": NEWEST,
+            "leastChange": LEAST_CHANGE,
+            "significance": SIGNIFICANCE,
+            "stopped": [INTERRUPTED, TERMINATED],
+        },
+    }
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuses a folder with a page, or with data, that is no site of ours."""
+    if folder.exists() and not folder.is_dir():
+        raise ReportError(f"{folder} is a file. Give a folder for the site with --output.")
+    page = folder / PAGE
+    if page.exists():
+        if _MARK not in page.read_text(encoding="utf-8", errors="replace")[:2000]:
+            raise ReportError(f"{page} is no page of 'lossratio site', and is kept. Give another folder with --output.")
+    elif (folder / _DATA).exists() and any((folder / _DATA).iterdir()):
+        raise ReportError(f"{folder / _DATA} has files of something else. Give another folder with --output.")
+
+
+def _links(history: History, folder: Path, runs: str | None, jobs: Sequence[Job]) -> Mapping[Job, str]:
+    """Addresses of runs: their pages, or else their files in the archive that the history is in."""
+    links = {}
+    archive = history.path.parent / RUNS
+    for job in dict.fromkeys(jobs):
+        if job.name is None:
+            continue
+        if runs is not None:
+            name = quote(job.name, safe="")
+            links[job] = runs.replace("{run}", name) if "{run}" in runs else f"{runs.rstrip('/')}/{name}/lossratio.html"
+        else:
+            began = datetime.fromtimestamp(job.started, tz=timezone.utc)
+            place = archive / f"testbed={quote(job.testbed, safe=' ')}" / f"date={began:%Y-%m-%d}"
+            packed = sorted(place.glob(f"{began:%H%M%S}-*.tar.gz"))
+            if len(packed) == 1:
+                relative = Path(os.path.relpath(packed[0].resolve(), folder.resolve()))
+                links[job] = quote(relative.as_posix())
+    return links
+
+
+def _page(title: str, stamp: str) -> str:
+    sources = files("lossratio.dashboard")
+    scripts = [sources.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS]
+    return html_fragment(
+        "lossratio.dashboard", "site.html.jinja", title=title, stamp=stamp, mark=_MARK, scripts=scripts
+    )
+
+
+def _write(path: Path, content: bytes) -> bool:
+    """Writes a file as a whole, if it is not the same already. Returns whether it was written.
+
+    A site can be made anew at any time, so its many small files are not forced onto the disk one by one.
+    """
+    if path.exists() and path.stat().st_size == len(content) and path.read_bytes() == content:
+        return False
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(content)
+    part.replace(path)
+    return True

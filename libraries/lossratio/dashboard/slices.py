@@ -1,0 +1,387 @@
+"""The data of the site: an index, and a slice for each test on each testbed, for each run, and for each testbed.
+
+Names of slices are digests of what is in them (testbed and test, or the run), so that a slice never belongs to another
+test after the next build. Rows are lists, as 100,000 objects would repeat the names of their fields 100,000 times.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from lossratio.history import Analysis, Trend, TrendVerdict, describe_trend
+
+Slice: TypeAlias = dict[str, Any]
+
+NEWEST = 10
+"""How many of the newest results of a series stand for its testbed in a comparison."""
+
+_SPARK = 30
+_DIGEST_LENGTH = 16
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_FAILED, _IRREGULAR = "failed", "irregular"
+_TEXTS = ("testbed", "test", "quantity", "outcome", "reason", "measured_as", "unit", "generator", "run", "build")
+_OTHERS = ("value", "lower_bound", "upper_bound", "seconds", "doubts", "lower_is_better", "tags", "frame_size_bytes")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run, as far as it was on one testbed; or, in files of earlier versions, the results of a day.
+
+    Attributes:
+        testbed: Name of the testbed.
+        name: Name of the run's directory; None: not known.
+        started: When its first test began, seconds since 1970; runs of one name differ in it.
+        microseconds: The same time, exactly.
+    """
+
+    testbed: str
+    name: str | None
+    started: int
+    microseconds: int
+
+    @cached_property
+    def id(self) -> str:
+        """Name of its slice."""
+        return _digest("job", self.testbed, self.name, self.microseconds)
+
+
+@dataclass
+class Names:
+    """Names that rows refer to by their places.
+
+    Attributes:
+        places: The place of each name.
+    """
+
+    places: dict[Hashable, int] = field(default_factory=dict)
+
+    def place(self, name: Hashable) -> int:
+        """The place of a name, which is added if it is new."""
+        return self.places.setdefault(name, len(self.places))
+
+    @property
+    def names(self) -> list[Any]:
+        """The names in the order of their places."""
+        return list(self.places)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The entries of a history as columns, ordered by testbed, test, quantity and time.
+
+    Attributes:
+        table: The entries, from `lossratio.history.History.read`.
+    """
+
+    table: Any
+
+    @cached_property
+    def columns(self) -> Mapping[str, list[Any]]:
+        """The columns that rows are made of."""
+        return {name: self.table.column(name).to_pylist() for name in (*_TEXTS, *_OTHERS)}
+
+    @cached_property
+    def microseconds(self) -> list[int]:
+        """When each test began, microseconds since 1970."""
+        return _microseconds(self.table.column("started"))
+
+    @cached_property
+    def times(self) -> list[int]:
+        """The same in seconds."""
+        return [time // 1_000_000 for time in self.microseconds]
+
+    @cached_property
+    def latency(self) -> list[Any]:
+        """The latencies of each result; empty if no result has any."""
+        column = self.table.column("latency")
+        return column.to_pylist() if column.null_count < len(column) else []
+
+    @cached_property
+    def jobs(self) -> list[Job]:
+        """The run of each result."""
+        began = self.table.column("run_started")
+        starts = _microseconds(began.fill_null(self.table.column("started")))
+        jobs: dict[tuple[str, str | None, int], Job] = {}
+        names = zip(self.columns["testbed"], self.columns["run"], starts, strict=True)
+        of_results = []
+        for testbed, name, start in names:
+            first = start if name is not None else start // 86_400_000_000 * 86_400_000_000
+            key = (testbed, name, first)
+            if key not in jobs:
+                jobs[key] = Job(testbed, name, first // 1_000_000, first)
+            of_results.append(jobs[key])
+        return of_results
+
+    def blocks(self, places: range, *names: str) -> Iterator[range]:
+        """The places divided where one of the columns changes."""
+        columns = [self.columns[name] for name in names]
+        start = places.start
+        for place in places:
+            if place > start and any(column[place] != column[place - 1] for column in columns):
+                yield range(start, place)
+                start = place
+        if start < places.stop:
+            yield range(start, places.stop)
+
+    def row(self, place: int, names: Names) -> list[Any]:
+        """A result for runs and comparisons. The texts that repeat are in the names."""
+        column = self.columns
+        texts = (
+            names.place(column[name][place])
+            for name in ("test", "quantity", "unit", "outcome", "measured_as", "generator", "build")
+        )
+        return [
+            *texts,
+            *(_number(column[name][place]) for name in ("value", "lower_bound", "upper_bound")),
+            column["reason"][place],
+            column["doubts"][place] or [],
+            bool(column["lower_is_better"][place]),
+            self.times[place],
+            _number(column["seconds"][place]),
+            _digest("test", column["testbed"][place], column["test"][place]),
+        ]
+
+    def rows(self, places: Iterable[int]) -> Slice:
+        """Results with their names."""
+        names = Names()
+        rows = [self.row(place, names) for place in places]
+        return {"names": names.names, "rows": rows}
+
+
+def slices(table: Any, analysis: Analysis, links: Mapping[Job, str]) -> Iterator[tuple[str, Slice]]:
+    """All slices of a site but the index's own description, with their names; ``index`` is the last.
+
+    Args:
+        table: The entries of the history.
+        analysis: Their trends.
+        links: Addresses of the pages or files of runs.
+    """
+    results = Results(table)
+    trends = {_key_of(trend): trend for trend in analysis.trends}
+    index = Names(), Names()
+    tests: list[Any] = []
+    latest: list[Any] = []
+    newest: dict[str, list[int]] = {}
+    for block in results.blocks(range(len(results.times)), "testbed", "test"):
+        series = list(results.blocks(block, "quantity"))
+        name, data = _test_slice(results, series, trends, analysis)
+        yield f"test-{name}", data
+        tests.append(_test_row(results, name, series, trends, index))
+        if data["latency"]:
+            last = max(row[0] for row in data["latency"])
+            latest.append([len(tests) - 1, last, [row[1:] for row in data["latency"] if row[0] == last]])
+        of_testbed = newest.setdefault(data["testbed"], [])
+        for places in series:
+            of_testbed += _newest_alike(results, places, trends)
+    for testbed, places_of in newest.items():
+        yield f"newest-{_digest('testbed', testbed)}", results.rows(places_of)
+    yield from _job_slices(results, links)
+    yield "latency", {"rows": latest}
+    testbeds = {testbed: _digest("testbed", testbed) for testbed in newest}
+    builds, words = index
+    yield (
+        "index",
+        {
+            "testbeds": [[testbed, name] for testbed, name in testbeds.items()],
+            "builds": builds.names,
+            "words": words.names,
+            "verdicts": [verdict.value for verdict in TrendVerdict],
+            "tests": tests,
+            "results": len(results.times),
+        },
+    )
+
+
+def _test_slice(
+    results: Results, series: Sequence[range], trends: Mapping[Any, Trend], analysis: Analysis
+) -> tuple[str, Slice]:
+    """All results of a test on a testbed."""
+    column, first = results.columns, series[0].start
+    testbed, test = column["testbed"][first], column["test"][first]
+    names, jobs = Names(), Names()
+    latency: dict[int, list[list[Any]]] = {}
+    shown = []
+    for places in series:
+        trend = trends[testbed, test, column["quantity"][places.start]]
+        place_of = {time: number for number, time in enumerate(results.microseconds[places.start : places.stop])}
+        alike = [place_of[_microsecond(time)] for time in trend.series.times]
+        for place in places:
+            points = results.latency[place] if results.latency else None
+            if points:
+                latency[results.times[place]] = [[results.times[place], *_latency_row(point)] for point in points]
+        shown.append(
+            {
+                "quantity": trend.series.key.quantity,
+                "unit": trend.series.unit.name,
+                "lower": trend.series.unit.lower_is_better,
+                "verdict": trend.verdict.value,
+                "alarm": trend.is_alarm,
+                "text": describe_trend(trend),
+                "points": [_point(results, place, names, jobs) for place in places],
+                "alike": alike,
+                "steps": [[alike[step.first], alike[step.last], step.mean] for step in trend.steps],
+                "notes": [
+                    [change.date.isoformat(), change.note]
+                    for change in analysis.known
+                    if change.concerns(trend.series.key)
+                ],
+            }
+        )
+    data = {
+        "testbed": testbed,
+        "test": test,
+        "tags": column["tags"][series[0].stop - 1] or [],
+        "names": names.names,
+        "jobs": [[job.id, job.name, job.started] for job in jobs.names],
+        "series": shown,
+        "latency": [row for rows in latency.values() for row in rows],
+    }
+    return _digest("test", testbed, test), data
+
+
+def _point(results: Results, place: int, names: Names, jobs: Names) -> list[Any]:
+    """A result of a series: time, value, bounds, outcome, kinds of doubts, reason, run, build, generator."""
+    column = results.columns
+    return [
+        results.times[place],
+        *(_number(column[name][place]) for name in ("value", "lower_bound", "upper_bound")),
+        names.place(column["outcome"][place]),
+        [names.place(kind) for kind in column["doubts"][place] or ()],
+        names.place(column["reason"][place]),
+        jobs.place(results.jobs[place]),
+        names.place(column["build"][place]),
+        names.place(column["generator"][place]),
+    ]
+
+
+def _latency_row(point: Mapping[str, Any]) -> list[Any]:
+    return [point["load"], point["direction"], *(point[name] for name in ("p50_us", "p90_us", "p99_us", "most_us"))]
+
+
+def _test_row(
+    results: Results, name: str, series: Sequence[range], trends: Mapping[Any, Trend], index: tuple[Names, Names]
+) -> list[Any]:
+    """A test in the index: what lists, filters and sweeps need of it."""
+    column, last = results.columns, series[0].stop - 1
+    _, words = index
+    testbed, test = column["testbed"][last], column["test"][last]
+    return [
+        name,
+        words.place(testbed),
+        test,
+        _number(column["frame_size_bytes"][last]),
+        [words.place(tag) for tag in column["tags"][last] or ()],
+        [
+            _series_row(results, places, trends[testbed, test, column["quantity"][places.start]], index)
+            for places in series
+        ],
+    ]
+
+
+def _series_row(results: Results, places: range, trend: Trend, index: tuple[Names, Names]) -> list[Any]:
+    column, last = results.columns, places.stop - 1
+    builds, words = index
+    quiet = trend.verdict in (TrendVerdict.STEADY, TrendVerdict.TOO_FEW) and not trend.new_kinds and not trend.is_old
+    return [
+        words.place(trend.series.key.quantity),
+        words.place(trend.series.unit.name),
+        trend.series.unit.lower_is_better,
+        len(places),
+        results.times[places.start],
+        results.times[last],
+        *(_number(column[name][last]) for name in ("value", "lower_bound", "upper_bound")),
+        words.place(column["outcome"][last]),
+        [words.place(kind) for kind in sorted(trend.series.kinds[-1])],
+        builds.place(column["build"][last]),
+        list(TrendVerdict).index(trend.verdict),
+        None if trend.change is None else _number(trend.change.ratio),
+        "" if quiet else describe_trend(trend),
+        trend.is_old,
+        [_short(value) for value in trend.series.values[-_SPARK:]],
+    ]
+
+
+def _newest_alike(results: Results, places: range, trends: Mapping[Any, Trend]) -> list[int]:
+    """The newest results of a series, of those that mean the same as the newest."""
+    column = results.columns
+    trend = trends[tuple(column[name][places.start] for name in ("testbed", "test", "quantity"))]
+    times = {_microsecond(time) for time in trend.series.times}
+    return [place for place in places if results.microseconds[place] in times][-NEWEST:]
+
+
+def _job_slices(results: Results, links: Mapping[Job, str]) -> Iterator[tuple[str, Slice]]:
+    """The runs: one slice for each with its results, and a list of all."""
+    column = results.columns
+    places_of: dict[Job, list[int]] = {}
+    for place, job in enumerate(results.jobs):
+        places_of.setdefault(job, []).append(place)
+    builds, listed = Names(), []
+    for job in sorted(places_of, key=lambda job: (-job.microseconds, job.testbed, job.name or "")):
+        places = places_of[job]
+        yield f"job-{job.id}", {"testbed": job.testbed, "name": job.name, **results.rows(places)}
+        outcomes = Counter(column["outcome"][place] for place in places)
+        ended = max(results.times[place] + int(column["seconds"][place] or 0) for place in places)
+        listed.append(
+            [
+                job.id,
+                job.testbed,
+                job.name,
+                job.started,
+                ended,
+                len(places),
+                outcomes[_FAILED],
+                outcomes[_IRREGULAR],
+                sum(bool(column["doubts"][place]) for place in places),
+                sorted({builds.place(column["build"][place]) for place in places}),
+                links.get(job),
+            ]
+        )
+    yield "jobs", {"builds": builds.names, "rows": listed}
+
+
+def as_script(name: str, data: Slice) -> bytes:
+    """A slice as a script that hands it to the page. Browsers load scripts from files; data of other kinds they do not.
+
+    The text has ASCII characters only, and no ``<``: nothing in a name can end a script or begin an element.
+    """
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
+    return f'lossratio.take("{name}",{text});\n'.encode("ascii")
+
+
+def _key_of(trend: Trend) -> tuple[str, str, str]:
+    key = trend.series.key
+    return key.testbed, key.test, key.quantity
+
+
+def _digest(*parts: object) -> str:
+    text = json.dumps(parts).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text).hexdigest()[:_DIGEST_LENGTH]
+
+
+def _microseconds(column: Any) -> list[int]:
+    times = column.to_numpy(zero_copy_only=False).astype("datetime64[us]")
+    return [int(time) for time in times.astype(np.int64)]
+
+
+def _microsecond(time: datetime) -> int:
+    """A time in microseconds since 1970, without rounding."""
+    return (time - _EPOCH) // timedelta(microseconds=1)
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _short(value: float) -> float | None:
+    """A value as exact as a small picture needs it."""
+    return float(f"{value:.5g}") if math.isfinite(value) else None

@@ -1,0 +1,220 @@
+// Whether two sides differ, and by how much: lossratio.report's difference and comparison, for any two sides of a site.
+// A test holds every number and every verdict to those of Python.
+
+const RANK_TEST_LEAST = 5;
+const ONE_SIDED_LEAST = 3;
+const ROUNDING = 1e-9;
+const TINY = 1e-300;
+
+const logGamma = x => {
+  let product = 1;
+  let at = x;
+  while (at < 15) { product *= at; at += 1; }
+  const inverse = 1 / (at * at);
+  const series = (1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse / 1188)))) / at;
+  return (at - 0.5) * Math.log(at) - at + 0.5 * Math.log(2 * Math.PI) + series - Math.log(product);
+};
+
+// A continued fraction by Lentz's method: the terms (a, b) from the second on.
+const fraction = (first, terms) => {
+  let result = first || TINY;
+  let upper = result;
+  let lower = 0;
+  for (let step = 1; step < 10000; step += 1) {
+    const [a, b] = terms(step);
+    lower = 1 / ((b + a * lower) || TINY);
+    upper = (b + a / upper) || TINY;
+    result *= upper * lower;
+    if (Math.abs(upper * lower - 1) < 1e-15) break;
+  }
+  return result;
+};
+
+// The regularised incomplete beta function.
+const incompleteBeta = (a, b, x) => {
+  if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
+  const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log1p(-x));
+  const side = (a, b, x) => front / a / fraction(1, step => {
+    const m = Math.floor(step / 2);
+    return [step % 2 ? -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)) : m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), 1];
+  });
+  return x < (a + 1) / (a + b + 2) ? side(a, b, x) : 1 - side(b, a, 1 - x);
+};
+
+// Two-sided tail of Student's t. Both tails at once are exact where one is too small to subtract from 1.
+const tTails = (t, freedom) => {
+  if (!Number.isFinite(t)) return 0;
+  return incompleteBeta(freedom / 2, 0.5, freedom / (freedom + t * t));
+};
+
+const tQuantile = (tails, freedom) => {
+  let [low, high] = [0, 1];
+  while (tTails(high, freedom) > tails) high *= 2;
+  for (let step = 0; step < 200 && high - low > 1e-15 * high; step += 1) {
+    const middle = (low + high) / 2;
+    if (tTails(middle, freedom) > tails) low = middle; else high = middle;
+  }
+  return (low + high) / 2;
+};
+
+// Both tails of the normal distribution beyond z >= 0: the upper incomplete gamma function of 1/2 and z * z / 2.
+const normalTails = z => {
+  const x = z * z / 2;
+  const front = Math.exp(-x + 0.5 * Math.log(x) - logGamma(0.5));
+  if (x < 1.5) {
+    let term = 2;
+    let sum = 2;
+    for (let n = 1; n < 500 && term > 1e-17 * sum; n += 1) { term *= x / (0.5 + n); sum += term; }
+    return x === 0 ? 1 : 1 - sum * front;
+  }
+  return front / fraction(x + 0.5, step => [-step * (step - 0.5), x + 0.5 + 2 * step]);
+};
+
+const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
+const variance = values => { const middle = mean(values); return values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1); };
+const deviation = values => values.length > 1 ? Math.sqrt(variance(values)) : null;
+
+const mannWhitney = (before, after) => {
+  const [m, n] = [before.length, after.length];
+  const all = [...before.map(value => [value, true]), ...after.map(value => [value, false])].sort((a, b) => a[0] - b[0]);
+  let ranks = 0;
+  let tied = 0;
+  for (let start = 0, end = 0; start < all.length; start = end) {
+    while (end < all.length && all[end][0] === all[start][0]) end += 1;
+    const size = end - start;
+    tied += size ** 3 - size;
+    for (let place = start; place < end; place += 1) ranks += all[place][1] ? (start + end + 1) / 2 : 0;
+  }
+  const first = ranks - m * (m + 1) / 2;
+  const most = Math.max(first, m * n - first);
+  if (tied === 0 && Math.min(m, n) <= 8) {
+    // How many of all orders give each rank sum.
+    let ways = Array.from({ length: m + 1 }, () => new Float64Array(m * n + 1));
+    ways[0][0] = 1;
+    for (let size = 1; size <= m + n; size += 1) {
+      const next = ways.map(row => row.slice());
+      for (let taken = 1; taken <= Math.min(m, size); taken += 1) {
+        const shift = size - taken;
+        for (let sum = shift; sum <= m * n; sum += 1) next[taken][sum] += ways[taken - 1][sum - shift];
+      }
+      ways = next;
+    }
+    const counts = ways[m];
+    const total = counts.reduce((sum, count) => sum + count, 0);
+    return Math.min(1, 2 * counts.slice(most).reduce((sum, count) => sum + count, 0) / total);
+  }
+  const spread = Math.sqrt(m * n / 12 * (m + n + 1 - tied / ((m + n) * (m + n - 1))));
+  const z = (most - m * n / 2 - 0.5) / spread;
+  return !(z > 0) ? 1 : normalTails(z);
+};
+
+const hasSpread = (...samples) => samples.some(values => (deviation(values) ?? 0) > ROUNDING * Math.abs(mean(values)));
+
+// Standard error of the difference of means, and degrees of freedom.
+const standardError = (one, other, equal) => {
+  const [m, n] = [one.length, other.length];
+  if (equal) {
+    const freedom = m + n - 2;
+    const pooled = ((m > 1 ? (m - 1) * variance(one) : 0) + (n > 1 ? (n - 1) * variance(other) : 0)) / freedom;
+    return [Math.sqrt(pooled * (1 / m + 1 / n)), freedom];
+  }
+  const [a, b] = [variance(one) / m, variance(other) / n];
+  return [Math.sqrt(a + b), (a + b) ** 2 / (a ** 2 / (m - 1) + b ** 2 / (n - 1))];
+};
+
+const relative = (change, before) => before === 0 ? (change === 0 ? 0 : Math.sign(change) * Infinity) : change / Math.abs(before);
+
+/** The difference of two samples: change, interval, test, p; as lossratio.report.difference.difference. */
+const difference = (before, after) => {
+  const [a, b] = [mean(before), mean(after)];
+  const change = relative(b - a, a);
+  const [least, most] = [Math.min(before.length, after.length), Math.max(before.length, after.length)];
+  if (least < 2 && most < ONE_SIDED_LEAST) return { change, interval: null, test: null, p: null };
+  const spread = hasSpread(before, after);
+  const [error, freedom] = standardError(before, after, least < 2);
+  const tTest = () => spread ? tTails((b - a) / error, freedom) : a === b ? 1 : 0;
+  const [test, p] = least >= RANK_TEST_LEAST ? ["Mann-Whitney", mannWhitney(before, after)] : [least >= 2 ? "Welch" : "Student", tTest()];
+  let interval = null;
+  if (a !== 0) {
+    const half = spread ? tQuantile(0.05, freedom) * error : 0;
+    interval = spread ? [(b - a - half) / Math.abs(a), (b - a + half) / Math.abs(a)] : [change, change];
+  }
+  return { change, interval, test, p };
+};
+
+/** Benjamini and Hochberg's adjusted probabilities. */
+const adjusted = probabilities => {
+  const order = probabilities.map((p, place) => [p, place]).sort((a, b) => b[0] - a[0]);
+  const result = new Array(probabilities.length);
+  let least = 1;
+  order.forEach(([p, place], rank) => {
+    least = Math.min(least, p * probabilities.length / (probabilities.length - rank));
+    result[place] = least;
+  });
+  return result;
+};
+
+/**
+ * Compares two sides, quantity by quantity, as lossratio.report.comparison.compare.
+ * A row of a side: {test, quantity, unit, lowerIsBetter, outcome, reason, value, measuredAs, generator, time}.
+ */
+const compareSides = (before, after, { leastChange, significance, stopped }) => {
+  const key = row => JSON.stringify([row.test, row.quantity]);
+  const same = row => JSON.stringify([row.testbed, row.test, row.quantity, row.time]);
+  const newer = new Set(after.map(same));
+  const rest = before.filter(row => !newer.has(same(row)));
+  const withOthers = new Set(rest.map(row => row.test));
+  const kept = before.filter(row => !newer.has(same(row)) || !withOthers.has(row.test));
+  const groups = new Map();
+  for (const [side, rows] of [[0, kept], [1, after]]) {
+    for (const row of rows) {
+      if (!groups.has(key(row))) groups.set(key(row), [[], []]);
+      groups.get(key(row))[side].push(row);
+    }
+  }
+  const compared = [...groups.values()].map(([one, other]) => comparedQuantity(one, other, stopped));
+  const tested = compared.filter(row => row.difference && row.difference.p !== null);
+  adjusted(tested.map(row => row.difference.p)).forEach((p, place) => {
+    const row = tested[place];
+    row.p = p;
+    const { change } = row.difference;
+    if (p >= significance || Math.abs(change) < leastChange) row.verdict = "no change";
+    else row.verdict = (change < 0) === row.lowerIsBetter ? "progression" : "regression";
+  });
+  return compared;
+};
+
+const comparedQuantity = (before, after, errors) => {
+  const last = (after.length ? after : before).at(-1);
+  const values = rows => rows.map(row => row.value).filter(value => value !== null);
+  const [a, b] = [values(before), values(after)];
+  const base = { test: last.test, quantity: last.quantity, unit: last.unit, lowerIsBetter: last.lowerIsBetter, id: last.id, a, b, difference: null, p: null, verdict: "not comparable", note: "" };
+  const stopped = rows => rows.every(row => errors.includes(row.reason));
+  if (!before.length || !after.length) return { ...base, note: before.length ? "not in B" : "not in A" };
+  if (stopped(before) || stopped(after)) return { ...base, note: `${stopped(before) ? "A" : "B"} was interrupted` };
+  const meanings = new Set([...before, ...after].map(row => row.measuredAs).filter(meaning => meaning !== null));
+  if (meanings.size > 1) return { ...base, note: "the sides differ in traffic, path or goal" };
+  if (after.every(row => row.outcome === "failed") && before.some(row => row.outcome !== "failed")) {
+    return { ...base, verdict: "regression", note: `B has no value: ${after.at(-1).reason}` };
+  }
+  if (!a.length && !b.length && after[0].reason === null) return { ...base, note: "no single value: see the reports of the runs" };
+  if (!a.length) return { ...base, note: `A has no value: ${before.at(-1).reason}` };
+  if (!b.length) return { ...base, verdict: "regression", note: `B has no value: ${after.at(-1).reason}` };
+  const note = [...generators(before, after), ...caveats("A", before), ...caveats("B", after)].join("; ");
+  return { ...base, difference: difference(a, b), verdict: "too few results", note };
+};
+
+const generators = (before, after) => {
+  const kinds = [before, after].map(rows => [...new Set(rows.map(row => row.generator).filter(Boolean))].sort());
+  if (new Set(kinds.flat()).size < 2) return [];
+  const [one, other] = kinds.map(side => side.join(" and ") || "not known");
+  return [`the traffic generators differ (A: ${one}; B: ${other}), which may be the difference`];
+};
+
+const caveats = (side, rows) => {
+  const counts = new Map();
+  for (const row of rows) {
+    if (row.outcome !== "measured") { const words = `${row.outcome}: ${row.reason}`; counts.set(words, (counts.get(words) ?? 0) + 1); }
+  }
+  return [...counts].map(([words, count]) => `${side}, ${count} of ${rows.length} ${words}`);
+};

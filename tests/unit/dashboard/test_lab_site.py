@@ -1,0 +1,226 @@
+"""The site over a history: its slices, bad input, and what is written, served and kept."""
+
+import json
+import re
+import shlex
+import threading
+import urllib.error
+import urllib.request
+from datetime import timedelta
+from pathlib import Path
+from queue import Queue
+
+import click
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from history_examples import START, entry, nightly
+
+from lossratio.commands.site import site as command
+from lossratio.dashboard import SiteRequest, serve_site, write_site
+from lossratio.errors import ReportError
+from lossratio.history import History, TrendRequest, analyse, describe_trend
+
+HOW_TO = (Path(__file__).parents[3] / "docs" / "how-to" / "a-dashboard-of-the-lab.md").read_text()
+
+
+@pytest.mark.parametrize("line", re.findall(r"^\$ lossratio site (.*)$", HOW_TO, flags=re.MULTILINE))
+def test_the_commands_of_the_how_to_can_be_given(line):
+    assert command.make_context("site", shlex.split(line)).params["history"] == "/srv/history"
+
+
+def test_the_how_to_names_the_options():
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.name != "title":
+            assert f"`{parameter.opts[0]}" in HOW_TO or f" {parameter.opts[0]} " in HOW_TO
+
+
+def slice_of(folder, name):
+    """The data in a slice, as the page gets it."""
+    text = (folder / "data" / f"{name}.js").read_text("ascii")
+    given, data = re.fullmatch(r'lossratio\.take\("(.*?)",(.*)\);\n', text).groups()
+    assert given == name
+    return json.loads(data)
+
+
+def slices_of(folder, kind):
+    return [slice_of(folder, path.stem) for path in sorted((folder / "data").glob(f"{kind}-*.js"))]
+
+
+@pytest.fixture
+def history(tmp_path):
+    history = History(tmp_path / "history")
+    for day in range(8):
+        value = 1e6 + 100 * (day % 3) if day < 5 else 9e5
+        history.add([nightly(day, value), nightly(day, 2e6, testbed="lab-2")])
+    return history
+
+
+def test_the_site_has_the_verdicts_of_trend(history, tmp_path):
+    (history.path / "annotations.yaml").write_text(
+        "changes:\n  - {date: 2026-01-06, note: new kernel, testbed: lab-2}\n"
+    )
+    site = write_site(history, tmp_path / "site", SiteRequest("lab"))
+    analysis = analyse(history, TrendRequest())
+    assert (site.results, site.series, site.alarms, site.problems) == (16, 2, 1, ())
+    shown = {data["testbed"]: data["series"][0] for data in slices_of(tmp_path / "site", "test")}
+    for trend in analysis.trends:
+        series = shown[trend.series.key.testbed]
+        assert (series["verdict"], series["text"]) == (trend.verdict.value, describe_trend(trend))
+        assert [step[2] for step in series["steps"]] == [step.mean for step in trend.steps]
+        assert [point[1] for point in series["points"]] == trend.series.values.tolist()
+    assert [step[:2] for step in shown["lab-1"]["steps"]] == [[0, 4], [5, 7]]
+    assert shown["lab-2"]["notes"] == [["2026-01-06", "new kernel"]]
+    index = slice_of(tmp_path / "site", "index")
+    assert [row[5][0][14] for row in index["tests"]] == [describe_trend(analysis.trends[0]), ""]
+
+
+def test_results_of_another_meaning_are_shown_and_marked(tmp_path):
+    history = History(tmp_path / "history")
+    for day in range(6):
+        history.add([nightly(day, 1e6, measured_as="new" if day > 1 else "old", generator="trex")])
+    write_site(history, tmp_path / "site", SiteRequest("lab"))
+    (test,) = slices_of(tmp_path / "site", "test")
+    assert len(test["series"][0]["points"]) == 6
+    assert test["series"][0]["alike"] == [2, 3, 4, 5]
+    (newest,) = slices_of(tmp_path / "site", "newest")
+    assert len(newest["rows"]) == 4
+
+
+def test_two_runs_of_one_name_are_two_runs(tmp_path):
+    history = History(tmp_path / "history")
+    for hour in (0, 5):
+        began = START + timedelta(hours=hour)
+        history.add([nightly(hour / 24, 1e6, run="nightly", run_started=began)])
+    write_site(history, tmp_path / "site", SiteRequest("lab", runs="https://lab/runs/{run}/page.html"))
+    jobs = slice_of(tmp_path / "site", "jobs")["rows"]
+    assert [(job[2], job[5], job[10]) for job in jobs] == [("nightly", 1, "https://lab/runs/nightly/page.html")] * 2
+    assert len({job[0] for job in jobs}) == 2
+    assert len(slices_of(tmp_path / "site", "job")) == 2
+
+
+def test_a_history_of_an_earlier_version_has_runs_by_day(tmp_path):
+    history = History(tmp_path / "history")
+    history.add([entry(0, 1e6), entry(0.1, 2e6, quantity="MRR"), entry(1, 1e6)])
+    for path in history.path.rglob("*.parquet"):
+        table = pq.ParquetFile(path).read()
+        pq.write_table(table.drop(["run", "run_started", "tags", "frame_size_bytes", "build", "latency"]), path)
+    write_site(history, tmp_path / "site", SiteRequest("lab"))
+    jobs = slice_of(tmp_path / "site", "jobs")
+    assert [(job[2], job[5]) for job in jobs["rows"]] == [(None, 1), (None, 2)]
+    assert jobs["builds"] == [None]
+
+
+def test_the_run_in_the_archive_is_linked(tmp_path):
+    archive = tmp_path / "archive"
+    history = History(archive / "history")
+    history.add([nightly(0, 1e6)])
+    packed = archive / "runs" / "testbed=lab-1" / "date=2026-01-01" / "030000-abc.tar.gz"
+    packed.parent.mkdir(parents=True)
+    packed.touch()
+    write_site(history, tmp_path / "site", SiteRequest("lab"))
+    (job,) = slice_of(tmp_path / "site", "jobs")["rows"]
+    assert job[10] == "../archive/runs/testbed%3Dlab-1/date%3D2026-01-01/030000-abc.tar.gz"
+
+
+def test_damaged_and_newer_files_are_named_and_the_rest_is_shown(history, tmp_path):
+    first, *_, last = sorted(history.path.rglob("*.parquet"))
+    first.write_bytes(first.read_bytes()[:100])
+    pq.write_table(pa.table({"test": ["a"], "colour": ["red"]}), last.with_name("newer.parquet"))
+    answer = CliRunner().invoke(command, [str(history.path), "--output", str(tmp_path / "site")])
+    assert answer.exit_code == 0, answer.output
+    assert f"Not read: {first} is damaged" in answer.output
+    assert "newer.parquet is left out: it is of a newer version" in answer.output
+    assert "15 results in 2 series" in answer.output
+    assert len(slice_of(tmp_path / "site", "index")["problems"]) == 2
+
+
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_no_results_at_all_are_one_line_and_an_earlier_site_stays(history, tmp_path, has_folder):
+    write_site(history, tmp_path / "site", SiteRequest("lab"))
+    before = (tmp_path / "site" / "index.html").read_bytes()
+    empty = tmp_path / "empty"
+    if has_folder:
+        empty.mkdir()
+    with pytest.raises(ReportError, match="empty is no history: it has no files like") as error:
+        write_site(History(empty), tmp_path / "site", SiteRequest("lab"))
+    assert "\n" not in str(error.value)
+    assert (tmp_path / "site" / "index.html").read_bytes() == before
+
+
+def test_nothing_in_a_name_can_end_a_script_or_leave_the_folder(tmp_path):
+    evil = "</script><script>alert(1)</script>../../\u2028"
+    history = History(tmp_path / "history")
+    history.add([nightly(0, 1e6, test=f"Suite.{evil}", run=evil, build=evil, tags=(evil,), testbed=evil)])
+    write_site(history, tmp_path / "site", SiteRequest(evil))
+    for path in (tmp_path / "site" / "data").iterdir():
+        assert re.fullmatch(r"[a-z0-9-]+\.js", path.name)
+        assert "<" not in path.read_text("ascii")
+    assert "<script>alert" not in (tmp_path / "site" / "index.html").read_text()
+
+
+def test_a_second_build_writes_what_changed_and_removes_what_is_gone(history, tmp_path):
+    folder = tmp_path / "site"
+    write_site(history, folder, SiteRequest("lab"))
+    index = (folder / "data" / "index.js").read_text()
+    again = write_site(history, folder, SiteRequest("lab"))
+    # The time when it was made may have passed a minute: then index and page differ.
+    assert again.written == (0 if (folder / "data" / "index.js").read_text() == index else 2)
+    for path in history.path.rglob("testbed=lab-2/*/*.parquet"):
+        path.unlink()
+    write_site(history, folder, SiteRequest("lab"))
+    assert [data["testbed"] for data in slices_of(folder, "test")] == ["lab-1"]
+    assert len(slices_of(folder, "newest")) == 1
+
+
+@pytest.mark.parametrize("name", ["index.html", "data/own.js"])
+def test_a_folder_with_something_else_is_kept(history, tmp_path, name):
+    own = tmp_path / "site" / name
+    own.parent.mkdir(parents=True)
+    own.write_text("mine")
+    with pytest.raises(ReportError, match="Give another folder with --output"):
+        write_site(history, tmp_path / "site", SiteRequest("lab"))
+    assert own.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["h"], "--output, or look at it with --serve"),
+        (["h", "--output", "o", "--runs", "javascript:alert(1)"], "begins with http://"),
+        (["s3://bucket/a", "--add", "run", "--output", "o"], "lossratio send"),
+        (["h", "--output", "o", "--port", "70000"], "70000"),
+    ],
+)
+def test_wrong_options_say_what_is_right(arguments, words):
+    answer = CliRunner().invoke(command, arguments)
+    assert answer.exit_code == 2
+    assert words in " ".join(answer.output.split())
+
+
+def test_a_site_is_served_to_this_machine_read_only(history, tmp_path):
+    write_site(history, tmp_path / "site", SiteRequest("lab"))
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "site" / "link").symlink_to(tmp_path / "secret")
+    told = Queue()
+    threading.Thread(target=serve_site, args=(tmp_path / "site", 0, told.put), daemon=True).start()
+    address = told.get(timeout=20)
+    assert address.startswith("http://127.0.0.1:")
+
+    def status(path, **options):
+        request = urllib.request.Request(address + path, **options)  # noqa: S310
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()
+
+    assert status("") == (200, (tmp_path / "site" / "index.html").read_bytes())
+    assert status("data/index.js?v=1")[0] == 200
+    assert status("data/")[0] == 404
+    assert status("../secret")[0] == 404
+    assert status("link")[0] == 404
+    assert status("", method="PUT", data=b"x")[0] == 501
+    assert status("", headers={"Host": "evil.example"})[0] == 403
