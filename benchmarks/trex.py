@@ -24,6 +24,7 @@ from lossratio.measurements.throughput.measure import SearchRequest, find_condit
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
+from lossratio.results.trials import dropped_by_generator
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import TrafficProfile, load_profile
 from lossratio.traffic.generators.trex import TREX_HOME
@@ -47,7 +48,7 @@ TRIALS = 8
 TOLERANCE = 3e-4
 """Share by which a policer may miss what it should pass."""
 
-BATCH = 0.01
+BATCH = 2e-3
 """Seconds of traffic that TRex in software mode may send at once, so that the policer's rate counts for less time."""
 
 
@@ -95,8 +96,7 @@ def main(duration: float, width: float, catch_up: str, policer: tuple[int, int],
                 outcome = search(file, rate, burst, duration, width, profile)
                 print(
                     f"{described(shape):>34}  {name:10} {outcome.lower:9.1f} {outcome.upper:9.1f} {outcome.trials:7}"
-                    f"  {verdict(outcome, truth, rate * BATCH / duration if name == 'TRex' else 0.0)}"
-                    f"  ({outcome.version})"
+                    f"  {verdict(outcome, truth, rate * BATCH / duration)}  ({outcome.version})"
                 )
         for name, file in files.items():
             costs(name, file)
@@ -109,9 +109,13 @@ def described(shape: Mapping[str, Any]) -> str:
 
 
 def costs(name: str, file: Path) -> None:
-    """Prints what trials of 1 s take beside their traffic, and how well they keep a load."""
+    """Prints what trials of 1 s take beside their traffic, how well they keep a load, and who lost frames.
+
+    The bridge between the ports forwards more than that, so what is lost beyond the frames that the generator itself
+    dropped is in doubt.
+    """
     print(f"\n{name}: {TRIALS} trials of 1 s, both ways, through a bridge; medians, and the worst in parentheses")
-    print(f"{'load':>8} {'beside the traffic':>24} {'stretch':>24} {'unsent':>22} {'lost':>8}")
+    print(f"{'load':>8} {'beside the traffic':>24} {'stretch':>24} {'unsent':>22} {'lost':>8} {'by generator':>14}")
     profile = load_profile("ethip4-udp", frame_size=64)
     with closing(open_testbed(file, dut="linux_bridge")) as testbed, testbed.ready_for(profile) as ready:
         waits = ready.conditions.timing.wait_after_s
@@ -121,9 +125,10 @@ def costs(name: str, file: Path) -> None:
             stretch = [1e3 * max(each.stretch or 0.0 for each in output.directions) for output in outputs]
             unsent = [(output.unsent_frames or 0) / (2 * load) for output in outputs]
             lost = sum(output.lost_frames or 0 for output in outputs)
+            dropped = sum(map(dropped_by_generator, outputs))
             print(
                 f"{load:8} {_both(cost, '{:.1f} ms'):>24} {_both(stretch, '{:.1f} ms'):>24} "
-                f"{_both(unsent, '{:.3%}'):>22} {lost:8}"
+                f"{_both(unsent, '{:.3%}'):>22} {lost:8} {dropped:14}"
             )
 
 
@@ -165,13 +170,11 @@ def search(file: Path, rate: int, burst: int, duration: float, width: float, pro
 
 
 def verdict(outcome: Outcome, truth: float, missing: float) -> str:
-    """Whether the bounds enclose the truth, or the one that batches of the generator's own make of it."""
+    """Whether the bounds enclose the truth, but for what a batch of the generator may cost."""
     if outcome.reason is not None:
         return f"irregular: {outcome.reason}"
-    if outcome.lower <= truth * (1 + TOLERANCE) and outcome.upper >= truth * (1 - TOLERANCE):
+    if outcome.lower <= truth * (1 + TOLERANCE) and outcome.upper >= truth * (1 - TOLERANCE) - missing:
         return "yes"
-    if outcome.lower <= truth and outcome.upper >= truth * (1 - TOLERANCE) - missing:
-        return f"yes, less what {BATCH * 1e3:g} ms of batches cost"
     return "NO"
 
 

@@ -12,9 +12,9 @@ Test Tags        trex
 
 *** Variables ***
 ${TREX}       ${CURDIR}/../../topologies/local-trex.yaml
-# In software mode TRex sends the frames of its first milliseconds at once, so that they share the policer's rate of a
-# shorter time: seven milliseconds of four seconds, or a bit more where it gets no realtime priority.
-${BATCHES}    ${3e-3}
+# In software mode TRex sends batches of a millisecond, or a bit more where it gets no realtime priority, so that the
+# policer's rate counts for less time.
+${BATCHES}    ${1e-3}
 
 
 *** Test Cases ***

@@ -63,6 +63,57 @@ def test_a_server_that_begins_and_answers_slowly_sends_in_full():
     assert [direction.unsent for direction in counters] == [0, 0]
 
 
+def sent_at_once(server):
+    """Frames that the first port sent at once when its last traffic began."""
+    server.now = server.ports[0].began
+    before = server.sent(0)
+    while server.sent(0) == before:
+        server.now += 1e-5
+    return server.sent(0) - before
+
+
+@pytest.mark.parametrize("ahead", [0.0, 0.0067, 0.015, 0.0499])
+def test_a_server_that_runs_ahead_of_its_clock_sends_no_frames_at_once(ahead):
+    server = Server(ahead=ahead)
+    trex = generator(server, modes={"sleeps": True})
+    assert ahead < trex.facts()["start_delay_s"] < ahead + 0.01
+    west, east = trial(server, trex=trex)
+    assert (west.received, west.unsent, east.unsent) == (west.sent, 0, 0)
+    assert west.stretch < 0.01
+    assert sent_at_once(server) <= 2
+
+
+def test_a_server_that_polls_waits_for_nothing():
+    server = Server(ahead=0.015)
+    trex = generator(server)
+    assert trex.facts()["start_delay_s"] == 0.0
+    trial(server, trex=trex)
+    assert sent_at_once(server) == pytest.approx(150, abs=2)
+
+
+def test_a_server_that_runs_ahead_and_is_too_slow_leaves_frames_unsent():
+    counters = trial(Server(ahead=0.015, capacity=5_000.0), modes={"sleeps": True})
+    assert loss_ratio(counters) == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.parametrize(("speed", "is_noticed"), [(1.0, False), (0.999, False), (0.99, True), (0.98, True)])
+def test_a_trial_whose_begin_is_seen_is_slow_if_it_takes_a_few_milliseconds_longer(speed, is_noticed):
+    """Where the begin is not seen, all that took less than `late_end` longer goes unnoticed."""
+    server = Server(ahead=0.005, capacity=10_000.0 * speed, answer_seconds=0.0005)
+    west, _ = trial(server, modes={"sleeps": True})
+    assert bool(west.unsent) == is_noticed
+
+
+def test_traffic_of_a_server_that_runs_ahead_is_stopped_with_all_that_was_due():
+    server = Server(ahead=0.015)
+    trex = generator(server, modes={"sleeps": True})
+    trex.start(10_000.0)
+    server.sleep(1.0)
+    for direction in read_stop({"directions": trex.stop(0.0, still_there)}, BOTH_WAYS).directions:
+        assert (direction.unsent, direction.received) == (0, direction.sent)
+        assert direction.sent - direction.intended < 100
+
+
 @pytest.mark.parametrize("late_answer", [0.2, 0.6, 1.6, 5.0])
 def test_a_trial_that_took_too_long_does_not_hide_behind_a_late_answer_to_its_start(late_answer):
     # All frames are sent in 2.5 s.

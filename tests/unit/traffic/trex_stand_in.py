@@ -131,6 +131,7 @@ class Server:
         failures: Errors to raise, by the name of the client's method.
         jump: What is added to what was sent.
         owner: Who has acquired the ports already.
+        ahead: Seconds by which it runs ahead of its clock, as one does that sleeps.
     """
 
     capacity: float = math.inf
@@ -155,6 +156,7 @@ class Server:
     ports: dict[int, Port] = field(default_factory=lambda: {0: Port(), 1: Port()})
     acquired: bool = False
     owner: str | None = None
+    ahead: float = 0.0
     latency_waits: list[int] = field(default_factory=list)
     modes: list[Any] = field(default_factory=list)
     start_options: list[dict[str, Any]] = field(default_factory=list)
@@ -170,14 +172,15 @@ class Server:
         port = self.ports[number]
         if port.began is None:
             return math.floor(port.sent_before)
-        asked = self._rate(port)
+        asked, delay = self._rate(port), self._delay(number)
         flowed = max(0.0, min(self.now, port.stopped) - port.began)
+        flowed = max(0.0, flowed + self.ahead - delay) if flowed else 0.0
         burst = port.burst
         if burst is not None:
             return math.floor(port.sent_before) + min(
                 burst, math.floor(min(asked, self.capacity) * flowed + 1e-6) + bool(flowed)
             )
-        most = asked * port.duration
+        most = asked * (port.duration - delay)
         sent = min(most, min(asked, self.capacity) * flowed)
         ended = min(port.stopped, port.began + port.duration)
         if self.creeping and ended < self.now:
@@ -201,8 +204,13 @@ class Server:
         if port.began is None or self.now >= port.stopped:
             return False
         asked = self._rate(port)
-        duration = port.duration if port.burst is None else port.burst / asked
+        duration = port.duration - self.ahead if port.burst is None else port.burst / asked
         return self.now < port.began + duration * max(1.0, asked / self.capacity) + self.status_seconds
+
+    def _delay(self, number: int) -> float:
+        """Seconds until the first frames of a port's streams, besides the ten microseconds of the second direction."""
+        port = self.ports[number]
+        return min(stream.isg - 10.0 * (number % 2) for stream in port.streams.values()) / 1e6 if port.streams else 0.0
 
     def _rate(self, port: Port) -> float:
         return sum(stream.mode.pps * (1.0 if stream.flow_stats else port.factor) for stream in port.streams.values())

@@ -148,6 +148,7 @@ class Trex(Generator[TrexGenerator]):
             promiscuous=self.settings.promiscuous,
             multicast=self.settings.multicast,
             force=self.settings.force,
+            sleeps=self._choice.low_end,
         )
         return options.to_json()
 

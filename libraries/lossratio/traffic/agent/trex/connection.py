@@ -66,6 +66,7 @@ class TrexSettings:
         promiscuous: Whether ports take frames to any MAC address.
         multicast: Whether ports take frames to any multicast address.
         force: Whether traffic starts although the server refuses it.
+        sleeps: Whether the server sleeps between its frames, and so may run ahead of its clock.
     """
 
     directory: str
@@ -82,6 +83,7 @@ class TrexSettings:
     promiscuous: bool = False
     multicast: bool = False
     force: bool = False
+    sleeps: bool = False
 
     def to_json(self) -> Message:
         """The settings as JSON data."""

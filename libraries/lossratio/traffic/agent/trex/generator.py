@@ -14,7 +14,7 @@ from ..core.pacing import frames_within
 from ..core.ports import links_after, same_links, usable_links
 from ..core.protocol import AgentError, Message
 from .connection import TrexConnection, TrexLibrary, TrexSettings
-from .run import Run, TrexCounters, TrexLookout, TrexRunner
+from .run import Run, TrexCounters, TrexLookout, TrexRunner, find_delay
 from .streams import StreamMaker
 
 _LOG_LINES = 200
@@ -74,13 +74,20 @@ class TrexGenerator:
         with ExitStack() as undo:
             undo.callback(self._connection.close)
             self._info = self._connection.port_info()
-            self._makers = self._stream_makers(library)
+            self._makers = self._stream_makers(library, 0.0)
             for direction in self._directions:
                 self._add_load_streams(direction)
             self._counters = TrexCounters(self._connection, configuration, settings.ports, clock)
-            sources = sorted(map(self._source, self._directions))
+            self._delay = self._find_delay(library, sleep) if settings.sleeps else 0.0
             self._runner = TrexRunner(
-                self._connection, sources, settings.late_end, configuration.settle_time, clock, sleep
+                self._connection,
+                self._sources,
+                settings.late_end,
+                configuration.settle_time,
+                clock,
+                sleep,
+                self._delay,
+                self._has_begun if settings.sleeps else None,
             )
             undo.pop_all()
 
@@ -92,6 +99,7 @@ class TrexGenerator:
             "client": self._connection.origin,
             "server_log": _end_of(self._settings.log),
             "late_end": self._settings.late_end,
+            "start_delay_s": self._delay,
             "integrity": {
                 "in_trials": False,
                 "checked": ["loss, duplicates and order of latency frames, before the first trial"],
@@ -273,13 +281,30 @@ class TrexGenerator:
             self._connection.check_links()
         return counters
 
-    def _stream_makers(self, library: TrexLibrary) -> dict[str, StreamMaker]:
+    @property
+    def _sources(self) -> list[int]:
+        return sorted(map(self._source, self._directions))
+
+    def _has_begun(self) -> bool:
+        return self._counters.have_sent({direction.name: 1 for direction in self._directions})
+
+    def _find_delay(self, library: TrexLibrary, sleep: Callable[[float], None]) -> float:
+        """Finds the delay of all streams, and gives it to them."""
+        delay = find_delay(self._connection, self._counters, self._sources, self._clock, sleep)
+        self._makers = self._stream_makers(library, delay)
+        for direction in self._directions:
+            self._connection.remove_streams(self._load_streams.pop(direction.name), self._source(direction))
+            self._add_load_streams(direction)
+        sleep(self._settle_time)
+        return delay
+
+    def _stream_makers(self, library: TrexLibrary, delay: float) -> dict[str, StreamMaker]:
         makers: dict[str, StreamMaker] = {}
         for number, direction in enumerate(self._directions):
             given = direction.destination_mac
             destination = self._mac(direction.receive) if given is None else bytes.fromhex(given.replace(":", ""))
             makers[direction.name] = StreamMaker(
-                library.api, direction, self._mac(direction.transmit), destination, number
+                library.api, direction, self._mac(direction.transmit), destination, number, delay
             )
         return makers
 

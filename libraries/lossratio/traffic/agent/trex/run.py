@@ -21,6 +21,12 @@ _RAMP_STEPS = 10
 _STANDSTILL_SECONDS = 1.0
 _LONGEST_HURRY = 0.1
 _FRAME_SLACK = 2
+_SLOWER_SECONDS = 5e-3
+_AHEAD_LOAD = 2000.0
+_AHEAD_RUNS = 5
+_AHEAD_LOOKS = 5
+_MOST_AHEAD = 0.05
+_AHEAD_MARGIN = 1e-3
 _COUNTERS = ("opackets", "ipackets", "ierrors")
 Statistics = Mapping[int, Mapping[str, int]]
 
@@ -33,12 +39,13 @@ class Run:
     `asked` and `ended`.
 
     Attributes:
-        asked: Before the server was asked to start it.
-        started: When the server had answered.
+        asked: Before the server was asked to start it; where its begin is observed, the last time before it.
+        started: When the server had answered; where its begin is observed, the first time after it.
         stopping: Before the server was asked to stop it; traffic for a duration should have ended by itself.
         ended: When the server had answered that.
         is_stretched: Whether traffic for a duration had not ended by itself in time.
-        is_known: Whether the requests were answered and made soon enough to know that.
+        is_known: Whether the requests were answered and made soon enough to know that, and it was not seen to take
+            longer than its duration.
         was_cut: Whether it was ended before its duration was over, as its verdict was certain.
         ended_by_itself: Whether it ended by itself, and is yet to be finished.
     """
@@ -81,6 +88,9 @@ class TrexRunner:
         settle_time: Seconds for which frames may stay in flight.
         clock: Tells the time, in seconds.
         sleep: Waits for so many seconds.
+        delay: Seconds that each stream waits before its first frame.
+        has_begun: Whether each port has sent a frame since the counters were zero; asked until it is so. None: traffic
+            begins with the request to start it.
     """
 
     def __init__(
@@ -91,12 +101,16 @@ class TrexRunner:
         settle_time: float,
         clock: Callable[[], float],
         sleep: Callable[[float], None],
+        delay: float = 0.0,
+        has_begun: Callable[[], bool] | None = None,
     ) -> None:
         self._connection = connection
         self._ports = ports
         self._late_end = late_end
         self._settle_time = settle_time
         self._clock, self._sleep = clock, sleep
+        self._delay = delay
+        self._has_begun = has_begun
 
     def flow(
         self,
@@ -118,11 +132,9 @@ class TrexRunner:
         Raises:
             AgentError: If the server cannot do it, or is lost.
         """
-        asked = self._clock()
-        self._connection.start(self._ports, load, duration)
-        run = Run(asked, self._clock(), math.inf, math.inf)
+        run = self._begun(load, duration + self._delay)
         end = run.latest_begin + duration
-        transmitting = True
+        transmitting, unfinished = True, run.started
         with ExitStack() as undo:
             undo.callback(self._connection.stop_quietly, self._ports)
             while must_end is not None and end - self._clock() > LOOK_SECONDS:
@@ -134,11 +146,16 @@ class TrexRunner:
             while transmitting and self._clock() <= end + self._late_end:
                 self._sleep(_POLL_SECONDS)
                 check()
+                look = self._clock()
                 transmitting = not all_sent()
+                if transmitting:
+                    unfinished = look
             # One that does not retry what its ring had no room for ends in time, too, and never sends all.
             transmitting = transmitting and self._connection.is_transmitting(self._ports)
             undo.pop_all()
         is_known = self._clock() <= end + self._late_end + _REQUEST_SECONDS
+        # Where its begin is observed, traffic may be seen to take longer.
+        is_known = is_known and (self._has_begun is None or unfinished - run.started <= duration + _SLOWER_SECONDS)
         if transmitting:
             return self._stopped(run.asked, run.started, is_stretched=True, is_known=is_known)
         return replace(run, stopping=self._clock(), ended=self._clock(), is_known=is_known, ended_by_itself=True)
@@ -149,10 +166,8 @@ class TrexRunner:
 
     def start(self, load: float) -> Run:
         """Begins to send at a load, in frames per second, until `stop`."""
-        asked = self._clock()
-        self._connection.start(self._ports, load, None)
-        started = self._clock()
-        return Run(asked, started, started, started)
+        run = self._begun(load, None)
+        return replace(run, stopping=run.started, ended=run.started)
 
     def stop(self, run: Run) -> Run:
         """Ends the traffic that `start` began."""
@@ -186,6 +201,21 @@ class TrexRunner:
                 return
             self._sleep(min(left, _CHECK_SECONDS))
             check()
+
+    def _begun(self, load: float, duration: float | None) -> Run:
+        asked = self._clock()
+        self._connection.start(self._ports, load, duration)
+        started = self._clock()
+        latest = started + self._delay + self._late_end
+        while self._has_begun is not None and started < latest:
+            look = self._clock()
+            has_begun = self._has_begun()
+            started = self._clock()
+            if has_begun:
+                break
+            asked = look
+            self._sleep(_POLL_SECONDS)
+        return Run(asked, started, math.inf, math.inf)
 
     def _stopped(self, asked: float, started: float, *, is_stretched: bool = False, is_known: bool = True) -> Run:
         stopping = self._clock()
@@ -235,6 +265,14 @@ class TrexCounters:
         counted = self._counted()
         return all(
             counted[self._ports[direction.transmit]]["opackets"] >= frames[direction.name]
+            for direction in self._directions
+        )
+
+    def seconds_sent(self, load: float) -> float:
+        """Seconds of a load that the direction which is the furthest has sent since the counters were zero."""
+        counted = self._counted()
+        return max(
+            counted[self._ports[direction.transmit]]["opackets"] / (load * direction.load_share)
             for direction in self._directions
         )
 
@@ -334,6 +372,46 @@ class TrexCounters:
             "stretch": max(0.0, end - run.asked - duration) if in_time else 0.0,
             "examination": None,
         }
+
+
+def find_delay(
+    connection: TrexConnection,
+    counters: TrexCounters,
+    ports: Sequence[int],
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> float:
+    """Finds how long streams must wait before their first frames, so that a server which sleeps sends none at once.
+
+    TRex takes off some time of each sleep, for what a sleep costs by its own measurement. But that number depends on
+    when the server was started (up to version 3.08): it is anything up to 50 ms. By so much the server is ahead of its
+    clock: the frames of that time leave at once when traffic begins, and the last ones leave earlier by it. The frames
+    that are sent soon after the start show the time. It is found several times, as the server may be stalled then.
+
+    Args:
+        connection: The server, with the streams of the load.
+        counters: Its counters.
+        ports: TRex's numbers of the ports that transmit.
+        clock: Tells the time, in seconds.
+        sleep: Waits for so many seconds.
+
+    Returns:
+        Seconds.
+    """
+    found = []
+    for _ in range(_AHEAD_RUNS):
+        counters.clear()
+        connection.start(ports, _AHEAD_LOAD, None)
+        answered = clock()
+        looks = []
+        for _ in range(_AHEAD_LOOKS):
+            looked = clock()
+            looks.append(counters.seconds_sent(_AHEAD_LOAD) - (looked - answered))
+            sleep(_POLL_SECONDS)
+        connection.stop(ports)
+        found.append(max(looks))
+    # What is found is too long by the time that the answer took; or too short in a run that was stalled.
+    return min(_MOST_AHEAD, max(0.0, sorted(found)[1])) + _AHEAD_MARGIN
 
 
 class TrexLookout:

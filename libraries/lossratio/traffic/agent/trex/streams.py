@@ -34,15 +34,24 @@ class StreamMaker:
         source_mac: Six bytes.
         destination_mac: Six bytes.
         number: How many directions come before it; it begins so many gaps of 10 microseconds later.
+        delay: Seconds from the start to the first frame of the first direction.
 
     Raises:
         AgentError: Of kind ``unsupported``, if TRex cannot build its frames.
     """
 
-    def __init__(self, api: Any, direction: Direction, source_mac: bytes, destination_mac: bytes, number: int) -> None:
+    def __init__(
+        self,
+        api: Any,
+        direction: Direction,
+        source_mac: bytes,
+        destination_mac: bytes,
+        number: int,
+        delay: float = 0.0,
+    ) -> None:
         self._api = api
         self._direction = direction
-        self._gap = _GAP * number
+        self._gap = _GAP * number + 1e6 * delay
         self._templates = {
             size: make_template(direction.frames, size, source_mac, destination_mac)
             for size, _ in direction.frames.sizes
