@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.rules.view import Choice, GoalView
+from lossratio.mlrsearch.stages import Interval
 
 NAME = "descent"
 
@@ -21,12 +24,21 @@ def descend(view: GoalView) -> Choice | None:
     return None
 
 
+def _steps_to_rate(view: GoalView, duration: float, interval: Interval) -> int:
+    """Grid steps down to the rate that two early verdicts show behind a burst; 0: they show none."""
+    rate = None if interval.upper is None else view.curve.behind_bucket(interval.upper, duration)
+    if rate is None:
+        return 0
+    load = max(view.grid.min_load, rate / (1.0 - view.goal.loss_ratio))
+    return interval.last + 1 - math.floor(view.grid.position(load))
+
+
 def _descend(view: GoalView, number: int) -> Choice | None:
     """The next load down for one target. A load below one that passed shorter trials needs none of these again."""
     stage, interval = view.stages[number], view.intervals[number]
     if not interval.open or interval.upper not in stage.failed:
         return None
-    step = max(view.width, view.known.fall(number))
+    step = max(view.width, view.known.fall(number), _steps_to_rate(view, stage.target.trial_duration, interval))
     if interval.lower is not None:
         step = min(step, interval.steps // 2)
     load = view.grid.load(max(interval.first, interval.last + 1 - step))
