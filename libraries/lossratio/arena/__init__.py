@@ -1,6 +1,6 @@
 """Studies: comparisons of search algorithms on simulated SUTs with a known truth."""
 
-from lossratio.arena.algorithms import ALGORITHMS, OURS, PEER
+from lossratio.arena.algorithms import ALGORITHMS, ORACLES, OURS, PEER
 from lossratio.arena.figures import at_overhead, decision_time_growth, figures, hint_figures
 from lossratio.arena.nights import CHANGES, HINT_ALGORITHMS
 from lossratio.arena.peer import why_not_installed
@@ -23,6 +23,7 @@ __all__ = [
     "GOAL_SETS",
     "HINT_ALGORITHMS",
     "NO_OVERHEAD",
+    "ORACLES",
     "OURS",
     "OVERHEADS",
     "PEER",

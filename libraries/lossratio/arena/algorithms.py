@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 from lossratio.arena.baselines import MLRsearch2019, MLRsearch2021, RFC2544Bisection, TST009Bisection
+from lossratio.arena.oracle import search_with_oracle
 from lossratio.arena.outcome import Outcome, one_after_another, searched
 from lossratio.arena.peer import PEER_VERSION, search_with_peer
 from lossratio.arena.suts import Subject
 from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchResult, SequentialGoal
+from lossratio.simulation import SimulatedMeasurer
 from lossratio.trials import Measurer
 
 OURS = "lossratio"
 EARLY = f"{OURS}, early verdicts"
 SEQUENTIAL = "sequential goals"
+ORACLE = "oracle"
+EARLY_ORACLE = f"{ORACLE}, early verdicts"
+ORACLES = (ORACLE, EARLY_ORACLE)
 PEER = f"MLRsearch {PEER_VERSION}"
 
 Goals = Sequence[SearchGoal]
@@ -71,6 +77,11 @@ def _search_with_sequential_goals(goals: Goals, subject: Subject, measurer: Meas
     return replace(outcome, result=result)
 
 
+def _ask_oracle(goals: Goals, subject: Subject, measurer: Measurer, *, early_verdict: bool = False) -> Outcome:
+    assert isinstance(measurer, SimulatedMeasurer)  # noqa: S101 (no oracle knows a real SUT)
+    return search_with_oracle(goals[0], subject, measurer, early_verdict=early_verdict)
+
+
 def _search_with_2021(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
     return searched(MLRsearch2021(goals, subject.min_load, subject.max_load, timeout=None), measurer)
 
@@ -96,6 +107,10 @@ def _one_trial_each(goals: Goals) -> bool:
     return all(goal.duration_sum <= goal.final_trial_duration and goal.exceed_ratio == 0.0 for goal in goals)
 
 
+def _single(goals: Goals) -> bool:
+    return len(goals) == 1
+
+
 def _short_trials(goals: Goals) -> bool:
     """Whether all goals have trials of 1 s, and half of the trials may be lossy."""
     return all(goal.exceed_ratio == 0.5 and goal.final_trial_duration == 1.0 for goal in goals)
@@ -118,6 +133,8 @@ ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
             Algorithm(EARLY, _search_with_early_verdicts, early_verdict=True),
             Algorithm(SEQUENTIAL, _search_with_sequential_goals, _short_trials, follows_rfc9971=False),
             Algorithm(PEER, search_with_peer),
+            Algorithm(ORACLE, _ask_oracle, _single),
+            Algorithm(EARLY_ORACLE, partial(_ask_oracle, early_verdict=True), _single, early_verdict=True),
             Algorithm("MLRsearch 2021", _search_with_2021, _one_trial_each, follows_rfc9971=False),
             Algorithm("MLRsearch 2019", _search_with_2019, _ndr_and_pdr, follows_rfc9971=False),
             Algorithm("RFC 2544 bisection", _search_with_rfc2544, _one_trial_each, follows_rfc9971=False),

@@ -18,7 +18,15 @@ from types import MappingProxyType
 from typing import Any
 
 import lossratio
-from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
+from lossratio.arena.algorithms import (
+    ALGORITHMS,
+    EARLY,
+    ORACLES,
+    OURS,
+    PEER,
+    SEQUENTIAL,
+    Algorithm,
+)
 from lossratio.arena.families import FAMILIES, HELD_OUT_FAMILIES
 from lossratio.arena.hard_families import HARD_FAMILIES
 from lossratio.arena.nights import HINT_ALGORITHMS
@@ -173,6 +181,8 @@ def _code(algorithm: str) -> tuple[str, ...]:
         return *EVERYBODYS_CODE, "arena/peer.py"
     if algorithm in HINT_ALGORITHMS:
         return *EVERYBODYS_CODE, "mlrsearch", "arena/nights.py"
+    if algorithm in ORACLES:
+        return *EVERYBODYS_CODE, "mlrsearch", "arena/oracle.py"
     return *EVERYBODYS_CODE, "mlrsearch" if algorithm in (OURS, EARLY, SEQUENTIAL) else "arena/baselines"
 
 

@@ -17,6 +17,7 @@ from lossratio.arena import (
     GOAL_SETS,
     HINT_ALGORITHMS,
     NO_OVERHEAD,
+    ORACLES,
     OURS,
     OVERHEADS,
     PEER,
@@ -80,7 +81,11 @@ def _seed_range(ctx: click.Context, param: click.Parameter, value: str | None) -
     help="Seconds that each trial takes besides its traffic, and whether they count.  [default: 0; with --full all]",
 )
 @click.option(
-    "--algorithm", "algorithms", type=click.Choice(list(ALGORITHMS)), multiple=True, help="Only this algorithm."
+    "--algorithm",
+    "algorithms",
+    type=click.Choice(list(ALGORITHMS)),
+    multiple=True,
+    help="Only this algorithm.  [default: all; without --full no oracle]",
 )
 @click.option(
     "--hints",
@@ -137,7 +142,7 @@ def study(
         family_set=family_set,
         families=families or tuple(FAMILY_SETS[family_set]),
         goal_sets=goal_sets or tuple(GOAL_SETS),
-        algorithms=_with_and_without_hints(changes) or _installed(algorithms or tuple(ALGORITHMS)),
+        algorithms=_with_and_without_hints(changes) or _installed(algorithms or _usual(full)),
         overheads=tuple(OVERHEADS[name] for name in overheads)
         or (tuple(OVERHEADS.values()) if full else (NO_OVERHEAD,)),
         seeds=tuple(seeds or (FULL_SEEDS if full else QUICK_SEEDS)),
@@ -163,6 +168,10 @@ def _check_packages() -> None:
 
 def _with_and_without_hints(changes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for change in changes for name in (CHANGES[change].with_hints, CHANGES[change].without_hints))
+
+
+def _usual(full: bool) -> tuple[str, ...]:
+    return tuple(name for name in ALGORITHMS if full or name not in ORACLES)
 
 
 def _installed(algorithms: tuple[str, ...]) -> tuple[str, ...]:

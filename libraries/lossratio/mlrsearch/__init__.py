@@ -1,6 +1,6 @@
 """MLRsearch (RFC 9971): goals, load classification, search results, and the controller that chooses trials."""
 
-from lossratio.mlrsearch.classification import Bound, Criterion, conditional_throughput
+from lossratio.mlrsearch.classification import Bound, Criterion, Tally, conditional_throughput
 from lossratio.mlrsearch.constancy import (
     Change,
     Inconstancy,
@@ -13,6 +13,7 @@ from lossratio.mlrsearch.controller import MLRsearch, Purpose
 from lossratio.mlrsearch.evidence import Evidence, RelevantBounds, classify, evidence_of
 from lossratio.mlrsearch.forecast import Forecast
 from lossratio.mlrsearch.goal import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning
+from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import EARLIER_SEARCHES
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, goal_result
 from lossratio.mlrsearch.sequential import SequentialGoal
@@ -35,6 +36,7 @@ __all__ = [
     "Inconstancy",
     "IrregularReason",
     "LevelLoss",
+    "LoadGrid",
     "LossUnit",
     "MLRsearch",
     "Purpose",
@@ -43,6 +45,7 @@ __all__ = [
     "SearchGoalWarning",
     "SearchResult",
     "SequentialGoal",
+    "Tally",
     "classify",
     "conditional_throughput",
     "evidence_of",

@@ -101,6 +101,8 @@ class SimulatedMeasurer:
 
     Attributes:
         now: Seconds on the virtual clock: the sum of all trials so far.
+        overhead: Seconds that each trial takes besides its traffic.
+        count_overhead: Whether the effective duration includes the overhead.
     """
 
     def __init__(
@@ -142,8 +144,8 @@ class SimulatedMeasurer:
         if max_rate is not None and not max_rate > 0:
             raise SearchError(f"max_rate must be positive, not {max_rate!r}; None is a generator without limit.")
         self.now = 0.0
-        self._overhead = overhead
-        self._count_overhead = count_overhead
+        self.overhead = overhead
+        self.count_overhead = count_overhead
         self._settle = settle
         self._max_rate = math.inf if max_rate is None else max_rate
         self._rng = np.random.default_rng(seed)
@@ -228,7 +230,7 @@ class SimulatedMeasurer:
 
     def rest(self) -> None:
         """Passes the time without traffic after a trial."""
-        self.now += self._settle + self._overhead
+        self.now += self._settle + self.overhead
 
     def _measure_in_time(self, trial: TrialInput) -> TrialOutput:
         if trial.frames is not None and trial.load > self._max_rate:
@@ -252,8 +254,8 @@ class SimulatedMeasurer:
         return output_from_counters(
             trial,
             counters,
-            effective_duration=trial.duration + self._overhead if self._count_overhead else None,
-            elapsed=duration + self._settle + self._overhead,
+            effective_duration=trial.duration + self.overhead if self.count_overhead else None,
+            elapsed=duration + self._settle + self.overhead,
             decided_after=duration if duration < trial.duration else None,
         )
 
