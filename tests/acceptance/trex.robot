@@ -2,10 +2,12 @@
 Documentation    A real TRex in the local testbed, in software mode, finds what the kernel's policer passes: N + B/T
 ...              frames per second for rate N, burst B, and trials of T seconds from rest. Skipped without TREX_HOME.
 
+Library          String
+Library          TrexFaults.py
 Resource         acceptance.resource
 
 Suite Setup      Skip Without TRex
-Test Teardown    Tear Down Testbed
+Test Teardown    Tear Down Everything
 
 Test Tags        trex
 
@@ -64,7 +66,7 @@ Frames Are Lost In A Reconfiguration Or Not
 
 A Load That TRex Does Not Reach Is Named As Its Limit
     [Documentation]    Never as that of the device.
-    ${topology}    With Another Limit    ${TREX}    1 Mfps
+    ${topology}    With Generator    max_rate: 1 Mfps
     Set Up Testbed    ${topology}    dut=linux_bridge
     VAR    &{goal}    name=half    loss_ratio=50 %    final_trial_duration=1 s    duration_sum=1 s    width=20 %
     TRY
@@ -74,8 +76,80 @@ A Load That TRex Does Not Reach Is Named As Its Limit
         Log    ${error}
     END
 
+A Server That Is Killed Is Started Anew
+    [Documentation]    The trial is measured again, and the result says what was repaired.
+    ${topology}    That Stays Up
+    Set Up Testbed    ${topology}    dut=linux_bridge    police=10 kfps    burst=1000
+    Kill Server Later    8 s
+    ${result}    Measure MRR    64B    max_load=5 kpps    trials=10    trial_duration=2 s
+    Should Be Equal As Integers    ${{sum(trial.lost_frames for trial in $result.trials)}}    0
+    ${repair}    Evaluate    " ".join(repair for trial in $result.trials for repair in trial.repairs)
+    Should Contain    ${repair}    TRex server
+    Tear Down Testbed
+    No Server Should Be Left
+
+A Controller That Is Killed Leaves No Server And No Traffic Behind
+    [Documentation]    The next run on that testbed finds the truth.
+    ${topology}    That Stays Up
+    Kill A Run In Its Midst    ${topology}    ${OUTPUT_DIR}/killed
+    Wait Until Keyword Succeeds    60 s    1 s    No Server Should Be Left
+    Set Up Testbed    ${topology}    dut=linux_bridge    police=10 kfps    burst=1000
+    Wait Until Keyword Succeeds    ${ATTEMPTS}    1 s    Truth Is Found    ${10250}
+
+A Foreign Server Is Neither Used Nor Stopped
+    [Documentation]    It has the same TCP ports, and lossratio has not started it.
+    ${topology}    That Stays Up
+    ${foreign}    Start Foreign Server
+    Set Up Testbed    ${topology}    dut=linux_bridge
+    Run Keyword And Expect Error    *TCP port 4501 is taken by a program that lossratio did not start*'rpc_port'*
+    ...    Measure MRR    64B    max_load=5 kpps    trials=1
+    Tear Down Testbed
+    ${left}    Servers
+    Should Be Equal    ${left}    ${foreign}
+
+A Server Whose Client Is Of Another Version Is One Clear Error
+    [Documentation]    It names both versions, and the field of the topology file.
+    Install Of Another Version    %{TREX_HOME}    ${OUTPUT_DIR}/other-version
+    ${topology}    With Generator    directory: ${OUTPUT_DIR}/other-version, max_rate: 50 kfps
+    Set Up Testbed    ${topology}    dut=linux_bridge
+    Run Keyword And Expect Error    *server and client are of different versions*5.1*4.1*'directory'*
+    ...    Measure MRR    64B    max_load=5 kpps    trials=1
+
+A Server With Fewer Ports Than The Traffic Needs Is One Clear Error
+    [Documentation]    It says which ports there are.
+    ${topology}    With TRex On Two Links    arguments: [--limit-ports, "2"]
+    Set Up Testbed    ${topology}    dut=linux_bridge    links=2
+    Run Keyword And Expect Error    *server has the ports ?0, 1?, and the traffic needs ?0, 1, 2, 3?*
+    ...    Measure MRR    64B    max_load=5 kpps    trials=1
+
 
 *** Keywords ***
+Tear Down Everything
+    [Documentation]    The testbed, and the one that stayed up.
+    Run Keyword And Continue On Failure    Tear Down Testbed
+    Take Testbed Down
+
+No Server Should Be Left
+    [Documentation]    No TRex server runs on the tester.
+    ${left}    Servers
+    Should Be Empty    ${left}
+
+That Stays Up
+    [Documentation]    Returns the topology of a testbed that is up until the end of the test.
+    ${topology}    With Generator    max_rate: 50 kfps
+    Keep Testbed Up    ${topology}
+    RETURN    ${topology}
+
+With Generator
+    [Documentation]    Returns a copy of the local topology with other settings of TRex in software mode.
+    [Arguments]    ${settings}
+    ${text}    Get File    ${TREX}
+    ${text}    Replace String    ${text}    max_rate: 50 kfps    ${settings}
+    ${text}    Replace String    ${text}    name: local-trex    name: trex-faults
+    VAR    ${copy}    ${OUTPUT_DIR}/trex-faults.yaml
+    Create File    ${copy}    ${text}\nreservation: {lease: 4 s}\n
+    RETURN    ${copy}
+
 Skip Without TRex
     [Documentation]    Skips where no TRex is named, or no network namespaces can be had, and says why.
     VAR    ${home}    %{TREX_HOME=}
@@ -91,20 +165,13 @@ Truth Is Found For
 
 With TRex On Two Links
     [Documentation]    Returns a copy of the local topology with two links, with TRex as its generator.
+    [Arguments]    ${settings}=max_rate: 20 kfps
     ${text}    Get File    ${CURDIR}/../../topologies/local-2links.yaml
     VAR    ${copy}    ${OUTPUT_DIR}/trex-2links.yaml
     ${trex}    Evaluate
-    ...    re.sub(r"generator: .*", "generator: {kind: trex, software: true, max_rate: 20 kfps}", $text)
+    ...    re.sub(r"generator: .*", r'generator: {kind: trex, software: true, ${settings}}', $text)
     ...    modules=re
     Create File    ${copy}    ${trex}
-    RETURN    ${copy}
-
-With Another Limit
-    [Documentation]    Returns a copy of a topology whose generator has another ``max_rate``.
-    [Arguments]    ${topology}    ${limit}
-    ${text}    Get File    ${topology}
-    VAR    ${copy}    ${OUTPUT_DIR}/trex-limit.yaml
-    Create File    ${copy}    ${text.replace("max_rate: 50 kfps", "max_rate: ${limit}")}
     RETURN    ${copy}
 
 Truth Is Found
