@@ -243,8 +243,12 @@ class Dut(ABC, Generic[OptionsT_co]):
 
         Yields:
             The DUT's reports about that traffic, as JSON data by topic; filled when the block ends. The topic
-            ``statistics`` is a list of numbers, each with ``place`` (such as a thread), ``name``, ``value`` and
-            ``unit``.
+            ``statistics`` is a list of numbers, each with ``place`` (such as a thread), ``name``, ``value``, ``unit``
+            and, if it has any, ``labels``. ``workers`` is a list of the threads that forward, each with ``worker`` (its
+            name), ``frames``, and where they are known ``busy`` (a share of its time) and ``queues`` (names).
+            ``queues`` is a list of receive queues, each with ``interface``, ``queue`` (a number) and ``frames``.
+            ``cpus`` is a list of the CPUs of the kernel, each with ``cpu``, ``frames`` and ``softirq`` (a share of its
+            time).
         """
         yield {}
 

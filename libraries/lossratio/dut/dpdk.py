@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar
@@ -121,6 +122,12 @@ class DpdkDut(ProgramDut[OptionsT_co]):
             side: {name: value - before[request].get(name, 0) for name, value in after[request].items()}
             for side, request in zip(("west", "east"), requests, strict=True)
         }
+        report["queues"] = [
+            {"interface": side, "queue": int(queue[1]), "frames": count}
+            for side, counts in report["xstats"].items()
+            for name, count in counts.items()
+            if (queue := _RECEIVE_QUEUE.fullmatch(name))
+        ]
 
     def run_program(self, changes: Changes, program: Sequence[str], directory: str, name: str) -> Daemon:
         """Starts it, and waits until its telemetry reports that both links are up.
@@ -174,6 +181,9 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         if not isinstance(answers, dict):
             raise DutError(f"{self.node.name}: {self.kind}'s telemetry gave no answer.")
         return answers
+
+
+_RECEIVE_QUEUE = re.compile(r"rx_q(\d+)_packets")
 
 
 def _telemetry_socket(directory: str) -> str:

@@ -49,6 +49,42 @@ def parse_pmd_statistics(lines: Sequence[str]) -> list[dict[str, Any]]:
     return statistics
 
 
+def parse_pmd_workers(statistics: Sequence[Mapping[str, Any]], queues: Sequence[str]) -> list[dict[str, Any]]:
+    """The load of the threads that poll; of the main thread if it has the frames, as it does without such threads.
+
+    Args:
+        statistics: Statistics from `parse_pmd_statistics`.
+        queues: The output of ``dpif-netdev/pmd-rxq-show``: the receive queues of each thread.
+
+    Returns:
+        The workers as `lossratio.dut.Dut.telemetry` has them.
+    """
+    by_thread: dict[str, dict[str, float]] = {}
+    for statistic in statistics:
+        by_thread.setdefault(statistic["place"], {})[statistic["name"]] = statistic["value"]
+    read: dict[str, list[str]] = {}
+    thread = ""
+    for line in queues:
+        if line and not line[0].isspace():
+            thread = line.rstrip(": ")
+        elif queue := _RXQ.match(line):
+            read.setdefault(thread, []).append(f"{queue['port']} queue {queue['queue']}")
+    workers = []
+    has_pollers = any(thread.startswith("pmd thread") for thread in by_thread)
+    for thread, numbers in by_thread.items():
+        if thread.startswith("pmd thread") or (numbers.get("packets_received") and not has_pollers):
+            idle, processing = numbers.get("idle_cycles"), numbers.get("processing_cycles")
+            busy = None
+            if idle is not None and processing is not None and idle + processing > 0.0:
+                busy = processing / (idle + processing)
+            frames = int(numbers.get("packets_received", 0.0))
+            workers.append({"worker": thread, "frames": frames, "busy": busy, "queues": read.get(thread, [])})
+    return workers
+
+
+_RXQ = re.compile(r"^\s+port:\s+(?P<port>\S+)\s+queue-id:\s+(?P<queue>\d+)")
+
+
 @dataclass(frozen=True)
 class OvsControl:
     """A private Open vSwitch.
@@ -388,7 +424,10 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         with super().telemetry() as report:
             yield report
         report["pmd-stats-show"] = self.node.run(*appctl("dpif-netdev/pmd-stats-show")).splitlines()
-        report["statistics"] += parse_pmd_statistics(report["pmd-stats-show"])
+        statistics = parse_pmd_statistics(report["pmd-stats-show"])
+        report["statistics"] += statistics
+        report["pmd-rxq-show"] = self.node.run(*appctl("dpif-netdev/pmd-rxq-show")).splitlines()
+        report["workers"] = parse_pmd_workers(statistics, report["pmd-rxq-show"])
         report["dpctl/show"] = self.node.run(*appctl("dpctl/show", "--statistics")).splitlines()
         report["coverage/show"] = self.node.run(*appctl("coverage/show")).splitlines()
 

@@ -73,10 +73,41 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
                     yield Sample(f"dut_{counter}", about, frames, result.ended, {**labels, "place": place})
             for statistic in dut.get("statistics", ()):
                 about = f"What a DUT reports about the trial's traffic, in {statistic['unit']}."
-                name = f"dut_{statistic['name']}"
-                yield Sample(name, about, statistic["value"], result.ended, {**labels, "place": statistic["place"]})
+                runtime = _VPP_RUNTIME.get(statistic["name"]) if statistic.get("labels") else None
+                name = f"dut_{statistic['name']}" if runtime is None else f"vpp_runtime_{runtime}"
+                own = {"place": statistic["place"]} if runtime is None else dict(sorted(statistic["labels"].items()))
+                yield Sample(name, about, statistic["value"], result.ended, {**labels, **own})
+            yield from _load_samples(dut, labels, result.ended)
             lost = dut["unaccounted_frames"]
             yield Sample("dut_unaccounted_frames", "Frames lost at no named place.", lost, result.ended, labels)
+
+
+_VPP_RUNTIME = {
+    "calls": "calls",
+    "vectors": "vectors",
+    "suspends": "suspends",
+    "clocks_per_packet": "clocks",
+    "vectors_per_call": "vectors_calls",
+}
+"""CSIT's names of the columns of VPP's ``show runtime``; its labels are those of the statistics."""
+
+
+def _load_samples(dut: Mapping[str, Any], labels: Mapping[str, str], time: datetime) -> Iterator[Sample]:
+    """The load of a DUT's workers, receive queues and CPUs."""
+    for load in dut.get("workers", ()):
+        own = {**labels, "worker": load["worker"]}
+        yield Sample("dut_worker_frames", "Frames that a worker took.", load["frames"], time, own)
+        if load["busy"] is not None:
+            yield Sample("dut_worker_busy_ratio", "Share of a worker's time with frames.", load["busy"], time, own)
+    for load in dut.get("queues", ()):
+        own = {**labels, "interface": load["interface"], "queue": str(load["queue"])}
+        yield Sample("dut_queue_frames", "Frames that came through a receive queue.", load["frames"], time, own)
+    for load in dut.get("cpus", ()):
+        own = {**labels, "cpu": str(load["cpu"])}
+        yield Sample("dut_cpu_frames", "Frames that the kernel took in on a CPU.", load["frames"], time, own)
+        if load["softirq"] is not None:
+            about = "Share of a CPU's time in soft interrupts."
+            yield Sample("dut_cpu_softirq_ratio", about, load["softirq"], time, own)
 
 
 def samples_of(run: Run) -> Iterator[Sample]:

@@ -52,6 +52,8 @@ class DoubtKind(str, Enum):
     """The device forwards less right after a trial, or after loss, than after a rest, and trials rest too short."""
     LOSS_AT_ANY_LOAD = "loss at any load"
     """The same is lost in trials at small loads and at large ones, so the load is not the cause."""
+    UNEVEN = "uneven load"
+    """One worker or receive queue of the SUT takes far more frames than its share: its limit is not that of all."""
     TESTBED_CHANGED = "testbed changed"
     """A node was suspended, starved or paused around a trial that counts nevertheless."""
 

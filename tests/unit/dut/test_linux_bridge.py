@@ -323,6 +323,10 @@ def test_telemetry_counts_what_passed_in_the_meantime(dut_lab, set_up):
         dut_lab.flood("west", macs.from_west, frames=40)
     assert report["interfaces"]["dut0"]["rx"]["packets"] == report["interfaces"]["dut1"]["tx"]["packets"] == 40
     assert all(count >= 0 for cpu in report["softnet"].values() for count in cpu.values())
+    queues = [queue for queue in report["queues"] if queue["interface"] == "dut0"]
+    assert [(queue["queue"], queue["frames"]) for queue in queues] in ([(0, 40)], [])
+    assert sum(cpu["frames"] for cpu in report["cpus"]) >= 40
+    assert all(cpu["softirq"] is None or 0.0 <= cpu["softirq"] <= 1.0 for cpu in report["cpus"])
     assert "unavailable" in report["perf"] or {event["event"] for event in report["perf"]} >= {"task-clock", "cycles"}
 
 

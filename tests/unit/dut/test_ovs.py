@@ -48,6 +48,20 @@ def test_a_full_bucket_passes_its_burst_and_the_meter_says_what_it_dropped(dut_l
 
 
 @needs_ovs
+@pytest.mark.parametrize("options", [{}, pytest.param({"sockets": "af_xdp"}, marks=needs_bpf)])
+def test_telemetry_has_the_load_of_the_thread_that_forwards(dut_lab, set_up, options):
+    dut = set_up(**options)
+    macs = dut.destination_macs(*dut_lab.macs)
+    dut_lab.flood("west", macs.from_west, frames=5)
+    with dut.telemetry() as report:
+        dut_lab.flood("west", macs.from_west, frames=40)
+    (worker,) = report["workers"]
+    assert worker["worker"].startswith("pmd thread" if options else "main thread")
+    assert worker["frames"] == 40
+    assert worker["queues"] == ([f"{name} queue 0" for name in ("dut0", "dut1")] if options else [])
+
+
+@needs_ovs
 def test_reconfiguration_adds_rules(set_up):
     dut = set_up()
     before = dut.describe()["number_of_rules"]

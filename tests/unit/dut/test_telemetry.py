@@ -10,9 +10,17 @@ from pathlib import Path
 import pytest
 from waiting import wait_until
 
-from lossratio.dut.linux.reports import linux_telemetry, read_softnet
-from lossratio.dut.ovs import parse_pmd_statistics
-from lossratio.dut.vpp.dut import parse_runtime
+from lossratio.dut.linux.reports import linux_telemetry, read_cpu_times, read_softnet
+from lossratio.dut.ovs import parse_pmd_statistics, parse_pmd_workers
+from lossratio.dut.vpp.dut import parse_runtime, parse_workers
+from lossratio.measurements.telemetry.load import (
+    CpuLoad,
+    QueueLoad,
+    WorkerLoad,
+    counts_per_frame,
+    describe_loads,
+    uneven_loads,
+)
 from lossratio.nodes import CommandResult, DutNode
 
 
@@ -103,6 +111,131 @@ main thread:
             ("main thread", "packets_received", 7.0, "packets"),
         )
     ]
+
+
+def test_vpps_graph_nodes_have_the_labels_that_csit_gives_them():
+    labels = {each["place"]: each["labels"] for each in parse_runtime(RUNTIME) if "labels" in each}
+    assert labels["vpp_wk_0 ip4-lookup"] == {
+        "node_name": "ip4-lookup",
+        "state": "active",
+        "thread_id": "1",
+        "thread_name": "vpp_wk_0",
+        "thread_lcore": "2",
+    }
+
+
+PLACEMENT = """\
+Thread 1 (vpp_wk_0):
+  node dpdk-input:
+    west queue 0 (polling)
+    east queue 0 (polling)
+Thread 2 (vpp_wk_1):
+  node dpdk-input:
+    west queue 1 (polling)
+"""
+
+
+def test_vpps_workers_have_the_frames_of_their_input_nodes_and_an_idle_one_has_none():
+    runtime = RUNTIME + "---------------\nThread 2 vpp_wk_1 (lcore 3)\n"
+    assert parse_workers(runtime, PLACEMENT) == [
+        {"worker": "vpp_wk_0", "frames": 1_000_020, "queues": ["west queue 0", "east queue 0"]},
+        {"worker": "vpp_wk_1", "frames": 0, "queues": ["west queue 1"]},
+    ]
+
+
+def test_a_vpp_without_workers_forwards_in_its_main_thread():
+    text = "\n".join(line for line in RUNTIME.splitlines() if not line.startswith("Thread"))
+    assert parse_workers(text, "") == [{"worker": "vpp_main", "frames": 1_000_020, "queues": []}]
+
+
+def test_open_vswitchs_workers_have_frames_queues_and_the_share_of_their_time():
+    statistics = """\
+pmd thread numa_id 0 core_id 2:
+  packets received: 3000
+  idle cycles: 1000 (25.00%)
+  processing cycles: 3000 (75.00%)
+pmd thread numa_id 0 core_id 3:
+  packets received: 0
+main thread:
+  packets received: 7
+"""
+    queues = """\
+pmd thread numa_id 0 core_id 2:
+  isolated : false
+  port: west              queue-id:  0 (enabled)   pmd usage: 40 %
+  port: east              queue-id:  1 (enabled)   pmd usage: 35 %
+  overhead:  1 %
+pmd thread numa_id 0 core_id 3:
+  isolated : false
+"""
+    assert parse_pmd_workers(parse_pmd_statistics(statistics.splitlines()), queues.splitlines()) == [
+        {
+            "worker": "pmd thread numa_id 0 core_id 2",
+            "frames": 3000,
+            "busy": 0.75,
+            "queues": ["west queue 0", "east queue 1"],
+        },
+        {"worker": "pmd thread numa_id 0 core_id 3", "frames": 0, "busy": None, "queues": []},
+    ]
+
+
+def test_a_cpu_has_its_time_in_soft_interrupts():
+    text = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 10 0 20 60 0 0 10 0 5 0\ncpu2 1 1 1 1 1 1 1 1 0 0\nintr 5 6\n"
+    assert read_cpu_times(Node(text)) == {0: {"all": 100, "softirq": 10}, 2: {"all": 8, "softirq": 1}}
+    assert read_cpu_times(Node("")) == {}
+
+
+def workers(*frames):
+    return [WorkerLoad(worker=f"vpp_wk_{number}", frames=count) for number, count in enumerate(frames)]
+
+
+def queues(*frames, interface="west"):
+    return [QueueLoad(interface=interface, queue=number, frames=count) for number, count in enumerate(frames)]
+
+
+def test_a_worker_with_far_more_than_its_share_is_a_doubt_with_its_size():
+    (doubt,) = uneven_loads("DUT1", workers(900_000, 50_000, 50_000), queues(900_000, 100_000))
+    assert str(doubt) == (
+        "uneven load: DUT1: of 3 workers vpp_wk_0 takes 90.0 % of 1,000,000 frames, where 33.3 % would be its share"
+    )
+
+
+def test_a_queue_with_far_more_than_its_share_is_a_doubt_where_workers_are_not_known():
+    loads = [*queues(100_000, 0), *queues(51_000, 49_000, interface="east")]
+    (doubt,) = uneven_loads("DUT1", [], loads)
+    assert "of 2 receive queues of west queue 0 takes 100.0 % of 100,000 frames, where 50 %" in str(doubt)
+
+
+@pytest.mark.parametrize("loads", [[], workers(10**6), workers(600_000, 400_000), workers(1000, 10), workers(0, 0)])
+def test_even_shares_few_frames_and_a_single_worker_are_no_doubt(loads):
+    assert list(uneven_loads("DUT1", loads, [])) == []
+
+
+def test_loads_are_described_with_their_shares():
+    busy = [WorkerLoad(worker="pmd 2", frames=75, busy=0.5), WorkerLoad(worker="pmd 3", frames=25)]
+    assert list(describe_loads(busy, [CpuLoad(cpu=1, frames=10, softirq=0.25)])) == [
+        "workers: of 100 frames pmd 2 75.0 % (50 % busy), pmd 3 25.0 %",
+        "kernel: of 10 frames CPU 1 100.0 % (25 % in soft interrupts)",
+    ]
+    assert list(describe_loads(workers(0, 0), [])) == []
+
+
+def test_counts_of_the_cpus_are_given_per_frame():
+    lines = [
+        {"counter-value": "2000000.000000", "event": "cycles:P"},
+        {"counter-value": "3000000.0", "event": "instructions"},
+        {"counter-value": "500", "event": "cache-misses"},
+        {"counter-value": "<not supported>", "event": "branch-misses"},
+        {"counter-value": "204.16", "event": "task-clock"},
+    ]
+    assert list(counts_per_frame(lines, 1000)) == [
+        {"place": "all CPUs", "name": "cycles_per_frame", "value": 2000.0, "unit": "cycles"},
+        {"place": "all CPUs", "name": "instructions_per_frame", "value": 3000.0, "unit": "instructions"},
+        {"place": "all CPUs", "name": "cache_misses_per_frame", "value": 0.5, "unit": "misses"},
+        {"place": "all CPUs", "name": "instructions_per_cycle", "value": 1.5, "unit": "instructions"},
+    ]
+    assert [each["name"] for each in counts_per_frame(lines, 0)] == ["instructions_per_cycle"]
+    assert list(counts_per_frame({"unavailable": "no perf"}, 1000)) == []
 
 
 PERF = """#!{python}

@@ -51,6 +51,17 @@ def test_an_mtu_that_is_too_large_for_af_xdp_is_refused_with_the_way_out(dut_lab
         set_up(sockets="af_xdp")
 
 
+def test_telemetry_has_the_frames_of_each_receive_queue(dut_lab, set_up):
+    dut = set_up()
+    macs = dut.destination_macs(*dut_lab.macs)
+    dut_lab.flood("west", macs.from_west, frames=5)
+    with dut.telemetry() as report:
+        dut_lab.flood("west", macs.from_west, frames=40)
+    frames = {(load["interface"], load["queue"]): load["frames"] for load in report["queues"]}
+    assert sum(count for (side, _), count in frames.items() if side == "west") == 40
+    assert frames["east", 0] == 0
+
+
 def test_it_says_with_what_it_forwards(set_up):
     facts = set_up(mode="mac", burst=64).describe()
     assert facts["version"].startswith("DPDK ")

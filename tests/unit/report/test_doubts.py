@@ -3,6 +3,7 @@ import re
 
 import pytest
 from report_examples import counted_trial, dropping_trial, mrr, throughput, throughput_of
+from test_csit_export import telemetry_trial
 
 from lossratio.arena.algorithms import ALGORITHMS, OURS
 from lossratio.arena.hard_families import Inconstant
@@ -208,3 +209,17 @@ def test_an_mrr_is_compared_with_the_same_setup_only():
 
 def test_a_sut_without_faults_leaves_no_doubts():
     assert doubts_of([throughput(), mrr()]) == [(), ()]
+
+
+def test_a_worker_with_too_much_is_a_doubt_about_the_search_with_telemetry():
+    (dut,) = telemetry_trial().duts
+    loads = [{"worker": "pmd 2", "frames": 9000}, {"worker": "pmd 3", "frames": 1000}]
+    uneven = type(dut).model_validate({**dut.model_dump(mode="json"), "workers": loads})
+    trial = telemetry_trial().model_copy(update={"duts": (uneven,)})
+    even, doubted = (
+        throughput().model_copy(update={"telemetry": trials}) for trials in ((telemetry_trial(),), (trial,))
+    )
+    assert [doubts_of([result]) for result in (throughput(), even)] == [[()], [()]]
+    ((doubt,),) = doubts_of([doubted])
+    assert doubt.kind is DoubtKind.UNEVEN
+    assert "of 2 workers pmd 2 takes 90.0 % of 10,000 frames" in doubt.reason

@@ -1,12 +1,13 @@
 """Runs as metrics, read back by the readers of those who take them."""
 
 import json
+import re
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from report_examples import mrr, run, throughput
 from test_csit_export import telemetry_trial
 
-from lossratio.report.metrics import bencher_report, openmetrics_report, otlp_report
+from lossratio.report.metrics import bencher_report, openmetrics_report, otlp_report, telemetry_metrics
 from lossratio.report.run import Run
 
 
@@ -41,6 +42,56 @@ def test_prometheus_reads_values_with_their_bounds_and_the_outcome(tmp_path):
     assert measured['a "b"\n{c},\\d=', "NDR"] == 0.0
     (dropped,) = samples["lossratio_dut_dropped_frames"]
     assert (dropped.value, dropped.labels["place"], dropped.labels["rate"]) == (1.0, "ring, east", "pdr")
+
+
+def test_vpps_runtime_has_csits_names_and_loads_have_their_parts(tmp_path):
+    node = {
+        "node_name": "ip4-lookup",
+        "state": "active",
+        "thread_id": "1",
+        "thread_lcore": "2",
+        "thread_name": "vpp_wk_0",
+    }
+    (dut,) = telemetry_trial().duts
+    changed = type(dut).model_validate(
+        {
+            **dut.model_dump(mode="json"),
+            "kind": "vpp",
+            "statistics": [
+                {
+                    "place": "vpp_wk_0 ip4-lookup",
+                    "name": "clocks_per_packet",
+                    "value": 22.5,
+                    "unit": "cycles",
+                    "labels": node,
+                },
+                {"place": "vpp_wk_0", "name": "loops_per_second", "value": 5.0, "unit": "1/s"},
+            ],
+            "workers": [{"worker": "vpp_wk_0", "frames": 70, "busy": 0.5}, {"worker": "vpp_wk_1", "frames": 30}],
+            "queues": [{"interface": "west", "queue": 1, "frames": 9}],
+            "cpus": [{"cpu": 3, "frames": 8, "softirq": 0.25}],
+        }
+    )
+    trial = telemetry_trial().model_copy(update={"duts": (changed,)})
+    whole = Run(tmp_path, (throughput().model_copy(update={"telemetry": (trial,)}),))
+    samples = families(openmetrics_report([whole]))
+    (clocks,) = samples["lossratio_vpp_runtime_clocks"]
+    assert clocks.value == 22.5
+    assert clocks.labels.items() >= {**node, "hostname": "DUT1", "rate": "pdr"}.items()
+    assert [sample.value for sample in samples["lossratio_dut_loops_per_second"]] == [5.0]
+    frames = {sample.labels["worker"]: sample.value for sample in samples["lossratio_dut_worker_frames"]}
+    assert frames == {"vpp_wk_0": 70.0, "vpp_wk_1": 30.0}
+    assert [sample.value for sample in samples["lossratio_dut_worker_busy_ratio"]] == [0.5]
+    (queue,) = samples["lossratio_dut_queue_frames"]
+    assert (queue.labels["interface"], queue.labels["queue"], queue.value) == ("west", "1", 9.0)
+    (softirq,) = samples["lossratio_dut_cpu_softirq_ratio"]
+    assert (softirq.labels["cpu"], softirq.value) == ("3", 0.25)
+    line = next(sample.csit() for sample in telemetry_metrics(whole.results[0]) if sample.name == "vpp_runtime_clocks")
+    assert re.fullmatch(
+        r"vpp_runtime_clocks\{hostname='DUT1',rate='pdr',node_name='ip4-lookup',state='active',thread_id='1',"
+        r"thread_lcore='2',thread_name='vpp_wk_0'\} 22\.5 \d{13}",
+        line,
+    )
 
 
 def test_two_runs_are_two_values_of_a_label(tmp_path):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -124,7 +125,41 @@ def read_softnet(node: DutNode) -> dict[int, dict[str, int]]:
     return counts
 
 
-_PERF_EVENTS = "task-clock,context-switches,cpu-migrations,cycles,instructions,cache-misses"
+_STAT = "/proc/stat"
+_SOFTIRQ = 6
+_TIMES = 8
+"""Columns of a CPU's times: user, nice, system, idle, iowait, irq, softirq, steal. Later ones are in user already."""
+
+
+def read_cpu_times(node: DutNode) -> dict[int, dict[str, int]]:
+    """The time of each CPU so far, by its number, in the kernel's ticks: all of it, and that in soft interrupts."""
+    times = {}
+    for line in node.read_files(_STAT).get(_STAT, "").splitlines():
+        name, *columns = line.split()
+        if name.startswith("cpu") and name != "cpu":
+            ticks = [int(column) for column in columns[:_TIMES]]
+            times[int(name.removeprefix("cpu"))] = {"all": sum(ticks), "softirq": ticks[_SOFTIRQ]}
+    return times
+
+
+_DRIVER_QUEUE = re.compile(r"rx(?:_queue_|-|_)?(\d+)[._](?:packets|xdp_packets)")
+"""Names of receive queues' frames among the counters of drivers: of veth and ice, i40e, and mlx5."""
+
+
+def _queues(interfaces: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The frames of each receive queue, of the interfaces whose drivers count them."""
+    for interface, counts in interfaces.items():
+        frames: dict[int, int] = {}
+        for name, count in counts["driver"].items():
+            if queue := _DRIVER_QUEUE.fullmatch(name):
+                number = int(queue[1])
+                frames[number] = max(frames.get(number, 0), count)
+        # A veth counts the frames of XDP programs only, and has zeros without one.
+        if any(frames.values()):
+            yield from ({"interface": interface, "queue": number, "frames": count} for number, count in frames.items())
+
+
+_PERF_EVENTS = "task-clock,context-switches,cpu-migrations,cycles,instructions,cache-misses,branch-misses"
 _LONGEST = 600
 """Seconds after which a perf that was not stopped ends by itself."""
 _PERF_END_SECONDS = 5.0
@@ -141,8 +176,9 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str], report: dict[str, 
     """Counts on a node inside the ``with`` block, and adds the counts to a report.
 
     These are ``interfaces`` (by name, the counters of ``ip -statistics`` and ``ethtool -S``), ``softnet`` (by CPU, for
-    the whole machine), ``perf`` (all CPUs; the reason where perf is missing or not allowed), and ``statistics`` (the
-    numbers of ``softnet`` with their units).
+    the whole machine), ``cpu_times`` (likewise, ticks), ``perf`` (all CPUs; the reason where perf is missing or not
+    allowed), ``statistics`` (the numbers of ``softnet`` with their units), ``cpus`` and ``queues`` (see
+    `lossratio.dut.Dut.telemetry`).
 
     Args:
         node: The node.
@@ -166,6 +202,19 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str], report: dict[str, 
         for cpu, counts in report["softnet"].items()
         for name, count in counts.items()
     ]
+    report["queues"] = list(_queues(report["interfaces"]))
+    report["cpus"] = [
+        {
+            "cpu": int(cpu.removeprefix("cpu")),
+            "frames": counts["processed"],
+            "softirq": _share(report["cpu_times"].get(cpu, {})),
+        }
+        for cpu, counts in report["softnet"].items()
+    ]
+
+
+def _share(ticks: Mapping[str, int]) -> float | None:
+    return min(1.0, ticks["softirq"] / ticks["all"]) if ticks.get("all", 0) > 0 else None
 
 
 def _counts(node: DutNode, interfaces: Sequence[str]) -> dict[str, Any]:
@@ -177,6 +226,7 @@ def _counts(node: DutNode, interfaces: Sequence[str]) -> dict[str, Any]:
             if name in links
         },
         "softnet": {f"cpu{cpu}": counts for cpu, counts in read_softnet(node).items()},
+        "cpu_times": {f"cpu{cpu}": ticks for cpu, ticks in read_cpu_times(node).items()},
     }
 
 

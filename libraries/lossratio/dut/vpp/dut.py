@@ -116,10 +116,10 @@ def parse_errors(text: str) -> dict[str, int]:
     }
 
 
-_THREAD = re.compile(r"^Thread \d+ (?P<name>\S+)")
+_THREAD = re.compile(r"^Thread (?P<id>\d+) (?P<name>\S+)(?: \(lcore (?P<lcore>\d+)\))?")
 _LOOPS = re.compile(r"vector rate (?P<vectors>\S+) loops/sec (?P<loops>\S+)")
 _NODE = re.compile(
-    r"^(?P<node>\S+)\s+(?P<state>\S.*?)\s+(?P<calls>\d+)\s+(?P<vectors>\d+)\s+\d+\s+(?P<clocks>\d\S*)\s+(?P<size>\d\S*)\s*$"
+    r"^(?P<node>\S+)\s+(?P<state>\S.*?)\s+(?P<calls>\d+)\s+(?P<vectors>\d+)\s+(?P<suspends>\d+)\s+(?P<clocks>\d\S*)\s+(?P<size>\d\S*)\s*$"
 )
 _MAIN_THREAD = "vpp_main"
 
@@ -131,22 +131,70 @@ def parse_runtime(text: str) -> list[dict[str, Any]]:
         The statistics as `lossratio.dut.Dut.telemetry` has them. A node's clocks are per packet.
     """
     statistics = []
-    thread = _MAIN_THREAD
+    thread, place = _NO_THREADS, _MAIN_THREAD
     for line in text.splitlines():
         if named := _THREAD.match(line):
-            thread = named["name"]
+            thread, place = named.groupdict(default=""), named["name"]
         elif loops := _LOOPS.search(line):
-            statistics.append(_statistic(thread, "loops_per_second", loops["loops"], "1/s"))
-            statistics.append(_statistic(thread, "vectors_per_node_call", loops["vectors"], "packets"))
+            statistics.append(_statistic(place, "loops_per_second", loops["loops"], "1/s"))
+            statistics.append(_statistic(place, "vectors_per_node_call", loops["vectors"], "packets"))
         elif (node := _NODE.match(line)) and int(node["vectors"]):
-            place = f"{thread} {node['node']}"
+            of_thread = {f"thread_{name}": value for name, value in thread.items()}
+            labels = {"node_name": node["node"], "state": node["state"], **of_thread}
             statistics += [
-                _statistic(place, "calls", node["calls"], "calls"),
-                _statistic(place, "vectors", node["vectors"], "packets"),
-                _statistic(place, "clocks_per_packet", node["clocks"], "cycles"),
-                _statistic(place, "vectors_per_call", node["size"], "packets"),
+                {**_statistic(f"{place} {node['node']}", name, node[column], unit), "labels": labels}
+                for name, column, unit in _NODE_STATISTICS
             ]
     return statistics
+
+
+_NO_THREADS = {"id": "0", "name": _MAIN_THREAD, "lcore": "0"}
+_NODE_STATISTICS = (
+    ("calls", "calls", "calls"),
+    ("vectors", "vectors", "packets"),
+    ("suspends", "suspends", "times"),
+    ("clocks_per_packet", "clocks", "cycles"),
+    ("vectors_per_call", "size", "packets"),
+)
+
+
+def parse_workers(runtime: str, placement: str) -> list[dict[str, Any]]:
+    """The load of VPP's workers, or of its main thread if it has no workers.
+
+    A worker's frames are the vectors of its input nodes: those that poll a device, or wait for its interrupts.
+
+    Args:
+        runtime: The output of ``show runtime``.
+        placement: The output of ``show interface rx-placement``: the receive queues of each thread.
+
+    Returns:
+        The workers as `lossratio.dut.Dut.telemetry` has them.
+    """
+    frames: dict[str, int] = {}
+    thread = _MAIN_THREAD
+    for line in runtime.splitlines():
+        if named := _THREAD.match(line):
+            thread = named["name"]
+            frames.setdefault(thread, 0)
+        elif (node := _NODE.match(line)) and _is_input(node["node"], node["state"]):
+            frames[thread] = frames.get(thread, 0) + int(node["vectors"])
+    queues: dict[str, list[str]] = {}
+    for line in placement.splitlines():
+        if placed := _PLACED.match(line):
+            thread = placed["name"]
+        elif queue := _QUEUE.match(line):
+            queues.setdefault(thread, []).append(f"{queue['interface']} queue {queue['queue']}")
+    if len(frames) > 1 and not frames.get(_MAIN_THREAD):
+        frames.pop(_MAIN_THREAD, None)
+    return [{"worker": worker, "frames": count, "queues": queues.get(worker, [])} for worker, count in frames.items()]
+
+
+_PLACED = re.compile(r"^Thread \d+ \((?P<name>[^)]+)\)")
+_QUEUE = re.compile(r"^\s+(?P<interface>\S+) queue (?P<queue>\d+)\b")
+
+
+def _is_input(node: str, state: str) -> bool:
+    return node.endswith("-input") and state.split()[0] in ("polling", "interrupt")
 
 
 def _statistic(place: str, name: str, value: str, unit: str) -> dict[str, Any]:
@@ -346,7 +394,9 @@ class Vpp(ProgramDut[VppOptions]):
             yield report
         for command in _SHOWN_ON_TRIALS:
             report[command] = control.ask(command).splitlines()
-        report["statistics"] += parse_runtime("\n".join(report["show runtime"]))
+        runtime = "\n".join(report["show runtime"])
+        report["statistics"] += parse_runtime(runtime)
+        report["workers"] = parse_workers(runtime, control.ask("show interface rx-placement"))
 
     @property
     def _control(self) -> VppControl:

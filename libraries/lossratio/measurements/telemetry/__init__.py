@@ -6,6 +6,7 @@ from lossratio.measurements.telemetry.measure import (
     TelemetryTrial,
     add_telemetry,
     describe_telemetry,
+    telemetry_doubts,
 )
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "TelemetryTrial",
     "add_telemetry",
     "describe_telemetry",
+    "telemetry_doubts",
 ]

@@ -14,7 +14,16 @@ from pydantic import Field, JsonValue
 
 from lossratio.errors import DutError, TrafficError
 from lossratio.measurements import TestPlace
+from lossratio.measurements.telemetry.load import (
+    CpuLoad,
+    QueueLoad,
+    WorkerLoad,
+    counts_per_frame,
+    describe_loads,
+    uneven_loads,
+)
 from lossratio.records import FrameCount, Rate, Record, Seconds
+from lossratio.results import Doubt
 from lossratio.trials import TrialInput
 
 if TYPE_CHECKING:
@@ -40,6 +49,8 @@ class DutStatistic(Record):
     """Its value."""
     unit: str
     """Its unit, e.g. ``cycles``."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """The parts of its place by name, e.g. ``thread_name``, where it has several."""
 
 
 class DutTelemetry(Record):
@@ -63,6 +74,12 @@ class DutTelemetry(Record):
     """The DUT's answers about itself, by topic, e.g. ``show runtime``."""
     statistics: tuple[DutStatistic, ...] = ()
     """The numbers in these answers, with their units, as far as they are known."""
+    workers: tuple[WorkerLoad, ...] = ()
+    """The load of the threads that forward."""
+    queues: tuple[QueueLoad, ...] = ()
+    """The load of the receive queues."""
+    cpus: tuple[CpuLoad, ...] = ()
+    """The load of the kernel's CPUs."""
 
 
 class TelemetryTrial(Record):
@@ -192,13 +209,22 @@ def describe_telemetry(trial: TelemetryTrial) -> str:
         f"{dut.unaccounted_frames:,} unaccounted for"
         for dut in trial.duts
     ]
+    lines += [f"{dut.node}: {text}" for dut in trial.duts for text in describe_loads(dut.workers, dut.cpus)]
     return "\n".join((*lines, f"TG: sent {trial.sent_frames:,} frames, received {trial.received_frames:,}"))
+
+
+def telemetry_doubts(trials: Sequence[TelemetryTrial]) -> Iterator[Doubt]:
+    """Doubts that a DUT is one SUT, from the newest trial: the load of its workers or receive queues is uneven."""
+    for dut in trials[-1].duts if trials else ():
+        yield from uneven_loads(dut.node, dut.workers, dut.queues)
 
 
 def _described(observation: Observation) -> DutTelemetry:
     dut, counted = observation.dut, observation.counted
     answers = dict(observation.answers)
-    statistics = answers.pop("statistics", ())
+    statistics = list(answers.pop("statistics", ()))
+    statistics += counts_per_frame(answers.get("perf"), sum(counted.received.values()))
+    loads = {topic: tuple(answers.pop(topic, ())) for topic in ("workers", "queues", "cpus")}
     return DutTelemetry(
         node=dut.hop.label,
         kind=dut.kind,
@@ -209,6 +235,9 @@ def _described(observation: Observation) -> DutTelemetry:
         details=dict(counted.details),
         told=answers,
         statistics=tuple(DutStatistic.model_validate(statistic) for statistic in statistics),
+        workers=tuple(WorkerLoad.model_validate(load) for load in loads["workers"]),
+        queues=tuple(QueueLoad.model_validate(load) for load in loads["queues"]),
+        cpus=tuple(CpuLoad.model_validate(load) for load in loads["cpus"]),
     )
 
 

@@ -24,6 +24,7 @@ from lossratio.measurements.latency.view import (
     latency_over_load_picture,
     latency_picture,
 )
+from lossratio.measurements.telemetry import telemetry_doubts
 from lossratio.measurements.throughput.evidence import EARLY_VERDICT, GENERATOR_LIMIT, bounds_history
 from lossratio.measurements.throughput.frame_sizes import by_tests, draw_frame_sizes, frame_size_series
 from lossratio.measurements.throughput.result import (
@@ -251,8 +252,9 @@ class ThroughputView(View[ThroughputResult]):
         return generator_stalls(trials, [report.goal.loss_ratio for report in result.goals])
 
     def doubts(self, result: ThroughputResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
-        """The doubts that the SUT stayed the same during the search, and that the load is the cause of loss."""
+        """The doubts that the SUT stayed the same, that the load is the cause of loss, and that it is one SUT."""
         yield from _constancy_doubts(result.trials)
+        yield from telemetry_doubts(result.telemetry)
 
     def telemetry(self, result: ThroughputResult) -> Sequence[Record]:
         """The trials before and after which the DUTs were asked."""
