@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import optimize, stats
@@ -15,6 +15,8 @@ from lossratio.simulation.sut import RunningSut, Traffic, random_rounding
 CAPACITY = 18e6
 MIN_LOAD, MAX_LOAD = 1e4, 30e6
 TARGET = 1e-7
+DRIFT_TIME = 1800.0
+"""Seconds in which a SUT that drifts changes by its `change`."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,19 @@ class Case:
         sut: The SUT.
         critical_load: Its true critical load in frames per second; None if there is none to be found.
         healthy: Whether it is inside the model family, so that it should not be flagged.
+        drift: Change of the critical load in `DRIFT_TIME`, as a share; the critical load is that at the beginning.
     """
 
     sut: Sut
     critical_load: float | None
     healthy: bool = False
+    drift: float = 0.0
+
+    def critical_load_after(self, seconds: float) -> float | None:
+        """The true critical load at a time of the search; None if there is none to be found."""
+        if self.critical_load is None:
+            return None
+        return self.critical_load * (1.0 + self.drift * seconds / DRIFT_TIME)
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,64 @@ class WithStalls:
         return None
 
 
+@dataclass(frozen=True)
+class WanderingCapacity:
+    """A sharp knee whose place wanders from trial to trial: a first-order autoregressive process.
+
+    Attributes:
+        deviation: Standard deviation of the capacity in the long run, as a share of `CAPACITY`.
+        correlation: Correlation of the capacities of successive trials.
+    """
+
+    deviation: float
+    correlation: float
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT that begins anywhere in its range."""
+        place = rng.standard_normal()
+
+        def lost_frames(traffic: Traffic) -> int:
+            nonlocal place
+            place = self.correlation * place + math.sqrt(1.0 - self.correlation**2) * rng.standard_normal()
+            capacity = CAPACITY * (1.0 + self.deviation * place)
+            return random_rounding(traffic.frames * max(0.0, 1.0 - capacity / traffic.load), rng)
+
+        return lost_frames
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """Not asked for here."""
+        return None
+
+
+@dataclass(frozen=True)
+class Drifting:
+    """A SUT that becomes slower all the time, in all of its loads.
+
+    Attributes:
+        sut: The SUT at the beginning; without memory of time.
+        change: Change of its loads in `DRIFT_TIME`, as a share.
+    """
+
+    sut: Sut
+    change: float
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """The SUT at the beginning, which sees more and more load."""
+        steady = self.sut.start(rng)
+
+        def lost_frames(traffic: Traffic) -> int:
+            scale = 1.0 + self.change * (traffic.start + 0.5 * traffic.duration) / DRIFT_TIME
+            frames = random_rounding(traffic.frames / scale, rng)
+            lost = steady(replace(traffic, frames=frames)) * traffic.frames / max(frames, 1)
+            return min(random_rounding(lost, rng), traffic.frames)
+
+        return lost_frames
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """Not asked for here."""
+        return None
+
+
 def _of_knee(sut: SmoothKnee, stalls: float = 0.0) -> Case:
     """The knee's case, with stalls that lose a share of the target; from a share of 1 on the truth is no load."""
     if stalls >= 1.0:
@@ -104,12 +172,43 @@ def _of_knee(sut: SmoothKnee, stalls: float = 0.0) -> Case:
 def _of_capacities(sut: Sut, quantile: Callable[[np.ndarray], np.ndarray]) -> Case:
     """The load at which the mean of what sharp knees lose is the target; by a sum over their quantiles."""
     edges = np.concatenate([np.geomspace(1e-14, 1e-3, 4001), np.linspace(1e-3, 1.0, 4001)[1:]])
-    capacities, shares = CAPACITY * quantile(0.5 * (edges[1:] + edges[:-1])), np.diff(edges)
+    capacities, shares = CAPACITY * np.maximum(quantile(0.5 * (edges[1:] + edges[:-1])), 0.0), np.diff(edges)
 
     def excess(load: float) -> float:
         return float(np.sum(shares * np.maximum(0.0, 1.0 - capacities / load))) - TARGET
 
-    return Case(sut, optimize.brentq(excess, 0.3 * CAPACITY, 1.2 * CAPACITY, xtol=1e-3))
+    return Case(sut, optimize.brentq(excess, 0.01 * CAPACITY, 1.2 * CAPACITY, xtol=1e-3))
+
+
+def _drifting(case: Case, change: float) -> Case:
+    """The same SUT, but that it drifts."""
+    return replace(case, sut=Drifting(case.sut, change), healthy=False, drift=change)
+
+
+def _normal(deviation: float) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda share: 1.0 + deviation * stats.norm.ppf(share)
+
+
+def _slow_trials(jitter: float, share: float, size: float) -> Case:
+    """Some trials are slower, by an exponentially distributed share of the capacity."""
+    below = np.linspace(-0.999, 0.05, 200001)
+    cumulative = (1.0 - share) * stats.norm.cdf(below, scale=jitter)
+    cumulative += share * stats.exponnorm.sf(-below, size / jitter, scale=jitter)
+    sut = PerformanceSpectrum(CAPACITY, jitter, tail_share=share, tail_size=size)
+    return _of_capacities(sut, lambda asked: 1.0 + np.interp(asked, cumulative, below))
+
+
+def _slow_level(jitter: float, share: float, size: float) -> Case:
+    """Some trials are slower, all by the same share of the capacity."""
+    below = np.linspace(-2.0 * size, 0.05, 200001)
+    cumulative = (1.0 - share) * stats.norm.cdf(below, scale=jitter) + share * stats.norm.cdf(
+        below + size, scale=jitter
+    )
+
+    def draw(rng: np.random.Generator) -> float:
+        return float(1.0 + jitter * rng.standard_normal() - size * (rng.random() < share))
+
+    return _of_capacities(DrawnCapacity(draw), lambda asked: 1.0 + np.interp(asked, cumulative, below))
 
 
 CASES = {
@@ -118,15 +217,19 @@ CASES = {
     "sharp": _of_knee(SmoothKnee(CAPACITY, 500.0)),
     "stalls, half target": _of_knee(SmoothKnee(CAPACITY, 2e4), 0.5),
     "stalls, twice target": _of_knee(SmoothKnee(CAPACITY, 2e4), 2.0),
-    "normal 0.4 %": _of_capacities(
-        PerformanceSpectrum(CAPACITY, 0.004), lambda share: 1.0 + 0.004 * stats.norm.ppf(share)
-    ),
+    "normal 0.4 %": _of_capacities(PerformanceSpectrum(CAPACITY, 0.004), _normal(0.004)),
     "lognormal 0.8 %": _of_capacities(
         DrawnCapacity(lambda rng: math.exp(0.008 * rng.standard_normal())),
         lambda share: np.exp(0.008 * stats.norm.ppf(share)),
     ),
-    "rare slow trials": Case(PerformanceSpectrum(CAPACITY, 0.002, tail_share=0.02, tail_size=0.05), None),
-    "heavy tails": Case(DrawnCapacity(lambda rng: 1.0 + 0.003 * rng.standard_t(3)), None),
+    "rare slow trials": _slow_trials(0.002, 0.02, 0.05),
+    "rare slow level": _slow_level(0.002, 0.02, 0.05),
+    "heavy tails": _of_capacities(
+        DrawnCapacity(lambda rng: 1.0 + 0.003 * rng.standard_t(3)), lambda share: 1.0 + 0.003 * stats.t.ppf(share, 3)
+    ),
+    "wandering": _of_capacities(WanderingCapacity(0.004, 0.9), _normal(0.004)),
+    "drift, smooth knee": _drifting(_of_knee(SmoothKnee(CAPACITY, 5e4)), -0.01),
+    "drift, normal 0.2 %": _drifting(_of_capacities(PerformanceSpectrum(CAPACITY, 0.002), _normal(0.002)), -0.01),
     "rare stalls": Case(RareStalls(CAPACITY, interval=60.0, stall=0.01), None),
 }
 """What is measured, by name."""

@@ -8,6 +8,7 @@
 - `functions["stretch"]`, `functions["erf"]`: the critical load under each fitting function, with `density(loads)` and
   the likeliest curve, `loss_ratio(loads)`;
 - `misfit`: `fits`, and `reasons` in words if the model does not fit;
+- `variation`: how the capacity varies, if not by independent normal numbers: shape, correlation, drift; None if so;
 - `guard`: what frames at and just below that load say without any model, with a `Verdict`;
 - `limits`: in words, if the critical load may be beyond one; `is_at_least_max_load`, `is_at_most_min_load`,
   `is_beyond_trials`;
@@ -16,9 +17,9 @@
 
 `why_set_aside` gives the reason why a trial whose generator did not offer the load is no evidence.
 
-The folders, each of which imports only those before it: `model`, `likelihood`, `quadrature`, `estimate`.
-`selection` chooses loads, and `controller` brings all together. `csit` is FD.io CSIT's own search, which differs from
-all that: `csit_estimates` computes what CSIT's code reports for the same trials.
+The folders, each of which imports only those before it: `model`, `likelihood`, `quadrature`, `variation`,
+`estimate`. `selection` chooses loads, and `controller` brings all together. `csit` is FD.io CSIT's own search, which
+differs from all that: `csit_estimates` computes what CSIT's code reports for the same trials.
 """
 
 from lossratio.plrsearch.controller import TIMEOUT, PLRsearch, WarmStart
@@ -36,21 +37,26 @@ from lossratio.plrsearch.estimate import (
     estimate,
 )
 from lossratio.plrsearch.model import LikelihoodName, SelectionName, StopReason, Weighting, why_set_aside
+from lossratio.plrsearch.variation import Distribution, Order, ShapeEstimate, Variation
 
 __all__ = [
     "TIMEOUT",
     "CombinedEstimate",
     "CriticalLoadEstimate",
     "CsitEstimate",
+    "Distribution",
     "FunctionEstimate",
     "Guard",
     "IntervalAfterTrial",
     "LikelihoodName",
     "LossBounds",
     "Misfit",
+    "Order",
     "PLRsearch",
     "SelectionName",
+    "ShapeEstimate",
     "StopReason",
+    "Variation",
     "Verdict",
     "WarmStart",
     "Weighting",

@@ -348,7 +348,7 @@ class PLRsearch:
             return None
         estimate = self.result()
         if not estimate.misfit.fits:
-            return StopReason.MISFIT if self._stop_on_misfit else None
+            return StopReason.MISFIT if self._stop_on_misfit and estimate.misfit.is_wrong else None
         low, high = estimate.interval(0.95)
         inside = self._question.min_load < low and high < self._question.max_load
         precise = self._precision is not None and high - low <= self._precision * estimate.mean

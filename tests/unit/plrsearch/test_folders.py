@@ -8,7 +8,7 @@ import pytest
 import lossratio.plrsearch
 
 ROOM = Path(lossratio.plrsearch.__file__).parent
-FOLDERS = ("model", "likelihood", "quadrature", "estimate")
+FOLDERS = ("model", "likelihood", "quadrature", "variation", "estimate")
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

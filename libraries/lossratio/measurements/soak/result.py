@@ -181,6 +181,42 @@ class FitCheck(Record):
     """Correlation of the capacities of successive trials; null: too few trials lost frames, or an earlier version."""
 
 
+class CapacityShape(Record):
+    """The critical load under one shape of the capacity's distribution over trials."""
+
+    name: str
+    """``normal``, ``heavy tails`` (Student's t), ``slow trials`` (a share of trials is slower, by exponentially
+    distributed sizes) or ``slow level`` (a share of trials is slower, all by about the same size)."""
+    weight: Ratio
+    """Its share in the estimate, by its evidence."""
+    mean: Rate
+    """Mean critical load; before a drift, if there is one."""
+    stdev: Rate
+    """Its standard deviation."""
+    log_evidence: float
+    """Natural logarithm of the probability of all counts under this shape, less that under the likeliest one."""
+    parameters: dict[str, float]
+    """Mean parameters by name; ratios are shares of the capacity, but ``slow_trials_ratio`` is one of the trials."""
+
+
+class CapacityVariation(Record):
+    """How the capacity varies, if not by independent and normally distributed numbers from trial to trial."""
+
+    shapes: tuple[CapacityShape, ...]
+    """The shapes of its distribution; empty: normal, as the fitting functions have it."""
+    correlation: float
+    """Correlation of the capacities of successive trials; 0: none is seen."""
+    independent_trials: float = Field(ge=0.0)
+    """Number of independent trials that show as much as these."""
+    drift_ratio: float
+    """Change of the capacity from the beginning to the end, as a share; 0: none is seen. The critical load is that at
+    the end."""
+    drift_stdev_ratio: float
+    """Standard deviation of the drift."""
+    drift_per_hour_ratio: float | None
+    """The drift in an hour; null: the time is not known."""
+
+
 class CriticalLoad(Record):
     """The critical load: the load at which the long-term loss ratio is the target loss ratio."""
 
@@ -215,6 +251,9 @@ class CriticalLoad(Record):
     """What FD.io CSIT's code reports; null: the loads were not chosen as in CSIT."""
     residuals: tuple[Residual, ...] = ()
     """Trials in which loss was certain, in the order of measurement; empty: none, or by an earlier version."""
+    variation: CapacityVariation | None = None
+    """How the capacity varies; then mean and interval are those under its shapes. Null: as the fitting functions have
+    it, or by an earlier version."""
 
     @property
     def reason(self) -> str | None:
@@ -307,14 +346,15 @@ def soak_result(
 
 
 def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
-    """Means and standard deviations that differ from those of the functions, mixed by their weights."""
-    parts = [
-        (function.weight, function.mean.per_interface_fps, function.stdev.per_interface_fps)
-        for function in said.functions
-    ]
+    """Means and standard deviations that differ from those of the functions, or shapes, mixed by their weights."""
+    mixed: Sequence[FittedFunction | CapacityShape] = said.functions
+    if said.variation is not None:
+        mixed = () if said.variation.drift_ratio else said.variation.shapes
+    parts = [(part.weight, part.mean.per_interface_fps, part.stdev.per_interface_fps) for part in mixed]
     mean = sum(weight * own for weight, own, _ in parts)
     variance = sum(weight * (stdev**2 + (own - mean) ** 2) for weight, own, stdev in parts)
-    for name, rate, made in (("mean", said.mean, mean), ("stdev", said.stdev, math.sqrt(variance))):
+    checked = (("mean", said.mean, mean), ("stdev", said.stdev, math.sqrt(variance))) if parts else ()
+    for name, rate, made in checked:
         # Each weight is at most 1, so the digits that were cut off are no more than a rounding error of the sum.
         if not math.isclose(rate.per_interface_fps, made, rel_tol=_MIXED_ROUNDING, abs_tol=_MIXED_ROUNDING * mean):
             yield f"critical_load.{name} is {rate.per_interface_fps!r}, and the functions make {made!r}"

@@ -24,6 +24,7 @@ from lossratio.drawing import (
 )
 from lossratio.measurements import CsitExportError, CsitRate, CsitRecord, csit_rate
 from lossratio.measurements.soak.result import (
+    CapacityVariation,
     CriticalLoad,
     CsitCriticalLoad,
     DensityPoint,
@@ -64,6 +65,8 @@ _MOST_STDEVS = 5.0
 _NEAR_KNEE = 1.02
 """Largest load of residuals that are drawn, as a share of the knee's highest load: some overload is among them."""
 _KNEE_MARGIN = 0.25
+_LEAST_WEIGHT = 0.01
+"""Weight of a shape that the console shows."""
 _SETTLED_SHARE = 0.25
 """Share of the time after which the picture shows the whole interval."""
 
@@ -107,6 +110,8 @@ class SoakView(View[SoakResult]):
         if critical_load.csit is not None:
             yield rate_line("as CSIT computes it", critical_load.csit.mean)
             yield rate_line("  standard deviation", critical_load.csit.stdev)
+        if critical_load.variation is not None:
+            yield f"  {'capacity':<{LABEL_WIDTH}}  {variation_in_words(critical_load.variation)}"
         if critical_load.ended_by is not None:
             yield f"  {'ended by':<{LABEL_WIDTH}}  {critical_load.ended_by}"
 
@@ -252,6 +257,38 @@ def _csit_in_words(csit: CsitCriticalLoad) -> str:
     )
 
 
+def variation_in_words(variation: CapacityVariation) -> str:
+    """How the capacity varies, in one line."""
+    parts = [f"{shape.name} {shape.weight:.3g}" for shape in variation.shapes if shape.weight >= _LEAST_WEIGHT]
+    if variation.correlation:
+        parts.append(
+            f"successive trials are alike (correlation {variation.correlation:.2f}, as much as "
+            f"{variation.independent_trials:.3g} independent trials)"
+        )
+    if variation.drift_ratio:
+        rate = "" if variation.drift_per_hour_ratio is None else f", {variation.drift_per_hour_ratio:+.3%} in an hour"
+        parts.append(
+            f"drift of {variation.drift_ratio:+.3%} (standard deviation {variation.drift_stdev_ratio:.2%}{rate}): the "
+            "critical load is that at the end"
+        )
+    return ", ".join(parts)
+
+
+def _shapes_in_words(variation: CapacityVariation) -> Iterator[tuple[str, str]]:
+    """Each shape of the capacity's distribution, with everything that was inferred about it."""
+    for shape in variation.shapes:
+        parameters = ", ".join(
+            f"{name.removesuffix('_ratio').removesuffix('_per_interface_fps').replace('_', ' ')} {value:,.4g}"
+            f"{' fps' if name.endswith('_fps') else ''}"
+            for name, value in shape.parameters.items()
+        )
+        yield (
+            f"capacities: {shape.name}",
+            f"weight {shape.weight:.3g}, critical load {shape.mean.per_interface_fps:,.1f} fps, standard deviation "
+            f"{shape.stdev.per_interface_fps:,.4g} fps; {parameters}",
+        )
+
+
 def _functions_in_words(result: SoakResult, critical_load: CriticalLoad) -> str:
     weights = ", ".join(f"{function.name} {function.weight:.3g}" for function in critical_load.functions)
     return f"{weights} ({result.settings.get('likelihood', 'unknown')} likelihood)"
@@ -348,6 +385,8 @@ def _fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:
     ]
     if critical_load.csit is not None:
         both.append(("as FD.io CSIT computes it", _csit_in_words(critical_load.csit)))
+    if critical_load.variation is not None:
+        both += [("capacity", variation_in_words(critical_load.variation)), *_shapes_in_words(critical_load.variation)]
     if critical_load.guard is not None:
         both.append(("frames at and just below the critical load", guard_in_words(critical_load.guard)))
     columns = len(critical_load.functions) + 1

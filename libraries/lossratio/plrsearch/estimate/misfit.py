@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import Array, FittingFunction, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import Mode, Posterior
+from lossratio.plrsearch.variation import Variation, excess_kurtosis, rank_correlation, skewness
 
 _ENOUGH = 4
 _ENOUGH_FOR_SHAPE = 20
@@ -36,6 +37,9 @@ misfit at some of them looks like a drift: of up to 0.002 % on healthy SUTs whos
 _STEADY = 0.3
 """Standard deviation of residuals; if it is smaller, the SUT's loss varies less than chance, and has no shape: e.g. a
 simulated SUT whose loss is the same in each trial, but for whole frames."""
+_TRIALS_FOR_TAILS = 150
+"""Trials that show whether 2 % of all trials are unusually slow (Hanley and Lippman-Hand 1983)."""
+_NONE_SEEN = 3.0
 _LARGEST_ERROR = 0.05
 """Largest error of an integral, as a share of the posterior's mass."""
 _MATTERS = 6.0
@@ -55,7 +59,8 @@ class Misfit:
     """How well the model fits.
 
     Attributes:
-        reasons: Why the model does not fit, in words; empty if it fits.
+        reasons: Why the model does not fit, or why its number is provisional, in words; empty if it fits.
+        provisional: The reason that more trials will end, one of `reasons`; None if there is none.
         chi_squared: Chi-squared per trial around the likeliest Poisson curve, of trials with more than one frame of
             expected loss; None if such trials are too few.
         distance: Distance of both functions' mean critical loads, in their standard deviations. Large in nearly all
@@ -76,15 +81,25 @@ class Misfit:
     drift_stdev: float | None
     correlation: float | None
     residuals: tuple[tuple[float, float], ...] = field(repr=False)
+    provisional: str | None = None
 
     @property
     def fits(self) -> bool:
         """Whether nothing speaks against the model."""
         return not self.reasons
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the trials speak against the model, so that more of them will not help."""
+        return any(reason != self.provisional for reason in self.reasons)
+
 
 def check(
-    posteriors: Sequence[Posterior], poisson: Sequence[Posterior], counts: TrialCounts, likelihood: LikelihoodName
+    posteriors: Sequence[Posterior],
+    poisson: Sequence[Posterior],
+    counts: TrialCounts,
+    likelihood: LikelihoodName,
+    variation: Variation | None = None,
 ) -> Misfit:
     """Checks the model against the trials.
 
@@ -93,29 +108,74 @@ def check(
         poisson: The same under the Poisson likelihood; rough posteriors are enough.
         counts: The trials, in the order of measurement.
         likelihood: The likelihood of the estimate.
+        variation: How the capacity varies, if not by independent normal numbers.
     """
     around_poisson = _residuals(poisson, counts)
+    if variation is not None:
+        posteriors, counts = variation.posteriors, variation.counts
     residuals = _residuals(posteriors, counts) if likelihood is LikelihoodName.VARYING else around_poisson
     chi_squared = around_poisson.chi_squared
     drift, drift_stdev = _drift(residuals)
+    if variation is not None and variation.order.drift:
+        drift, drift_stdev = variation.order.drift, variation.order.drift_stdev
     varies = likelihood is LikelihoodName.VARYING
-    shape = [*_shape(residuals), *_curve(residuals)] if varies else _spread(chi_squared)
-    reasons = [*_uncertified(posteriors), *shape, *_surprise(residuals)]
-    if varies or not reasons:
-        # Around a curve that fits badly residuals depend on the load, and loads change with time.
-        reasons += _trend(residuals, drift)
+    is_described = variation is not None and not variation.shapes
+    provisional = _provisional(chi_squared, len(counts)) if varies and not is_described else None
+    if variation is not None and variation.shapes:
+        shown = variation.residuals
+        values = np.array([value for _, value in shown])
+        # Beside a tail of slow trials, unusually fast ones decide nothing.
+        is_normal = max(variation.shapes, key=lambda shape: shape.weight).name == "normal"
+        shape = _shape(values) if is_normal or not skewness(values).above else []
+        reasons = [*shape, *_curve(np.array([load for load, _ in shown]), values)]
+        reasons += _inexplicable(variation.surprises, len(counts))
+    else:
+        values = residuals.standardized
+        shown = tuple(
+            (float(load), float(value)) for load, value in zip(residuals.load[residuals.certain], values, strict=True)
+        )
+        shape = (
+            [*_shape(values), *_curve(residuals.load[residuals.certain], values)] if varies else _spread(chi_squared)
+        )
+        reasons = [*_uncertified(posteriors), *shape, *_surprise(residuals)]
+        if varies or not reasons:
+            # Around a curve that fits badly residuals depend on the load, and loads change with time.
+            reasons += _trend(residuals, _drift(residuals)[0])
     return Misfit(
-        reasons=tuple(reasons),
+        reasons=tuple(reasons) if provisional is None else (*reasons, provisional),
         chi_squared=float(chi_squared.mean()) if len(chi_squared) >= _ENOUGH else None,
         distance=_distance(posteriors),
         drift=drift,
         drift_stdev=drift_stdev,
         correlation=_correlation(residuals.standardized),
-        residuals=tuple(
-            (float(load), float(value))
-            for load, value in zip(residuals.load[residuals.certain], residuals.standardized, strict=True)
-        ),
+        residuals=shown,
+        provisional=provisional,
     )
+
+
+def _provisional(chi_squared: Array, trials: int) -> str | None:
+    """Where the capacity varies, few trials do not show how often it is low."""
+    if trials >= _TRIALS_FOR_TAILS or not _spread(chi_squared):
+        return None
+    return (
+        f"The SUT's capacity varies from trial to trial, and {trials} trials are too few to show how often it is low: "
+        f"as many as {min(1.0, _NONE_SEEN / max(trials, 1)):.2g} of all trials may be unusually slow without a single "
+        f"one among these. At least {_TRIALS_FOR_TAILS} trials are needed."
+    )
+
+
+def _inexplicable(surprises: Array, trials: int) -> list[str]:
+    """Whether losses where none was certain are so small that the shape of the capacities does not explain them."""
+    if not len(surprises):
+        return []
+    # If capacities explain the losses, the probabilities are even, and this sum is gamma distributed.
+    total = float(-np.sum(np.log(np.maximum(1.0 - surprises, 1e-15))))
+    if scipy.special.gammaincc(len(surprises), total) > _IMPROBABLE:
+        return []
+    return [
+        f"{len(surprises)} of {trials} trials lost frames at loads at which they may have lost none, and too few for "
+        f"slower trials: the SUT loses frames at times for a reason that is not the load."
+    ]
 
 
 def _correlation(values: Array) -> float | None:
@@ -223,8 +283,7 @@ def _spread(chi_squared: Array) -> list[str]:
     ]
 
 
-def _shape(residuals: _Residuals) -> list[str]:
-    values = residuals.standardized
+def _shape(values: Array) -> list[str]:
     if len(values) < _ENOUGH_FOR_SHAPE or np.std(values) < _STEADY:
         return []
     reasons = []
@@ -248,10 +307,9 @@ def _shape(residuals: _Residuals) -> list[str]:
     return reasons
 
 
-def _curve(residuals: _Residuals) -> list[str]:
+def _curve(loads: Array, values: Array) -> list[str]:
     """Whether neighbours in load have similar residuals: by the correlation of their ranks."""
-    order = np.argsort(residuals.load[residuals.certain], kind="stable")
-    values = residuals.standardized[order]
+    values = values[np.argsort(loads, kind="stable")]
     if len(values) < _ENOUGH_FOR_SHAPE or np.std(values) < _STEADY:
         return []
     likeness = rank_correlation(values[1:], values[:-1])
@@ -306,68 +364,3 @@ def _drift(residuals: _Residuals) -> tuple[float | None, float | None]:
 def _distance(posteriors: Sequence[Posterior]) -> float:
     first, second = (posterior.moments for posterior in posteriors)
     return abs(first.mean - second.mean) / max(float(np.hypot(first.stdev, second.stdev)), 1e-300 * first.mean)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The outcome of a test of a sample's shape or order, as in `scipy.stats`, whose import takes long.
-
-    Attributes:
-        value: Skewness, excess kurtosis, or correlation of ranks.
-        probability: Probability that a normal sample in no order has a value as far from the expected one, either side.
-        above: Whether the value is above the expected one.
-    """
-
-    value: float
-    probability: float
-    above: bool
-
-    @classmethod
-    def _of_normal(cls, value: float, deviations: float) -> Finding:
-        return cls(value, float(2.0 * scipy.special.ndtr(-abs(deviations))), deviations > 0.0)
-
-
-def skewness(sample: Array) -> Finding:
-    """Tests the third moment of at least 8 values that are not all the same (D'Agostino 1970)."""
-    n = len(sample)
-    value = _standard_moment(sample, 3)
-    standard = value * np.sqrt((n + 1.0) * (n + 3.0) / (6.0 * (n - 2.0)))
-    kurtosis_of_it = 3.0 * (n * n + 27.0 * n - 70.0) * (n + 1.0) * (n + 3.0)
-    kurtosis_of_it /= (n - 2.0) * (n + 5.0) * (n + 7.0) * (n + 9.0)
-    variance = np.sqrt(2.0 * (kurtosis_of_it - 1.0)) - 1.0
-    scale = np.sqrt(2.0 / (variance - 1.0))
-    return Finding._of_normal(value, float(np.arcsinh(standard / scale) / np.sqrt(0.5 * np.log(variance))))
-
-
-def excess_kurtosis(sample: Array) -> Finding:
-    """Tests the fourth moment of at least 20 values that are not all the same (Anscombe and Glynn 1983)."""
-    n = len(sample)
-    value = _standard_moment(sample, 4)
-    expected = 3.0 * (n - 1.0) / (n + 1.0)
-    variance = 24.0 * n * (n - 2.0) * (n - 3.0) / ((n + 1.0) ** 2 * (n + 3.0) * (n + 5.0))
-    skew = 6.0 * (n * n - 5.0 * n + 2.0) / ((n + 7.0) * (n + 9.0))
-    skew *= np.sqrt(6.0 * (n + 3.0) * (n + 5.0) / (n * (n - 2.0) * (n - 3.0)))
-    freedom = 6.0 + 8.0 / skew * (2.0 / skew + np.sqrt(1.0 + 4.0 / skew**2))
-    base = 1.0 + (value - expected) / np.sqrt(variance) * np.sqrt(2.0 / (freedom - 4.0))
-    root = np.cbrt((1.0 - 2.0 / freedom) / base)
-    deviations = (1.0 - 2.0 / (9.0 * freedom) - root) / np.sqrt(2.0 / (9.0 * freedom))
-    return Finding._of_normal(value - 3.0, float(deviations))
-
-
-def rank_correlation(first: Array, second: Array) -> Finding:
-    """Tests whether two samples, neither all the same, rise and fall together (Spearman 1904, Student's t)."""
-    value = float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
-    freedom = len(first) - 2.0
-    t = abs(value) * np.sqrt(freedom / max(1.0 - value * value, 1e-300))
-    return Finding(value, float(2.0 * scipy.special.stdtr(freedom, -t)), value > 0.0)
-
-
-def _standard_moment(sample: Array, power: int) -> float:
-    centred = sample - sample.mean()
-    return float(np.mean(centred**power) / np.mean(centred**2) ** (0.5 * power))
-
-
-def _ranks(sample: Array) -> Array:
-    """Ranks from 1; equal values have the mean of their ranks."""
-    _, which, times = np.unique(sample, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(times) - 0.5 * (times - 1.0))[which])

@@ -24,6 +24,7 @@ from lossratio.plrsearch.model import (
     collect,
 )
 from lossratio.plrsearch.quadrature import Mode, Posterior, mixture_quantiles, posteriors
+from lossratio.plrsearch.variation import Distribution, Variation, variation_of
 from lossratio.trials import TrialResult
 from lossratio.units import format_target
 
@@ -239,7 +240,8 @@ class CriticalLoadEstimate:
         max_load: Largest possible answer.
         likelihood: How counts are distributed in the model.
         weighting: How `mean`, `stdev` and `interval` combine the functions.
-        functions: Estimates of the fitting functions, by name.
+        functions: Estimates of the fitting functions, by name: capacities are normally distributed and independent.
+        variation: How the capacity varies, if not so; then `mean`, `stdev` and `interval` are its.
         counts: The trials it is made of, in the order in which they were measured.
         stopped_by: Why the search ended; None if it goes on, or if there was no search.
         history: The estimates during the search, if there was one.
@@ -256,6 +258,7 @@ class CriticalLoadEstimate:
     stopped_by: StopReason | None = None
     history: tuple[IntervalAfterTrial, ...] = field(default=(), repr=False)
     csit: CsitEstimate | None = None
+    variation: Variation | None = field(default=None, repr=False)
 
     @cached_property
     def combinations(self) -> Mapping[Weighting, CombinedEstimate]:
@@ -290,9 +293,9 @@ class CriticalLoadEstimate:
         poisson = own
         if self.likelihood is not LikelihoodName.POISSON:
             poisson = posteriors(self.counts, own[0].question, LikelihoodName.POISSON, for_selection=True)
-        misfit = check(own, poisson, self.counts, self.likelihood)
+        misfit = check(own, poisson, self.counts, self.likelihood, self.variation)
         if self.is_surely_at_most_min_load:
-            return replace(misfit, reasons=())
+            return replace(misfit, reasons=(), provisional=None)
         if self.guard.verdict is Verdict.CONTRADICTED:
             return replace(misfit, reasons=(f"The reported load is {self.guard}.", *misfit.reasons))
         return misfit
@@ -303,14 +306,19 @@ class CriticalLoadEstimate:
         return self.combinations[self.weighting]
 
     @property
+    def loads(self) -> CombinedEstimate | Distribution:
+        """The distribution of the critical load: of both functions, or of the shapes of the capacity's distribution."""
+        return self.combined if self.variation is None else self.variation.loads
+
+    @property
     def mean(self) -> float:
         """Mean critical load."""
-        return self.combined.mean
+        return self.loads.mean
 
     @property
     def stdev(self) -> float:
         """Standard deviation of the critical load."""
-        return self.combined.stdev
+        return self.loads.stdev
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
         """Loads that enclose the critical load with this probability, tails being equal.
@@ -318,7 +326,7 @@ class CriticalLoadEstimate:
         Each end is farther out than in the model by one frame in the longest trial, but within the limits: a trial
         cannot distinguish two loads at which it sends the same number of frames.
         """
-        low, high = self.combined.interval(probability)
+        low, high = self.loads.interval(probability)
         resolution = 1.0 / self.counts.exposure.max() if len(self.counts) else 0.0
         return max(low - resolution, self.min_load), min(high + resolution, self.max_load)
 
@@ -329,23 +337,23 @@ class CriticalLoadEstimate:
         So it is where no frame was lost, or the critical load may be above the maximum load, unless frames near the
         maximum load verify that the loss ratio is below the target there.
         """
-        unseen = self.combined.p_at_max > _LIMIT_SHARE or not self.counts.lost.any()
+        unseen = self.loads.p_at_max > _LIMIT_SHARE or not self.counts.lost.any()
         return unseen and self.guard.verdict is Verdict.EXTRAPOLATED
 
     @property
     def is_at_least_max_load(self) -> bool:
         """Whether the critical load may well be above the maximum load: then the mean is "at least" only."""
-        return self.combined.p_at_max > _LIMIT_SHARE and not self.is_beyond_trials
+        return self.loads.p_at_max > _LIMIT_SHARE and not self.is_beyond_trials
 
     @property
     def is_at_most_min_load(self) -> bool:
         """Whether the critical load may well be below the minimum load: then the mean is "at most" only."""
-        return self.combined.p_at_min > _LIMIT_SHARE and not self.is_beyond_trials
+        return self.loads.p_at_min > _LIMIT_SHARE and not self.is_beyond_trials
 
     @property
     def is_surely_at_most_min_load(self) -> bool:
         """Whether the trials show without any model that more than the target is lost at the minimum load."""
-        at_min = self.combined.p_at_min > 1.0 - _LIMIT_SHARE
+        at_min = self.loads.p_at_min > 1.0 - _LIMIT_SHARE
         return at_min and self.guard.bounds.least > self.target_loss_ratio
 
     @property
@@ -357,8 +365,8 @@ class CriticalLoadEstimate:
         sentences = [
             f"The critical load is {relation} the {name} load, {load:,.10g} frames/s, with probability {share:.3g}."
             for applies, relation, name, load, share in (
-                (self.is_at_least_max_load, "at least", "maximum", self.max_load, self.combined.p_at_max),
-                (self.is_at_most_min_load, "at most", "minimum", self.min_load, self.combined.p_at_min),
+                (self.is_at_least_max_load, "at least", "maximum", self.max_load, self.loads.p_at_max),
+                (self.is_at_most_min_load, "at most", "minimum", self.min_load, self.loads.p_at_min),
             )
             if applies
         ]
@@ -376,7 +384,7 @@ def estimate(
 ) -> CriticalLoadEstimate:
     """Estimates the critical load from trial results; the same results always give the same estimate.
 
-    Only the check for a trend depends on the order of the trials.
+    The order of the trials matters only where the capacity drifts, or successive trials are alike.
 
     Args:
         results: Trials with counts of sent and lost frames, at any loads.
@@ -401,17 +409,15 @@ def estimate_from_counts(
     counts: TrialCounts, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting
 ) -> CriticalLoadEstimate:
     """`estimate` from counts and options that are already checked."""
+    known = posteriors(counts, question, likelihood)
+    varies = likelihood is LikelihoodName.VARYING and weighting is Weighting.EVIDENCE
     return CriticalLoadEstimate(
         target_loss_ratio=question.target_loss_ratio,
         min_load=question.min_load,
         max_load=question.max_load,
         likelihood=likelihood,
         weighting=weighting,
-        functions=MappingProxyType(
-            {
-                posterior.function.name: FunctionEstimate.of(posterior)
-                for posterior in posteriors(counts, question, likelihood)
-            }
-        ),
+        functions=MappingProxyType({posterior.function.name: FunctionEstimate.of(posterior) for posterior in known}),
         counts=counts,
+        variation=variation_of(known, counts, question) if varies else None,
     )

@@ -1,0 +1,26 @@
+"""Variation: how the capacity varies where the quadrature's model does not describe it.
+
+- `sample`: what each trial shows about its own capacity;
+- `findings`: tests of a sample's shape and order;
+- `shapes`: distributions of the capacity over trials: normal, heavy tails, slow trials;
+- `integral`: the posterior of a shape's parameters;
+- `order`: drift, and correlation of successive trials;
+- `inference`: the critical load with all of these.
+"""
+
+from lossratio.plrsearch.variation.findings import excess_kurtosis, rank_correlation, skewness
+from lossratio.plrsearch.variation.inference import Distribution, ShapeEstimate, Variation, variation_of
+from lossratio.plrsearch.variation.order import Order
+from lossratio.plrsearch.variation.sample import Capacities
+
+__all__ = [
+    "Capacities",
+    "Distribution",
+    "Order",
+    "ShapeEstimate",
+    "Variation",
+    "excess_kurtosis",
+    "rank_correlation",
+    "skewness",
+    "variation_of",
+]

@@ -1,0 +1,142 @@
+"""What the order of the trials shows: whether the capacity drifts, and whether successive trials are alike.
+
+Four descriptions of the capacities are compared by the Bayesian information criterion: with and without a straight
+line over time, with and without correlation of successive capacities (first-order autoregressive). Widths and ranks
+are robust, so that some unusual trials decide nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lossratio.plrsearch.model import Array
+from lossratio.plrsearch.variation.sample import Capacities, normal_scores
+
+ENOUGH = 20
+"""Trials in which loss was certain, with which order and shape are judged."""
+_CORRELATIONS = np.concatenate([[0.0], np.linspace(0.02, 0.98, 49), [0.99, 0.995]])
+_CLEAR = 3.0
+"""Nats by which a description with more parameters has to be better, besides the criterion."""
+_LEAST_DRIFT = 5e-5
+"""Smallest drift, as a share of the capacity. Loads of a search change with time, so that a small misfit at some of
+them looks like a drift: of up to 0.002 % on healthy SUTs whose interval is 0.003 % wide."""
+_MOST_PAIRS = 1000
+"""Trials of which each pair makes a slope, at most."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the order of the trials shows.
+
+    Attributes:
+        drift: Change of the capacity from the beginning to the end, as a share; 0: none is seen.
+        drift_stdev: Its standard deviation.
+        centre: Time, as a share, at which the drift's standard deviation changes nothing.
+        correlation: Correlation of the capacities of successive trials; 0: none is seen.
+        share: The share of an independent trial that a trial counts as.
+    """
+
+    drift: float
+    drift_stdev: float
+    centre: float
+    correlation: float
+    share: float
+
+
+NO_ORDER = Order(0.0, 0.0, 0.5, 0.0, 1.0)
+
+
+def order_of(capacities: Capacities, known_drift: float = 0.0) -> Order:
+    """What the order of the trials shows, by those in which loss was certain.
+
+    Args:
+        capacities: What the trials show.
+        known_drift: The drift that was taken out of the trials: then only what is left of it is looked for.
+    """
+    which = np.flatnonzero(capacities.certain)
+    if len(which) < ENOUGH:
+        return NO_ORDER
+    place, blur, time = capacities.place[which], capacities.blur[which], capacities.time[which]
+    slope = _slope(time, place)
+    level, sloping = place - np.median(place), place - slope * time
+    sloping = sloping - np.median(sloping)
+    gap = np.diff(which)
+    steady, share_steady = _likeliest(level, gap)
+    drifting, share_drifting = _likeliest(sloping, gap)
+    penalty = 0.5 * np.log(len(which)) + _CLEAR
+    sloping_gain = _log_probability(sloping) - _log_probability(level)
+    gains = {
+        (False, False): 0.0,
+        (False, True): steady.gain - penalty,
+        (True, False): sloping_gain - penalty,
+        (True, True): sloping_gain + drifting.gain - 2.0 * penalty,
+    }
+    if known_drift:
+        gains = {key: gain for key, gain in gains.items() if key[0]}
+    drifts, wanders = max(gains, key=lambda key: gains[key])
+    if not known_drift and abs(slope) < _LEAST_DRIFT:
+        drifts = False
+        wanders = gains[False, True] > gains[False, False]
+    share = (share_drifting if drifts else share_steady) if wanders else 1.0
+    correlation = (drifting if drifts else steady).correlation if wanders else 0.0
+    if not drifts:
+        return Order(0.0, 0.0, 0.5, correlation, share)
+    weight = 1.0 / (blur**2 + _width(sloping) ** 2)
+    centre = float(np.average(time, weights=weight))
+    power = float(np.sum(weight * (time - centre) ** 2))
+    # Theil and Sen's slope is at least 0.9 times as efficient as least squares.
+    return Order(slope, float(np.sqrt(1.1 / (power * share))), centre, correlation, share)
+
+
+def _slope(time: Array, values: Array) -> float:
+    """The median of the slopes between all pairs (Theil 1950, Sen 1968)."""
+    step = -(-len(time) // _MOST_PAIRS)
+    time, values = time[::step], values[::step]
+    first, second = np.triu_indices(len(time), 1)
+    return float(np.median((values[second] - values[first]) / (time[second] - time[first])))
+
+
+def _log_probability(values: Array) -> float:
+    """The largest log probability of values, but for a constant, under Student's t with 4 degrees of freedom.
+
+    The likeliest width is found by expectation and maximization.
+    """
+    squares = values**2
+    variance = _width(values) ** 2
+    for _ in range(50):
+        variance = float(np.mean(5.0 * squares / (4.0 + squares / variance)))
+    return float(-0.5 * len(values) * np.log(variance) - 2.5 * np.sum(np.log1p(squares / (4.0 * variance))))
+
+
+def _width(values: Array) -> float:
+    """Standard deviation of a sample's middle."""
+    return float(max(1.4826 * np.median(np.abs(values)), 1e-9))
+
+
+@dataclass(frozen=True)
+class _Likeness:
+    """The likeliest correlation of successive capacities, and by how many nats it is better than none."""
+
+    correlation: float
+    gain: float
+
+
+def _likeliest(values: Array, gap: Array) -> tuple[_Likeness, float]:
+    """The likeliest correlation, and the share of an independent trial that a trial counts as, on average.
+
+    Args:
+        values: Capacities in their order.
+        gap: Trials from each to the next.
+    """
+    scores = normal_scores(values)
+    likeness = _CORRELATIONS[:, None] ** gap
+    rest = 1.0 - likeness**2
+    innovation = scores[1:] - likeness * scores[:-1]
+    log_probability = -0.5 * np.sum(np.log(rest) + innovation**2 / rest - scores[1:] ** 2, axis=1)
+    weight = np.exp(log_probability - log_probability.max())
+    # The variance of a mean of successive trials is larger by this factor; it is averaged, as it is what counts.
+    factor = float(np.average((1.0 + _CORRELATIONS) / (1.0 - _CORRELATIONS), weights=weight))
+    best = int(np.argmax(log_probability))
+    return _Likeness(float(_CORRELATIONS[best]), float(log_probability[best])), 1.0 / factor

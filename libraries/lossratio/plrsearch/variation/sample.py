@@ -1,0 +1,92 @@
+"""What each trial shows about its own capacity, given the shape of the knee."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from lossratio.plrsearch.model import Array, FittingFunction, TrialCounts
+from lossratio.plrsearch.quadrature import Mode
+
+_LIKELY = 0.7
+"""Lost frames that a trial without loss may have had: there a capacity is as likely to be below as above."""
+_CERTAIN = 3.0
+"""Loss is certain if it is expected even of a capacity larger by so many standard deviations."""
+_CERTAIN_LOSS = 16.0
+"""Lost frames that are expected of that capacity, at least."""
+
+_ENOUGH = 8
+"""Trials in overload that show the usual deviation."""
+_WIDER = 1.3
+"""How much larger the deviation is taken than such trials show it."""
+_QUARTILE = 0.6745
+"""Distance of a normal distribution's quartiles from its median."""
+
+
+@dataclass(frozen=True)
+class Capacities:
+    """The capacities of trials, as shares of a reference less 1; arrays of one entry per trial, in their order.
+
+    Attributes:
+        reference: The reference, in frames per second.
+        place: The capacity that explains the count; without loss the capacity is above.
+        blur: Standard deviation of `place` by chance alone; without loss the width of the step.
+        edge: The capacity below which there is loss.
+        lossy: Whether the trial lost frames.
+        certain: Whether loss was certain: a sample of such trials is not chosen by its capacities.
+        time: Middle of the trial as a share of all traffic, 0 at the beginning and 1 at the end.
+    """
+
+    reference: float
+    place: Array
+    blur: Array
+    edge: Array
+    lossy: NDArray[np.bool_]
+    certain: NDArray[np.bool_]
+    time: Array
+
+    @classmethod
+    def of(cls, function: FittingFunction, mode: Mode, counts: TrialCounts) -> Capacities:
+        """The capacities under a curve."""
+        spread = np.array(mode.spread)
+        log_rate = np.log(np.maximum(counts.lost, _LIKELY) / counts.exposure)
+        place = np.maximum(function.explaining_mrr(counts.load, log_rate, spread), spread)
+        loss = function.log_loss(counts.load, place, spread)
+        place = np.maximum(place - (loss.log_rate - log_rate) / loss.slope, spread)
+        blur = -1.0 / (loss.slope * np.sqrt(np.maximum(counts.lost, 1.0)))
+        usual = _usual_deviation(place[counts.load >= mode.mrr], mode)
+        unlucky = function.log_loss_rate(counts.load, np.array(mode.mrr + _CERTAIN * usual), spread)
+        certain = (np.exp(unlucky) * counts.exposure > _CERTAIN_LOSS) & (counts.lost > 0.0)
+        edge = np.maximum(function.explaining_mrr(counts.load, np.log(_LIKELY / counts.exposure), spread), spread)
+        traffic = np.cumsum(counts.exposure)
+        time = (traffic - 0.5 * counts.exposure) / traffic[-1]
+        return cls(
+            mode.mrr, place / mode.mrr - 1.0, blur / mode.mrr, edge / mode.mrr - 1.0, counts.lost > 0.0, certain, time
+        )
+
+    def grouped(self) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
+        """Capacity, blur and number of trials: of those with loss, and of those without, equal ones together."""
+        columns = np.stack([self.place, self.blur])
+        seen, unseen = columns[:, self.lossy], columns[:, ~self.lossy]
+        steps, trials = np.unique(unseen, axis=1, return_counts=True)
+        return (seen[0], seen[1], np.ones(seen.shape[1])), (steps[0], steps[1], trials.astype(float))
+
+
+def _usual_deviation(overloaded: Array, mode: Mode) -> float:
+    """Standard deviation of the capacity but for unusual trials, in frames per second.
+
+    It is that of the lower half of the trials in overload: the largest capacities may be above the load.
+    """
+    if len(overloaded) < _ENOUGH:
+        return mode.deviation
+    lower, median = np.quantile(overloaded, [0.25, 0.5])
+    return min(mode.deviation, _WIDER * float(median - lower) / _QUARTILE)
+
+
+def normal_scores(values: Array) -> Array:
+    """Values of a normal distribution with the same ranks: what is far out counts as no more than its rank."""
+    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable")
+    return np.asarray(scipy.special.ndtri((ranks + 0.5) / len(values)))
