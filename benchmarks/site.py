@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from itertools import product
 from pathlib import Path
+from statistics import median
 from typing import TypeVar
 
 import click
 import numpy as np
+from browser import CHROMIUM, browser
 
 from lossratio.dashboard import SiteRequest, write_site
 from lossratio.history.entries import Entry
@@ -33,6 +35,12 @@ BODIES = (
     "ethip4vxlan-l2bd",
 )
 T = TypeVar("T")
+_NAMES = """(async () => {
+    const jobs = await readJobs();
+    const build = encodeURIComponent(`build ${jobs[0].builds[0]}`);
+    const [a, b] = site.testbedNames.concat(site.testbedNames);
+    return [`test/${site.tests[0].id}`, `run/${jobs[0].id}`, `compare?a=${a}&aWhat=${build}&b=${b}&bWhat=${build}`];
+})()"""
 
 
 @click.command()
@@ -58,6 +66,21 @@ def main(results: int, nights: int, testbeds: int, output: Path | None) -> None:
             f"{site.written} files, {sum(sizes) / 1e6:.1f} MB, the largest {max(sizes) / 1e6:.2f} MB; again "
             f"{again.written} files; {site.alarms} alarms"
         )
+        open_views(site.page)
+
+
+def open_views(page: Path) -> None:
+    """Opens each view in a tab of its own, and prints how long it takes; the median of three times."""
+    if CHROMIUM is None:
+        click.echo("not opened: no Chromium is installed")
+        return
+    with browser() as chromium:
+        chromium.open(page)
+        names = chromium.run(_NAMES)
+        for view in ("", "coverage", "compare", "latency", "scaling", "sizes", "runs", *names):
+            times = [chromium.open(page, fragment=f"/{view}") for _ in range(3)]
+            click.echo(f"open {view or 'trends':<35}{median(times):>10.2f}")
+        assert chromium.faults == [], chromium.faults
 
 
 def write(history: History, tests: int, nights: int, testbeds: int) -> None:

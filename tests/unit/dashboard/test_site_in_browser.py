@@ -3,13 +3,11 @@
 import json
 import math
 import re
-import shutil
-import subprocess
 from datetime import timedelta
-from html import unescape
 
 import numpy as np
 import pytest
+from browser import browser, needs_browser
 from history_examples import START, nightly
 from report_examples import throughput
 
@@ -19,32 +17,10 @@ from lossratio.history.entries import entries_of
 from lossratio.report import Run, compare
 from lossratio.report.difference import Sample, adjusted, difference
 
-BROWSER = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
-OPTIONS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+pytestmark = needs_browser
 EVIL = "<script>window.injected = 1</script><img src=x onerror='window.injected = 2'></script>&amp;\"'"
-BEFORE = """
-<script>
-const faults = [];
-addEventListener("error", event => faults.push(event.message ?? event.target.src), true);
-addEventListener("unhandledrejection", event => faults.push(String(event.reason)));
-for (const name of ["error", "warn"]) console[name] = (...words) => faults.push(words.join(" "));
-</script>
-"""
-AFTER = """
-<script>
-const pause = () => new Promise(done => setTimeout(done, 20));
+HELPERS = """
+const pause = (time = 20) => new Promise(done => setTimeout(done, time));
 const ready = async () => {
   for (let step = 0; step < 400 && document.documentElement.dataset.ready === undefined; step += 1) await pause();
 };
@@ -52,7 +28,6 @@ const open = async address => {
   delete document.documentElement.dataset.ready;
   location.hash = address;
   await ready();
-  await new Promise(done => setTimeout(done, 60));
 };
 const rows = () => {
   const cells = row => [...row.cells].map(cell => cell.textContent);
@@ -62,38 +37,26 @@ const set = async (name, value) => {
   const field = document.querySelector("form.filters").elements[name];
   if (field.type === "checkbox") field.checked = value; else field.value = value;
   field.dispatchEvent(new Event("input", { bubbles: true }));
-  await new Promise(done => setTimeout(done, 250));
+  await pause(200);
 };
-addEventListener("load", async () => {
-  const seen = {};
-  try {
-    await ready();
-    await (async seen => { SCRIPT })(seen);
-  } catch (error) { faults.push(`${error.message} ${error.stack}`); }
-  seen.faults = faults;
-  seen.injected = window.injected ?? null;
-  document.title = JSON.stringify(seen);
-});
-</script>
+const seen = {};
 """
 
 
-def walk(site, script, *, width=1200):
-    """What a script in the page notes while it walks through the site's views."""
-    page = site.page.read_text(encoding="utf-8")
-    probed = site.page.with_name("probed.html")
-    after = AFTER.replace("SCRIPT", script)
-    probed.write_text(page.replace("<body>", f"<body>{BEFORE}").replace("</body>", f"{after}</body>"), encoding="utf-8")
-    profile = site.page.parent.parent / "profile"
-    command = [BROWSER, *OPTIONS, f"--user-data-dir={profile}", f"--window-size={width},1200"]
-    answer = subprocess.run(
-        [*command, "--virtual-time-budget=30000", "--dump-dom", probed.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=True,
-    )
-    return json.loads(unescape(re.findall("<title>(.*?)</title>", answer.stdout, flags=re.DOTALL)[0]))
+@pytest.fixture(scope="module")
+def chromium():
+    with browser() as running:
+        yield running
+
+
+def walk(chromium, site, script, *, width=1200):
+    """What a script in the page notes while it walks through the site's views, without a fault on the console."""
+    chromium.faults.clear()
+    chromium.open(site.page, width=width)
+    seen = chromium.run(f"(async () => {{{HELPERS}{{{script}}} return seen;}})()")
+    assert chromium.faults == []
+    assert chromium.run("window.injected ?? null") is None
+    return seen
 
 
 @pytest.fixture(scope="module")
@@ -164,20 +127,18 @@ VIEWS = """
   await pause(); await ready();
   seen.third = document.querySelector("main").textContent;
   location.hash = "#/compare?a=lab-1&aWhat=build%20vpp%2024.02&b=lab-1&bWhat=build%20vpp%2024.06";
-  await pause(); await ready(); await new Promise(done => setTimeout(done, 300));
+  await pause(); await ready();
   seen.builds = rows();
   await set("odd", true); seen.changed = rows().length;
 """
 
 
 @pytest.fixture(scope="module")
-def seen(site):
-    return walk(site, VIEWS)
+def seen(chromium, site):
+    return walk(chromium, site, VIEWS)
 
 
 def test_no_view_has_a_fault_and_names_are_text_everywhere(seen):
-    assert seen["faults"] == []
-    assert seen["injected"] is None
     assert seen["title"] == EVIL
     assert "<img src=x" in seen["problems"]
     for view in ("again", "test/evil", "coverage", "runs", "run"):
@@ -234,8 +195,8 @@ def test_a_run_links_to_its_page_and_names_others_of_its_name(seen):
     assert "6 other runs of this testbed have the same name" in seen["third"]
 
 
-def test_every_view_fits_a_phone(site):
-    assert set(walk(site, VIEWS, width=400)["wide"].values()) == {0}
+def test_every_view_fits_a_phone(chromium, site):
+    assert set(walk(chromium, site, VIEWS, width=400)["wide"].values()) == {0}
 
 
 def samples():
@@ -267,13 +228,12 @@ def samples():
     yield np.array([1e6] * 5), np.array([1e6] * 4 + [1e6 + 1])
 
 
-def test_differences_are_those_of_python(site):
+def test_differences_are_those_of_python(chromium, site):
     pairs = [(before.tolist(), after.tolist()) for before, after in samples()]
     script = f"seen.all = {json.dumps(pairs)}.map(([a, b]) => difference(a, b));"
     script += "seen.all.forEach(one => { one.change = String(one.change); });"
     script += "seen.adjusted = adjusted(seen.all.map(one => one.p).filter(p => p !== null));"
-    answer = walk(site, script)
-    assert answer["faults"] == []
+    answer = walk(chromium, site, script)
     expected = [difference(Sample(tuple(before)), Sample(tuple(after))) for before, after in pairs]
     for theirs, ours in zip(answer["all"], expected, strict=True):
         assert float(theirs["change"].replace("Infinity", "inf")) == pytest.approx(ours.change, rel=1e-12, abs=1e-15)
@@ -302,7 +262,7 @@ def changed(result, factor, later, *, error=None):
     return result.model_copy(update={"goals": tuple(goals), "error": error, **times})
 
 
-def test_verdicts_are_those_of_compare(tmp_path):
+def test_verdicts_are_those_of_compare(chromium, tmp_path):
     same, slower, gone = (throughput(name=f"64B-{number}c-l2-ndrpdr") for number in (1, 2, 4))
     randomness = np.random.default_rng(3)
     history, runs = History(tmp_path / "history"), []
@@ -320,8 +280,7 @@ def test_verdicts_are_those_of_compare(tmp_path):
       const side = async jobs => (await Promise.all(jobs.map(rows))).flat();
       seen.all = compareSides(await side(jobs.slice(0, 3)), await side(jobs.slice(3)), site.rules);
     """
-    answer = walk(site, script)
-    assert answer["faults"] == []
+    answer = walk(chromium, site, script)
     theirs = {(one["test"], one["quantity"]): one for one in answer["all"]}
     assert len(theirs) == len(expected.quantities) == 6
     for ours in expected.quantities:
@@ -332,7 +291,7 @@ def test_verdicts_are_those_of_compare(tmp_path):
     assert {ours.verdict.value for ours in expected.quantities} == {"no change", "regression", "not comparable"}
 
 
-def test_four_years_of_nights_are_drawn(tmp_path):
+def test_four_years_of_nights_are_drawn(chromium, tmp_path):
     history = History(tmp_path / "history")
     days = range(0, 4 * 365, 10)
     history.add(
@@ -340,6 +299,7 @@ def test_four_years_of_nights_are_drawn(tmp_path):
     )
     site = write_site(history, tmp_path / "site", SiteRequest("lab"))
     seen = walk(
+        chromium,
         site,
         """
         await open(`#/test/${site.tests[0].id}`);
@@ -349,7 +309,6 @@ def test_four_years_of_nights_are_drawn(tmp_path):
         seen.recent = document.querySelectorAll("main div.pair > div circle").length;
         """,
     )
-    assert seen["faults"] == []
     assert seen["points"] == 2 * len(days)
     ticks = [tick for tick in seen["ticks"] if re.fullmatch(r"20\d\d-01-01", tick)]
     assert ticks == [f"{year}-01-01" for year in range(2026, 2031)] * 2
