@@ -35,6 +35,7 @@ class Axis {
 }
 
 const WIDTH = 760;
+const MOST_MARKS = 2000;
 
 /**
  * A chart. `series`: [{name, colour, points: [{x, y, low, high, hint, href, kind}], line, steps: [[x0, x1, y]]}];
@@ -77,7 +78,10 @@ const chart = ({ title, height = 250, series, xDates = false, xLabel = "", unit 
     if (one.steps?.length) lines.push(svg("path", { class: "steps", d: one.steps.map(([from, to, height]) => `M${(x.place(from) - 2).toFixed(1)} ${y.place(height).toFixed(1)}H${(x.place(to) + 2).toFixed(1)}`).join("") }));
     const bounds = one.points.filter(point => point.low !== null && point.low !== undefined && point.high !== null && point.high !== undefined && point.high > point.low);
     if (bounds.length) lines.push(svg("path", { class: "bounds", stroke: colour, d: bounds.map(point => `M${x.place(point.x).toFixed(1)} ${y.place(point.low).toFixed(1)}V${y.place(point.high).toFixed(1)}`).join("") }));
-    const marks = one.points.map(point => {
+    // Thousands of marks with hints would take seconds: they become one path.
+    const dots = one.points.length > MOST_MARKS ? one.points.filter(point => point.y !== null && point.kind !== "faint") : [];
+    if (dots.length) lines.push(svg("path", { class: "dots", stroke: colour, d: dots.map(point => `M${x.place(point.x).toFixed(1)} ${y.place(point.y).toFixed(1)}h0`).join("") }));
+    const marks = (dots.length ? one.points.filter(point => point.y === null) : one.points).map(point => {
       const [at, height] = [x.place(point.x), y.place(point.y ?? y.low)];
       const kind = point.y === null ? "missing" : point.kind ?? "measured";
       const shape = kind === "missing" ? svg("path", { class: kind, d: `M${at - 3.5} ${height - 3.5}l7 7m0 -7l-7 7` })

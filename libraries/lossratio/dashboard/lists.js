@@ -50,7 +50,7 @@ const trendsView = parameters => {
     return box;
   };
   const columns = [
-    { head: "", cell: select },
+    { head: "pick", cell: select },
     nameColumn, testbedColumn,
     { head: "quantity", cell: series => series.quantity, key: series => series.quantity, csv: series => series.quantity },
     { head: "newest", cell: valueCell, key: series => series.value, csv: series => series.value, className: "number quote" },

@@ -122,6 +122,12 @@ class Results:
             of_results.append(jobs[key])
         return of_results
 
+    @cached_property
+    def test_ids(self) -> dict[tuple[str, str], str]:
+        """Names of the slices of tests, by testbed and test."""
+        keys = set(zip(self.columns["testbed"], self.columns["test"], strict=True))
+        return {key: _digest("test", *key) for key in keys}
+
     def blocks(self, places: range, *names: str) -> Iterator[range]:
         """The places divided where one of the columns changes."""
         columns = [self.columns[name] for name in names]
@@ -148,7 +154,7 @@ class Results:
             bool(column["lower_is_better"][place]),
             self.times[place],
             _number(column["seconds"][place]),
-            _digest("test", column["testbed"][place], column["test"][place]),
+            names.place(self.test_ids[column["testbed"][place], column["test"][place]]),
         ]
 
     def rows(self, places: Iterable[int]) -> Slice:
@@ -246,7 +252,7 @@ def _test_slice(
         "series": shown,
         "latency": [row for rows in latency.values() for row in rows],
     }
-    return _digest("test", testbed, test), data
+    return results.test_ids[testbed, test], data
 
 
 def _point(results: Results, place: int, names: Names, jobs: Names) -> list[Any]:

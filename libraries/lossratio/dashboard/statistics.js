@@ -74,6 +74,26 @@ const mean = values => values.reduce((sum, value) => sum + value, 0) / values.le
 const variance = values => { const middle = mean(values); return values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1); };
 const deviation = values => values.length > 1 ? Math.sqrt(variance(values)) : null;
 
+// How many of all orders of m and n values give each rank sum.
+const knownSums = new Map();
+const rankSums = (m, n) => {
+  const key = `${m} ${n}`;
+  if (!knownSums.has(key)) {
+    let ways = Array.from({ length: m + 1 }, () => new Float64Array(m * n + 1));
+    ways[0][0] = 1;
+    for (let size = 1; size <= m + n; size += 1) {
+      const next = ways.map(row => row.slice());
+      for (let taken = 1; taken <= Math.min(m, size); taken += 1) {
+        const shift = size - taken;
+        for (let sum = shift; sum <= m * n; sum += 1) next[taken][sum] += ways[taken - 1][sum - shift];
+      }
+      ways = next;
+    }
+    knownSums.set(key, ways[m]);
+  }
+  return knownSums.get(key);
+};
+
 const mannWhitney = (before, after) => {
   const [m, n] = [before.length, after.length];
   const all = [...before.map(value => [value, true]), ...after.map(value => [value, false])].sort((a, b) => a[0] - b[0]);
@@ -88,18 +108,7 @@ const mannWhitney = (before, after) => {
   const first = ranks - m * (m + 1) / 2;
   const most = Math.max(first, m * n - first);
   if (tied === 0 && Math.min(m, n) <= 8) {
-    // How many of all orders give each rank sum.
-    let ways = Array.from({ length: m + 1 }, () => new Float64Array(m * n + 1));
-    ways[0][0] = 1;
-    for (let size = 1; size <= m + n; size += 1) {
-      const next = ways.map(row => row.slice());
-      for (let taken = 1; taken <= Math.min(m, size); taken += 1) {
-        const shift = size - taken;
-        for (let sum = shift; sum <= m * n; sum += 1) next[taken][sum] += ways[taken - 1][sum - shift];
-      }
-      ways = next;
-    }
-    const counts = ways[m];
+    const counts = rankSums(m, n);
     const total = counts.reduce((sum, count) => sum + count, 0);
     return Math.min(1, 2 * counts.slice(most).reduce((sum, count) => sum + count, 0) / total);
   }
@@ -134,12 +143,17 @@ const difference = (before, after) => {
   const [error, freedom] = standardError(before, after, least < 2);
   const tTest = () => spread ? tTails((b - a) / error, freedom) : a === b ? 1 : 0;
   const [test, p] = least >= RANK_TEST_LEAST ? ["Mann-Whitney", mannWhitney(before, after)] : [least >= 2 ? "Welch" : "Student", tTest()];
-  let interval = null;
-  if (a !== 0) {
-    const half = spread ? tQuantile(0.05, freedom) * error : 0;
-    interval = spread ? [(b - a - half) / Math.abs(a), (b - a + half) / Math.abs(a)] : [change, change];
-  }
-  return { change, interval, test, p };
+  return {
+    change,
+    test,
+    p,
+    // Computed for the rows that are shown only: of thousands of quantities a table shows a hundred.
+    get interval() {
+      if (a === 0) return null;
+      const half = spread ? tQuantile(0.05, freedom) * error : 0;
+      return spread ? [(b - a - half) / Math.abs(a), (b - a + half) / Math.abs(a)] : [change, change];
+    },
+  };
 };
 
 /** Benjamini and Hochberg's adjusted probabilities. */
@@ -159,12 +173,12 @@ const adjusted = probabilities => {
  * A row of a side: {test, quantity, unit, lowerIsBetter, outcome, reason, value, measuredAs, generator, time}.
  */
 const compareSides = (before, after, { leastChange, significance, stopped }) => {
-  const key = row => JSON.stringify([row.test, row.quantity]);
-  const same = row => JSON.stringify([row.testbed, row.test, row.quantity, row.time]);
+  const key = row => `${row.test}\n${row.quantity}`;
+  const same = row => `${row.time}\n${row.testbed}\n${row.test}\n${row.quantity}`;
   const newer = new Set(after.map(same));
-  const rest = before.filter(row => !newer.has(same(row)));
-  const withOthers = new Set(rest.map(row => row.test));
-  const kept = before.filter(row => !newer.has(same(row)) || !withOthers.has(row.test));
+  const isSame = before.map(row => newer.has(same(row)));
+  const withOthers = new Set(before.filter((_, place) => !isSame[place]).map(row => row.test));
+  const kept = before.filter((row, place) => !isSame[place] || !withOthers.has(row.test));
   const groups = new Map();
   for (const [side, rows] of [[0, kept], [1, after]]) {
     for (const row of rows) {

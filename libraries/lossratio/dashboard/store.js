@@ -60,7 +60,7 @@ const rowsOf = (slice, testbed) => {
   const { names } = slice;
   return slice.rows.map(([test, quantity, unit, outcome, measuredAs, generator, build, value, low, high, reason, doubts, lowerIsBetter, time, seconds, id]) => ({
     testbed, test: names[test], quantity: names[quantity], unit: names[unit], outcome: names[outcome], measuredAs: names[measuredAs], generator: names[generator],
-    build: names[build], value, low, high, reason, doubts, lowerIsBetter, time, seconds, id,
+    build: names[build], value, low, high, reason, doubts, lowerIsBetter, time, seconds, id: names[id],
   }));
 };
 
