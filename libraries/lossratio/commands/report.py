@@ -107,8 +107,11 @@ def repair(paths: tuple[Path, ...]) -> None:
     show_default=True,
     help="Plain text in the order of the tests, or Markdown with the regressions first.",
 )
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page, e.g. compare.html, too.")
 @click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit file, too.")
-def compare(before: Path, after: Path, least_change: float, table_format: str, junit: Path | None) -> None:
+def compare(
+    before: Path, after: Path, least_change: float, table_format: str, html: Path | None, junit: Path | None
+) -> None:
     """Compare the tests of run B with those of run A.
 
     A and B are directories of runs, or folders of such directories. Repeat the runs: their spread distinguishes a
@@ -118,10 +121,14 @@ def compare(before: Path, after: Path, least_change: float, table_format: str, j
     """
     # Imported here because scipy takes a while, and the other commands do not need it.
     from lossratio.report import compare as compare_runs
-    from lossratio.report import comparison_cases, comparison_markdown, comparison_table
+    from lossratio.report import comparison_cases, comparison_markdown, comparison_page, comparison_table
 
-    comparison = compare_runs(read_runs(runs_in(before)), read_runs(runs_in(after)), least_change=least_change / 100)
+    sides = read_runs(runs_in(before)), read_runs(runs_in(after))
+    comparison = compare_runs(*sides, least_change=least_change / 100)
     click.echo((comparison_markdown if table_format == "md" else comparison_table)(comparison))
+    if html is not None:
+        write_report(html, comparison_page(comparison, *sides, (before.resolve().name, after.resolve().name)))
+        click.echo(html, err=True)
     if junit is not None:
         write_report(junit, junit_xml({f"{before.name} and {after.name}": comparison_cases(comparison)}))
     if comparison.regressions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import click
 
 from lossratio.exit_status import ExitStatus
 from lossratio.history import CONFIRM, FRESH, LAST, LEAST_CHANGE, LOOK_AT
-from lossratio.report import junit_xml, write_report
+from lossratio.report import FILE_NAMES, ReportFormat, junit_xml, write_report
 
 
 @click.command()
@@ -52,6 +53,12 @@ from lossratio.report import junit_xml, write_report
     help="YAML file of known changes. Left out: annotations.yaml in HISTORY, if there is one.",
 )
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page with a picture for each test.")
+@click.option(
+    "--runs",
+    "pages",
+    metavar="URL",
+    help="Where the pages of runs are, for links; {run} is the name of a run. Without {run}: URL/{run}/lossratio.html.",
+)
 @click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit file.")
 def trend(
     history: str,
@@ -65,6 +72,7 @@ def trend(
     confirm: int,
     annotations: Path | None,
     html: Path | None,
+    pages: str | None,
     junit: Path | None,
 ) -> None:
     """Report what changed lately in HISTORY, a folder or the URL of an archive.
@@ -77,6 +85,7 @@ def trend(
     from lossratio.history import (
         TrendRequest,
         add_runs,
+        address_of_run,
         analyse,
         is_url,
         open_history,
@@ -94,7 +103,8 @@ def trend(
     analysis = analyse(folder, request)
     click.echo(trend_text(analysis))
     if html is not None:
-        write_report(html, trend_page(analysis, Path(history).name))
+        added = {run.resolve().name: os.path.relpath(run / FILE_NAMES[ReportFormat.HTML], html.parent) for run in runs}
+        write_report(html, trend_page(analysis, Path(history).name or history, address_of_run(pages, added)))
     if junit is not None:
         write_report(junit, junit_xml({"trend": trend_cases(analysis)}))
     if analysis.alarms:

@@ -1,6 +1,15 @@
 """Pictures and pages: SVG, plots, marks of loss, HTML."""
 
-from lossratio.drawing.html import html_fragment, html_page, html_template, packed, range_bar
+from lossratio.drawing.html import (
+    difference_bar,
+    html_fragment,
+    html_page,
+    html_template,
+    packed,
+    packed_sections,
+    range_bar,
+    sparkline,
+)
 from lossratio.drawing.plot import (
     INK,
     LINE_HEIGHT,
@@ -30,6 +39,7 @@ __all__ = [
     "Mark",
     "Plot",
     "by_mark",
+    "difference_bar",
     "drawing",
     "element",
     "html_fragment",
@@ -39,8 +49,10 @@ __all__ = [
     "legend",
     "mark_of",
     "packed",
+    "packed_sections",
     "range_bar",
     "series_colour",
+    "sparkline",
     "text_at",
     "title",
     "trial_hint",

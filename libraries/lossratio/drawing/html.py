@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -66,6 +66,58 @@ def range_bar(value: float, low: float, high: float) -> str:
         f'<span class="bar"><i style="width:{value:.4g}%"></i>'
         f'<b style="left:{low:.4g}%;width:{high - low:.4g}%"></b></span>'
     )
+
+
+def difference_bar(change: float, interval: tuple[float, float], most: float) -> str:
+    """A small picture of a change with its interval, around no change in the middle.
+
+    Args:
+        change: The change.
+        interval: Lower and upper end of its error bar.
+        most: The change at both ends of the picture.
+    """
+    place, low, high = (50.0 + 50.0 * min(max(end / most, -1.0), 1.0) for end in (change, *interval))
+    return (
+        f'<span class="bar middle"><i style="left:{min(place, 50.0):.4g}%;width:{abs(place - 50.0):.4g}%"></i>'
+        f'<b style="left:{low:.4g}%;width:{high - low:.4g}%"></b></span>'
+    )
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """A small picture of the course of some values; None: one is missing."""
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return ""
+    low, high = min(known), max(known)
+    room = high - low or 1.0
+    path, is_on = "", False
+    for place, value in enumerate(values):
+        if value is not None:
+            x, y = 100.0 * place / (len(values) - 1), 22.0 - 18.0 * (value - low) / room
+            path += f"{'L' if is_on else 'M'}{x:.1f} {y:.1f}"
+        is_on = value is not None
+    return (
+        '<svg class="spark" viewBox="0 0 100 26" width="100" height="26" preserveAspectRatio="none" aria-hidden="true">'
+        f'<path d="{path}"/></svg>'
+    )
+
+
+def packed_sections(rows: Sequence[str], sections: Sequence[tuple[str, str, Sequence[str]]]) -> dict[str, str]:
+    """The data of a large page, whose script shows the first rows, and a section when it is opened.
+
+    Args:
+        rows: The rows of the overview, as markup.
+        sections: Name (what addresses link to), heading, and markup in parts; equal parts are stored once.
+
+    Returns:
+        The data by their names on the page.
+    """
+    texts: dict[str, int] = {}
+    places = [[texts.setdefault(part, len(texts)) for part in parts] for _, _, parts in sections]
+    return {
+        "rows": packed({"rows": rows, "sections": [(name, title) for name, title, _ in sections]}),
+        "sections": packed({"texts": list(texts), "sections": places}),
+    }
 
 
 def packed(data: object) -> str:

@@ -11,9 +11,10 @@ from lossratio.history.analysis import (
 )
 from lossratio.history.archive import RUNS, ObjectStore, Outbox, fetch_newest, is_url, open_history
 from lossratio.history.entries import FAILED
+from lossratio.history.page_of_trends import address_of_run, trend_page
 from lossratio.history.store import History
 from lossratio.history.trend import CONFIRM, FRESH, LAST, LEAST_CHANGE, LOOK_AT, Trend, TrendVerdict, describe_trend
-from lossratio.history.trend_report import trend_cases, trend_page, trend_text
+from lossratio.history.trend_report import trend_cases, trend_text
 
 __all__ = [
     "CONFIRM",
@@ -31,6 +32,7 @@ __all__ = [
     "TrendRequest",
     "TrendVerdict",
     "add_runs",
+    "address_of_run",
     "analyse",
     "analyse_entries",
     "describe_trend",

@@ -230,5 +230,7 @@ def _continued(earlier: Series | None, entry: Entry) -> Series:
         kinds=before.kinds + newest.kinds,
         reasons=before.reasons + newest.reasons,
         measured_as=before.measured_as + newest.measured_as,
+        bounds=(),
+        runs=(),
         generators=(before.generators or (None,) * len(before.times)) + newest.generators,
     )

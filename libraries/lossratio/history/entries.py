@@ -153,6 +153,10 @@ class Series:
         measured_as: Distinguishes results of other traffic, paths, goals or units; None: not known.
         unit: The unit of the newest result.
         generators: Kind of the traffic generator of each result; None: not known. Empty: not known of any.
+        bounds: Lower and upper bound of each value, in the unit; None: there is none. Empty: not known of any.
+        runs: Name of each result's run; None: not known. Empty: not known of any.
+        tags: The tags of the newest result's test.
+        frame_size_bytes: Average frame size of the newest result; None: not known.
     """
 
     key: SeriesKey
@@ -163,6 +167,18 @@ class Series:
     measured_as: tuple[str | None, ...]
     unit: Unit = FRAMES_PER_SECOND
     generators: tuple[str | None, ...] = ()
+    bounds: tuple[tuple[float | None, float | None], ...] = ()
+    runs: tuple[str | None, ...] = ()
+    tags: tuple[str, ...] = ()
+    frame_size_bytes: float | None = None
+
+    def bounds_of(self, place: int) -> tuple[float | None, float | None]:
+        """The bounds of a result by its index."""
+        return self.bounds[place] if self.bounds else (None, None)
+
+    def run_of(self, place: int) -> str | None:
+        """The name of a result's run by the result's index; None: not known."""
+        return self.runs[place] if self.runs else None
 
     def chosen(self, places: Sequence[int]) -> Series:
         """The series of some of the results, by their indices."""
@@ -174,6 +190,8 @@ class Series:
             reasons=tuple(self.reasons[place] for place in places),
             measured_as=tuple(self.measured_as[place] for place in places),
             generators=tuple(self.generators[place] for place in places) if self.generators else (),
+            bounds=tuple(self.bounds[place] for place in places) if self.bounds else (),
+            runs=tuple(self.runs[place] for place in places) if self.runs else (),
         )
 
     def like_newest(self) -> Series:
@@ -216,6 +234,10 @@ def _series(key: SeriesKey, rows: Any) -> Series:
         tuple(rows.column("measured_as").to_pylist()),
         _unit(rows),
         tuple(rows.column("generator").to_pylist()),
+        tuple(zip(*(rows.column(name).to_pylist() for name in ("lower_bound", "upper_bound")), strict=True)),
+        tuple(rows.column("run").to_pylist()),
+        tuple(rows.column("tags")[-1].as_py() or ()),
+        rows.column("frame_size_bytes")[-1].as_py(),
     )
 
 

@@ -226,10 +226,11 @@ def _verdict(change: Change | None, unit: Unit, least_change: float) -> TrendVer
 
 def describe_trend(trend: Trend) -> str:
     """A trend in one line."""
-    return f"{trend.verdict.value}: {trend.series.key}: {'; '.join(_details(trend)) or 'nothing changed lately'}"
+    return f"{trend.verdict.value}: {trend.series.key}: {'; '.join(details_of(trend)) or 'nothing changed lately'}"
 
 
-def _details(trend: Trend) -> Iterator[str]:
+def details_of(trend: Trend) -> Iterator[str]:
+    """What there is to say about a trend: its change, what is new, how old it is, and what is left out."""
     if trend.change is not None:
         change, unit = trend.change, trend.series.unit
         yield (

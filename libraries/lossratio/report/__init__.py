@@ -19,6 +19,7 @@ from lossratio.report.listener import (
     write_report,
     write_reports,
 )
+from lossratio.report.page_of_comparison import comparison_page
 from lossratio.report.run import Run, read_run, read_runs, runs_in
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "compare",
     "comparison_cases",
     "comparison_markdown",
+    "comparison_page",
     "comparison_table",
     "csit_export",
     "junit_xml",

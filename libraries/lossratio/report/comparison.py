@@ -6,7 +6,7 @@ A comparison is shown as a table for people, or as JUnit cases for CI systems.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -74,6 +74,8 @@ class ComparedQuantity:
         verdict: The verdict.
         note: Reason of the verdict and caveats of the values; may be empty.
         unit: The unit of the values.
+        findings_before: The findings before, also those without a value.
+        findings_after: The findings after, likewise.
     """
 
     test: str
@@ -85,6 +87,8 @@ class ComparedQuantity:
     verdict: Verdict
     note: str = ""
     unit: Unit = FRAMES_PER_SECOND
+    findings_before: tuple[Finding, ...] = ()
+    findings_after: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,8 @@ def _problems(run: Run) -> Iterator[str]:
 
 def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding]) -> ComparedQuantity:
     old, new = _sample(before), _sample(after)
-    base = ComparedQuantity(*key, old, new, None, None, Verdict.NOT_COMPARABLE, unit=(after or before)[-1].unit)
+    base = ComparedQuantity(*key, old, new, None, None, Verdict.NOT_COMPARABLE)
+    base = replace(base, unit=(after or before)[-1].unit, findings_before=tuple(before), findings_after=tuple(after))
     if not (before and after):
         return replace(base, note="not in B" if before else "not in A")
     for side, findings in (("A", before), ("B", after)):
@@ -240,7 +245,7 @@ def _sample(findings: Sequence[Finding]) -> Sample:
 def comparison_table(comparison: Comparison) -> str:
     """Formats the comparison as a table of plain text, with a summary below."""
     rows = [_HEADER, *(_row(compared) for compared in comparison.quantities)]
-    lines = [*aligned(rows), "", *_summary(comparison)]
+    lines = [*aligned(rows), "", *summary_of(comparison)]
     return "\n".join(lines)
 
 
@@ -248,7 +253,7 @@ def comparison_markdown(comparison: Comparison) -> str:
     """Formats the comparison as Markdown: the summary, then a table with the regressions first."""
     order = list(Verdict)
     quantities = sorted(comparison.quantities, key=lambda compared: order.index(compared.verdict))
-    summary = [markdown_cell(line) for line in _summary(comparison)]
+    summary = [markdown_cell(line) for line in summary_of(comparison)]
     return "\n".join((*summary, "", *markdown_table(_HEADER, map(_row, quantities))))
 
 
@@ -272,6 +277,11 @@ def describe_quantity(compared: ComparedQuantity) -> str:
     if compared.difference is None:
         return verdict
     return f"{verdict}: {before} before, {after} after: {change} ({interval}; p {p_value})"
+
+
+def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
+    """The cells of a quantity's row, by the heads of their columns in the table."""
+    return dict(zip(_HEADER, _row(compared), strict=True))
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -307,7 +317,8 @@ def _sample_in_words(sample: Sample, unit: Unit) -> str:
     return f"{unit.format(sample.mean)}{spread} (n={len(sample.values)})"
 
 
-def _summary(comparison: Comparison) -> Iterator[str]:
+def summary_of(comparison: Comparison) -> Iterator[str]:
+    """How many quantities have which verdict, what to do without any verdict, and what could not be read; in lines."""
     counts = {verdict: sum(compared.verdict is verdict for compared in comparison.quantities) for verdict in Verdict}
     summary = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
     yield f"Testbed {comparison.testbed}: {summary}. Rates are aggregates; p is adjusted for the number of comparisons."

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, JsonValue
 
-from lossratio.drawing import MARKS, html_page, html_template, packed, range_bar, series_colour
+from lossratio.drawing import MARKS, html_page, html_template, packed, packed_sections, range_bar, series_colour
 from lossratio.records import Rate
 from lossratio.report.run import Run
 from lossratio.report.tables import NOTHING, OverviewRow, describe_frame_size, methods_in_words, overview, value_names
@@ -53,23 +53,11 @@ _COLUMNS = (
     "trials",
     "time of trials",
 )
+Section = tuple[str, str, tuple[str, ...]]
+"""A section of the page: the name that addresses link to, its heading, and its markup in parts."""
+
 _MARKS = [(mark.label, mark.shape, mark.colour, mark.is_filled) for mark in MARKS]
 _COLOURS = [series_colour(place) for place in range(8)]
-
-
-@dataclass(frozen=True)
-class PageSection:
-    """The section of a page about one test.
-
-    Attributes:
-        name: The name that addresses link to.
-        title: Its heading.
-        parts: Its markup, in parts: a large page stores equal parts of several sections once.
-    """
-
-    name: str
-    title: str
-    parts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -196,12 +184,7 @@ def report_page(runs: Sequence[Run], title: str) -> str:
     marked_rows = [row(row=values, nothing=NOTHING) for values in rows]
     data = {"charts": packed({"marks": _MARKS, "colours": _COLOURS, "searches": searches})} if searches else {}
     if is_large:
-        texts: dict[str, int] = {}
-        places = [[texts.setdefault(part, len(texts)) for part in section.parts] for section in sections]
-        data["rows"] = packed(
-            {"rows": marked_rows, "sections": [(section.name, section.title) for section in sections]}
-        )
-        data["sections"] = packed({"texts": list(texts), "sections": places})
+        data |= packed_sections(marked_rows, sections)
     return html_page(
         "page.html.jinja",
         title=title,
@@ -224,12 +207,12 @@ def report_page(runs: Sequence[Run], title: str) -> str:
     )
 
 
-def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[PageSection], dict[str, Mapping[str, JsonValue]]]:
+def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], dict[str, Mapping[str, JsonValue]]]:
     """The sections of all tests, and the data of the charts that the page's script draws, by the section's name."""
     body = html_template("section.html.jinja", filters={"text": _as_text})
     conditions = html_template("conditions.html.jinja")
     facts = html_template("facts.html.jinja", filters={"as_json": _as_json})
-    sections: list[PageSection] = []
+    sections: list[Section] = []
     searches: dict[str, Mapping[str, JsonValue]] = {}
     for result, doubts in (
         (result, doubts) for run in runs for result, doubts in zip(run.results, run.doubts, strict=True)
@@ -245,7 +228,7 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[PageSection]
             *(facts(name=about, facts=named) for about, named in _facts(result.conditions)),
             "</details>",
         )
-        sections.append(PageSection(name, result.test.name, parts))
+        sections.append((name, result.test.name, parts))
     return sections, searches
 
 

@@ -1,7 +1,7 @@
 """The page of a run as a browser shows it: headless Chromium, where it is installed."""
 
 import pytest
-from browser import browser, needs_browser
+from browser import browser, faults_for_readers, needs_browser
 from report_examples import mrr, throughput
 
 from lossratio.report import page as page_module
@@ -140,6 +140,17 @@ def test_an_address_restores_a_view_and_opens_a_section(page):
     opened = page.run("new Promise(done => setTimeout(() => done(document.getElementById('test-1').open), 100))")
     assert opened
     assert "Conditions" in page.run("document.getElementById('test-1').textContent")
+
+
+def test_readers_of_screens_find_nothing_serious(page):
+    page.run("Promise.all([...document.querySelectorAll('main > details')].map(details => open(details.id)))")
+    assert faults_for_readers(page) == []
+    theme = "document.querySelector('button.theme').click()"
+    page.run(f"{theme}, {theme}")
+    assert faults_for_readers(page) == []
+    page.run(theme)
+    page.size(400, 800)
+    assert page.run("document.documentElement.scrollWidth") <= 400
 
 
 def test_colours_are_light_dark_and_those_of_print(page):

@@ -1,0 +1,419 @@
+"""The page of trends: one HTML file in the design of the page of a run, with a picture and all results of each series.
+
+A picture has a real axis of dates, the bounds of each value as error bars, and the steps. Pictures of more than some
+hundred results have no hints; the page's script lists the results with their runs when a section is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from urllib.parse import quote
+
+import numpy as np
+from pydantic import JsonValue
+
+from lossratio.drawing import (
+    Axis,
+    Mark,
+    Plot,
+    drawing,
+    element,
+    html_page,
+    html_template,
+    in_unit,
+    legend,
+    packed,
+    packed_sections,
+    sparkline,
+    text_at,
+    unit_of,
+)
+from lossratio.history.analysis import Analysis
+from lossratio.history.annotations import KnownChange
+from lossratio.history.entries import Series
+from lossratio.history.trend import ALARMS, Trend, TrendVerdict, describe_trend, details_of
+from lossratio.units import FRAMES_PER_SECOND
+
+_WIDTH, _HEIGHT = 900.0, 240.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 78.0, 880.0, 32.0, 182.0
+_DAY = 86_400.0
+_STEP, _KNOWN, _BOUNDS = "#D55E00", "#777777", "#8FBBD9"
+_MEASURED = Mark("measured", "measured", "circle", "#0072B2")
+_DOUBTFUL = Mark("doubtful", "irregular, or doubts about it", "square", "#0072B2", is_filled=False)
+_MISSING = Mark("missing", "no value", "cross", "#B3261E", is_filled=False)
+_MOST_HINTS = 300
+"""A picture of more results has no hint for each of them."""
+_CARDS, _FEW, _MANY_SERIES, _MANY_RESULTS = 8, 3, 200, 20_000
+_SPARK = 60
+"""Results in a small picture: more would lie on each other."""
+_COLUMNS = (
+    "test",
+    "frame size",
+    "goal",
+    "testbed",
+    "verdict",
+    "newest value",
+    "bounds",
+    "change",
+    "since",
+    "course",
+    "results",
+    "newest result, UTC",
+)
+_HOURS = (1, 2, 3, 6, 12)
+_DAYS = (1, 2, 7, 14)
+_MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of the overview, with the numbers behind its words."""
+
+    trend: Trend
+    place: int
+
+    @property
+    def link(self) -> str:
+        return f"series-{self.place}"
+
+    @property
+    def series(self) -> Series:
+        return self.trend.series
+
+    @property
+    def is_rate(self) -> bool:
+        return self.series.unit == FRAMES_PER_SECOND
+
+    @property
+    def is_quotable(self) -> bool:
+        """Whether the newest result has a value that was measured as asked for."""
+        return bool(np.isfinite(self.newest)) and "irregular" not in self.series.kinds[-1]
+
+    @property
+    def newest(self) -> float:
+        return float(self.series.values[-1])
+
+    @property
+    def value(self) -> str:
+        return self.series.unit.format(self.newest) if np.isfinite(self.newest) else "no value"
+
+    @property
+    def bounds(self) -> str:
+        known = [self.series.unit.format(end) for end in self.series.bounds_of(-1) if end is not None]
+        return " to ".join(known)
+
+    @property
+    def verdict(self) -> str:
+        return self.trend.verdict.value
+
+    @property
+    def kind(self) -> str:
+        """The class of the verdict's colour."""
+        if self.trend.verdict in ALARMS:
+            return "alarm"
+        undecided = (TrendVerdict.TOO_FEW, TrendVerdict.UNCONFIRMED)
+        return "irregular" if self.trend.verdict in undecided else "measured"
+
+    @property
+    def is_changed(self) -> bool:
+        return self.trend.change is not None or self.trend.is_alarm or bool(self.trend.new_kinds)
+
+    @property
+    def frame_size(self) -> str:
+        size = self.series.frame_size_bytes
+        return "not known" if size is None else f"{size:g} B"
+
+    @property
+    def words(self) -> str:
+        return " ".join((self.series.key.test, self.series.key.testbed, *self.series.tags)).lower()
+
+    @property
+    def details(self) -> list[str]:
+        return list(details_of(self.trend))
+
+    @property
+    def reason(self) -> str:
+        """Why the newest result is irregular or failed; empty: it was measured."""
+        reason = self.series.reasons[-1]
+        kind = next((kind for kind in ("irregular", "failed") if kind in self.series.kinds[-1]), "")
+        return ": ".join(filter(None, (kind, reason)))
+
+    @property
+    def doubts(self) -> list[str]:
+        """Doubts about the newest result."""
+        return sorted(self.series.kinds[-1] - {"irregular", "failed"})
+
+    @property
+    def change(self) -> str:
+        return "" if self.trend.change is None else f"{100 * self.trend.change.ratio:+.2f} %"
+
+    @property
+    def change_number(self) -> float | str:
+        change = self.trend.change
+        return "" if change is None or not np.isfinite(change.ratio) else change.ratio
+
+    @property
+    def since(self) -> str:
+        return "" if self.trend.change is None else f"{self.trend.change.began:%Y-%m-%d}"
+
+    @property
+    def newest_time(self) -> datetime:
+        return self.series.times[-1]
+
+    @property
+    def picture(self) -> str:
+        """The course of the newest values, as a small picture."""
+        values = self.series.values[-_SPARK:]
+        return sparkline([float(value) if np.isfinite(value) else None for value in values])
+
+
+def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None] = lambda run: None) -> str:
+    """The page of some trends.
+
+    Args:
+        analysis: The trends.
+        title: The title of the page.
+        links: The address of a run's page by the name of the run; None: it is not known.
+    """
+    order = list(TrendVerdict)
+    trends = sorted(analysis.trends, key=lambda trend: order.index(trend.verdict))
+    rows = [_Row(trend, place) for place, trend in enumerate(trends, start=1)]
+    results = sum(len(row.series.times) for row in rows)
+    body = html_template("trend_section.html.jinja")
+    sections = [
+        (row.link, str(row.series.key), (body(row=row, picture=draw_trend(row.trend, analysis.known)),)) for row in rows
+    ]
+    row = html_template("trend_row.html.jinja")
+    marked_rows = [row(row=values) for values in rows]
+    is_large = len(rows) > _MANY_SERIES or results > _MANY_RESULTS
+    data = {"series": packed({row.link: _columns(row.series, links) for row in rows})} if rows else {}
+    if is_large:
+        data |= packed_sections(marked_rows, sections)
+    return html_page(
+        "trend.html.jinja",
+        title=title,
+        headline=_headline(rows, results),
+        problems=analysis.problems,
+        rows=marked_rows,
+        cards=rows[:_CARDS],
+        card_name="series, the worst first",
+        columns=_COLUMNS,
+        selections={
+            "verdict": "Verdict",
+            "goal": "Goal",
+            "size": "Frame size",
+            "testbed": "Testbed",
+            "tags": "Tag",
+        },
+        only="Only changed",
+        sections=sections,
+        few=_FEW,
+        packed=is_large,
+        data=data,
+    )
+
+
+def address_of_run(pages: str | None, added: Mapping[str, str]) -> Callable[[str], str | None]:
+    """A function that finds the address of a run's page by the run's name.
+
+    Args:
+        pages: The address of all, with ``{run}`` for the name, or the folder of the runs' directories; None: not known.
+        added: Addresses of single runs, by their names.
+    """
+
+    def address(run: str) -> str | None:
+        if pages is None:
+            return added.get(run)
+        name = quote(run)
+        return pages.replace("{run}", name) if "{run}" in pages else f"{pages.rstrip('/')}/{name}/lossratio.html"
+
+    return address
+
+
+def _headline(rows: Sequence[_Row], results: int) -> str:
+    """What is followed, where and since when, and how much of it needs a look; in a line."""
+    if not rows:
+        return "No results."
+    testbeds = sorted({row.series.key.testbed for row in rows})
+    first, last = min(row.series.times[0] for row in rows), max(row.newest_time for row in rows)
+    alarms = sum(row.trend.is_alarm for row in rows)
+    return (
+        f"{len(rows)} series of {results:,} results, {alarms or 'none'} of them with an alarm · "
+        f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)} · {first:%Y-%m-%d} to {last:%Y-%m-%d} · "
+        "rates are aggregates"
+    )
+
+
+def _columns(series: Series, links: Callable[[str], str | None]) -> dict[str, JsonValue]:
+    """All results of a series in columns: minutes since the first one, values and bounds, and texts by their place."""
+    texts: dict[str, int] = {"": 0}
+    first = series.times[0]
+    runs = [series.run_of(place) for place in range(len(series.times))]
+    return {
+        "first": first.astimezone(timezone.utc).isoformat(timespec="minutes"),
+        "minutes": [round((time - first).total_seconds() / 60.0) for time in series.times],
+        "values": [texts.setdefault(_in_words(series, place), len(texts)) for place in range(len(series.times))],
+        "bounds": [texts.setdefault(_bounds(series, place), len(texts)) for place in range(len(series.times))],
+        "states": [texts.setdefault(_state(series, place), len(texts)) for place in range(len(series.times))],
+        "runs": [texts.setdefault(run or "", len(texts)) for run in runs],
+        "texts": list(texts),
+        "links": {str(texts[run]): link for run in dict.fromkeys(runs) if run and (link := links(run)) is not None},
+    }
+
+
+def _in_words(series: Series, place: int) -> str:
+    value = float(series.values[place])
+    return series.unit.format(value) if np.isfinite(value) else "no value"
+
+
+def _bounds(series: Series, place: int) -> str:
+    return " to ".join(series.unit.format(end) for end in series.bounds_of(place) if end is not None)
+
+
+def _state(series: Series, place: int) -> str:
+    return "; ".join((*sorted(series.kinds[place]), *filter(None, (series.reasons[place],))))
+
+
+def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
+    """Draws a trend.
+
+    Args:
+        trend: The trend.
+        known: Known changes; those of this series are drawn.
+
+    Returns:
+        One ``<svg>`` element that goes into an HTML page as it is.
+    """
+    series = trend.series
+    plot = Plot(*_axes(series))
+    is_rate = series.unit == FRAMES_PER_SECOND
+    prefix, scale = unit_of(plot.y.high) if is_rate else ("", 1.0)
+    ticks, words = date_ticks(plot.x.low, plot.x.high)
+    plot.frame(ticks, plot.y.ticks(4), words, in_unit(scale))
+    plot.parts.append(
+        text_at(4.0, 14.0, f"{'aggregate rate' if is_rate else series.key.quantity}, {prefix}{series.unit.name}")
+    )
+    changes = [change for change in known if change.concerns(series.key)]
+    for change in changes:
+        day = datetime(change.date.year, change.date.month, change.date.day, tzinfo=timezone.utc).timestamp() / _DAY
+        if plot.x.holds(day):
+            plot.line([(day, plot.y.low), (day, plot.y.high)], _KNOWN, dash="2 3")
+            plot.parts.append(text_at(plot.x.place(day) + 4, _TOP - 2, change.note))
+    times = [time.timestamp() / _DAY for time in series.times]
+    bars = list(_error_bars(series, times))
+    if bars:
+        path = "".join(
+            f"M{plot.x.place(x):.1f} {plot.y.place(low):.1f}V{plot.y.place(high):.1f}" for x, low, high in bars
+        )
+        plot.parts.append(element("path", d=path, fill="none", stroke=_BOUNDS, stroke_width=1.6))
+    plot.steps([(times[step.first], times[step.last], step.mean) for step in trend.steps], _STEP)
+    for mark in (_MEASURED, _DOUBTFUL, _MISSING):
+        shown = [index for index in range(len(times)) if _mark(series, index) is mark]
+        if len(times) <= _MOST_HINTS or mark is not _MEASURED:
+            hints = len(times) <= _MOST_HINTS
+            plot.marks(
+                mark,
+                [
+                    (times[index], _value(series, index, plot.y), _hint(series, index) if hints else "")
+                    for index in shown
+                ],
+            )
+        else:
+            path = "".join(
+                f"M{plot.x.place(times[index]):.1f} {plot.y.place(_value(series, index, plot.y)):.1f}h0"
+                for index in shown
+            )
+            dots = {"fill": "none", "stroke": mark.colour, "stroke_width": 3.0, "stroke_linecap": "round"}
+            plot.parts.append(element("path", d=path or "M0 0", **dots))
+    swatches = [("steps", _STEP, 1.0)]
+    swatches += [("bounds", _BOUNDS, 1.0)] if bars else []
+    swatches += [("known changes", _KNOWN, 1.0)] if changes else []
+    used = {_mark(series, index).name for index in range(len(times))}
+    marks = [mark for mark in (_MEASURED, _DOUBTFUL, _MISSING) if mark.name in used]
+    plot.parts += legend(marks, swatches, _LEFT, _HEIGHT - 12.0)
+    return drawing(_WIDTH, _HEIGHT, describe_trend(trend), plot.parts)
+
+
+def date_ticks(low: float, high: float, most: int = 8) -> tuple[list[float], Callable[[float], str]]:
+    """Dates for an axis, none of whose labels is there twice.
+
+    Args:
+        low: First day of the axis, as days since 1970.
+        high: Last day.
+        most: Number of dates at most.
+
+    Returns:
+        The dates as days since 1970, and a function that formats one.
+    """
+    start, end = _moment(low), _moment(high)
+    for hours in _HOURS:
+        if (high - low) * 24 / hours <= most:
+            ticks = _every(start.replace(minute=0, second=0, microsecond=0, hour=0), end, timedelta(hours=hours))
+            return _within(ticks, low, high), lambda day: f"{_moment(day):%m-%d %H:%M}"
+    for days in _DAYS:
+        if (high - low) / days <= most:
+            # Weeks begin on Monday.
+            first = start.replace(hour=0, minute=0, second=0, microsecond=0)
+            first -= timedelta(days=first.weekday() if days >= 7 else 0)
+            return _within(_every(first, end, timedelta(days=days)), low, high), lambda day: f"{_moment(day):%Y-%m-%d}"
+    months = next((step for step in _MONTHS if (high - low) / 30.44 / step <= most), _MONTHS[-1])
+    whole = [year * 12 + month for year in range(start.year, end.year + 1) for month in range(12)]
+    dates = [datetime(place // 12, place % 12 + 1, 1, tzinfo=timezone.utc) for place in whole if place % months == 0]
+    return _within(dates, low, high), lambda day: f"{_moment(day):%Y-%m}" if months < 12 else f"{_moment(day):%Y}"
+
+
+def _every(first: datetime, last: datetime, step: timedelta) -> Iterator[datetime]:
+    while first <= last:
+        yield first
+        first += step
+
+
+def _within(dates: Iterable[datetime], low: float, high: float) -> list[float]:
+    return [day for date in dates if low <= (day := date.timestamp() / _DAY) <= high]
+
+
+def _axes(series: Series) -> tuple[Axis, Axis]:
+    times = [time.timestamp() / _DAY for time in series.times]
+    values = series.values[np.isfinite(series.values)]
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    ends = [end for bar in _error_bars(series, times) for end in bar[1:]]
+    low, high = min((low, *ends)), max((high, *ends))
+    room = 0.1 * (high - low) or 0.05 * high or 1.0
+    margin = 0.02 * (times[-1] - times[0]) or 0.5
+    return (
+        Axis(times[0] - margin, times[-1] + margin, _LEFT, _RIGHT),
+        Axis(max(0.0, low - room), high + room, _BOTTOM, _TOP),
+    )
+
+
+def _error_bars(series: Series, times: Sequence[float]) -> Iterator[tuple[float, float, float]]:
+    """The bounds of each value that has both: day, lower and upper bound."""
+    for place, day in enumerate(times):
+        low, high = series.bounds_of(place)
+        if low is not None and high is not None and np.isfinite(series.values[place]):
+            yield day, low, high
+
+
+def _mark(series: Series, index: int) -> Mark:
+    if not np.isfinite(series.values[index]):
+        return _MISSING
+    return _DOUBTFUL if series.kinds[index] else _MEASURED
+
+
+def _value(series: Series, index: int, axis: Axis) -> float:
+    value = float(series.values[index])
+    return value if np.isfinite(value) else axis.low
+
+
+def _hint(series: Series, index: int) -> str:
+    value = float(series.values[index])
+    words = series.unit.format(value) if np.isfinite(value) else f"no value: {series.reasons[index]}"
+    kinds = "".join(f", {kind}" for kind in sorted(series.kinds[index]))
+    return f"{series.times[index]:%Y-%m-%d %H:%M}: {words}{kinds}"
+
+
+def _moment(day: float) -> datetime:
+    # Days have rounding errors of microseconds.
+    return datetime.fromtimestamp(round(day * _DAY, 3), tz=timezone.utc)

@@ -1,0 +1,281 @@
+"""The page of a comparison: one HTML file, in the design of the page of a run.
+
+The headline says what was compared, where and when. The first numbers are changes with their intervals; an undecided
+quantity has its reason in place of a number. Each quantity has a section with every single value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lossratio.drawing import (
+    Axis,
+    Mark,
+    Plot,
+    difference_bar,
+    drawing,
+    html_page,
+    html_template,
+    in_unit,
+    legend,
+    packed_sections,
+    series_colour,
+    text_at,
+    unit_of,
+)
+from lossratio.report.comparison import ComparedQuantity, Comparison, Verdict, quantity_in_words, summary_of
+from lossratio.report.run import Run
+from lossratio.report.tables import NOTHING, describe_frame_size
+from lossratio.results import Doubt, Finding, TestResult, build_of, number_of
+from lossratio.units import FRAMES_PER_SECOND
+
+_CARDS = 8
+_FEW, _MANY = 3, 200
+_COLUMNS = (
+    "test",
+    "frame size",
+    "goal",
+    "verdict",
+    "change",
+    "95 % interval",
+    "interval, %",
+    "A",
+    "B",
+    "values of A",
+    "values of B",
+    "p, adjusted",
+)
+_CHANGED = (Verdict.REGRESSION, Verdict.PROGRESSION)
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 900.0, 150.0, 60.0, 880.0, 24.0, 92.0
+_SPREAD = 0.16
+_MARKS = {
+    False: Mark("measured", "measured", "circle", series_colour(2)),
+    True: Mark("doubtful", "irregular, or doubts about it", "square", series_colour(1), is_filled=False),
+}
+
+
+@dataclass(frozen=True)
+class _Value:
+    """One result of a quantity."""
+
+    side: str
+    run: Run
+    finding: Finding
+    doubts: tuple[Doubt, ...]
+
+    @property
+    def in_words(self) -> str:
+        return _formatted(self.finding, number_of(self.finding.value))
+
+    @property
+    def bounds(self) -> str:
+        ends = (number_of(bound) for bound in (self.finding.lower_bound, self.finding.upper_bound))
+        known = [_formatted(self.finding, end) for end in ends]
+        return " to ".join(known) if known != [NOTHING, NOTHING] else NOTHING
+
+    @property
+    def is_odd(self) -> bool:
+        return bool(self.doubts) or self.finding.outcome.value != "measured"
+
+    @property
+    def state(self) -> str:
+        reason = self.finding.reason
+        return self.finding.outcome.value + (f": {reason}" if reason else "")
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of the overview, with the numbers behind its words."""
+
+    compared: ComparedQuantity
+    place: int
+    values: tuple[_Value, ...]
+    most: float
+
+    @property
+    def link(self) -> str:
+        return f"quantity-{self.place}"
+
+    @property
+    def result(self) -> TestResult:
+        return self.values[-1].finding.result
+
+    @property
+    def frame_size(self) -> str:
+        return describe_frame_size(self.result.conditions.traffic)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return self.result.test.tags
+
+    @property
+    def words(self) -> str:
+        return " ".join((self.compared.test, *self.tags)).lower()
+
+    @property
+    def in_words(self) -> Mapping[str, str]:
+        return quantity_in_words(self.compared)
+
+    @property
+    def is_changed(self) -> bool:
+        return self.compared.verdict in _CHANGED
+
+    @property
+    def is_decided(self) -> bool:
+        return self.compared.p_value is not None
+
+    @property
+    def kind(self) -> str:
+        """The class of the verdict's colour."""
+        if self.compared.verdict is Verdict.REGRESSION:
+            return "alarm"
+        return "measured" if self.is_decided else "irregular"
+
+    @property
+    def basis(self) -> str:
+        return "aggregate rates" if self.compared.unit == FRAMES_PER_SECOND else self.compared.unit.name
+
+    @property
+    def picture(self) -> str:
+        difference = self.compared.difference
+        if difference is None:
+            return ""
+        return difference_bar(difference.change, difference.interval or (difference.change,) * 2, self.most)
+
+    @property
+    def doubts(self) -> Iterator[str]:
+        """What the number does not show: caveats, and kinds of doubts with how many values have them."""
+        if self.compared.note and self.is_decided:
+            yield self.compared.note
+        for side in ("A", "B"):
+            of_side = [value for value in self.values if value.side == side]
+            kinds = dict.fromkeys(doubt.kind.value for value in of_side for doubt in value.doubts)
+            for kind in kinds:
+                count = sum(any(doubt.kind.value == kind for doubt in value.doubts) for value in of_side)
+                yield f"{side}, {count} of {len(of_side)}: {kind}"
+
+    @property
+    def columns(self) -> Iterator[tuple[str, float | str]]:
+        """The columns after the picture: the text, and the number to sort by, which is empty if there is none."""
+        compared, words = self.compared, self.in_words
+        before, after = compared.before.values, compared.after.values
+        interval = compared.difference.interval if compared.difference else None
+        yield words["95 % interval"], "" if interval is None else 100 * (interval[1] - interval[0])
+        yield words["A"], compared.before.mean if before else ""
+        yield words["B"], compared.after.mean if after else ""
+        yield str(len(before)), len(before)
+        yield str(len(after)), len(after)
+        yield words["p"], "" if compared.p_value is None else compared.p_value
+
+
+def comparison_page(
+    comparison: Comparison, before: Sequence[Run], after: Sequence[Run], names: tuple[str, str] = ("A", "B")
+) -> str:
+    """Makes the page of a comparison.
+
+    Args:
+        comparison: The comparison.
+        before: The older runs, of which it was made.
+        after: The newer runs.
+        names: What both sides are called, e.g. the names of their directories.
+    """
+    order = list(Verdict)
+    rows = sorted(_rows(comparison, (*before, *after)), key=lambda row: order.index(row.compared.verdict))
+    body = html_template("comparison_section.html.jinja")
+    sections = [
+        (row.link, f"{row.compared.test}, {row.compared.quantity}", (body(row=row, picture=_draw(row.values)),))
+        for row in rows
+    ]
+    row = html_template("comparison_row.html.jinja")
+    marked_rows = [row(row=values, nothing=NOTHING) for values in rows]
+    is_large = len(rows) > _MANY
+    return html_page(
+        "comparison.html.jinja",
+        title=f"{names[0]} and {names[1]}" if names[0] != names[1] else f"{names[0]}, twice",
+        headline=_headline(comparison, before, after, names),
+        summary=list(summary_of(comparison)),
+        problems=comparison.problems,
+        rows=marked_rows,
+        cards=rows[:_CARDS],
+        card_name="quantities, the worst first",
+        columns=_COLUMNS,
+        selections={"verdict": "Verdict", "goal": "Goal", "size": "Frame size", "testbed": "Testbed", "tags": "Tag"},
+        only="Only changed",
+        testbed=comparison.testbed,
+        sections=sections,
+        few=_FEW,
+        packed=is_large,
+        data=packed_sections(marked_rows, sections) if is_large else {},
+    )
+
+
+def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
+    known = {id(result): (run, doubts) for run in runs for result, doubts in zip(run.results, run.doubts, strict=True)}
+    changes = [quantity.difference for quantity in comparison.quantities if quantity.difference is not None]
+    ends = [abs(end) for change in changes for end in (change.change, *(change.interval or ())) if abs(end) < 1.0]
+    most = max((*ends, 0.02))
+    for place, compared in enumerate(comparison.quantities, start=1):
+        sides = (("A", compared.findings_before), ("B", compared.findings_after))
+        values = tuple(
+            _Value(side, known[id(finding.result)][0], finding, known[id(finding.result)][1])
+            for side, findings in sides
+            for finding in findings
+        )
+        yield _Row(compared, place, values, most)
+
+
+def _headline(comparison: Comparison, before: Sequence[Run], after: Sequence[Run], names: tuple[str, str]) -> str:
+    """What was compared, where and when, in a line."""
+    sides = (_side(side, name, runs) for side, name, runs in zip("AB", names, (before, after), strict=True))
+    return f"{' · '.join(sides)} · testbed {comparison.testbed}"
+
+
+def _side(side: str, name: str, runs: Sequence[Run]) -> str:
+    results = [result for run in runs for result in run.results]
+    began, ended = min(result.started for result in results), max(result.ended for result in results)
+    builds = sorted({build for result in results if (build := build_of(result)) is not None})
+    days = f"{began:%Y-%m-%d}" if began.date() == ended.date() else f"{began:%Y-%m-%d} to {ended:%Y-%m-%d}"
+    count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
+    return f"{side}: {name} ({count}, {days}{', ' + ', '.join(builds) if builds else ''})"
+
+
+def _formatted(finding: Finding, value: float | None) -> str:
+    return NOTHING if value is None else finding.unit.format(value)
+
+
+def _draw(values: Sequence[_Value]) -> str:
+    """Draws every value of both sides, with its bounds; an empty string if there is no value."""
+    shown = [(value, number) for value in values if (number := number_of(value.finding.value)) is not None]
+    if not shown:
+        return ""
+    unit = shown[-1][0].finding.unit
+    ends = [
+        end
+        for value, number in shown
+        for end in (number, number_of(value.finding.lower_bound), number_of(value.finding.upper_bound))
+        if end is not None
+    ]
+    low, high = min(ends), max(ends)
+    room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    plot = Plot(Axis(low - room, high + room, _LEFT, _RIGHT), Axis(0.0, 2.0, _BOTTOM, _TOP))
+    is_rate = unit == FRAMES_PER_SECOND
+    prefix, scale = unit_of(high) if is_rate else ("", 1.0)
+    plot.frame(plot.x.ticks(9), [0.5, 1.5], in_unit(scale), lambda place: "A" if place > 1.0 else "B")
+    for side, middle in (("A", 1.5), ("B", 0.5)):
+        of_side = [(value, number) for value, number in shown if value.side == side]
+        for place, (value, number) in enumerate(of_side):
+            y = middle + _SPREAD * (place % 5 - 2) * (len(of_side) > 1)
+            bounds = [
+                bound
+                for end in (value.finding.lower_bound, value.finding.upper_bound)
+                if (bound := number_of(end)) is not None
+            ]
+            plot.line([(min((number, *bounds)), y), (max((number, *bounds)), y)], "#777777", width=1.2)
+            hint = f"{side}, {value.finding.result.started:%Y-%m-%d %H:%M}: {value.in_words}; bounds {value.bounds}"
+            plot.marks(_MARKS[value.is_odd], [(number, y, hint)])
+    about = f"{'aggregate rate' if is_rate else shown[-1][0].finding.quantity}, {prefix}{unit.name}"
+    plot.parts.append(text_at(4.0, 14.0, about))
+    marks = [_MARKS[is_odd] for is_odd in sorted({value.is_odd for value, _ in shown})]
+    plot.parts += legend(marks, [("bounds of the search", "#777777", 1.0)], _LEFT, _HEIGHT - 12.0)
+    return drawing(_WIDTH, _HEIGHT, "Every value of A and B with its bounds.", plot.parts)

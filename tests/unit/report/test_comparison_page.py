@@ -1,0 +1,109 @@
+"""The page of a comparison: as text, and as headless Chromium shows it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from browser import browser, faults_for_readers, needs_browser
+from click.testing import CliRunner
+from report_examples import RESULT, as_json, mrr, throughput
+
+from lossratio.commands.report import compare as compare_command
+from lossratio.report import page_of_comparison as page_module
+from lossratio.report.comparison import compare
+from lossratio.report.page_of_comparison import comparison_page
+from lossratio.report.run import Run
+from lossratio.results.run_directory import RunDirectory
+from lossratio.simulation.constant_capacity import SharpKnee
+
+EVIL = "<script>window.injected = true</script><img src=x onerror='window.injected = true'></script>"
+
+
+def with_mean(per_interface, name):
+    """An MRR result with a mean, of a test on a node with a banner that looks like HTML."""
+    result = mrr()
+    rates = {"mean": result.conditions.rate(per_interface), "stdev": result.conditions.rate(0.0)}
+    data = as_json(result.model_copy(update={"mrr": result.mrr.model_copy(update=rates)}))
+    data["test"]["name"] = name
+    data["conditions"]["nodes"]["DUT1"]["os"] = EVIL
+    return RESULT.validate_python(data, strict=False)
+
+
+def sides():
+    """Two sides with a test that got worse, one that got better, one that stayed, and one that failed."""
+    limit = throughput(SharpKnee(capacity=1e7), name="64B-2c-limit")
+    failed = throughput(error=f"killed {EVIL}", trials=5, name="killed")
+    before = [
+        Run(
+            Path(f"before/{rate}"),
+            (with_mean(rate, "64B-mrr"), with_mean(rate, EVIL), limit, throughput(name="killed")),
+        )
+        for rate in (100.0e3, 100.5e3, 99.7e3)
+    ]
+    after = [
+        Run(Path(f"after/{rate}"), (with_mean(rate, "64B-mrr"), with_mean(105e3 + rate / 50, EVIL), limit, failed))
+        for rate in (95.0e3, 95.2e3, 94.9e3)
+    ]
+    return before, after
+
+
+@pytest.fixture(scope="module")
+def text():
+    before, after = sides()
+    comparison = compare(before, after)
+    return comparison_page(replace(comparison, problems=("<u>before/x.json</u> is damaged.",)), before, after)
+
+
+def test_a_page_never_shows_a_number_that_has_no_verdict():
+    before, after = (side[:1] for side in sides())
+    page = comparison_page(compare(before, after), before, after)
+    assert '<p class="quote">' not in page
+    assert page.count("No number to quote") == len(compare(before, after).quantities)
+
+
+def test_names_and_messages_are_no_markup(text):
+    assert "<script>window" not in text
+    assert "<u>" not in text
+    assert "&lt;u&gt;before/x.json&lt;/u&gt; is damaged." in text
+
+
+def test_the_command_writes_the_page(tmp_path):
+    for side, capacity in (("before", 3e5), ("after", 2.8e5)):
+        for run in range(2):
+            RunDirectory(tmp_path / side / str(run)).write(throughput(SharpKnee(capacity=capacity + 600 * run)))
+    page = tmp_path / "compare.html"
+    answer = CliRunner().invoke(compare_command, [str(tmp_path / "before"), str(tmp_path / "after"), f"--html={page}"])
+    assert answer.exit_code == 3, answer.output
+    assert '<p class="quote">-6.' in page.read_text()
+
+
+@needs_browser
+@pytest.mark.parametrize("is_large", [False, True], ids=["plain", "compressed"])
+def test_a_browser_shows_what_changed_and_each_value(text, is_large, tmp_path, monkeypatch):
+    if is_large:
+        monkeypatch.setattr(page_module, "_MANY", 0)
+        before, after = sides()
+        text = comparison_page(compare(before, after), before, after)
+    file = tmp_path / "compare.html"
+    file.write_text(text)
+    rows = "[...document.querySelector('table.overview').tBodies[0].rows]"
+    names = f"{rows}.map(row => row.cells[3].querySelector('span').textContent.split(':')[0].trim())"
+    with browser() as chromium:
+        chromium.open(file)
+        verdicts = chromium.run(names)
+        assert verdicts[:3] == ["regression"] * 3
+        assert sorted(set(verdicts)) == ["progression", "regression", "too few results"]
+        chromium.run("document.querySelector('[name=only]').click()")
+        assert set(chromium.run(names)) == {"progression", "regression"}
+        chromium.run("document.querySelectorAll('details.test').forEach(details => { details.open = true; })")
+        values = chromium.run(
+            "new Promise(done => setTimeout(() => done([...document.querySelectorAll('details.test')]"
+            ".map(details => details.querySelectorAll('tbody tr').length)), 300))"
+        )
+        # Equal results are one: those of the searches are the same in all three runs.
+        assert dict(zip(verdicts, values, strict=True)) == {"regression": 2, "progression": 6, "too few results": 2}
+        assert faults_for_readers(chromium) == []
+        chromium.size(400, 800)
+        assert chromium.run("document.documentElement.scrollWidth") <= 400
+        assert chromium.run("window.injected ?? null") is None
+        assert chromium.faults == []
