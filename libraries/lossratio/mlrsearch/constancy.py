@@ -102,7 +102,9 @@ def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] 
     starts = [0.0, *accumulate(result.elapsed for result in results)]
     gaps = _times_since_loss(results, starts)
     whole = _size(contradictions)
-    best: tuple[float, int, Inconstancy] | None = None
+    # Where two changes explain the same, trials that early verdicts ended decide, by the share that was lost so far.
+    with_early = list(_contradictions(results, passed_over, of_sent=True))
+    best: tuple[float, int, float, Inconstancy] | None = None
     for change, is_explained in _explanations(contradictions, gaps):
         explained: list[_Contradiction] = []
         unexplained: list[_Contradiction] = []
@@ -112,7 +114,8 @@ def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] 
         if min(len(weak), len(strong)) < LEAST_TRIALS:
             continue
         left = _size(unexplained) / whole
-        if left > MOST_UNEXPLAINED or (best is not None and (left, -len(weak)) >= best[:2]):
+        key = left, -len(weak), _size(found for found in with_early if not is_explained(found))
+        if left > MOST_UNEXPLAINED or (best is not None and key >= best[:3]):
             continue
         less = max(1.0 - _forwarded(results[found.weak]) / _forwarded(results[found.strong]) for found in explained)
         if change is Change.REMEMBERS_LOSS:
@@ -120,14 +123,28 @@ def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] 
         else:
             after = max(starts[number] + results[number].traffic_duration for number in weak)
             until = min(starts[number] for number in strong)
-        best = left, -len(weak), Inconstancy(change, len(weak), len(strong), less, after, until)
-    return None if best is None else best[2]
+        best = *key, Inconstancy(change, len(weak), len(strong), less, after, until)
+    return None if best is None else best[3]
 
 
-def _contradictions(results: Sequence[TrialResult], passed_over: Collection[int]) -> Iterator[_Contradiction]:
-    """All pairs of trials of which the easier one lost more. What an early verdict leaves open contradicts nothing."""
+def _contradictions(
+    results: Sequence[TrialResult], passed_over: Collection[int], *, of_sent: bool = False
+) -> Iterator[_Contradiction]:
+    """All pairs of trials of which the easier one lost more. What an early verdict leaves open contradicts nothing.
+
+    Args:
+        results: All trials.
+        passed_over: See `inconstancy_in`.
+        of_sent: Whether a trial that ended early counts with its loss as a share of the frames sent.
+    """
     trials = [
-        (result.load, result.duration, result.loss_ratio, result.is_early, number)
+        (
+            result.load,
+            result.duration,
+            result.loss_ratio * (result.duration / result.traffic_duration if of_sent else 1.0),
+            result.is_early,
+            number,
+        )
         for number, result in enumerate(results)
         if number not in passed_over
     ]

@@ -17,6 +17,8 @@ from lossratio.mlrsearch.forecast import Forecast, Outlook, Pace, forecast, outl
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import Hint, hint_of
+from lossratio.mlrsearch.memory import NAME as MEMORY
+from lossratio.mlrsearch.memory import Memory
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_from_bounds
 from lossratio.mlrsearch.rules import Choice, GoalView, choose
 from lossratio.mlrsearch.stages import CoarseTarget, GoalBounds, Interval, Stages, Target, targets_of
@@ -33,6 +35,11 @@ _EXPECTATIONS = {
     Bound.LOWER: "low loss is expected",
     Bound.UPPER: "high loss is expected",
     Bound.UNDECIDED: "either is possible",
+}
+
+_IF_IT_REMEMBERS = {
+    Bound.LOWER: "at a load that it lost frames of right after a loss",
+    Bound.UPPER: "again right after a loss",
 }
 
 
@@ -124,6 +131,10 @@ class GoalSearch:
         _, upper = self.relevant_bounds()
         return upper is not None and upper <= self._view.grid.min_load
 
+    def is_regular(self) -> bool:
+        """Whether both bounds are found."""
+        return None not in self.relevant_bounds() and not self._view.intervals[-1].open
+
     def is_stalled(self) -> bool:
         """Whether the goal was given up because trials at some load add nothing."""
         return self._view.intervals[-1].open and self.proposal() is None
@@ -168,6 +179,8 @@ class Purpose:
     def __str__(self) -> str:
         if not self.goals:
             return "warm-up at the maximum load; its result is discarded"
+        if self.rule == MEMORY:
+            return f"does the SUT remember loss? {_EXPECTATIONS[self.expected]} {_IF_IT_REMEMBERS[self.expected]}"
         names = ", ".join(str(goal) for goal in self.goals)
         expectation = _EXPECTATIONS[self.expected] + (", as in earlier searches" if self.hinted else "")
         if not self.coarse:
@@ -244,6 +257,7 @@ class MLRsearch:
         self._fail_fast = fail_fast
         self._certain_above = max(goal.loss_ratio for goal in self.goals) if early_verdict else None
         self._curve = LossCurve()
+        self._memory = Memory(self._grid, min(goal.first_duration for goal in self.goals))
         self._pace = Pace()
         earlier = tuple(hints)
         by_goal = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
@@ -295,6 +309,7 @@ class MLRsearch:
             return
         self._results.setdefault(result.load, []).append(result)
         self._curve.add(result)
+        self._memory.add(result)
         self._pace.add(result)
         for search in self._searches:
             search.add(result)
@@ -323,7 +338,7 @@ class MLRsearch:
             return None
         proposals = self._proposals()
         if not proposals:
-            return None
+            return self._last_question()
         best = min(
             proposals,
             key=lambda proposal: (
@@ -350,6 +365,20 @@ class MLRsearch:
             best.hinted,
             best.choice.rule,
         )
+
+    def _last_question(self) -> tuple[TrialInput, Purpose] | None:
+        """The next trial that shows whether the SUT remembers loss, when all bounds are found."""
+        if not all(search.is_regular() for search in self._searches):
+            return None
+        question = self._memory.next_trial()
+        if question is None:
+            return None
+        trial, expected = question
+        lower, upper = self._searches[0].relevant_bounds()
+        purpose = Purpose(
+            self.goals, trial.load, trial.duration, expected, lower, upper, coarse=True, hinted=False, rule=MEMORY
+        )
+        return trial, purpose
 
     def _proposals(self) -> list[Proposal]:
         return [proposal for search in self._searches if (proposal := search.proposal()) is not None]

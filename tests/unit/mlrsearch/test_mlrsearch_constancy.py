@@ -13,9 +13,10 @@ from lossratio.arena.families import FAMILIES, HELD_OUT_FAMILIES
 from lossratio.arena.hard_families import HARD_FAMILIES, Inconstant
 from lossratio.arena.search import GOAL_SETS
 from lossratio.arena.suts import Overhead, Subject
-from lossratio.mlrsearch import Change, LossUnit, inconstancy_in, level_loss_in
+from lossratio.mlrsearch import RFC2544, Change, LossUnit, MLRsearch, goal_result, inconstancy_in, level_loss_in
+from lossratio.simulation import Overload, Policer, SharpKnee, SmoothKnee
 from lossratio.simulation.constant_capacity import Bucket, Buffer
-from lossratio.trials import TrialInput
+from lossratio.trials import TrialInput, TrialResult
 
 MIN, MAX = 9001.0, 14_880_952.0
 
@@ -76,8 +77,67 @@ def test_a_trial_that_is_no_evidence_contradicts_nothing_but_its_loss_is_remembe
 
 def test_what_an_early_verdict_leaves_open_contradicts_nothing():
     trials = trials_on(Inconstant(1e6, less=0.18, memory=18.0), "G3", EARLY)
-    assert inconstancy_in(trials) is None
-    assert any(trial.is_early for trial in trials)
+    in_search = [trial for trial in trials[:7] if trial.is_early]
+    assert len(in_search) >= 4
+    assert inconstancy_in(trials[:7]) is None
+
+
+@pytest.mark.parametrize("algorithm", [OURS, EARLY])
+@pytest.mark.parametrize("goals", ["G2", "G3"])
+@pytest.mark.parametrize(("less", "memory"), [(0.18, 18.0), (0.08, 6.0), (0.3, 50.0)])
+def test_a_memory_is_asked_for_where_all_trials_of_a_search_are_those_of_the_weak_sut(less, memory, goals, algorithm):
+    trials = trials_on(Inconstant(1e6, less=less, memory=memory), goals, algorithm)
+    found = inconstancy_in(trials)
+    assert found.change is Change.REMEMBERS_LOSS
+    assert found.less == pytest.approx(less, abs=0.03)
+    assert found.after < memory <= found.until
+
+
+def memory_trials(sut, goals=RFC2544, early_verdict=False):
+    """How many trials of a search asked whether the SUT remembers loss, and their words."""
+    subject = Subject("asked", 0, sut, MIN, MAX)
+    controller = MLRsearch([goals], MIN, MAX, early_verdict=early_verdict)
+    measurer, words = subject.measurer(Overhead(0.0)), []
+    while (trial := controller.next_trial()) is not None:
+        if controller.purpose.rule == "memory":
+            words.append(str(controller.purpose))
+        controller.record(TrialResult(trial, measurer.measure(trial)))
+    assert controller.result()[goals].regular
+    return words
+
+
+def test_the_question_is_a_few_short_trials_and_says_so():
+    words = memory_trials(Inconstant(1e6, less=0.18, memory=18.0))
+    assert len(words) == 11
+    assert words[0] == (
+        "does the SUT remember loss? low loss is expected at a load that it lost frames of right after a loss"
+    )
+    assert words[-1] == "does the SUT remember loss? high loss is expected again right after a loss"
+
+
+@pytest.mark.parametrize("early_verdict", [False, True])
+def test_a_sut_without_memory_is_hardly_asked(early_verdict):
+    for sut in (SharpKnee(1e6), SharpKnee(1e6, Overload(drop_cost=0.3, dip=0.1)), SmoothKnee(1e6, 2e4)):
+        assert memory_trials(sut, early_verdict=early_verdict) == []
+    # A burst before the first verdict looks like a rate that is not there any more. One trial shows that it is none.
+    assert len(memory_trials(Policer(1e6, 2e5), early_verdict=early_verdict)) <= 2
+
+
+def test_the_question_changes_no_bounds():
+    sut = Inconstant(1e6, less=0.18, memory=18.0)
+    trials = trials_on(sut, "G2")
+    (of_search, of_all) = (
+        goal_result(RFC2544, counted, min_load=MIN, max_load=MAX) for counted in (trials[:-11], trials)
+    )
+    assert of_search.regular
+    assert of_search == of_all
+
+
+def test_a_search_without_a_regular_result_asks_nothing():
+    controller = MLRsearch([RFC2544], MIN, MAX)
+    while (trial := controller.next_trial()) is not None:
+        controller.record(measured(trial.load, trial.duration, 0.5))
+        assert controller.last_purpose.rule != "memory"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,96 @@
+"""The question whether a SUT remembers loss, asked by a few short trials when a search is over.
+
+A SUT that forwards less after a loss is searched in its weak state from the second trial on, and its trials agree. What
+gives it away is the first trial: it was in overload, and yet it forwarded more than any later one. Long trials without
+loss leave the SUT rested. If it then forwards at several loads what it lost before, and loses frames again right after
+the next loss, it remembers. `lossratio.mlrsearch.constancy` sees that in these trials, with its size.
+"""
+
+from __future__ import annotations
+
+import math
+
+from lossratio.mlrsearch.classification import Bound
+from lossratio.mlrsearch.constancy import LEAST_TRIALS
+from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.trials import TrialInput, TrialResult
+
+NAME = "memory"
+
+LESS = 0.05
+"""The least share that a SUT must seem to forward less after a loss.
+
+A picture: the first trial of 100 kfps forwarded 50 kfps, and the second one, of 50 kfps, forwarded 41 kfps. With
+49 kfps it would be the spread of many SUTs.
+"""
+
+REST = 5.0
+"""Least seconds since the last loss before the question is asked. SUTs that remember do so for 5 s to a minute."""
+
+MARGIN = 1
+"""Grid steps that loads stay away from the two forwarding rates."""
+
+
+class Memory:
+    """The trials that answer the question. No load is asked for twice, and none that a trial of the duration had.
+
+    Args:
+        grid: The loads of the search.
+        duration: Seconds of the trials.
+    """
+
+    def __init__(self, grid: LoadGrid, duration: float) -> None:
+        self._grid = grid
+        self._duration = duration
+        self._first: float | None = None
+        self._weak = 0.0
+        self._quiet = math.inf
+        self._measured: set[float] = set()
+        self._plan: list[tuple[float, Bound]] | None = None
+
+    def add(self, result: TrialResult) -> None:
+        """Takes in a trial."""
+        lost = result.loss_ratio * result.duration / result.traffic_duration
+        forwarded = result.load * (1.0 - lost)
+        if self._first is None:
+            self._first = forwarded
+        elif self._quiet == 0.0 and forwarded < (1.0 - LESS) * min(result.load, self._first):
+            self._weak = max(self._weak, forwarded)
+        if self._plan and (result.load, result.duration) == (self._plan[0][0], self._duration):
+            (_, expected), *left = self._plan
+            # One trial that comes out otherwise is an answer, too: it does not remember.
+            self._plan = left if (lost > 0.0) is (expected is Bound.UPPER) else []
+        self._quiet = 0.0 if lost > 0.0 else self._quiet + result.elapsed
+        if result.duration == self._duration:
+            self._measured.add(result.load)
+
+    def next_trial(self) -> tuple[TrialInput, Bound] | None:
+        """The next trial once the search is over, and what its load is expected to be; None: there is no question."""
+        if self._plan is None:
+            self._plan = self._planned()
+        if not self._plan:
+            return None
+        load, expected = self._plan[0]
+        # How much a weak SUT forwards is known from a whole trial only.
+        return TrialInput(self._duration, load), expected
+
+    def _planned(self) -> list[tuple[float, Bound]]:
+        if self._first is None or self._weak <= 0.0 or not REST <= self._quiet < math.inf:
+            return []
+        highest = math.floor(self._grid.position(min(self._first, self._grid.max_load))) - MARGIN
+        lowest = math.ceil(self._grid.position(max(self._weak, self._grid.min_load))) + MARGIN
+        between = self._new_loads(highest, lowest)
+        above = self._new_loads(self._grid.top, highest + 1)
+        if len(between) <= LEAST_TRIALS or not above:
+            return []
+        rested, weak = between[:LEAST_TRIALS], between[LEAST_TRIALS : 2 * LEAST_TRIALS]
+        return [
+            *((load, Bound.LOWER) for load in rested),
+            (above[0], Bound.UPPER),
+            *((load, Bound.UPPER) for load in weak),
+        ]
+
+    def _new_loads(self, first: int, last: int) -> list[float]:
+        """The highest loads between two indices without a trial, descending."""
+        loads = (self._grid.load(index) for index in range(first, last - 1, -1))
+        return [load for load in loads if load not in self._measured][: 2 * LEAST_TRIALS]
