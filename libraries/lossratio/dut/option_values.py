@@ -81,7 +81,7 @@ class OptionValues(TypedDict, total=False):
     section: str
     """xdp: the section of the file that has the program."""
     sockets: Literal["packet", "af_xdp"] | str
-    """l3fwd, ovs, testpmd: how it gets the frames of the kernel's interfaces."""
+    """l3fwd, ovs, testpmd, vpp: how it gets the frames of the kernel's interfaces."""
     vxlan: bool | str
     """linux_bridge, vpp: whether frames come and go in VXLAN tunnels."""
     west_mac: str

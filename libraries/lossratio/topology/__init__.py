@@ -35,6 +35,7 @@ from lossratio.topology.model import (
 from lossratio.topology.netlab import read_netlab
 from lossratio.topology.path import Hop, Interface, Port, TrafficPath
 from lossratio.topology.quantities import Duration, FileModel, FrameRate
+from lossratio.topology.vpp import VppDriver, VppStart
 
 __all__ = [
     "ADDED_GENERATORS",
@@ -70,6 +71,8 @@ __all__ = [
     "TrafficPath",
     "TrexCores",
     "TrexGenerator",
+    "VppDriver",
+    "VppStart",
     "XdpGenerator",
     "default_networks",
     "draw_topology",

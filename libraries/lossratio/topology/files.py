@@ -17,6 +17,7 @@ from lossratio.errors import TopologyError
 from lossratio.topology.generators import RealGenerator
 from lossratio.topology.model import AddressKind, Node, NodeType, TestbedKind, Topology
 from lossratio.topology.path import Interface, Port
+from lossratio.topology.vpp import VppStart
 from lossratio.yaml_file import Problem, load_yaml_file
 
 
@@ -105,6 +106,8 @@ def _node_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator[Prob
         yield where, "a TG without a generator; add e.g. 'generator: {kind: afpacket}'"
     if node.type is NodeType.DUT and node.generator is not None:
         yield (*where, "generator"), "only a TG has a generator"
+    if node.type is NodeType.TG and node.vpp != VppStart():
+        yield (*where, "vpp"), "only a DUT has VPP"
     if node.generator is not None and simulated == isinstance(node.generator, RealGenerator):
         yield (*where, "generator"), f"kind {node.generator.kind!r} does not go with 'testbed: {testbed.value}'"
     if node.sut is not None and not simulated:

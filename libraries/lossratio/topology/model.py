@@ -29,6 +29,7 @@ from lossratio.topology.quantities import (
     NodePath,
     UserName,
 )
+from lossratio.topology.vpp import VppStart
 from lossratio.units import format_bit_rate, format_frame_rate
 
 
@@ -92,12 +93,14 @@ class Node(FileModel):
     """The model of the SUT (``model: ...`` and its parameters), on a DUT of a simulated testbed."""
     hooks: Hooks = Hooks()
     """On a DUT that lossratio does not set up: how to reset it, to read its counters, to change it, to describe it."""
+    vpp: VppStart = VppStart()
+    """On a DUT: how VPP is started there."""
     interfaces: dict[Label, Interface] = Field(min_length=1)
     """Interfaces by port name."""
     other: dict[str, JsonValue] = Field(default_factory=dict)
     """Further facts about it, which every result states."""
 
-    later_fields: ClassVar[frozenset[str]] = frozenset({"hooks"})
+    later_fields: ClassVar[frozenset[str]] = frozenset({"hooks", "vpp"})
 
     @property
     def place(self) -> str:
@@ -302,7 +305,7 @@ class Topology(FileModel):
         hops = []
         for hop in path.hops:
             node = self.nodes[hop.node_name]
-            hops.append(replace(hop, uio_driver=node.uio_driver, link=link, hooks=node.hooks))
+            hops.append(replace(hop, uio_driver=node.uio_driver, link=link, hooks=node.hooks, vpp=node.vpp))
         return replace(path, hops=tuple(hops))
 
     def nic_model(self, port: Port) -> NicModel | None:

@@ -13,6 +13,7 @@ from lossratio.errors import TopologyError
 from lossratio.topology.addressing import Addresses, Gateways, Networks, check_port_addresses
 from lossratio.topology.hooks import Hooks
 from lossratio.topology.quantities import BitRate, DriverName, FileModel, InterfaceName, Label
+from lossratio.topology.vpp import VppStart
 
 
 class Interface(FileModel):
@@ -75,6 +76,7 @@ class Hop:
         uio_driver: Driver that cards are bound to for a program that takes them from the kernel; None: not said.
         link: Number of its path among several parallel ones, from 1; None: it is the only one.
         hooks: Its hooks.
+        vpp: How VPP is started on it.
     """
 
     node_name: str
@@ -83,6 +85,7 @@ class Hop:
     uio_driver: str | None = None
     link: int | None = None
     hooks: Hooks = field(default_factory=Hooks)
+    vpp: VppStart = field(default_factory=VppStart)
 
     @property
     def label(self) -> str:

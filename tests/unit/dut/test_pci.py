@@ -11,9 +11,9 @@ from lossratio.dut import create_dut
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.program_dut import ProgramDut, bind, bound_driver, card_driver, check_hugepages, check_pci
 from lossratio.errors import DutError
-from lossratio.nodes import CommandResult
+from lossratio.nodes import CommandResult, Core
 from lossratio.nodes.node import DutNode
-from lossratio.topology import Hop, Interface, Port
+from lossratio.topology import Hop, Interface, Port, VppStart
 
 WEST, EAST = "0000:18:00.0", "0000:18:00.1"
 ENVIRONMENT_LENGTH = 3
@@ -161,3 +161,43 @@ def test_a_cards_driver_is_the_nodes_unless_the_kernel_shares_it(driver, uio_dri
 def test_interfaces_that_do_not_go_together_are_refused(node, west, east, message):
     with pytest.raises(DutError, match=message):
         create_dut("testpmd", node, hop(west, east), {})
+
+
+@pytest.mark.parametrize(
+    ("driver", "message"),
+    [
+        (
+            "rdma",
+            r"rdma is for cards that the kernel keeps .*PCI device 0000:18:00\.0 has the driver ice",
+        ),
+        ("avf", r"avf is for virtual functions, and PCI device 0000:18:00\.0 is none\. Make one there \(echo 1 > "),
+    ],
+)
+def test_cards_that_do_not_go_with_vpps_driver_are_refused_with_the_way_out(tmp_path, monkeypatch, driver, message):
+    for check in ("check_pci", "check_hugepages"):
+        monkeypatch.setattr(f"lossratio.dut.linux.program_dut.{check}", lambda *_: None)
+    ports = ({"pci_address": WEST, "driver": "vfio-pci"}, {"pci_address": EAST, "driver": "vfio-pci"})
+    path = replace(hop(*ports), vpp=VppStart(driver=driver))
+    dut = create_dut("vpp", SysfsNode(tmp_path), path, {})
+    with pytest.raises(DutError, match=message):
+        dut.check_ports()
+
+
+def test_a_virtual_function_goes_with_vpps_driver_for_them(tmp_path, monkeypatch):
+    for check in ("check_pci", "check_hugepages"):
+        monkeypatch.setattr(f"lossratio.dut.linux.program_dut.{check}", lambda *_: None)
+    node = SysfsNode(tmp_path)
+    for address in (WEST, EAST):
+        (tmp_path / "bus" / "pci" / "devices" / address / "physfn").symlink_to(tmp_path)
+    ports = ({"pci_address": WEST, "driver": "vfio-pci"}, {"pci_address": EAST, "driver": "vfio-pci"})
+    create_dut("vpp", node, replace(hop(*ports), vpp=VppStart(driver="avf")), {}).check_ports()
+
+
+def test_a_card_on_another_numa_node_than_the_workers_is_named(tmp_path, monkeypatch):
+    cores = tuple(Core((number,), number // 2) for number in range(4))
+    monkeypatch.setattr("lossratio.dut.linux.program_dut.read_cores", lambda _: cores)
+    ports = ({"pci_address": WEST, "driver": "vfio-pci"}, {"pci_address": EAST, "driver": "vfio-pci"})
+    dut = create_dut("testpmd", SysfsNode(tmp_path), hop(*ports), {})
+    assert ProgramDut.facts(dut)["cores"]["far"] == []
+    (tmp_path / "bus" / "pci" / "devices" / WEST / "numa_node").write_text("0\n")
+    assert ProgramDut.facts(dut)["cores"]["far"] == [EAST]

@@ -6,14 +6,20 @@ import os
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from lossratio.bpf import why_impossible
 from lossratio.dut import create_dut, parse_options
+from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.vpp.clock import ClockReading, parse_clock, policers_stamps_per_second, stamps_per_second
 from lossratio.dut.vpp.dut import parse_errors, parse_interfaces
+from lossratio.dut.vpp.startup import Card, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
+from lossratio.topology import VppStart
 
 pytestmark = pytest.mark.netns
 
+needs_bpf = pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
 STAND_IN = Path(__file__).with_name("vpp_stand_in")
 HOMES = [pytest.param(str(STAND_IN), id="stand-in")]
 if os.environ.get("VPP_HOME"):
@@ -46,6 +52,8 @@ def assert_passes(dut_lab, dut, *, version=4):
         {"forwarding": "ip4", "police": "100 Mbps"},
         {"forwarding": "ip4", "routes": 2000},
         {"forwarding": "ip6"},
+        pytest.param({"sockets": "af_xdp"}, marks=needs_bpf),
+        pytest.param({"sockets": "af_xdp", "forwarding": "ip4"}, marks=needs_bpf),
     ],
 )
 def test_frames_pass_both_ways_and_every_one_is_accounted_for(dut_lab, set_up, options):
@@ -53,6 +61,65 @@ def test_frames_pass_both_ways_and_every_one_is_accounted_for(dut_lab, set_up, o
     assert_passes(dut_lab, dut, version=6 if options.get("forwarding") == "ip6" else 4)
     dut.reset()
     dut.verify()
+
+
+@needs_bpf
+def test_frames_come_by_a_program_that_goes_when_vpp_was_killed(dut_lab, set_up):
+    before = dut_lab.snapshot()
+    dut = set_up(sockets="af_xdp")
+    assert any("create interface af_xdp host-if dut0" in command for command in dut.describe()["commands"])
+    if dut.options.home != str(STAND_IN):
+        assert all("xdp" in dut_lab.links()[name] for name in ("dut0", "dut1"))
+    dut_lab.kill(*dut.daemons)
+    dut.tear_down()
+    assert dut_lab.snapshot() == before
+    assert not any("xdp" in dut_lab.links()[name] for name in ("dut0", "dut1"))
+
+
+CORES = CoreChoice(main=1, workers=(2, 66), numa_node=0, shared=False, has_siblings=True)
+
+
+def lines_of(section, text):
+    return text.split(f"\n{section} {{\n")[1].split("\n}\n")[0].split("\n  ")
+
+
+def test_free_lines_go_into_sections_that_are_there_or_into_new_ones():
+    start = VppStart(startup={"statseg": "per-node-counters on", "ip6": ["hash-buckets 2000000", "heap-size 3G"]})
+    text = startup_configuration("/run/one", CORES, (), start)
+    assert lines_of("statseg", text)[1:] == ["size 64M", "page-size default", "per-node-counters on"]
+    assert lines_of("ip6", text) == ["  hash-buckets 2000000", "heap-size 3G"]
+
+
+@pytest.mark.parametrize(
+    ("routes", "cards", "heap", "statistics"),
+    [(200_000, (), None, "64M"), (200_002, (), "3G", "3G"), (0, (Card("0000:3b:00.0", "west", 2, 1024),), "3G", "3G")],
+)
+def test_cards_and_many_routes_have_large_heaps(routes, cards, heap, statistics):
+    text = startup_configuration("/run/one", CORES, cards, routes=routes)
+    assert ("main-heap-size 3G" in text) is (heap is not None)
+    assert f"size {statistics}" in lines_of("statseg", text)
+    assert ("page-size default\n  buffers-per-numa 16384" in text) is not bool(cards)
+
+
+def test_hugepages_are_for_buffers_and_for_heaps_in_hugepages():
+    assert hugepage_megabytes(VppStart(), CORES, 2) == 1024
+    assert hugepage_megabytes(VppStart(main_heap_page_size="2M"), CORES, 2) == 1024 + 3 * 1024
+    one_thread = CoreChoice(main=1, workers=(2,), numa_node=0, shared=False)
+    assert hugepage_megabytes(VppStart(buffers_per_numa=2**20, statseg_page_size="1G"), one_thread, 1) == 2496 + 3072
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"startup": {"cpu": "workers 4"}}, "lossratio sets 'workers' in the section 'cpu' itself"),
+        ({"startup": {"dpdk": "dev default { devargs x=1"}}, "each '{' in it needs its '}'"),
+        ({"startup": {"unix": "a\nb"}}, "is no line of a section"),
+        ({"main_heap_size": "lots"}, "main_heap_size"),
+    ],
+)
+def test_a_start_that_cannot_be_is_refused_in_the_topology_file(fields, message):
+    with pytest.raises(ValidationError, match=message):
+        VppStart(**fields)
 
 
 def test_tunnels_are_configured_with_the_ends_that_traffic_has(set_up):

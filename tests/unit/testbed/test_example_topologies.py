@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from lossratio.dut.linux.cores import choose_cores
-from lossratio.dut.vpp.configuration import Card as VppCard
-from lossratio.dut.vpp.configuration import startup_configuration
+from lossratio.dut.vpp.configuration import card_commands
+from lossratio.dut.vpp.startup import Card as VppCard
+from lossratio.dut.vpp.startup import startup_configuration
 from lossratio.nodes import Card, Core, Hardware
 from lossratio.topology import TrexGenerator, load_topology
 from lossratio.traffic.generators.trex import ServerPort, choose_server, server_arguments, server_configuration
@@ -44,15 +45,23 @@ def trex_files(topology):
 
 
 def vpp_files(topology):
-    """VPP's start-up configuration on each DUT."""
+    """VPP's start-up configuration on each DUT, and the commands that give it cards by its own drivers."""
     files = {}
     for hop in topology.path().hops:
         takes_cards = hop.uio_driver is not None or hop.west.interface.driver is not None
         cores = choose_cores(CORES, 1, 0, where=hop.node_name)
         addresses = [(port.interface.pci_address, side) for port, side in ((hop.west, "west"), (hop.east, "east"))]
         cards = [VppCard(address, side, 2, 1024) for address, side in addresses] if takes_cards else []
-        text = startup_configuration("/run/lossratio/vpp-1", cores, cards)
+        text = startup_configuration("/run/lossratio/vpp-1", cores, cards, hop.vpp)
         files[f"{topology.name}.{hop.node_name}.startup.conf"] = text
+        names = [port.interface.name for port in (hop.west, hop.east)]
+        commands = [
+            command.text
+            for card, name in zip(cards, names, strict=False)
+            for command in card_commands(hop.vpp.driver, card, name, "02:00:00:00:00:01")
+        ]
+        if commands:
+            files[f"{topology.name}.{hop.node_name}.vppctl"] = "".join(f"{command}\n" for command in commands)
     return files
 
 

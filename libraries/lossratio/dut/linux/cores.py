@@ -21,12 +21,16 @@ class CoreChoice:
         workers: CPUs of its workers: all siblings of each of their cores.
         numa_node: The NUMA node of the workers.
         shared: Whether the main thread shares the operating system's core, as there are too few cores.
+        has_siblings: Whether both hardware threads of each core are workers.
+        far: Interfaces that are on another NUMA node, so that each frame of theirs crosses from one to the other.
     """
 
     main: int
     workers: tuple[int, ...]
     numa_node: int
     shared: bool
+    has_siblings: bool = False
+    far: tuple[str, ...] = ()
 
 
 def read_cores(node: DutNode) -> tuple[Core, ...]:
@@ -62,7 +66,8 @@ def choose_cores(cores: Sequence[Core], count: int, numa_node: int, *, where: st
     shared = len(rest) == count
     main = cores[0].cpus[0] if shared else rest[0].cpus[0]
     workers = rest if shared else rest[1 : count + 1]
-    return CoreChoice(main, tuple(cpu for core in workers for cpu in core.cpus), numa_node, shared)
+    cpus = tuple(cpu for core in workers for cpu in core.cpus)
+    return CoreChoice(main, cpus, numa_node, shared, has_siblings=len(cpus) > len(workers))
 
 
 def numa_node_of(node: DutNode, *, name: str | None = None, pci_address: str | None = None) -> int:

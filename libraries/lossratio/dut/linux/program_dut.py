@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import Enum
 from typing import Any, ClassVar, TypeVar
 
@@ -117,6 +117,11 @@ class ProgramDut(NodeDut[OptionsT_co]):
         return (*self.tools, LSCPU)
 
     @property
+    def hugepages_needed(self) -> int:
+        """Megabytes of hugepages that it needs for cards."""
+        return self.hugepage_megabytes
+
+    @property
     def kernel_interfaces(self) -> tuple[str, ...]:
         """Both interfaces, or none where cards are taken from the kernel."""
         return () if self.uses_cards else (self.west, self.east)
@@ -134,9 +139,9 @@ class ProgramDut(NodeDut[OptionsT_co]):
         if not self.uses_cards:
             check_interfaces(self.node, (self.west, self.east))
             return
-        for address, driver in self._cards():
+        for address, driver in self.cards:
             check_pci(self.node, address, driver)
-        check_hugepages(self.node, self.hugepage_megabytes)
+        check_hugepages(self.node, self.hugepages_needed)
 
     def check_kind(self) -> None:
         """Checks that there are enough cores."""
@@ -154,7 +159,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
         cores = self._choose_cores()
         directory = make_directory(changes, self.kind)
         if self.uses_cards:
-            for address, driver in self._cards():
+            for address, driver in self.cards:
                 bind(changes, self.node, address, driver)
         self.daemons = self.launch(changes, directory, cores, west_mac, east_mac)
 
@@ -173,9 +178,9 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     def facts(self) -> dict[str, Any]:
         """The CPUs, and the cards."""
-        cards = {address: pci_facts(self.node, address) for address, _ in self._cards()} if self.uses_cards else {}
+        cards = {address: pci_facts(self.node, address) for address, _ in self.cards} if self.uses_cards else {}
         cores = self._choose_cores()
-        return {"cores": {**asdict(cores), "workers": list(cores.workers)}, "cards": cards}
+        return {"cores": {**asdict(cores), "workers": list(cores.workers), "far": list(cores.far)}, "cards": cards}
 
     def own_macs(self) -> DestinationMacs:
         """MAC addresses of its own interfaces.
@@ -198,15 +203,21 @@ class ProgramDut(NodeDut[OptionsT_co]):
             name = names[0]
         return str(existing_links(self.node, name)[name]["address"])
 
-    def _cards(self) -> list[tuple[str, str]]:
+    @property
+    def cards(self) -> list[tuple[str, str]]:
         """PCI address and driver of each card."""
         ports = (self.hop.west, self.hop.east)
         return [(self.port_name(port), card_driver(port.interface.driver, self.hop.uio_driver)) for port in ports]
 
     def _choose_cores(self) -> CoreChoice:
-        port = self.hop.west.interface
-        near = numa_node_of(self.node, name=port.name, pci_address=port.pci_address if self.uses_cards else None)
-        return choose_cores(read_cores(self.node), self.options.cores, near, where=self.node.name)
+        west, east = (self._numa_node(port) for port in (self.hop.west, self.hop.east))
+        choice = choose_cores(read_cores(self.node), self.options.cores, west, where=self.node.name)
+        return choice if east == west else replace(choice, far=(self.east,))
+
+    def _numa_node(self, port: Port) -> int:
+        interface = port.interface
+        address = interface.pci_address if self.uses_cards else None
+        return numa_node_of(self.node, name=interface.name, pci_address=address)
 
 
 def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]) -> None:

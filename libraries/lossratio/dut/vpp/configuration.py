@@ -1,10 +1,10 @@
-"""VPP's configuration: a suite's options, startup.conf, and the commands that make VPP forward."""
+"""VPP's configuration: a suite's options, and the commands that make VPP forward."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
@@ -13,9 +13,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, model_validator
 
 from lossratio.dut.linux.addressing import EAST_VNI, WEST_VNI, RouterSide, Tunnel
-from lossratio.dut.linux.cores import CoreChoice, cpu_list
-from lossratio.dut.linux.program_dut import ProgramOptions
-from lossratio.topology import EAST, WEST, Side
+from lossratio.dut.linux.program_dut import SocketOptions
+from lossratio.dut.vpp.startup import Card
+from lossratio.topology import EAST, WEST, Side, VppDriver
 from lossratio.units import parse_bit_rate
 
 HOME_VARIABLE = "VPP_HOME"
@@ -50,7 +50,7 @@ def _whole_kilobits(value: Any) -> int | None:
     return int(rate)
 
 
-class VppOptions(ProgramOptions):
+class VppOptions(SocketOptions):
     """The options of VPP."""
 
     home: str = Field(default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr"))
@@ -104,69 +104,6 @@ class VppOptions(ProgramOptions):
         if self.police is None or self.bucket is None:
             return 0.0
         return self.bucket * _BITS_PER_BYTE / self.police
-
-
-_BUFFERS = 16_384
-
-
-@dataclass(frozen=True)
-class Card:
-    """A card that VPP polls by DPDK.
-
-    Attributes:
-        address: Its PCI address.
-        name: Name of its interface in VPP.
-        queues: Its receive queues.
-        descriptors: Descriptors of each queue.
-    """
-
-    address: str
-    name: str
-    queues: int
-    descriptors: int
-
-
-def startup_configuration(directory: str, cores: CoreChoice, cards: Sequence[Card]) -> str:
-    """The file's text.
-
-    Without cards VPP is configured without hugepages, as by default it raises the machine's number of them.
-
-    Args:
-        directory: Directory for all files of this VPP on the node.
-        cores: The CPUs that it may use.
-        cards: The cards that it polls; empty: it has interfaces of the kernel only.
-    """
-    return "\n".join(
-        (
-            "unix {",
-            "  nodaemon nosyslog nocolor nobanner cli-no-pager",
-            f"  runtime-dir {directory}",
-            f"  cli-listen {directory}/cli.sock",
-            "}",
-            f"socksvr {{ socket-name {directory}/api.sock }}",
-            f"statseg {{ socket-name {directory}/stats.sock size 64M page-size default }}",
-            f"api-segment {{ prefix {directory.rpartition('/')[2]} }}",
-            f"cpu {{ main-core {cores.main} corelist-workers {cpu_list(cores.workers)} }}",
-            *(_with_cards(cards) if cards else _without_cards()),
-            "",
-        )
-    )
-
-
-def _without_cards() -> tuple[str, ...]:
-    return (
-        f"buffers {{ page-size default buffers-per-numa {_BUFFERS} }}",
-        "plugins { plugin dpdk_plugin.so { disable } }",
-    )
-
-
-def _with_cards(cards: Sequence[Card]) -> tuple[str, ...]:
-    devices = (
-        f"  dev {card.address} {{ name {card.name} num-rx-queues {card.queues} "
-        f"num-rx-desc {card.descriptors} num-tx-desc {card.descriptors} }}"
-        for card in cards
-    )
-    return ("plugins { plugin dpdk_plugin.so { enable } }", "dpdk {", "  no-multi-seg", *devices, "}")
 
 
 BRIDGE_DOMAIN = 10
@@ -226,6 +163,27 @@ def both_ports(interfaces: tuple[str, str], neighbours: tuple[str, str]) -> tupl
         VppPort(interfaces[0], neighbours[0], WEST, EAST, WEST_VNI),
         VppPort(interfaces[1], neighbours[1], EAST, WEST, EAST_VNI),
     )
+
+
+def card_commands(driver: VppDriver, card: Card, kernels_name: str, mac: str) -> Iterator[Command]:
+    """The commands that give VPP a card that startup.conf does not give it.
+
+    Args:
+        driver: By what VPP has it.
+        card: The card.
+        kernels_name: Name of its interface in the kernel, for a card that the kernel keeps.
+        mac: Its MAC address.
+    """
+    if driver is VppDriver.RDMA:
+        queues = f"num-rx-queues {card.queues} rx-queue-size {card.descriptors} tx-queue-size {card.descriptors}"
+        yield Command(f"create interface rdma host-if {kernels_name} name {card.name} {queues} no-multi-seg")
+        # It would have an address of its own otherwise.
+        yield Command(f"set interface mac address {card.name} {mac}")
+    elif driver is VppDriver.AVF:
+        # One pair of queues more, as in CSIT: the main thread may send, too.
+        yield Command(f"device attach pci/{card.address} driver iavf args request_qpairs={card.queues + 1}")
+        queues = f"num-rx-queues {card.queues} rx-queues-size {card.descriptors} tx-queues-size {card.descriptors}"
+        yield Command(f"device create-interface pci/{card.address} port 0 if-name {card.name} {queues}")
 
 
 def forwarding_commands(options: VppOptions, west: VppPort, east: VppPort) -> Iterator[Command]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,26 +15,26 @@ from typing import Any
 from lossratio.dut.base import DestinationMacs, DutCounters
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
-from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.linux.interfaces import check_free, existing_links
-from lossratio.dut.linux.program_dut import ProgramDut
+from lossratio.dut.linux.cores import CoreChoice, read_cores
+from lossratio.dut.linux.interfaces import check_free, existing_links, is_up
+from lossratio.dut.linux.program_dut import ProgramDut, Sockets, bound_driver, detach_afterwards, pci_interfaces
 from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
 from lossratio.dut.vpp.clock import PolicerClock, parse_clock, policers_stamps_per_second, stamps_per_second
 from lossratio.dut.vpp.configuration import (
     ROUTES_ADDED,
-    Card,
     VppForwarding,
     VppOptions,
     VppPort,
     both_ports,
+    card_commands,
     entries_commands,
     forwarding_commands,
     policer_name,
-    startup_configuration,
 )
+from lossratio.dut.vpp.startup import Card, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner, DutNode
-from lossratio.topology import Hop
+from lossratio.topology import Hop, VppDriver
 
 _COUNTER = re.compile(r"^\s*(?P<count>\d+)\s+(?P<node>\S+)\s+(?P<reason>\S.*?)\s+(?P<severity>error|warn|info)\s*$")
 _NOT_DROPPED = ("info",)
@@ -212,6 +212,8 @@ _STARTS = 5
 _CLOCK_SECONDS = 0.3
 """Seconds over which the CPU's time stamps are counted; each end is known to some 10 µs."""
 _READINGS = 3
+_RDMA_DRIVERS = ("mlx5_core", "mlx4_core")
+_SET_LINK = ("ip", "link", "set", "dev")
 _SHOWN_ON_TRIALS = ("show runtime", "show errors", "show interface", "show hardware-interfaces")
 
 
@@ -238,6 +240,44 @@ class Vpp(ProgramDut[VppOptions]):
         """Seconds that frames may wait in front of it."""
         return _CARD_SETTLE_TIME if self.uses_cards else _SETTLE_TIME
 
+    @property
+    def cards(self) -> list[tuple[str, str]]:
+        """PCI address and driver of each card; with rdma, the kernel keeps both."""
+        cards = super().cards
+        if self.hop.vpp.driver is not VppDriver.RDMA:
+            return cards
+        return [(address, bound_driver(self.node, address) or driver) for address, driver in cards]
+
+    @property
+    def hugepages_needed(self) -> int:
+        """Megabytes of hugepages for the buffers of cards, and for heaps in hugepages."""
+        numa_nodes = {core.numa_node for core in read_cores(self.node)}
+        needed = hugepage_megabytes(self.hop.vpp, self._choose_cores(), len(numa_nodes))
+        return max(self.hugepage_megabytes, needed)
+
+    def check_ports(self) -> None:
+        """Checks the interfaces; with cards, also that they go with VPP's driver.
+
+        Raises:
+            DutError: If something is missing; says what to do.
+        """
+        super().check_ports()
+        if self.options.sockets is Sockets.AF_XDP and self.uses_cards:
+            detach_afterwards(Changes(self.node), self.node, ())
+        for address, driver in self.cards if self.uses_cards else ():
+            if self.hop.vpp.driver is VppDriver.RDMA and driver not in _RDMA_DRIVERS:
+                raise DutError(
+                    f"{self.node.name}: VPP's driver rdma is for cards that the kernel keeps (mlx5_core), and PCI "
+                    f"device {address} has the driver {driver}. Say 'vpp: {{driver: dpdk}}' in the topology file."
+                )
+            virtual = self.node.attempt("test", "-e", f"/sys/bus/pci/devices/{address}/physfn").exit_status == 0
+            if self.hop.vpp.driver is VppDriver.AVF and not virtual:
+                raise DutError(
+                    f"{self.node.name}: VPP's driver avf is for virtual functions, and PCI device {address} is none. "
+                    f"Make one there (echo 1 > /sys/bus/pci/devices/{address}/sriov_numvfs; ip link set dev NAME vf 0 "
+                    f"mac MAC spoofchk off trust on), and give its PCI and MAC address in the topology file."
+                )
+
     def check_kind(self) -> None:
         """Checks that there are enough CPUs, and that VPP's addresses are free."""
         super().check_kind()
@@ -248,6 +288,8 @@ class Vpp(ProgramDut[VppOptions]):
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Starts VPP, again where the clock of its policers is wrong: another start may be luckier."""
+        if self.options.sockets is Sockets.AF_XDP:
+            detach_afterwards(changes, self.node, self.kernel_interfaces)
         super().build(changes, west_mac, east_mac)
         self._starts = 1
         while True:
@@ -271,12 +313,15 @@ class Vpp(ProgramDut[VppOptions]):
         """Starts VPP and configures it command by command."""
         self._clock = None
         configuration = f"{directory}/startup.conf"
-        write_file(changes, configuration, startup_configuration(directory, cores, self._vpp_cards(cores)))
+        cards, routes = self._vpp_cards(cores), self.options.routes or 0
+        write_file(changes, configuration, startup_configuration(directory, cores, cards, self.hop.vpp, routes=routes))
         daemon = Daemon(self.node, directory, "vpp", (f"{self.options.home}/bin/vpp", "-c", configuration))
         control = VppControl(self.node, self.options.home, directory)
         daemon.start(changes, control.answers)
         if not self.uses_cards:
             self._take_kernel_interfaces(control, changes)
+        elif self.hop.vpp.driver is not VppDriver.DPDK:
+            self._take_cards(control, changes, cards)
         for command in forwarding_commands(self.options, *self._vpp_ports(west_mac, east_mac)):
             control.configure(changes, command.text, answer=command.answer)
         if self.options.forwarding is VppForwarding.IP6:
@@ -423,9 +468,25 @@ class Vpp(ProgramDut[VppOptions]):
         named = (("west", self.west), ("east", self.east))
         return tuple(Card(address, name, queues, self.options.frame_queue) for name, address in named)
 
+    def _take_cards(self, control: VppControl, changes: Changes, cards: Sequence[Card]) -> None:
+        macs, links = self.own_macs(), existing_links(self.node)
+        for card, mac in zip(cards, (macs.from_west, macs.from_east), strict=True):
+            (name, *_) = (*pci_interfaces(self.node, card.address), "")
+            if name and not is_up(links[name]):
+                changes.run(*_SET_LINK, name, "up", undo=(*_SET_LINK, name, "down"))
+            for command in card_commands(self.hop.vpp.driver, card, name, mac):
+                control.configure(changes, command.text)
+
     def _take_kernel_interfaces(self, control: VppControl, changes: Changes) -> None:
         macs = self.own_macs()
         for name, mac in ((self.west, macs.from_west), (self.east, macs.from_east)):
+            if self.options.sockets is Sockets.AF_XDP:
+                queues = f"num-rx-queues {self.options.queues or 'all'}"
+                command = f"create interface af_xdp host-if {name} name host-{name} {queues}"
+                control.configure(changes, command)
+                # It would have an address of its own otherwise.
+                control.configure(changes, f"set interface mac address host-{name} {mac}")
+                continue
             queues = f" num-rx-queues {self.options.queues}" if self.options.queues else ""
             # Without hw-addr VPP would choose an address that no neighbour knows.
             # On an interface without offloads, VPP would announce a header before each frame, but send none, and no

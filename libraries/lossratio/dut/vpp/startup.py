@@ -1,0 +1,128 @@
+"""VPP's startup.conf: its CPUs, memory, plugins and cards, and the free lines of the topology file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lossratio.dut.linux.cores import CoreChoice, cpu_list
+from lossratio.topology import VppDriver, VppStart
+
+_BUFFERS_OF_SOCKETS = 16_384
+_BUFFERS_OF_CARDS = 107_520
+_BUFFER_SIZE = 2048
+_BUFFER_HEADERS = 448
+"""Bytes of a buffer besides its data: VPP's headers, and at most DPDK's."""
+_MANY_ROUTES = 200_000
+_LARGE = "3G"
+_SMALL_STATISTICS = "64M"
+_MEBI = 2**20
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card that VPP polls.
+
+    Attributes:
+        address: Its PCI address.
+        name: Name of its interface in VPP.
+        queues: Its receive queues.
+        descriptors: Descriptors of each queue.
+    """
+
+    address: str
+    name: str
+    queues: int
+    descriptors: int
+
+
+def startup_configuration(
+    directory: str, cores: CoreChoice, cards: Sequence[Card], start: VppStart | None = None, *, routes: int = 0
+) -> str:
+    """The file's text.
+
+    Without cards VPP is configured without hugepages, as by default it raises the machine's number of them.
+
+    Args:
+        directory: Directory for all files of this VPP on the node.
+        cores: The CPUs that it may use.
+        cards: The cards that it polls; empty: it has interfaces of the kernel only.
+        start: How it is started on this node; None: as everywhere.
+        routes: Routes that it will have.
+    """
+    start = start or VppStart()
+    is_large = bool(cards) or routes > _MANY_ROUTES
+    statistics = start.statseg_size or (_LARGE if is_large else _SMALL_STATISTICS)
+    sections: dict[str, list[str]] = {
+        "unix": [
+            "nodaemon nosyslog nocolor nobanner cli-no-pager",
+            f"runtime-dir {directory}",
+            f"cli-listen {directory}/cli.sock",
+        ],
+        "socksvr": [f"socket-name {directory}/api.sock"],
+        "statseg": [
+            f"socket-name {directory}/stats.sock",
+            f"size {statistics}",
+            f"page-size {start.statseg_page_size}",
+        ],
+        "api-segment": [f"prefix {directory.rpartition('/')[2]}"],
+        "cpu": [f"main-core {cores.main}", f"corelist-workers {cpu_list(cores.workers)}"],
+        "memory": _memory(start, is_large),
+        "buffers": _buffers(start, cores, with_cards=bool(cards)),
+        **_drivers(start.driver, cards),
+    }
+    for section, lines in start.startup.items():
+        sections.setdefault(section, []).extend(lines)
+    return "".join(
+        f"{section} {{\n{''.join(f'  {line}{chr(10)}' for line in lines)}}}\n"
+        for section, lines in sections.items()
+        if lines
+    )
+
+
+def hugepage_megabytes(start: VppStart, cores: CoreChoice, numa_nodes: int) -> int:
+    """Megabytes of hugepages that VPP needs for the buffers of cards, and its heaps where they are in hugepages."""
+    size = (start.buffer_size or _BUFFER_SIZE) + _BUFFER_HEADERS
+    needed = numa_nodes * _buffer_count(start, cores) * size
+    heaps = ((start.main_heap_page_size, start.main_heap_size), (start.statseg_page_size, start.statseg_size))
+    needed += sum(_size(size or _LARGE) for pages, size in heaps if pages not in (None, "default", "4K"))
+    return -(-needed // _MEBI)
+
+
+def _size(text: str) -> int:
+    return int(text.rstrip("KMG")) * {"K": 2**10, "M": 2**20, "G": 2**30}.get(text[-1], 1)
+
+
+def _memory(start: VppStart, is_large: bool) -> list[str]:
+    settings = {
+        "main-heap-size": start.main_heap_size or (_LARGE if is_large else None),
+        "main-heap-page-size": start.main_heap_page_size,
+        "default-hugepage-size": start.default_hugepage_size,
+    }
+    return [f"{name} {value}" for name, value in settings.items() if value is not None]
+
+
+def _buffer_count(start: VppStart, cores: CoreChoice) -> int:
+    # As in CSIT: twice as many where both threads of a core have queues.
+    return start.buffers_per_numa or _BUFFERS_OF_CARDS * (2 if cores.has_siblings else 1)
+
+
+def _buffers(start: VppStart, cores: CoreChoice, *, with_cards: bool) -> list[str]:
+    if with_cards:
+        lines = [f"buffers-per-numa {_buffer_count(start, cores)}"]
+    else:
+        lines = ["page-size default", f"buffers-per-numa {start.buffers_per_numa or _BUFFERS_OF_SOCKETS}"]
+    return lines if start.buffer_size is None else [*lines, f"default data-size {start.buffer_size}"]
+
+
+def _drivers(driver: VppDriver, cards: Sequence[Card]) -> dict[str, list[str]]:
+    uses_dpdk = bool(cards) and driver is VppDriver.DPDK
+    sections = {"plugins": [f"plugin dpdk_plugin.so {{ {'enable' if uses_dpdk else 'disable'} }}"]}
+    if uses_dpdk:
+        sections["dpdk"] = ["no-multi-seg", *map(_dpdk_device, cards)]
+    return sections
+
+
+def _dpdk_device(card: Card) -> str:
+    queues = f"num-rx-queues {card.queues} num-rx-desc {card.descriptors} num-tx-desc {card.descriptors}"
+    return f"dev {card.address} {{ name {card.name} {queues} }}"

@@ -1,0 +1,94 @@
+"""How VPP is started on a node: which driver it has cards by, its memory, and free sections of its startup.conf."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+
+from lossratio.topology.quantities import FileModel
+
+MemorySize = Annotated[str, Field(pattern=r"^[1-9]\d*[KMG]?$", max_length=20)]
+"""Bytes as VPP reads them, e.g. ``3G``."""
+
+PageSize = Annotated[str, Field(pattern=r"^(default|default-hugepage|[1-9]\d*[KMG])$", max_length=20)]
+"""Size of memory pages as VPP reads it: ``default``, ``default-hugepage``, ``2M``, ``1G``."""
+
+_OURS = {
+    "unix": ("nodaemon", "interactive", "runtime-dir", "cli-listen", "pidfile"),
+    "cpu": ("main-core", "corelist-workers", "workers", "skip-cores"),
+    "socksvr": ("socket-name", "default"),
+    "statseg": ("socket-name", "default"),
+    "api-segment": ("prefix",),
+}
+"""What lossratio sets itself, by section, as its own VPP must run beside any other one, and where the frames are."""
+
+
+class VppDriver(str, Enum):
+    """By what VPP has the cards that the topology file gives it."""
+
+    DPDK = "dpdk"
+    """By DPDK's drivers."""
+    RDMA = "rdma"
+    """By its own driver for Mellanox cards, which the kernel keeps (mlx5_core)."""
+    AVF = "avf"
+    """By its own driver for virtual functions of Intel cards."""
+
+
+def _checked_line(line: str) -> str:
+    depth = 0
+    for letter in line:
+        depth += (letter == "{") - (letter == "}")
+        if depth < 0 or not letter.isprintable():
+            break
+    if depth or not line.strip() or not line.isprintable():
+        raise ValueError(f"{line!r} is no line of a section: each '{{' in it needs its '}}'")
+    return line.strip()
+
+
+def _lines(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+SectionLines = Annotated[
+    tuple[Annotated[str, AfterValidator(_checked_line)], ...],
+    BeforeValidator(_lines),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
+"""Lines of one section of startup.conf; or one line."""
+
+
+class VppStart(FileModel):
+    """How VPP is started on a node."""
+
+    driver: VppDriver = VppDriver.DPDK
+    """By what it has cards: ``dpdk``, ``rdma`` or ``avf``. Interfaces of the kernel have sockets instead."""
+    main_heap_size: MemorySize | None = None
+    """Its main heap, e.g. ``3G``. Where missing: CSIT's 3G with cards or more than 200,000 routes, else VPP's own."""
+    main_heap_page_size: PageSize | None = None
+    """Pages of its main heap; CSIT has ``2M``. Where missing, VPP's: no hugepages."""
+    default_hugepage_size: PageSize | None = None
+    """Size of hugepages where no other is said; CSIT has ``2M``. Where missing, the system's."""
+    buffers_per_numa: int | None = Field(default=None, ge=1024, le=100_000_000)
+    """Packet buffers on each NUMA node. Where missing, with cards CSIT's 107,520, and twice as many where both threads
+    of a core forward; without cards 16,384."""
+    buffer_size: int | None = Field(default=None, ge=512, le=65_535, multiple_of=64)
+    """Bytes of data in a packet buffer; where missing, VPP's 2048."""
+    statseg_size: MemorySize | None = None
+    """The segment of its statistics. Where missing: CSIT's 3G with cards or more than 200,000 routes, else 64M."""
+    statseg_page_size: PageSize = "default"
+    """Pages of that segment; CSIT has ``2M``."""
+    startup: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100)], SectionLines] = Field(
+        default_factory=dict
+    )
+    """Further lines of its startup.conf, by section, e.g. ``{dpdk: "dev default { devargs llq_policy=2 }"}``."""
+
+    @model_validator(mode="after")
+    def _leaves_ours(self) -> VppStart:
+        for section, lines in self.startup.items():
+            for line in lines:
+                word = line.split()[0]
+                if word in _OURS.get(section, ()):
+                    raise ValueError(f"lossratio sets {word!r} in the section {section!r} itself; leave the line out")
+        return self
