@@ -59,6 +59,7 @@ from lossratio.report import FILE_NAMES, ReportFormat, junit_xml, write_report
     metavar="URL",
     help="Where the pages of runs are, for links; {run} is the name of a run. Without {run}: URL/{run}/lossratio.html.",
 )
+@click.option("--json", "json_file", metavar="FILE", type=click.Path(path_type=Path), help="Write all trends as JSON.")
 @click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit file.")
 def trend(
     history: str,
@@ -73,6 +74,7 @@ def trend(
     annotations: Path | None,
     html: Path | None,
     pages: str | None,
+    json_file: Path | None,
     junit: Path | None,
 ) -> None:
     """Report what changed lately in HISTORY, a folder or the URL of an archive.
@@ -90,6 +92,7 @@ def trend(
         is_url,
         open_history,
         trend_cases,
+        trend_json,
         trend_page,
         trend_text,
     )
@@ -105,6 +108,8 @@ def trend(
     if html is not None:
         added = {run.resolve().name: os.path.relpath(run / FILE_NAMES[ReportFormat.HTML], html.parent) for run in runs}
         write_report(html, trend_page(analysis, Path(history).name or history, address_of_run(pages, added)))
+    if json_file is not None:
+        write_report(json_file, trend_json(analysis))
     if junit is not None:
         write_report(junit, junit_xml({"trend": trend_cases(analysis)}))
     if analysis.alarms:

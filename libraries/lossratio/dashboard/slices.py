@@ -235,7 +235,7 @@ def _test_slice(
                 "text": describe_trend(trend),
                 "points": [_point(results, place, names, jobs) for place in places],
                 "alike": alike,
-                "steps": [[alike[step.first], alike[step.last], step.mean] for step in trend.steps],
+                "steps": [[alike[step.first], alike[step.last], *step.levels] for step in trend.steps],
                 "notes": [
                     [change.date.isoformat(), change.note]
                     for change in analysis.known

@@ -29,7 +29,7 @@ const trendChart = (slice, series, since) => {
   const alike = new Set(series.alike);
   const places = series.points.map((_, place) => place).filter(place => series.points[place][0] >= since);
   const points = places.map(place => pointOf(slice, series, place, alike));
-  const steps = series.steps.map(([first, last, height]) => [Math.max(since, series.points[first][0]), series.points[last][0], height]).filter(([first, last]) => last >= first);
+  const steps = series.steps.flatMap(([first, last, ...levels]) => levels.map(height => [Math.max(since, series.points[first][0]), series.points[last][0], height])).filter(([first, last]) => last >= first);
   const notes = series.notes.map(([date, note]) => [Date.parse(`${date}T00:00:00Z`) / 1000, note]);
   const changes = changesOf(series, site.rules.trendChange).filter(change => change.x >= since);
   return chart({ title: `${series.quantity}: ${series.text}`, unit: series.unit, xDates: true, series: [{ name: series.quantity, points, steps }], notes, changes });

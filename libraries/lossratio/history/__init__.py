@@ -14,7 +14,7 @@ from lossratio.history.entries import FAILED
 from lossratio.history.page_of_trends import address_of_run, trend_page
 from lossratio.history.store import History
 from lossratio.history.trend import CONFIRM, FRESH, LAST, LEAST_CHANGE, LOOK_AT, Trend, TrendVerdict, describe_trend
-from lossratio.history.trend_report import trend_cases, trend_text
+from lossratio.history.trend_report import trend_cases, trend_json, trend_text
 
 __all__ = [
     "CONFIRM",
@@ -42,6 +42,7 @@ __all__ = [
     "open_history",
     "require_no_regression",
     "trend_cases",
+    "trend_json",
     "trend_page",
     "trend_text",
 ]

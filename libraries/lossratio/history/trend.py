@@ -10,6 +10,7 @@ from enum import Enum
 import numpy as np
 
 from lossratio.history.annotations import KnownChange
+from lossratio.history.bands import Bands, bands_in
 from lossratio.history.entries import FAILED, Series
 from lossratio.history.steps import group_starts
 from lossratio.units import Unit
@@ -61,17 +62,24 @@ ALARMS = (TrendVerdict.REGRESSION, TrendVerdict.NO_VALUE)
 
 @dataclass(frozen=True)
 class Step:
-    """A sequence of values around one mean.
+    """A sequence of values around one mean, or in two bands.
 
     Attributes:
         first: Index of its first result in the series.
         last: Index of its last one.
-        mean: Mean of its values, in the unit of the series.
+        mean: Mean of its values, in the unit of the series; with bands the level of the lower one.
+        upper: Level of the upper band; None: no value is in it.
     """
 
     first: int
     last: int
     mean: float
+    upper: float | None = None
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Its mean; with bands both levels."""
+        return (self.mean,) if self.upper is None else (self.mean, self.upper)
 
 
 @dataclass(frozen=True)
@@ -80,8 +88,8 @@ class Change:
 
     Attributes:
         ratio: The difference over the mean before.
-        before: Mean before, in the unit of the series.
-        after: Mean after.
+        before: Mean before, in the unit of the series; of a series with bands the level of the lower one.
+        after: Mean after, likewise.
         began: When the first result after the change was measured.
         known: The known change that explains this one; None: there is none.
     """
@@ -106,6 +114,7 @@ class Trend:
         left_out: Number of earlier results with another meaning (other traffic, another path, goal
             or generator).
         idle: Time from the newest result of the series to the newest result of its testbed.
+        bands: The two bands between which the values flip from run to run; None: there are none.
     """
 
     series: Series
@@ -115,6 +124,7 @@ class Trend:
     new_kinds: tuple[str, ...]
     left_out: int = 0
     idle: timedelta = timedelta()
+    bands: Bands | None = None
 
     @property
     def is_alarm(self) -> bool:
@@ -146,10 +156,10 @@ def trends_of(
     """
     alike = [whole.like_newest() for whole in series]
     places = [np.flatnonzero(np.isfinite(part.values)) for part in alike]
-    starts = group_starts([part.values[place] for part, place in zip(alike, places, strict=True)])
+    finite = [part.values[place] for part, place in zip(alike, places, strict=True)]
     trends = [
-        _trend(part, _steps(part, place, begin), place, known, fresh, least_change, confirm)
-        for part, place, begin in zip(alike, places, starts, strict=True)
+        _trend(_Judged.of(part, place, begins), known, fresh, least_change, confirm)
+        for part, place, begins in zip(alike, places, group_starts(finite), strict=True)
     ]
     return [
         replace(trend, left_out=len(whole.times) - len(trend.series.times))
@@ -157,35 +167,53 @@ def trends_of(
     ]
 
 
-def _steps(series: Series, places: np.ndarray, starts: Sequence[int]) -> tuple[Step, ...]:
-    ends = [*starts, len(places)][1:]
-    return tuple(
-        Step(int(places[start]), int(places[end - 1]), float(series.values[places[start:end]].mean()))
-        for start, end in zip(starts, ends, strict=True)
-    )
+@dataclass(frozen=True)
+class _Judged:
+    """A series as it is judged.
+
+    Attributes:
+        series: The series.
+        places: Indices of its results with a value.
+        values: Their values, in the lower band.
+        steps: Its steps.
+        bands: Its bands; None: there are none.
+    """
+
+    series: Series
+    places: np.ndarray
+    values: np.ndarray
+    steps: tuple[Step, ...]
+    bands: Bands | None
+
+    @classmethod
+    def of(cls, series: Series, places: np.ndarray, starts: Sequence[int]) -> _Judged:
+        """The series with its steps, or with its bands where these explain it better."""
+        values = series.values[places]
+        bands = bands_in(values, starts)
+        if bands is not None:
+            starts, values = bands.starts, bands.lowered(values)
+        steps = []
+        for start, end in zip(starts, [*starts, len(places)][1:], strict=True):
+            mean = float(values[start:end].mean())
+            upper = mean * bands.ratio if bands is not None and bands.in_upper[start:end].any() else None
+            steps.append(Step(int(places[start]), int(places[end - 1]), mean, upper))
+        return cls(series, places, values, tuple(steps), bands)
 
 
-def _trend(
-    series: Series,
-    steps: tuple[Step, ...],
-    places: np.ndarray,
-    known: Sequence[KnownChange],
-    fresh: int,
-    least_change: float,
-    confirm: int,
-) -> Trend:
+def _trend(judged: _Judged, known: Sequence[KnownChange], fresh: int, least_change: float, confirm: int) -> Trend:
+    series, places, steps = judged.series, judged.places, judged.steps
     new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - fresh : -1])))
     if _is_missing(series, places):
-        return Trend(series, steps, TrendVerdict.NO_VALUE, None, new_kinds)
+        return Trend(series, steps, TrendVerdict.NO_VALUE, None, new_kinds, bands=judged.bands)
     if len(places) < LEAST_RESULTS:
         return Trend(series, steps, TrendVerdict.TOO_FEW, None, new_kinds)
     change = _fresh_change(series, steps, places, known, fresh)
     verdict = _verdict(change, series.unit, least_change)
     if verdict is TrendVerdict.REGRESSION and change is not None:
-        in_step = series.values[places[places >= steps[-1].first]]
-        if max(len(in_step), _worse(series.values[places[-LOOK_AT:]], change, least_change)) < confirm:
+        in_step = int(np.count_nonzero(places >= steps[-1].first))
+        if max(in_step, _worse(judged.values[-LOOK_AT:], change, least_change)) < confirm:
             verdict = TrendVerdict.UNCONFIRMED
-    return Trend(series, steps, verdict, change, new_kinds)
+    return Trend(series, steps, verdict, change, new_kinds, bands=judged.bands)
 
 
 def _worse(values: np.ndarray, change: Change, least_change: float) -> int:
@@ -239,6 +267,8 @@ def details_of(trend: Trend) -> Iterator[str]:
         )
         if change.known is not None:
             yield f"known: {change.known.note}"
+    if trend.bands is not None:
+        yield trend.bands.describe(trend.series.unit)
     if trend.verdict is TrendVerdict.NO_VALUE:
         yield f"the newest result of {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC: {trend.series.reasons[-1]}"
     if trend.new_kinds:

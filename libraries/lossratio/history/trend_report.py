@@ -1,12 +1,20 @@
-"""Trends to read, alarms first: a short text, and JUnit cases."""
+"""Trends to read, alarms first: a short text, JUnit cases, and JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
 
 from lossratio.history.analysis import Analysis
-from lossratio.history.trend import Trend, TrendVerdict, describe_trend
+from lossratio.history.bands import Bands
+from lossratio.history.trend import Change, Trend, TrendVerdict, describe_trend
 from lossratio.report import Case
+
+FORMAT = "lossratio-trend/1"
 
 
 def trend_text(analysis: Analysis) -> str:
@@ -14,7 +22,7 @@ def trend_text(analysis: Analysis) -> str:
     order = list(TrendVerdict)
     trends = sorted(analysis.trends, key=lambda trend: order.index(trend.verdict))
     quiet = (TrendVerdict.STEADY, TrendVerdict.TOO_FEW)
-    lines = [describe_trend(trend) for trend in trends if trend.verdict not in quiet or trend.new_kinds]
+    lines = [describe_trend(trend) for trend in trends if trend.verdict not in quiet or trend.new_kinds or trend.bands]
     return "\n".join((*lines, *_summary(analysis)))
 
 
@@ -28,6 +36,9 @@ def _summary(analysis: Analysis) -> Iterator[str]:
     verdicts = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count) or "no series"
     results = sum(len(trend.series.times) for trend in analysis.trends)
     yield f"{len(analysis.trends)} series of {results:,} results: {verdicts}. Rates are aggregates."
+    banded = sum(trend.bands is not None for trend in analysis.trends)
+    if banded:
+        yield f"Two bands: {banded} of these series, whose SUTs flip between two states; real changes move both bands."
     old = sum(trend.is_old for trend in analysis.trends)
     if old:
         yield f"Old: {old} of these series, whose tests seem not to run any more; their verdicts are as old."
@@ -41,3 +52,51 @@ def _case(trend: Trend) -> Case:
     key = trend.series.key
     text = describe_trend(trend)
     return Case(suite=f"{key.testbed}.{key.test}", name=key.quantity, state=state, message=text, output=text)
+
+
+def trend_json(analysis: Analysis) -> str:
+    """The trends as JSON, alarms or not: verdict, change, bands, and the newest result of each."""
+    trends = [
+        {
+            **asdict(trend.series.key),
+            "unit": trend.series.unit.name,
+            "verdict": trend.verdict.value,
+            "is_alarm": trend.is_alarm,
+            "text": describe_trend(trend),
+            "change": None if trend.change is None else _change(trend.change),
+            "bands": None if trend.bands is None else _bands(trend.bands),
+            "new_kinds": trend.new_kinds,
+            "results": len(trend.series.times),
+            "newest": {
+                "started": trend.series.times[-1].isoformat(),
+                "value": _finite(trend.series.values[-1]),
+                "reason": trend.series.reasons[-1],
+            },
+        }
+        for trend in analysis.trends
+    ]
+    return json.dumps({"format": FORMAT, "trends": trends, "problems": analysis.problems}, indent=2) + "\n"
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "ratio": _finite(change.ratio),
+        "before": change.before,
+        "after": change.after,
+        "began": change.began.isoformat(),
+        "known": None if change.known is None else change.known.note,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _bands(bands: Bands) -> dict[str, Any]:
+    return {
+        "low": bands.low,
+        "high": bands.high,
+        "in_lower": bands.looked_at - bands.in_upper_count,
+        "in_upper": bands.in_upper_count,
+        "switches": bands.switches,
+    }

@@ -1,7 +1,9 @@
+import re
 from dataclasses import replace
 from datetime import timedelta
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from history_examples import START, series
 
@@ -164,3 +166,97 @@ def test_a_quantity_without_values_is_an_alarm_when_it_fails_for_the_first_time(
     assert trend([None] * 3, kinds=latency).verdict is TrendVerdict.NO_VALUE
     assert trend([None] * 3, kinds=latency[::-1]).verdict is TrendVerdict.TOO_FEW
     assert "3 results, none of them with a value" in describe_trend(trend([None] * 3, kinds=latency[::-1]))
+
+
+def flipping(low, high, states, noise=0.003, seed=1):
+    """Values of a SUT that is in its upper (1) or lower (0) state."""
+    randomness = np.random.default_rng(seed)
+    levels = np.where([state == "1" for state in states], high, low)
+    return list(levels * (1.0 + noise * randomness.standard_normal(len(states))))
+
+
+STATES = "1011010010111010010110010111010010"
+
+
+def test_two_bands_are_no_steps():
+    for night in range(20, len(STATES) + 1):
+        banded = trend(flipping(95e3, 100e3, STATES[:night]))
+        assert banded.verdict is TrendVerdict.STEADY
+        assert banded.bands is not None
+    assert len(banded.steps) == 1
+    assert banded.bands.low == pytest.approx(95e3, rel=2e-3)
+    assert banded.bands.high == pytest.approx(100e3, rel=2e-3)
+    assert list(banded.bands.in_upper) == [state == "1" for state in STATES]
+    described = describe_trend(banded)
+    assert described.startswith("steady: Suite.64B-ndrpdr, NDR, on lab-1: two bands: 95.0")
+    assert described.endswith("kfps in 16 results and 99.956 kfps (+5.15 %) in 18, 23 switches")
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(0.97, TrendVerdict.REGRESSION), (1.03, TrendVerdict.PROGRESSION)])
+def test_a_real_step_of_two_bands_is_found_by_its_own_size(ratio, verdict):
+    values = flipping(95e3, 100e3, STATES)
+    stepped = trend([*values[:-3], *(ratio * value for value in values[-3:])])
+    assert stepped.verdict is verdict
+    assert stepped.change.ratio == pytest.approx(ratio - 1.0, abs=3e-3)
+    assert stepped.change.began == START + timedelta(days=len(STATES) - 3)
+
+
+def test_a_fall_by_as_much_as_the_bands_are_apart_is_found_when_the_new_lower_band_shows():
+    values = flipping(95e3, 100e3, STATES + "10100")
+    fallen = [*values[: len(STATES)], *(0.95 * value for value in values[len(STATES) :])]
+    assert trend(fallen).verdict is TrendVerdict.REGRESSION
+    assert trend(fallen).change.ratio == pytest.approx(-0.05, abs=3e-3)
+
+
+def test_one_bad_night_of_two_bands_is_no_alarm():
+    values = flipping(95e3, 100e3, STATES)
+    assert trend([*values, 80e3]).verdict is TrendVerdict.UNCONFIRMED
+    assert trend([*values, 80e3, 95.1e3]).verdict is not TrendVerdict.REGRESSION
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        "1" * 20 + "0" * 5,
+        "1" * 10 + "0" * 6 + "1" * 10 + "0" * 3,
+        "1" * 10 + "0" * 4 + "1" * 10 + "0" * 4 + "1" * 4,
+        "1" * 9 + "0" + "1" * 14 + "0" + "1" * 9,
+    ],
+    ids=["a fall", "a fall, its repair, and the same fall", "two falls and repairs", "two bad nights"],
+)
+def test_few_changes_are_steps_and_no_bands(states):
+    assert trend(flipping(95e3, 100e3, states)).bands is None
+
+
+def test_noise_is_no_bands():
+    randomness = np.random.default_rng(2)
+    for noise in (0.001, 0.01, 0.05):
+        for values in 1e5 * (1.0 + noise * randomness.standard_normal((20, 40))):
+            assert trend(list(values)).bands is None
+
+
+def test_bands_that_ended_are_forgotten():
+    values = flipping(95e3, 100e3, STATES + "1" * 20)
+    assert trend(values).bands is None
+    assert trend([*values, 95e3, 95.1e3]).verdict is TrendVerdict.REGRESSION
+
+
+def test_bands_with_a_zero_among_their_values_stay_bands():
+    values = flipping(95e3, 100e3, STATES)
+    banded = trend([*values[:10], 0.0, *values[10:]])
+    assert (banded.verdict, banded.bands is None) == (TrendVerdict.STEADY, False)
+
+
+def test_bands_are_looked_for_in_the_newest_values_only():
+    values = [*[50e3] * 100, *flipping(95e3, 100e3, STATES * 3)]
+    banded = trend(values)
+    assert banded.bands.looked_at == 80
+    assert banded.bands.low == pytest.approx(95e3, rel=2e-3)
+    assert not banded.bands.in_upper[:120].any()
+
+
+def test_a_picture_has_a_line_for_each_band():
+    plain, banded = draw_trend(trend(STEADY), ()), draw_trend(trend(flipping(95e3, 100e3, STATES)), ())
+    (lines,), (one,) = (re.findall(r'<path d="([^"]*)"[^>]*stroke="#D55E00"', picture) for picture in (banded, plain))
+    assert (lines.count("M"), one.count("M")) == (2, 1)
+    assert "two bands" in banded

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -93,3 +94,29 @@ def test_runs_are_added_first(tmp_path, a_run):
     assert "3 series of 15 results: 3 steady" in answer.output
     assert answer.exit_code == 0
     assert len(list(Path(history).rglob("*.parquet"))) == 5
+
+
+def test_two_bands_are_shown_on_the_console_and_in_json(tmp_path):
+    states = [100e3 if state == "1" else 95e3 for state in "1011010010111010010110"]
+    values = [level * (1.0 + 0.002 * (-1) ** night) for night, level in enumerate(states)]
+    history, file = history_of(tmp_path / "history", values), tmp_path / "trend.json"
+    History(tmp_path / "history").add([entry(day, value, test="Suite.plain") for day, value in enumerate(STEADY)])
+    answer = CliRunner().invoke(trend, [history, f"--json={file}"])
+    assert answer.exit_code == 0, answer.output
+    assert "steady: Suite.64B-ndrpdr, NDR, on lab-1: two bands: 94.962 kfps in 10 results" in answer.output
+    assert "Two bands: 1 of these series" in answer.output
+    written = json.loads(file.read_text())
+    banded, plain = written["trends"]
+    assert (banded["test"], banded["verdict"], banded["is_alarm"]) == ("Suite.64B-ndrpdr", "steady", False)
+    assert banded["bands"]["low"] == pytest.approx(95e3, rel=3e-3)
+    assert banded["bands"]["high"] == pytest.approx(100e3, rel=3e-3)
+    assert (banded["bands"]["in_lower"], banded["bands"]["in_upper"]) == (10, 12)
+    assert plain["bands"] is None
+    assert plain["newest"]["value"] == STEADY[-1]
+
+
+def test_json_has_null_for_a_value_that_is_missing(tmp_path):
+    history, file = history_of(tmp_path / "history", [*STEADY, 90e3, 90.1e3, None]), tmp_path / "trend.json"
+    CliRunner().invoke(trend, [history, f"--json={file}"])
+    (alarm,) = json.loads(file.read_text(), parse_constant=pytest.fail)["trends"]
+    assert (alarm["verdict"], alarm["is_alarm"], alarm["newest"]["value"]) == ("no value any more", True, None)
