@@ -52,6 +52,7 @@ from lossratio.report import FILE_NAMES, ReportFormat, junit_xml, write_report
     type=click.Path(path_type=Path),
     help="YAML file of known changes. Left out: annotations.yaml in HISTORY, if there is one.",
 )
+@click.option("--alert", metavar="FILE", type=click.Path(path_type=Path), help="Send the alerts of this YAML file.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page with a picture for each test.")
 @click.option(
     "--runs",
@@ -72,6 +73,7 @@ def trend(
     least_change: float,
     confirm: int,
     annotations: Path | None,
+    alert: Path | None,
     html: Path | None,
     pages: str | None,
     json_file: Path | None,
@@ -85,6 +87,7 @@ def trend(
     """
     # Imported here because numpy, scipy, pyarrow and DuckDB take a while, and a wrong option need not wait for them.
     from lossratio.history import (
+        Alerts,
         TrendRequest,
         add_runs,
         address_of_run,
@@ -99,6 +102,8 @@ def trend(
 
     if is_url(history) and runs:
         raise click.UsageError("--add adds to a folder; runs go to an archive with 'lossratio send'.")
+    # A mistake in the file of alerts is an error before anything is read, and not in the night of the first alarm.
+    alerts = None if alert is None else Alerts.load(alert)
     folder = open_history(history)
     for problem in add_runs(folder, runs):
         click.echo(problem, err=True)
@@ -112,6 +117,8 @@ def trend(
         write_report(json_file, trend_json(analysis))
     if junit is not None:
         write_report(junit, junit_xml({"trend": trend_cases(analysis)}))
+    for line in () if alerts is None else alerts.send(analysis.trends):
+        click.echo(line, err=True)
     if analysis.alarms:
         sys.exit(ExitStatus.REGRESSION)
     if not analysis.has_verdict:

@@ -1,5 +1,6 @@
 """Results of many runs: the store of entries, trends, annotations, the archive."""
 
+from lossratio.history.alerts import Alerts
 from lossratio.history.analysis import (
     Analysis,
     TrendRequest,
@@ -24,6 +25,7 @@ __all__ = [
     "LEAST_CHANGE",
     "LOOK_AT",
     "RUNS",
+    "Alerts",
     "Analysis",
     "History",
     "ObjectStore",

@@ -1,0 +1,429 @@
+"""Alerts about trends: by a webhook, by e-mail, or by a command, as a YAML file says.
+
+An alert says what changed, where, and how sure that is. It is sent once: a memory beside the file has the alerts that
+were sent, and the next night sends no second one for the same change. An alert that could not be sent is tried again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import smtplib
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import numpy as np
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+
+from lossratio.errors import ReportError, StorageError
+from lossratio.history.trend import LOOK_AT, Trend, TrendVerdict, describe_trend
+from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
+from lossratio.report import write_report
+from lossratio.yaml_file import load_yaml_file
+
+FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
+
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
+_VARIABLE_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
+_TEXT = "{text}"
+_HERE = ("localhost", "127.0.0.1", "::1")
+_SHOWN = 200
+
+Address = Annotated[str, Field(pattern=r"^[^@\s<>,;]+@[^@\s<>,;]+$")]
+
+
+class _FileModel(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Webhook(_FileModel):
+    """An HTTP request with the alert as JSON."""
+
+    url: str
+    """Its address; ``$NAME`` is taken from the environment, as addresses of chats are secrets."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Headers; ``$NAME`` in a value is taken from the environment."""
+    body: JsonValue = None
+    """The JSON to send; ``{text}`` in its texts is the alert. Left out: ``text`` and ``trends``."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, url: str) -> str:
+        if not re.match(r"^(https?://\S+|\$\S+)$", url):
+            raise ValueError("an address begins with http://, https:// or the $NAME of a variable")
+        if urlsplit(url).password:
+            raise ValueError("a password does not belong in a file; use headers: {Authorization: $NAME}")
+        return url
+
+
+class Email(_FileModel):
+    """A mail by SMTP."""
+
+    host: str = Field(min_length=1)
+    """The mail server."""
+    port: int = Field(default=587, ge=1, le=65535)
+    """Its port."""
+    security: Literal["starttls", "tls", "none"] = "starttls"
+    """``none`` sends no password, except to this machine."""
+    sender: Address = Field(alias="from")
+    """The sender."""
+    to: tuple[Address, ...]
+    """The receivers."""
+    user: str | None = None
+    """Name to log in with; left out: no log-in."""
+    password_from: str | None = Field(default=None, pattern=_VARIABLE_NAME)
+    """Name of the environment variable with the password."""
+
+    @model_validator(mode="after")
+    def _is_safe(self) -> Email:
+        if not self.to:
+            raise ValueError("a mail needs a receiver in 'to'")
+        if (self.user is None) != (self.password_from is None):
+            raise ValueError("a log-in needs both, 'user' and 'password_from', the name of an environment variable")
+        if self.user is not None and self.security == "none" and self.host not in _HERE:
+            raise ValueError("a password is not sent without encryption; use security: starttls")
+        return self
+
+
+class Alert(_FileModel):
+    """An alert: a way to send it, and which trends it is for."""
+
+    name: str = Field(min_length=1, max_length=100)
+    """Its name in messages and in the memory."""
+    webhook: Webhook | None = None
+    """An HTTP request."""
+    email: Email | None = None
+    """A mail."""
+    command: str | tuple[str, ...] | None = Field(default=None, min_length=1)
+    """A command of this machine, as one text or as a list; it reads the text from its standard input."""
+    input: Literal["text", "json"] = "text"
+    """What the command reads."""
+    timeout: float = Field(default=20.0, gt=0.0, le=600.0)
+    """Seconds that it may take."""
+    testbed: str = "*"
+    """Testbeds that it is for: a name, or a pattern with ``*``."""
+    test: str = "*"
+    """Full names of tests, likewise."""
+    quantity: str = "*"
+    """Quantities, likewise."""
+
+    @model_validator(mode="after")
+    def _has_one_way(self) -> Alert:
+        ways = [way for way in ("webhook", "email", "command") if getattr(self, way) is not None]
+        if len(ways) != 1:
+            raise ValueError(f"an alert is one of webhook, email and command, and this one has {len(ways)} of them")
+        if self.command is not None and not self.words:
+            raise ValueError("the command is empty")
+        return self
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command with its arguments."""
+        return tuple(shlex.split(self.command)) if isinstance(self.command, str) else tuple(self.command or ())
+
+    def variables(self) -> Iterator[str]:
+        """Names of the environment variables that it needs."""
+        if self.webhook is not None:
+            for text in (self.webhook.url, *self.webhook.headers.values()):
+                yield from _VARIABLE.findall(text)
+        if self.email is not None and self.email.password_from is not None:
+            yield self.email.password_from
+
+    def is_for(self, trend: Trend) -> bool:
+        """Whether it is for a trend."""
+        key = trend.series.key
+        pairs = ((key.testbed, self.testbed), (key.test, self.test), (key.quantity, self.quantity))
+        return all(fnmatchcase(name, pattern) for name, pattern in pairs)
+
+
+class _AlertsFile(_FileModel):
+    alerts: tuple[Alert, ...]
+    memory: Path | None = None
+    """File of the alerts that were sent; relative to this file. Left out: beside it, ``NAME.sent.json``."""
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """The alerts of a file.
+
+    Attributes:
+        alerts: The alerts.
+        memory: The file of the alerts that were sent.
+        sent: What was sent before: by alert and change, when the newest result was measured that it was about.
+    """
+
+    alerts: tuple[Alert, ...]
+    memory: Path
+    sent: Mapping[str, Mapping[str, datetime]]
+
+    @classmethod
+    def load(cls, path: Path) -> Alerts:
+        """Reads a file of alerts, and checks that it can be used: nothing is sent.
+
+        Raises:
+            ReportError: If the file is wrong, a variable of the environment is missing, or the memory cannot be read.
+        """
+        loaded = load_yaml_file(path, _AlertsFile, ReportError, check=_problems)
+        memory = path.parent / (loaded.memory or f"{path.stem}.sent.json")
+        return cls(loaded.alerts, memory, _read_memory(memory))
+
+    def send(self, trends: Sequence[Trend]) -> Iterator[str]:
+        """Sends what is new about trends, and remembers it.
+
+        Args:
+            trends: All trends of the night, alarms or not.
+
+        Yields:
+            A line for each alert that was sent or failed. A failure is no error: the trends are more than their alerts.
+        """
+        sent = {name: dict(changes) for name, changes in self.sent.items()}
+        for alert in self.alerts:
+            changes = sent.setdefault(alert.name, {})
+            news = [trend for trend in trends if trend.is_alarm and alert.is_for(trend) and _is_new(trend, changes)]
+            if not news:
+                continue
+            try:
+                _send(alert, alert_subject(news), alert_text(news), news)
+            except _NotSentError as error:
+                yield f"Alert {alert.name!r} was not sent, and is tried again next time: {error}."
+                continue
+            yield f"Alert {alert.name!r} was sent: {len(news)} {'change' if len(news) == 1 else 'changes'}."
+            changes |= {_key(trend): trend.series.times[-1] for trend in news}
+            try:
+                write_report(self.memory, _Memory(format=FORMAT, sent=sent).model_dump_json(indent=1) + "\n")
+            except StorageError as error:
+                reason = getattr(error.__cause__, "strerror", None) or error
+                yield f"{self.memory} cannot be written ({reason}), so the next night sends this alert once more."
+
+
+def alert_subject(trends: Sequence[Trend]) -> str:
+    """What an alert is about, in one line."""
+    first = trends[0]
+    more = f", and {len(trends) - 1} more" if len(trends) > 1 else ""
+    return f"lossratio: {_what(first)}: {first.series.key}{more}"
+
+
+def alert_text(trends: Iterable[Trend]) -> str:
+    """The text of an alert: what changed, where, how sure that is, and when it was measured; a paragraph for each."""
+    return "\n\n".join("\n".join(_paragraph(trend)) for trend in trends)
+
+
+def _what(trend: Trend) -> str:
+    if trend.change is None:
+        return trend.verdict.value
+    return f"{trend.verdict.value} of {abs(100 * trend.change.ratio):.2f} %"
+
+
+def _paragraph(trend: Trend) -> Iterator[str]:
+    key = trend.series.key
+    yield f"What: {describe_trend(trend)}"
+    yield f"Where: testbed {key.testbed}, test {key.test}, {key.quantity}"
+    yield f"How sure: {how_sure(trend)}"
+    yield f"Newest result: {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC"
+
+
+def how_sure(trend: Trend) -> str:
+    """How sure an alarm is, in words: the results that agree, and the size of the change over the usual scatter.
+
+    The scatter is the standard deviation of the values of the step before the change.
+    """
+    if trend.verdict is TrendVerdict.NO_VALUE or trend.change is None:
+        missing = _missing(trend)
+        return (
+            f"certain: the newest result has no value, and so have {missing} in a row"
+            if missing > 1
+            else ("certain: the newest result has no value; one only, so far")
+        )
+    finite = np.flatnonzero(np.isfinite(trend.series.values))
+    values = trend.series.values[finite]
+    if trend.bands is not None:
+        values = trend.bands.lowered(values)
+    change = trend.change
+    began = trend.series.times.index(change.began)
+    older = next(step for step in reversed(trend.steps) if step.mean == change.before)
+    before = values[(finite >= older.first) & (finite <= older.last)]
+    newest = values[-LOOK_AT:]
+    worse = int(np.count_nonzero(np.abs(newest - change.after) < np.abs(newest - change.before)))
+    since = int(np.count_nonzero(finite >= began))
+    said = f"{worse} of the {len(newest)} newest results agree, {since} since the change"
+    scatter = float(before.std(ddof=1)) if len(before) > 2 else 0.0
+    if scatter > 0.0:
+        size = abs(change.after - change.before) / scatter
+        said += f"; the change is {size:.3g} times the scatter of the {len(before)} results before"
+    return said + ("; the values are in two bands, of which this is the lower one" if trend.bands is not None else "")
+
+
+def _missing(trend: Trend) -> int:
+    """Number of newest results in a row without a value."""
+    has_value = np.flatnonzero(np.isfinite(trend.series.values))
+    return len(trend.series.values) - (int(has_value[-1]) + 1 if len(has_value) else 0)
+
+
+def _began(trend: Trend) -> datetime:
+    return trend.change.began if trend.change is not None else trend.series.times[-max(1, _missing(trend))]
+
+
+def _key(trend: Trend) -> str:
+    key = trend.series.key
+    return json.dumps([key.testbed, key.test, key.quantity, trend.verdict.value])
+
+
+def _is_new(trend: Trend, changes: Mapping[str, datetime]) -> bool:
+    """Whether no alert was sent for a change: it began after the newest result that the last alert was about."""
+    last = changes.get(_key(trend))
+    return last is None or _began(trend) > last
+
+
+class _Memory(BaseModel):
+    format: Literal["lossratio-alerts/1"]
+    sent: dict[str, dict[str, AwareDatetime]]
+
+
+def _read_memory(path: Path) -> dict[str, dict[str, datetime]]:
+    if not path.exists():
+        return {}
+    try:
+        memory = _Memory.model_validate(parse_json(read_input_file(path, ReportError, MOST_RECORDED_BYTES)))
+    except ValueError as error:
+        raise ReportError(
+            f"{path} is no memory of alerts. Remove it: alerts of changes that last are then sent once more."
+        ) from error
+    return memory.sent
+
+
+def _problems(loaded: _AlertsFile) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if not loaded.alerts:
+        yield ("alerts",), "there is no alert; add one, or leave --alert out"
+    names = [alert.name for alert in loaded.alerts]
+    for place, alert in enumerate(loaded.alerts):
+        if alert.name in names[:place]:
+            yield ("alerts", place, "name"), f"another alert is called {alert.name!r}"
+        for variable in alert.variables():
+            if variable not in os.environ:
+                yield ("alerts", place), f"the environment variable {variable} is not set; export it before"
+
+
+class _NotSentError(Exception):
+    """An alert could not be sent."""
+
+
+def _send(alert: Alert, subject: str, text: str, trends: Sequence[Trend]) -> None:
+    if alert.webhook is not None:
+        _request(alert.webhook, subject, text, trends, alert.timeout)
+    elif alert.email is not None:
+        _mail(alert.email, subject, text, alert.timeout)
+    else:
+        _command(alert, text, trends)
+
+
+def _as_data(subject: str, text: str, trends: Sequence[Trend]) -> dict[str, Any]:
+    return {
+        "text": f"{subject}\n\n{text}",
+        "trends": [
+            {
+                "testbed": trend.series.key.testbed,
+                "test": trend.series.key.test,
+                "quantity": trend.series.key.quantity,
+                "verdict": trend.verdict.value,
+                "ratio": trend.change.ratio if trend.change is not None and np.isfinite(trend.change.ratio) else None,
+                "began": _began(trend).isoformat(),
+                "how_sure": how_sure(trend),
+            }
+            for trend in trends
+        ],
+    }
+
+
+def _request(webhook: Webhook, subject: str, text: str, trends: Sequence[Trend], timeout: float) -> None:
+    data = _as_data(subject, text, trends)
+    body = data if webhook.body is None else _filled(webhook.body, data["text"])
+    url = _with_variables(webhook.url)
+    place = urlsplit(url).hostname or "the webhook"
+    try:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise _NotSentError("the address of the webhook begins with neither http:// nor https://")
+        headers = {"Content-Type": "application/json"} | {
+            name: _with_variables(value) for name, value in webhook.headers.items()
+        }
+        request = urllib.request.Request(url, json.dumps(body).encode(), headers, method="POST")  # noqa: S310
+        with urllib.request.urlopen(request, timeout=timeout) as response:  # noqa: S310
+            response.read(_SHOWN)
+    except urllib.error.HTTPError as error:
+        raise _NotSentError(f"{place} answered with {error.code} {error.reason}") from error
+    except (OSError, ValueError) as error:
+        # The words of a ValueError may have the address or a header in them, which are secrets.
+        reason = getattr(error, "reason", None) or (error if isinstance(error, OSError) else "the request is not valid")
+        raise _NotSentError(f"{place}: {reason}") from error
+
+
+def _mail(email: Email, subject: str, text: str, timeout: float) -> None:
+    message = EmailMessage()
+    message["Subject"] = " ".join(subject.split())
+    message["From"], message["To"] = email.sender, ", ".join(email.to)
+    message["Date"], message["Message-ID"] = formatdate(), make_msgid(domain="lossratio")
+    message.set_content(text + "\n")
+    password = "" if email.password_from is None else os.environ[email.password_from]
+    context = ssl.create_default_context()
+    try:
+        with (
+            smtplib.SMTP_SSL(email.host, email.port, timeout=timeout, context=context)
+            if email.security == "tls"
+            else smtplib.SMTP(email.host, email.port, timeout=timeout)
+        ) as server:
+            if email.security == "starttls":
+                server.starttls(context=context)
+            if email.user is not None:
+                server.login(email.user, password)
+            refused = server.send_message(message)
+    except (OSError, smtplib.SMTPException, ValueError) as error:
+        # A server may repeat the password in its answer.
+        said = str(error) if not password else str(error).replace(password, "***")
+        raise _NotSentError(f"{email.host}, port {email.port}: {_shown(said or type(error).__name__)}") from error
+    if refused:
+        raise _NotSentError(f"{email.host} refused {', '.join(refused)}; others got it")
+
+
+def _command(alert: Alert, text: str, trends: Sequence[Trend]) -> None:
+    words = alert.words
+    given = json.dumps(_as_data(alert_subject(trends), text, trends)) if alert.input == "json" else text
+    try:
+        done = subprocess.run(
+            words, input=f"{given}\n".encode(), capture_output=True, timeout=alert.timeout, check=False
+        )
+    except OSError as error:
+        raise _NotSentError(f"{words[0]} cannot be run: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise _NotSentError(f"{words[0]} took longer than {alert.timeout:g} s") from error
+    if done.returncode != 0:
+        said = _shown((done.stderr or done.stdout).decode(errors="replace").strip() or "it printed nothing")
+        raise _NotSentError(f"{words[0]} ended with exit status {done.returncode}: {said}")
+
+
+def _filled(data: Any, text: str) -> Any:
+    if isinstance(data, str):
+        return data.replace(_TEXT, text)
+    if isinstance(data, list):
+        return [_filled(item, text) for item in data]
+    return {key: _filled(value, text) for key, value in data.items()} if isinstance(data, dict) else data
+
+
+def _with_variables(text: str) -> str:
+    return _VARIABLE.sub(lambda match: os.environ.get(match.group(1), ""), text)
+
+
+def _shown(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,0 +1,309 @@
+import datetime
+import json
+import socket
+import ssl
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult
+from click.testing import CliRunner
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from history_examples import entry
+
+from lossratio.commands.trend import trend
+from lossratio.history.alerts import Alerts
+from lossratio.history.store import History
+
+STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
+FALLEN = [*STEADY, 90e3, 90.1e3]
+PASSWORD = "correct horse"
+
+
+@pytest.fixture
+def night(tmp_path):
+    """Adds results to a history, and reports its trend with the alerts of a file."""
+
+    def run(values, *alerts, text=None):
+        history = tmp_path / "history"
+        entries = [entry(day, value, outcome="measured" if value else "failed") for day, value in enumerate(values)]
+        History(history).add(entries)
+        file = tmp_path / "alerts.yaml"
+        file.write_text(text or json.dumps({"alerts": alerts}))
+        return CliRunner().invoke(trend, [str(history), f"--alert={file}"])
+
+    return run
+
+
+@pytest.fixture
+def webhook():
+    """A web server that keeps what is posted; its answer can be changed."""
+    posted = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            posted.append((self.path, dict(self.headers), json.loads(body)))
+            self.send_response(server.answer)
+            self.end_headers()
+
+        def log_message(self, *arguments):
+            """Is silent."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.answer, server.posted = 200, posted
+    server.url = f"http://127.0.0.1:{server.server_port}/hook"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def command(path, name="note", **fields):
+    """An alert that adds its input to a file."""
+    code = f"import sys; open({str(path)!r}, 'a').write(sys.stdin.read())"
+    return {"name": name, "command": [sys.executable, "-c", code], **fields}
+
+
+def test_a_command_gets_what_changed_where_and_how_sure(night, tmp_path):
+    answer = night(FALLEN, command(tmp_path / "sent"))
+    assert answer.exit_code == 3
+    assert answer.stderr == "Alert 'note' was sent: 1 change.\n"
+    what, where, sure, newest = (tmp_path / "sent").read_text().splitlines()
+    assert what.startswith(
+        "What: regression: Suite.64B-ndrpdr, NDR, on lab-1: 100.00 kfps to 90.050 kfps (-9.95 %) since"
+    )
+    assert where == "Where: testbed lab-1, test Suite.64B-ndrpdr, NDR"
+    assert sure.startswith("How sure: 2 of the 3 newest results agree, 2 since the change; the change is 7")
+    assert sure.endswith("times the scatter of the 8 results before")
+    assert newest == "Newest result: 2026-01-10 03:00 UTC"
+
+
+def test_the_next_night_sends_no_second_alert_for_the_same_change(night, tmp_path):
+    sent = tmp_path / "sent"
+    night(FALLEN, command(sent))
+    once = sent.read_text()
+    for values in ([*FALLEN, 90.2e3], [*FALLEN, 90.2e3, 89.9e3]):
+        answer = night(values, command(sent))
+        assert (answer.exit_code, answer.stderr) == (3, "")
+    assert sent.read_text() == once
+    answer = night([*FALLEN, 90.2e3, 89.9e3, None], command(sent))
+    assert "no value any more" in sent.read_text().removeprefix(once)
+    twice = sent.read_text()
+    night([*FALLEN, 90.2e3, 89.9e3, None, 90e3, 80e3, 80.1e3], command(sent))
+    assert "90.050 kfps to" not in sent.read_text().removeprefix(twice)
+    assert "since 2026-01-15" in sent.read_text().removeprefix(twice)
+
+
+def test_an_alert_that_failed_is_one_line_and_is_tried_again(night, tmp_path):
+    broken = {"name": "note", "command": "sh -c 'echo no such list >&2; exit 4'"}
+    answer = night(FALLEN, broken, command(tmp_path / "other", name="other"))
+    assert answer.exit_code == 3
+    assert answer.stdout.startswith("regression: ")
+    first, second = answer.stderr.splitlines()
+    assert first == (
+        "Alert 'note' was not sent, and is tried again next time: sh ended with exit status 4: no such list."
+    )
+    assert second == "Alert 'other' was sent: 1 change."
+    answer = night(FALLEN, command(tmp_path / "sent"), command(tmp_path / "other", name="other"))
+    assert answer.stderr == "Alert 'note' was sent: 1 change.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["/no/such/program"], "/no/such/program cannot be run: No such file or directory"),
+        ([sys.executable, "-c", "import time; time.sleep(60)"], "took longer than 0.5 s"),
+    ],
+)
+def test_a_command_that_is_missing_or_hangs_is_one_line(night, words, problem):
+    answer = night(FALLEN, {"name": "note", "command": words, "timeout": 0.5})
+    assert answer.exit_code == 3
+    assert problem in answer.stderr
+    assert answer.stderr.count("\n") == 1
+
+
+def test_steady_trends_and_other_testbeds_send_nothing(night, tmp_path):
+    assert night(STEADY, command(tmp_path / "sent")).exit_code == 0
+    assert night(FALLEN, command(tmp_path / "sent", testbed="lab-2")).exit_code == 3
+    assert not (tmp_path / "sent").exists()
+
+
+def test_a_webhook_gets_text_and_data(night, webhook, monkeypatch):
+    monkeypatch.setenv("HOOK", webhook.url)
+    monkeypatch.setenv("TOKEN", "secret")
+    alert = {"name": "chat", "webhook": {"url": "$HOOK", "headers": {"Authorization": "Bearer $TOKEN"}}}
+    assert night(FALLEN, alert).stderr == "Alert 'chat' was sent: 1 change.\n"
+    ((path, headers, body),) = webhook.posted
+    assert (path, headers["Authorization"], headers["Content-Type"]) == ("/hook", "Bearer secret", "application/json")
+    assert body["text"].startswith("lossratio: regression of 9.95 %: Suite.64B-ndrpdr, NDR, on lab-1\n\nWhat: ")
+    (changed,) = body["trends"]
+    assert changed["ratio"] == pytest.approx(-0.0995, abs=1e-4)
+    assert (changed["testbed"], changed["began"]) == ("lab-1", "2026-01-09T03:00:00+00:00")
+
+
+def test_a_webhook_may_want_another_body(night, webhook):
+    alert = {"name": "chat", "webhook": {"url": webhook.url, "body": {"content": ["!! {text}"], "urgent": True}}}
+    night(FALLEN, alert)
+    ((_, _, body),) = webhook.posted
+    assert body["content"][0].startswith("!! lossratio: regression")
+    assert body["urgent"] is True
+
+
+def test_a_webhook_that_refuses_is_one_line_without_its_address(night, webhook, monkeypatch):
+    webhook.answer = 503
+    monkeypatch.setenv("HOOK", f"{webhook.url}/s3cret")
+    answer = night(FALLEN, {"name": "chat", "webhook": {"url": "$HOOK"}})
+    assert answer.exit_code == 3
+    assert answer.stderr == (
+        "Alert 'chat' was not sent, and is tried again next time: 127.0.0.1 answered with 503 Service Unavailable.\n"
+    )
+    webhook.server_close()
+    assert "s3cret" not in night(FALLEN, {"name": "chat", "webhook": {"url": "$HOOK"}}).output
+
+
+@pytest.fixture
+def certificate(tmp_path, monkeypatch):
+    """A certificate for localhost that this process trusts."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    file = tmp_path / "server.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return context
+
+
+@pytest.fixture
+def mail_server(certificate):
+    """A mail server that wants STARTTLS and a password."""
+    mails = []
+
+    class Handler:
+        async def handle_DATA(self, server, session, envelope):  # noqa: N802 (its name there)
+            mails.append((envelope.mail_from, envelope.rcpt_tos, envelope.content.decode(), session.ssl is not None))
+            return "250 OK"
+
+    def authenticate(server, session, envelope, mechanism, data):
+        return AuthResult(success=data.password == PASSWORD.encode(), message=f"535 {data.password.decode()} is wrong")
+
+    with socket.create_server(("localhost", 0)) as free:
+        port = free.getsockname()[1]
+    controller = Controller(
+        Handler(),
+        hostname="localhost",
+        port=port,
+        tls_context=certificate,
+        require_starttls=True,
+        authenticator=authenticate,
+        auth_required=True,
+    )
+    controller.start()
+    controller.mails = mails
+    yield controller
+    controller.stop()
+
+
+def mail_alert(port, **fields):
+    email = {"host": "localhost", "port": port, "from": "lab@example.org", "to": ["a@example.org", "b@example.org"]}
+    return {"name": "mail", "email": {**email, "user": "lab", "password_from": "MAIL_PASSWORD", **fields}}
+
+
+def test_a_mail_is_sent_with_starttls_and_a_password_from_the_environment(night, mail_server, monkeypatch, tmp_path):
+    monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
+    answer = night(FALLEN, mail_alert(mail_server.port))
+    assert answer.stderr == "Alert 'mail' was sent: 1 change.\n"
+    ((sender, receivers, text, is_encrypted),) = mail_server.mails
+    assert (sender, receivers, is_encrypted) == ("lab@example.org", ["a@example.org", "b@example.org"], True)
+    assert "Subject: lossratio: regression of 9.95 %: Suite.64B-ndrpdr, NDR, on lab-1" in text
+    assert "How sure: 2 of the 3 newest results agree" in text
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()]
+
+
+def test_a_wrong_password_is_one_line_without_the_password(night, mail_server, monkeypatch):
+    monkeypatch.setenv("MAIL_PASSWORD", "wrong horse")
+    answer = night(FALLEN, mail_alert(mail_server.port))
+    assert answer.exit_code == 3
+    assert answer.stderr.startswith("Alert 'mail' was not sent, and is tried again next time: localhost, port")
+    assert answer.stderr.count("\n") == 1
+    assert "wrong horse" not in answer.output
+    assert mail_server.mails == []
+
+
+def test_a_mail_server_with_an_unknown_certificate_gets_no_password(night, mail_server, monkeypatch):
+    monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
+    monkeypatch.delenv("SSL_CERT_FILE")
+    answer = night(FALLEN, mail_alert(mail_server.port))
+    assert "certificate verify failed" in answer.stderr
+    assert mail_server.mails == []
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("alerts: []", r"alerts\.yaml:1: alerts: there is no alert"),
+        ("alerts:\n- {name: a}", "one of webhook, email and command, and this one has 0"),
+        ("alerts:\n- {name: a, command: x, webhook: {url: 'http://h'}}", "this one has 2 of them"),
+        ("alerts:\n- {name: a, command: ''}", "command"),
+        ("alerts:\n- {name: a, command: x, colour: red}", r"alerts\.yaml:2: alerts\.0\.colour: unknown field$"),
+        ("alerts:\n- {name: a, webhook: {url: 'ftp://h'}}", "http://, https:// or the"),
+        ("alerts:\n- {name: a, webhook: {url: 'https://u:p@h/'}}", "a password does not belong in a file"),
+        ("alerts:\n- {name: a, webhook: {url: $NO_SUCH}}", "environment variable NO_SUCH is not set"),
+        ("alerts:\n- {name: a, command: x}\n- {name: a, command: y}", "another alert is called 'a'"),
+        ("alerts:\n- {name: a, email: {host: h, from: x, to: [b@c]}}", "email.from"),
+        ("alerts:\n- {name: a, email: {host: h, from: a@b, to: []}}", "needs a receiver"),
+        ("alerts:\n- {name: a, email: {host: h, from: a@b, to: [b@c], password: p}}", "email.password"),
+        ("alerts:\n- {name: a, email: {host: h, from: a@b, to: [b@c], user: u}}", "'user' and 'password_from'"),
+        (
+            "alerts:\n- {name: a, email: {host: h, from: a@b, to: [b@c], user: u, password_from: P, security: none}}",
+            "not sent without encryption",
+        ),
+    ],
+)
+def test_a_wrong_file_is_an_error_before_anything_is_read(night, text, problem):
+    answer = night(FALLEN, text=text)
+    assert answer.stdout == ""
+    with pytest.raises(type(answer.exception), match=f"(?s){problem}"):
+        raise answer.exception
+
+
+def test_a_broken_memory_is_an_error_that_says_what_to_do(night, tmp_path):
+    (tmp_path / "alerts.sent.json").write_text("{}")
+    answer = night(FALLEN, command(tmp_path / "sent"))
+    assert "alerts.sent.json is no memory of alerts. Remove it" in str(answer.exception)
+    assert not (tmp_path / "sent").exists()
+
+
+def test_a_memory_that_cannot_be_written_hides_no_result(night, tmp_path):
+    text = json.dumps({"memory": "no/such/folder/memory.json", "alerts": [command(tmp_path / "sent")]})
+    answer = night(FALLEN, text=text)
+    assert answer.exit_code == 3
+    assert (
+        "cannot be written (No such file or directory), so the next night sends this alert once more" in answer.stderr
+    )
+
+
+def test_the_file_in_the_how_to_can_be_read(monkeypatch, tmp_path):
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "get-alerts.md").read_text()
+    file = tmp_path / "alerts.yaml"
+    file.write_text(page.split("```yaml\n")[1].split("```")[0])
+    for variable in ("CHAT_URL", "MAIL_PASSWORD"):
+        monkeypatch.setenv(variable, "https://chat.example/hook")
+    assert [alert.name for alert in Alerts.load(file).alerts] == ["chat", "mail", "pager"]
