@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
@@ -139,10 +140,13 @@ class DutNode:
             Text by path, without the last line feed.
         """
         where = [f"--include={path}" for path in paths] + ["-r", under] if under else ["--", *paths]
+        # A path can have colons itself: those of cards in /sys have.
+        named = re.compile(rf"(.*?{'|.*?'.join(map(re.escape, paths))}):(.*)" if paths else r"(?!)")
         texts: dict[str, list[str]] = {}
         for line in self.attempt("grep", "-sH", "", *where).stdout.splitlines():
-            path, _, text = line.partition(":")
-            texts.setdefault(path, []).append(text)
+            found = named.fullmatch(line)
+            if found is not None:
+                texts.setdefault(found[1], []).append(found[2])
         return {path: "\n".join(lines) for path, lines in texts.items()}
 
 

@@ -163,6 +163,15 @@ def test_interfaces_that_do_not_go_together_are_refused(node, west, east, messag
         create_dut("testpmd", node, hop(west, east), {})
 
 
+def of_a_server(monkeypatch):
+    """Two NUMA nodes of four cores each, and no checks of cards and memory."""
+    cores = tuple(Core((number,), number // 4) for number in range(8))
+    for module in ("linux.program_dut", "vpp.dut"):
+        monkeypatch.setattr(f"lossratio.dut.{module}.read_cores", lambda _: cores)
+    for check in ("check_pci", "check_hugepages"):
+        monkeypatch.setattr(f"lossratio.dut.linux.program_dut.{check}", lambda *_: None)
+
+
 @pytest.mark.parametrize(
     ("driver", "message"),
     [
@@ -174,8 +183,7 @@ def test_interfaces_that_do_not_go_together_are_refused(node, west, east, messag
     ],
 )
 def test_cards_that_do_not_go_with_vpps_driver_are_refused_with_the_way_out(tmp_path, monkeypatch, driver, message):
-    for check in ("check_pci", "check_hugepages"):
-        monkeypatch.setattr(f"lossratio.dut.linux.program_dut.{check}", lambda *_: None)
+    of_a_server(monkeypatch)
     ports = ({"pci_address": WEST, "driver": "vfio-pci"}, {"pci_address": EAST, "driver": "vfio-pci"})
     path = replace(hop(*ports), vpp=VppStart(driver=driver))
     dut = create_dut("vpp", SysfsNode(tmp_path), path, {})
@@ -184,8 +192,7 @@ def test_cards_that_do_not_go_with_vpps_driver_are_refused_with_the_way_out(tmp_
 
 
 def test_a_virtual_function_goes_with_vpps_driver_for_them(tmp_path, monkeypatch):
-    for check in ("check_pci", "check_hugepages"):
-        monkeypatch.setattr(f"lossratio.dut.linux.program_dut.{check}", lambda *_: None)
+    of_a_server(monkeypatch)
     node = SysfsNode(tmp_path)
     for address in (WEST, EAST):
         (tmp_path / "bus" / "pci" / "devices" / address / "physfn").symlink_to(tmp_path)
@@ -194,10 +201,12 @@ def test_a_virtual_function_goes_with_vpps_driver_for_them(tmp_path, monkeypatch
 
 
 def test_a_card_on_another_numa_node_than_the_workers_is_named(tmp_path, monkeypatch):
-    cores = tuple(Core((number,), number // 2) for number in range(4))
-    monkeypatch.setattr("lossratio.dut.linux.program_dut.read_cores", lambda _: cores)
+    of_a_server(monkeypatch)
     ports = ({"pci_address": WEST, "driver": "vfio-pci"}, {"pci_address": EAST, "driver": "vfio-pci"})
     dut = create_dut("testpmd", SysfsNode(tmp_path), hop(*ports), {})
-    assert ProgramDut.facts(dut)["cores"]["far"] == []
+    facts = ProgramDut.facts(dut)
+    cores = facts["cores"]
+    assert facts["cards"][WEST]["numa_node"] == "1"
+    assert (cores["numa_node"], cores["workers"], cores["far"]) == (1, [5], [])
     (tmp_path / "bus" / "pci" / "devices" / WEST / "numa_node").write_text("0\n")
     assert ProgramDut.facts(dut)["cores"]["far"] == [EAST]
