@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import click
@@ -110,4 +110,6 @@ def site(
             f"alarms; {written.written} files changed."
         )
         if serve:
+            # Ctrl-C is how a look at the site ends, and no failure.
+            stack.enter_context(suppress(KeyboardInterrupt))
             serve_site(place, port, lambda address: click.echo(f"{address}  (Ctrl-C ends it)"))

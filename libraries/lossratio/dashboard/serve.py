@@ -9,6 +9,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from lossratio.errors import ReportError
+
 HOST = "127.0.0.1"
 """The only address that is listened on."""
 
@@ -48,8 +50,14 @@ def serve_site(folder: Path, port: int, announce: Callable[[str], None]) -> None
         announce: Takes the address of the site, once it can be opened.
 
     Raises:
-        OSError: If the port is taken.
+        ReportError: If the port cannot be had.
     """
-    with ThreadingHTTPServer((HOST, port), partial(_Handler, directory=str(folder))) as server:
+    try:
+        server = ThreadingHTTPServer((HOST, port), partial(_Handler, directory=str(folder)))
+    except OSError as error:
+        raise ReportError(
+            f"Port {port} cannot be had: {error.strerror}. Give another one, or leave --port out."
+        ) from error
+    with server:
         announce(f"http://{HOST}:{server.server_address[1]}/")
         server.serve_forever()

@@ -169,7 +169,7 @@ def _write(path: Path, content: bytes) -> bool:
     """
     if path.exists() and path.stat().st_size == len(content) and path.read_bytes() == content:
         return False
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     part.write_bytes(content)
     part.replace(path)
     return True

@@ -76,8 +76,11 @@ const valueCell = series => {
   const text = series.value === null ? (series.outcome === "measured" ? "no single value" : series.outcome) : inUnit(series.value, series.unit);
   return el("span", { class: series.outcome === "measured" ? null : outcomeClass(series.outcome), title: bounds }, text);
 };
+/** What a trend says after its verdict and its name. */
+const detailOf = (text, test, quantity) => text.split(`${test.name}, ${quantity}, on ${test.testbed}: `).slice(1).join("");
 const verdictCell = series => [
   el("span", { class: ALARMS.includes(series.verdict) ? "alarm" : null }, series.verdict),
+  series.text ? el("span", { class: "small" }, `: ${detailOf(series.text, series.test, series.quantity)}`) : null,
   series.isOld ? el("span", { class: "doubt" }, ", old") : null,
   series.kinds.filter(kind => kind !== series.outcome).map(kind => el("span", { class: "doubt" }, ` · ${kind}`)),
 ];

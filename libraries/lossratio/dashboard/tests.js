@@ -91,7 +91,7 @@ const testView = async (parameters, id) => {
     const since = state.period ? newest - state.period * DAY : -Infinity;
     const curves = latencySeries(slice.latency, Number(state.percentile || 0), since);
     const sections = slice.series.map(series => el("section", {},
-      el("h3", {}, series.quantity), el("p", { class: series.alarm ? "alarm" : null }, series.text.replace(`${test.name}, ${series.quantity}, on ${test.testbed}: `, "")),
+      el("h3", {}, series.quantity), el("p", { class: series.alarm ? "alarm" : null }, `${series.verdict}: ${detailOf(series.text, test, series.quantity)}`),
       series.points.some(point => point[1] !== null) ? trendChart(slice, series, since) : el("p", { class: "about" }, "These results have no single value: see the reports of the runs."),
       el("details", {}, el("summary", {}, `All ${series.points.length} results`), resultTable(slice, series, test))));
     const latency = curves.length ? el("section", {}, el("h3", {}, `Latency, ${PERCENTILES[Number(state.percentile || 0)][1]}`),
@@ -140,8 +140,10 @@ const overlayView = async parameters => {
 };
 
 const runView = async (parameters, id) => {
-  const [jobs, slice] = await Promise.all([readJobs(), lossratio.load(`job-${id}`)]);
+  const jobs = await readJobs();
   const job = jobs.find(one => one.id === id);
+  if (!job) return notThere("run");
+  const slice = await lossratio.load(`job-${id}`);
   const rows = rowsOf(slice, slice.testbed);
   const place = jobs.filter(one => one.testbed === job.testbed);
   const at = place.indexOf(job);

@@ -1,8 +1,13 @@
 """The site over a history: its slices, bad input, and what is written, served and kept."""
 
 import json
+import os
 import re
 import shlex
+import signal
+import socket
+import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -199,13 +204,35 @@ def test_wrong_options_say_what_is_right(arguments, words):
     assert words in " ".join(answer.output.split())
 
 
+def test_a_port_that_is_taken_is_one_line(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(ReportError, match=r"cannot be had: .* Give another one, or leave --port out"):
+            serve_site(tmp_path, taken.getsockname()[1], print)
+
+
+def test_a_look_at_the_site_ends_with_ctrl_c_and_leaves_nothing(history, tmp_path):
+    command = [sys.executable, "-m", "lossratio", "site", str(history.path), "--serve"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as run:
+        assert "16 results in 2 series" in run.stdout.readline()
+        address = run.stdout.readline().split()[0]
+        with urllib.request.urlopen(address, timeout=20) as answer:  # noqa: S310
+            assert b"lossratio site" in answer.read()
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=30)
+    assert (run.returncode, errors) == (0, "")
+    assert not list(tmp_path.glob("lossratio-site-*"))
+
+
 def test_a_site_is_served_to_this_machine_read_only(history, tmp_path):
     write_site(history, tmp_path / "site", SiteRequest("lab"))
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "site" / "link").symlink_to(tmp_path / "secret")
-    told = Queue()
-    threading.Thread(target=serve_site, args=(tmp_path / "site", 0, told.put), daemon=True).start()
-    address = told.get(timeout=20)
+    addresses = Queue()
+    threading.Thread(target=serve_site, args=(tmp_path / "site", 0, addresses.put), daemon=True).start()
+    address = addresses.get(timeout=20)
     assert address.startswith("http://127.0.0.1:")
 
     def status(path, **options):

@@ -89,7 +89,7 @@ VIEWS = """
   const ground = () => getComputedStyle(document.body).backgroundColor;
   const theme = document.querySelector("button.theme");
   theme.click(); seen.light = ground(); theme.click(); seen.dark = ground(); theme.click();
-  await set("text", "1c"); seen.found = rows().map(row => row[1]);
+  await set("text", "1c"); seen.listed = rows().map(row => row[1]);
   await set("text", "/(64|1518)B-2c/"); seen.expression = rows().length;
   await set("text", "/(/"); seen.broken = rows().length; await set("text", "");
   await set("odd", true); seen.odd = rows().map(row => row[7]); await set("odd", false);
@@ -152,9 +152,9 @@ def test_lists_sort_filter_and_keep_both_in_the_address(seen):
     assert len(seen["home"]) == 5
     assert seen["home"][0][:3] == ["Suite.64B-1c-l2-ndrpdr", "lab-1", "NDR"]
     assert seen["home"][0][4].startswith("regression")
-    assert seen["found"] == ["Suite.64B-1c-l2-ndrpdr"]
+    assert seen["listed"] == ["Suite.64B-1c-l2-ndrpdr"]
     assert (seen["expression"], seen["broken"]) == (2, 0)
-    assert [words.split(" ")[0] for words in seen["odd"]] == ["regression"]
+    assert [words.split(" (")[0] for words in seen["odd"]] == ["regression: 1.0008 Mfps to 900.90 kfps"]
     assert seen["address"] == "#/"
     assert seen["sorted"] == ["900.90 kfps", "1.8679 Mfps", "1.8679 Mfps", "2.0000 Mfps", "failed"]
     assert (seen["light"], seen["dark"]) == ("rgb(255, 255, 255)", "rgb(24, 24, 23)")
