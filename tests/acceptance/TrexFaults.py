@@ -35,6 +35,17 @@ CONFIGURATION = """- version: 2
   port_info: [{src_mac: "02:00:00:00:00:01", dest_mac: "02:00:00:00:00:02"},
               {src_mac: "02:00:00:00:00:02", dest_mac: "02:00:00:00:00:01"}]
   low_end: true"""
+BRIDGE = """
+ip link show br0 >/dev/null 2>&1 && exit 0
+ip link add br0 type bridge stp_state 0 mcast_snooping 0
+for port in dut0 dut1; do
+    sysctl -qw "net.ipv6.conf.$port.disable_ipv6=1"; ip link set "$port" master br0 up
+done
+sysctl -qw net.ipv6.conf.br0.disable_ipv6=1; ip link set br0 up
+"""
+TWICE = """table netdev twice {
+    chain twice { type filter hook ingress device dut0 priority 0; ip saddr & 0.0.0.31 == 0.0.0.1 dup to dut1; }
+}"""
 SUITE = """
 *** Settings ***
 Resource          lossratio/resources/performance.resource
@@ -113,8 +124,17 @@ class TrexFaults:
             run.kill()
             run.wait()
 
+    def make_a_bridge(self, *, faulty: bool) -> None:
+        """Makes the device a bridge that others have set up; a faulty one sends some frames twice."""
+        self._on("DUT1", BRIDGE)
+        if faulty:
+            self._on("DUT1", f"nft '{TWICE}'")
+
     def _on_tester(self, script: str, *arguments: str) -> str:
         assert self._testbed is not None
-        topology = self._testbed.topology
-        with NodeSession.connect(topology.tg_name, topology.nodes[topology.tg_name]) as session:
+        return self._on(self._testbed.topology.tg_name, script, *arguments)
+
+    def _on(self, node: str, script: str, *arguments: str) -> str:
+        assert self._testbed is not None
+        with NodeSession.connect(node, self._testbed.topology.nodes[node]) as session:
             return session.run("sh", "-c", script, "script", *arguments).stdout

@@ -52,6 +52,18 @@ Latency Is Measured With The Search
     END
     Length Should Be    ${result.telemetry}    1
 
+Statistics Of Streams Show Copies
+    [Documentation]    First of a device that works, then of one that sends every 32nd frame twice.
+    ${topology}    That Stays Up    max_rate: 50 kfps, flow_statistics: true
+    Make A Bridge    faulty=${False}
+    Set Up Testbed    ${topology}
+    ${result}    Measure MRR    IMIX_v4_1    max_load=20 kpps    trials=2    trial_duration=1 s
+    Should Be Equal    ${{[0] * 4}}    ${{[one.duplicated_frames for at in $result.trials for one in at.directions]}}
+    Should Be Equal    ${{[4] * 4}}    ${{[len(one.streams) for at in $result.trials for one in at.directions]}}
+    Make A Bridge    faulty=${True}
+    Run Keyword And Expect Error    *did not come back as they were sent*duplicated*
+    ...    Measure MRR    IMIX_v4_1    max_load=20 kpps    trials=2    trial_duration=1 s    integrity=fail
+
 A Soak Of A Minute Ends
     [Documentation]    Nothing of the server's state gets in its way.
     Set Up Testbed    ${TREX}    dut=linux_bridge    police=10 kfps    burst=1000
@@ -136,7 +148,8 @@ No Server Should Be Left
 
 That Stays Up
     [Documentation]    Returns the topology of a testbed that is up until the end of the test.
-    ${topology}    With Generator    max_rate: 50 kfps
+    [Arguments]    ${settings}=max_rate: 50 kfps
+    ${topology}    With Generator    ${settings}
     Keep Testbed Up    ${topology}
     RETURN    ${topology}
 

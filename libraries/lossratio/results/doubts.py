@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from lossratio.results.trials import STALL, Trial
+from lossratio.results.trials import STALL, Trial, foreign_frames_of
 from lossratio.units import format_frame_rate, format_ratio
 
 DRIFT_SIGNIFICANCE = 0.001
@@ -54,6 +54,8 @@ class DoubtKind(str, Enum):
     """The same is lost in trials at small loads and at large ones, so the load is not the cause."""
     UNEVEN = "uneven load"
     """One worker or receive queue of the SUT takes far more frames than its share: its limit is not that of all."""
+    FOREIGN_FRAMES = "foreign frames"
+    """The generator's ports counted more frames than the streams of the trials: foreign frames may hide losses."""
     TESTBED_CHANGED = "testbed changed"
     """A node was suspended, starved or paused around a trial that counts nevertheless."""
 
@@ -148,6 +150,18 @@ def generator_drops(trials: Iterable[Trial]) -> Doubt | None:
         DoubtKind.GENERATOR_DROPS,
         f"{sum(dropped):,} frames in {_trials(len(dropped))} came back, were dropped inside the generator, and count "
         "as lost; the SUT may forward more",
+    )
+
+
+def foreign_frames(trials: Iterable[Trial]) -> Doubt | None:
+    """Reports frames that the ports counted and the streams did not, where the generator counts its streams."""
+    foreign = [frames for trial in trials if (frames := sum(map(foreign_frames_of, trial.directions)))]
+    if not foreign:
+        return None
+    return Doubt(
+        DoubtKind.FOREIGN_FRAMES,
+        f"in {_trials(len(foreign))} the generator's ports received {sum(foreign):,} frames that belong to none of its "
+        "streams; they may hide the loss of as many",
     )
 
 

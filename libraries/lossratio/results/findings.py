@@ -23,6 +23,7 @@ from lossratio.results.doubts import (
     Doubt,
     DoubtKind,
     drift_in,
+    foreign_frames,
     generator_drops,
     late_frames,
     testbed_changed,
@@ -283,8 +284,9 @@ def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[Doubt
     view = view_of(result)
     trials = [trial for trial in result.trials if trial.is_evidence]
     late = late_frames(trials, result.late_frames or 0)
+    foreign = foreign_frames(trials)
     of_generator = (generator_drops(trials), view.stalls(result, trials))
-    for doubt in (drift_in(trials), two_bands_in(trials), late, *of_generator, testbed_changed(trials)):
+    for doubt in (drift_in(trials), two_bands_in(trials), late, foreign, *of_generator, testbed_changed(trials)):
         if doubt is not None:
             yield doubt
     for remark in result.remarks:

@@ -9,13 +9,40 @@ from typing import Literal
 from pydantic import Field
 
 from lossratio.records import FrameCount, Ratio, Record, Seconds
-from lossratio.trials import DirectionCounters, Incident, JournalEntry, TrialInput, TrialOutput, TrialResult
+from lossratio.trials import (
+    DirectionCounters,
+    Incident,
+    JournalEntry,
+    StreamCounters,
+    TrialInput,
+    TrialOutput,
+    TrialResult,
+)
 from lossratio.units import format_frame_rate, format_ratio
 
 STALL = 1e-3
 """Usual delay of a sender on a shared machine, in seconds; a longer delay is a stall."""
 
 _RULE_WIDTH = 9
+
+
+class Stream(Record):
+    """The counters of one stream of a direction in a trial."""
+
+    frame_size_bytes: int
+    """Size of its frames, with FCS."""
+    sent_frames: FrameCount
+    """Frames that left the generator."""
+    received_frames: FrameCount
+    """Frames that came back, with further copies."""
+    duplicated_frames: FrameCount | None = None
+    """Further copies; None: frames of this stream have no numbers."""
+    out_of_order_frames: FrameCount | None = None
+    """Frames with a lower number than one before them."""
+    too_high_frames: FrameCount | None = None
+    """Frames with a higher number than the one expected, i.e. behind a gap."""
+    too_low_frames: FrameCount | None = None
+    """Frames with a lower number than the one expected, copies and late ones among them."""
 
 
 class Direction(Record):
@@ -74,6 +101,8 @@ class Direction(Record):
     """The largest of these latencies."""
     jitter_us: float | None = None
     """Mean difference (absolute) between the latencies of successive frames (RFC 3393; IPDV of RFC 5481)."""
+    streams: tuple[Stream, ...] = ()
+    """Counters of its streams; empty: the generator does not count them."""
 
 
 class TestbedChange(Record):
@@ -235,6 +264,18 @@ def describe_direction(counters: DirectionCounters) -> Direction:
         latency_99_us=counters.latency_99,
         latency_most_us=counters.latency_most,
         jitter_us=counters.jitter,
+        streams=tuple(
+            Stream(
+                frame_size_bytes=stream.frame_size,
+                sent_frames=stream.sent,
+                received_frames=stream.received,
+                duplicated_frames=stream.duplicated,
+                out_of_order_frames=stream.out_of_order,
+                too_high_frames=stream.too_high,
+                too_low_frames=stream.too_low,
+            )
+            for stream in counters.streams
+        ),
     )
 
 
@@ -265,6 +306,18 @@ def counters_of(direction: Direction) -> DirectionCounters:
         latency_99=direction.latency_99_us,
         latency_most=direction.latency_most_us,
         jitter=direction.jitter_us,
+        streams=tuple(
+            StreamCounters(
+                stream.frame_size_bytes,
+                stream.sent_frames,
+                stream.received_frames,
+                stream.duplicated_frames,
+                stream.out_of_order_frames,
+                stream.too_high_frames,
+                stream.too_low_frames,
+            )
+            for stream in direction.streams
+        ),
     )
 
 
@@ -273,6 +326,14 @@ def dropped_by_generator(output: TrialOutput) -> int:
     return sum(
         max(0, min(direction.generator_drops, direction.sent - direction.received)) for direction in output.directions
     )
+
+
+def foreign_frames_of(direction: Direction) -> int:
+    """Frames that the port counted and no stream did, where the generator counts its streams; else 0."""
+    if not direction.streams:
+        return 0
+    arrived = direction.received_frames + counters_of(direction).faulty
+    return max(0, arrived - sum(stream.received_frames for stream in direction.streams))
 
 
 def format_loss(loss_ratio: float, decided_after: float | None) -> str:

@@ -177,6 +177,9 @@ class TrexGenerator(RealGenerator):
     """Whether ports take frames to any multicast address."""
     force: bool = False
     """Whether traffic starts although TRex refuses it, as on a port whose link is down or slower than the load."""
+    flow_statistics: bool = False
+    """Whether each stream counts its own frames in trials, and some frames are numbered. Foreign frames, copies and
+    another order of frames show then. It needs frames with an IP header, and costs TRex throughput."""
     prefix: FileName | None = None
     """Name that keeps servers apart that run on one TG; they need ports of their own, too."""
     rpc_port: int = Field(default=4501, ge=1, le=65535)

@@ -14,6 +14,7 @@ from lossratio.trials import (
     Outage,
     Silence,
     StepCounters,
+    StreamCounters,
     Timeline,
     with_examination,
 )
@@ -209,10 +210,17 @@ def _direction_counters(direction: Mapping[str, Any]) -> DirectionCounters:
     )
     looked_at: dict[str, Any] = {name: direction.get(name) for name in _OF_EVERY_FRAME}
     counters = replace(counters, **looked_at)
+    counters = replace(counters, streams=tuple(map(_stream_counters, direction.get("streams", ()))))
     seen = direction["examination"]
     if seen is None:
         return counters
-    return with_examination(counters, Examination(**{name: _count(count) for name, count in seen.items()}))
+    counts = {name: _count(count) for name, count in seen.items()}
+    return with_examination(counters, Examination(**counts, has_foreign=direction.get("counts_foreign", False)))
+
+
+def _stream_counters(stream: Mapping[str, Any]) -> StreamCounters:
+    counts: dict[str, Any] = {name: None if count is None else _count(count) for name, count in stream.items()}
+    return StreamCounters(**counts)
 
 
 def _check_names(directions: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:

@@ -257,6 +257,7 @@ class Examination:
         wrong_length: Frames of another length, among all that arrived.
         wrong_mac: Frames with another destination MAC address, among all that arrived.
         strayed: Frames of other directions that arrived here. They are not part of the frames that arrived.
+        has_foreign: Whether foreign frames may be among those that arrived, so that surplus ones are not copies.
     """
 
     examined: int
@@ -268,13 +269,14 @@ class Examination:
     wrong_length: int = 0
     wrong_mac: int = 0
     strayed: int = 0
+    has_foreign: bool = False
 
 
 def with_examination(counters: DirectionCounters, examination: Examination) -> DirectionCounters:
     """The counters of a direction without the frames that must not count as received.
 
     Where a sample was examined, its faults are scaled up to all frames, and rounded up. Frames beyond those that were
-    sent are copies in any case, as all of them carry the trial's tag.
+    sent are copies in any case where all of them carry the trial's tag.
 
     Args:
         counters: The counters; ``received`` is all frames of this trial that arrived in time, faulty ones among them.
@@ -295,7 +297,7 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
         misdelivered=of_all(examination.readdressed) + examination.wrong_mac,
     )
     intact = max(0, arrived - counted.faulty)
-    surplus = max(0, intact - counters.sent)
+    surplus = 0 if examination.has_foreign else max(0, intact - counters.sent)
     return replace(
         counted,
         received=intact - surplus,

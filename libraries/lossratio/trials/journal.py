@@ -27,7 +27,7 @@ from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_fil
 from lossratio.trials.counters import contradictions
 from lossratio.trials.digest import DigestError, DigestMismatchError, add_digest, take_digest
 from lossratio.trials.timeline import Outage, Silence, Step, StepCounters, Timeline
-from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import DirectionCounters, Incident, StreamCounters, TrialInput, TrialOutput, TrialResult
 
 T = TypeVar("T")
 
@@ -162,7 +162,10 @@ class _Line:
 
 _RECORDS: Mapping[str, type] = {
     record.__name__: record
-    for record in (TrialInput, Step, TrialOutput, DirectionCounters, Incident, Timeline, StepCounters, Outage, Silence)
+    for record in (
+        *(TrialInput, Step, TrialOutput, DirectionCounters, StreamCounters),
+        *(Incident, Timeline, StepCounters, Outage, Silence),
+    )
 }
 
 

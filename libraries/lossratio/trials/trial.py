@@ -100,6 +100,29 @@ class TrialInput:
 
 
 @dataclass(frozen=True)
+class StreamCounters:
+    """The counters of one stream of a direction in one trial, where the generator counts its streams; frames.
+
+    Attributes:
+        frame_size: Bytes of each of its frames, with FCS.
+        sent: Frames that left the generator.
+        received: Frames that came back, with further copies.
+        duplicated: Further copies. None: frames of this stream have no numbers.
+        out_of_order: Frames with a lower number than one before them.
+        too_high: Frames with a higher number than the one expected, i.e. behind a gap.
+        too_low: Frames with a lower number than the one expected, copies and late ones among them.
+    """
+
+    frame_size: int
+    sent: int
+    received: int
+    duplicated: int | None = None
+    out_of_order: int | None = None
+    too_high: int | None = None
+    too_low: int | None = None
+
+
+@dataclass(frozen=True)
 class DirectionCounters:
     """The counters of one direction of the traffic in one trial; frames, unless stated otherwise.
 
@@ -139,6 +162,7 @@ class DirectionCounters:
         latency_most: The largest of them, in microseconds.
         jitter: Mean difference (absolute) between the latencies of successive frames (RFC 3393; RFC 5481 calls these
             differences IPDV), in microseconds.
+        streams: Counters of its streams; empty: the generator does not count them.
     """
 
     name: str
@@ -166,6 +190,7 @@ class DirectionCounters:
     latency_99: float | None = None
     latency_most: float | None = None
     jitter: float | None = None
+    streams: tuple[StreamCounters, ...] = ()
 
     @property
     def faulty(self) -> int:

@@ -60,6 +60,10 @@ class STLFlowLatencyStats(Recorded):
     pass
 
 
+class STLFlowStats(Recorded):
+    pass
+
+
 class STLVmFlowVar:
     def __init__(
         self, name, init_value=None, min_value=0, max_value=255, size=4, step=1, op="inc", value_list=None,
@@ -131,6 +135,7 @@ class Server:
         failures: Errors to raise, by the name of the client's method.
         jump: What is added to what was sent.
         owner: Who has acquired the ports already.
+        numbers: Counters of faults of numbered frames.
         ahead: Seconds by which it runs ahead of its clock, as one does that sleeps.
     """
 
@@ -157,6 +162,9 @@ class Server:
     acquired: bool = False
     owner: str | None = None
     ahead: float = 0.0
+    numbers: dict[str, int] = field(
+        default_factory=lambda: {"dropped": 0, "dup": 0, "out_of_order": 0, "seq_too_high": 0, "seq_too_low": 0}
+    )
     latency_waits: list[int] = field(default_factory=list)
     modes: list[Any] = field(default_factory=list)
     start_options: list[dict[str, Any]] = field(default_factory=list)
@@ -212,8 +220,15 @@ class Server:
         port = self.ports[number]
         return min(stream.isg - 10.0 * (number % 2) for stream in port.streams.values()) / 1e6 if port.streams else 0.0
 
+    @staticmethod
+    def is_fixed(stream: STLStream) -> bool:
+        """Whether no factor changes the rate of a stream."""
+        return isinstance(stream.flow_stats, STLFlowLatencyStats)
+
     def _rate(self, port: Port) -> float:
-        return sum(stream.mode.pps * (1.0 if stream.flow_stats else port.factor) for stream in port.streams.values())
+        return sum(
+            stream.mode.pps * (1.0 if self.is_fixed(stream) else port.factor) for stream in port.streams.values()
+        )
 
 
 class Answer:
@@ -235,6 +250,7 @@ class StandIn:
     STLPktBuilder, STLStream, STLTXCont = STLPktBuilder, STLStream, STLTXCont
     STLTXSingleBurst = STLTXSingleBurst
     STLFlowLatencyStats, STLVmFlowVar, STLVmWrFlowVar = STLFlowLatencyStats, STLVmFlowVar, STLVmWrFlowVar
+    STLFlowStats = STLFlowStats
     STLVmFixIpv4, STLVmFixChecksumHw, CTRexVmInsFixHwCs = STLVmFixIpv4, STLVmFixChecksumHw, CTRexVmInsFixHwCs
 
     def __init__(self, server: Server) -> None:
@@ -344,7 +360,7 @@ class Client:
         states = [self._server.ports[port] for port in ports]
         for state in states:
             state.stopped = min(state.stopped, self._server.now)
-        if any(stream.flow_stats for state in states for stream in state.streams.values()):
+        if any(self._server.is_fixed(stream) for state in states for stream in state.streams.values()):
             self._server.latency_waits.append(rx_delay_ms)
             self._server.now += rx_delay_ms / 1e3
 
@@ -366,8 +382,31 @@ class Client:
         stats["latency"] = {group: {key: stats[key] for key in ("latency", "err_cntrs")} for group, stats in
                             server.latency.items()}  # fmt: skip
         stats["flow_stats"] = {group: stats["frames"] for group, stats in server.latency.items()}
+        if not server.latency:
+            for port in ports:
+                self._count_streams(port, stats)
         self._frozen = stats
         return stats
+
+    def _count_streams(self, number: int, stats: dict[Any, Any]) -> None:
+        """Divides a port's frames among its streams by their rates; the first one has what is left over."""
+        server, port = self._server, self._server.ports[number]
+        rates = {stream: stream.mode.pps * (1.0 if server.is_fixed(stream) else port.factor)
+                 for stream in port.streams.values() if stream.flow_stats}  # fmt: skip
+        into = number ^ 1
+        # Frames that jumped onto the port's counter are in no stream.
+        frames = {"tx_pkts": stats[number]["opackets"] - server.jump,
+                  "rx_pkts": stats[into]["ipackets"] - (server.foreign if into == 1 else 0)}  # fmt: skip
+        for place, stream in enumerate(rates):
+            counted = stats["flow_stats"].setdefault(
+                stream.flow_stats.pg_id, {"tx_pkts": {"total": 0}, "rx_pkts": {into: 0}}
+            )
+            for name, key in (("tx_pkts", "total"), ("rx_pkts", into)):
+                shares = [int(frames[name] * one / sum(rates.values())) for one in rates.values()]
+                shares[0] += frames[name] - sum(shares)
+                counted[name][key] += shares[place]
+            if server.is_fixed(stream):
+                stats["latency"][stream.flow_stats.pg_id] = {"err_cntrs": {**server.numbers}}
 
     @property
     def conn(self):

@@ -88,8 +88,8 @@ class Trex(Generator[TrexGenerator]):
 
     @classmethod
     def can_end_trials_early(cls, settings: TrexGenerator) -> bool:
-        """In software mode; cards may count late."""
-        return settings.software
+        """In software mode without flow statistics; cards, and flow statistics, may count late."""
+        return settings.software and not settings.flow_statistics
 
     @classmethod
     def choices(cls, settings: TrexGenerator, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
@@ -148,6 +148,7 @@ class Trex(Generator[TrexGenerator]):
             promiscuous=self.settings.promiscuous,
             multicast=self.settings.multicast,
             force=self.settings.force,
+            flow_statistics=self.settings.flow_statistics,
             sleeps=self._choice.low_end,
         )
         return options.to_json()

@@ -66,6 +66,7 @@ class TrexSettings:
         promiscuous: Whether ports take frames to any MAC address.
         multicast: Whether ports take frames to any multicast address.
         force: Whether traffic starts although the server refuses it.
+        flow_statistics: Whether each stream counts its own frames in trials.
         sleeps: Whether the server sleeps between its frames, and so may run ahead of its clock.
     """
 
@@ -83,6 +84,7 @@ class TrexSettings:
     promiscuous: bool = False
     multicast: bool = False
     force: bool = False
+    flow_statistics: bool = False
     sleeps: bool = False
 
     def to_json(self) -> Message:

@@ -14,14 +14,12 @@ from ..core.pacing import frames_within
 from ..core.ports import links_after, same_links, usable_links
 from ..core.protocol import AgentError, Message
 from .connection import TrexConnection, TrexLibrary, TrexSettings
+from .flow_statistics import latency_answer, latency_error, latency_rate, numbered_rate, stream_answer
 from .run import Run, TrexCounters, TrexLookout, TrexRunner, find_delay
 from .streams import StreamMaker
 
 _LOG_LINES = 200
 _PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr")
-_MOST_FRAMES_PER_SECOND = 9000.0
-_MOST_OF_THE_LOAD = 0.1
-_RESOLUTION = 1.0
 _NO_TIMES = (
     "TRex cannot locate losses in time: its ports count frames, and the frames of a load have neither numbers nor "
     "times. Measure recovery and reset with 'kind: afpacket'."
@@ -32,9 +30,20 @@ _LEAST_PROOF = 1.0
 _PROOF_REST = 2.0
 """Seconds without traffic after such a burst, in which the device recovers."""
 
+_WITHOUT_FLOW_STATISTICS: Message = {
+    "in_trials": False,
+    "checked": ["loss, duplicates and order of latency frames, before the first trial"],
+    "not_checked": ["anything in trials, where all frames on a port are counted, foreign ones too"],
+}
+_WITH_FLOW_STATISTICS: Message = {
+    "in_trials": True,
+    "checked": ["loss of each stream", "duplicates and order of the latency frames of each trial"],
+    "not_checked": ["contents, lengths and addresses", "duplicates and order of frames without numbers"],
+}
+
 _NO_WATCH = (
-    "TRex's cards may count frames late, so that no verdict on a running trial is certain. Measure with "
-    "early_verdict=off, or in software mode."
+    "TRex's cards may count frames late, and statistics of single streams are late, too, so that no verdict on a "
+    "running trial is certain. Measure with early_verdict=off, or in software mode without 'flow_statistics'."
 )
 
 
@@ -100,11 +109,7 @@ class TrexGenerator:
             "server_log": _end_of(self._settings.log),
             "late_end": self._settings.late_end,
             "start_delay_s": self._delay,
-            "integrity": {
-                "in_trials": False,
-                "checked": ["loss, duplicates and order of latency frames, before the first trial"],
-                "not_checked": ["anything in trials, where all frames on a port are counted, foreign ones too"],
-            },
+            "integrity": _WITH_FLOW_STATISTICS if self._settings.flow_statistics else _WITHOUT_FLOW_STATISTICS,
             "ports": {
                 name: {"mac": self._mac(name).hex(":"), **{fact: self._info[number].get(fact) for fact in _PORT_FACTS}}
                 for name, number in self._settings.ports.items()
@@ -113,6 +118,8 @@ class TrexGenerator:
 
     def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.trial`. After a ramp traffic pauses for the settle time, as TRex counts all frames."""
+        if self._settings.flow_statistics:
+            return self._trial_of_streams(load, duration, ramp, check)
         self._prepare()
         self._ramp_up(load, ramp, check)
         return self._measure(load, load, duration, check)
@@ -121,7 +128,7 @@ class TrexGenerator:
         self, load: float, duration: float, ramp: float, watch: Watch, check: Callable[[], None]
     ) -> Message:
         """See `WatchingGenerator.watched_trial`. In software mode only: cards may count late."""
-        if not self._settings.uses_linux:
+        if not self._settings.uses_linux or self._settings.flow_statistics:
             raise AgentError("unsupported", _NO_WATCH)
         self._prepare()
         self._ramp_up(load, ramp, check)
@@ -172,26 +179,12 @@ class TrexGenerator:
 
     def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
         """See `Generator.latency`."""
-        rate = latency_rate(load)
-        groups = {direction.name: group for group, direction in enumerate(self._directions, start=1)}
-        errors: dict[str, Message] = {}
-        added: list[tuple[list[int], int]] = []
-        try:
-            for direction in self._directions:
-                streams, error = self._latency_streams(direction, groups[direction.name], load, rate)
-                added.append((self._connection.add_streams(streams, self._source(direction)), self._source(direction)))
-                if error is not None:
-                    errors[direction.name] = latency_error(direction.name, error)
-            self._prepare()
-            self._connection.clear()
-            counters = self._measure(load, load - rate, duration, check)
-            statistics = self._connection.stats()
-        finally:
-            for numbers, port in added:
-                self._connection.remove_streams(numbers, port)
+        counters, statistics, errors = self._with_latency_streams(load, latency_rate(load), duration, 0.0, check)
         return {
             "directions": counters,
-            "latency": [errors.get(name) or latency_answer(name, statistics, group) for name, group in groups.items()],
+            "latency": [
+                errors.get(name) or latency_answer(name, statistics, group) for name, group in self._groups.items()
+            ],
         }
 
     def start(self, load: float) -> None:
@@ -220,6 +213,52 @@ class TrexGenerator:
     def close(self) -> None:
         """See `Generator.close`."""
         self._connection.close()
+
+    @property
+    def _groups(self) -> dict[str, int]:
+        """Number of the counters of each direction's latency frames."""
+        return {direction.name: group for group, direction in enumerate(self._directions, start=1)}
+
+    def _with_latency_streams(
+        self, load: float, rate: float, duration: float, ramp: float, check: Callable[[], None]
+    ) -> tuple[list[Message], Mapping[Any, Any], dict[str, Message]]:
+        """A trial with latency frames: the ports' counters, all statistics, and the directions that have none."""
+        errors: dict[str, Message] = {}
+        added: list[tuple[list[int], int]] = []
+        try:
+            for direction in self._directions:
+                streams, error = self._latency_streams(direction, self._groups[direction.name], load, rate)
+                added.append((self._connection.add_streams(streams, self._source(direction)), self._source(direction)))
+                if error is not None:
+                    errors[direction.name] = latency_error(direction.name, error)
+            self._prepare()
+            self._ramp_up(load - rate, ramp, check)
+            self._connection.clear()
+            counters = self._measure(load, load - rate, duration, check)
+            statistics = self._connection.stats()
+        finally:
+            for numbers, port in added:
+                self._connection.remove_streams(numbers, port)
+        return counters, statistics, errors
+
+    def _trial_of_streams(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
+        """A trial in which each stream counts its own frames, and some of them are numbered."""
+        rate = numbered_rate(load)
+        counters, statistics, errors = self._with_latency_streams(load, rate, duration, ramp, check)
+        answers = []
+        for direction, counted in zip(self._directions, counters):
+            maker = self._makers[direction.name]
+            has_numbers = direction.name not in errors
+            answers.append(
+                stream_answer(
+                    counted,
+                    maker.groups,
+                    (self._groups[direction.name], maker.latency_size) if has_numbers else None,
+                    self._settings.ports[direction.receive],
+                    statistics,
+                )
+            )
+        return answers
 
     def _burst(self, load: float, duration: float, check: Callable[[], None]) -> list[Message]:
         """Sends a burst in each direction, in place of its load, and returns its counters with their ``course``."""
@@ -304,7 +343,13 @@ class TrexGenerator:
             given = direction.destination_mac
             destination = self._mac(direction.receive) if given is None else bytes.fromhex(given.replace(":", ""))
             makers[direction.name] = StreamMaker(
-                library.api, direction, self._mac(direction.transmit), destination, number, delay
+                library.api,
+                direction,
+                self._mac(direction.transmit),
+                destination,
+                number,
+                delay,
+                counts_streams=self._settings.flow_statistics,
             )
         return makers
 
@@ -372,65 +417,3 @@ def _check(configuration: Configuration, settings: TrexSettings) -> None:
             f"Frames of {largest} bytes are too large: this TRex server was set up for {settings.largest_frame}. "
             "Set 'jumbo: true' for the generator in the topology file, or use smaller frames.",
         )
-
-
-def latency_rate(load: float) -> float:
-    """How many latency frames a direction sends among those of a load, both in frames per second.
-
-    FD.io CSIT sends 9000; at most a tenth of the load is for latency.
-    """
-    return min(_MOST_FRAMES_PER_SECOND, _MOST_OF_THE_LOAD * load)
-
-
-def latency_answer(name: str, statistics: Mapping[str, Any], group: int) -> Message:
-    """Latency of a direction as TRex measured it.
-
-    Args:
-        name: The direction.
-        statistics: All of TRex's.
-        group: Number of its latency frames' counters.
-    """
-    frames = statistics.get("flow_stats", {}).get(group)
-    measured = statistics.get("latency", {}).get(group)
-    if frames is None or measured is None:
-        return latency_error(name, "TRex has no counters of this direction's latency frames")
-    errors, latency = measured["err_cntrs"], measured["latency"]
-    duplicates = errors["dup"]
-    received = frames["rx_pkts"]["total"] - duplicates
-    counted = {
-        "sent": frames["tx_pkts"]["total"],
-        "received": received,
-        "out_of_order": errors["out_of_order"],
-        "duplicates": duplicates,
-    }
-    if received <= 0:
-        return {**latency_error(name, "none of its latency frames came back"), **counted}
-    hdr = latency.get("hdrh")
-    return {
-        "name": name,
-        **counted,
-        "min_us": float(latency["total_min"]),
-        "average_us": float(latency["average"]),
-        "max_us": float(latency["total_max"]),
-        "jitter_us": float(latency["jitter"]),
-        "resolution_us": _RESOLUTION,
-        "hdr": hdr,
-        "histogram": [] if hdr else _histogram(latency["histogram"]),
-        "error": None,
-    }
-
-
-def latency_error(name: str, why: str) -> Message:
-    """The answer for a direction whose latency is not known."""
-    return {
-        "name": name,
-        **dict.fromkeys(("sent", "received", "out_of_order", "duplicates"), 0),
-        **dict.fromkeys(("min_us", "average_us", "max_us", "jitter_us", "hdr")),
-        "resolution_us": _RESOLUTION,
-        "histogram": [],
-        "error": why,
-    }
-
-
-def _histogram(counts: Mapping[Any, int]) -> list[list[float]]:
-    return [[float(edge), count] for edge, count in sorted((int(edge), count) for edge, count in counts.items())]

@@ -16,6 +16,7 @@ LATENCY_HEADER_BYTES = 16
 
 _ADDRESSES_OF_TEMPLATE = 1
 _GAP = 10.0
+_GROUPS_OF_DIRECTION = 1000
 MOST_LISTED = (1 << 16) - 1
 """Most values of a field in random order: TRex is given them one by one."""
 
@@ -35,6 +36,7 @@ class StreamMaker:
         destination_mac: Six bytes.
         number: How many directions come before it; it begins so many gaps of 10 microseconds later.
         delay: Seconds from the start to the first frame of the first direction.
+        counts_streams: Whether each stream of the load counts its own frames.
 
     Raises:
         AgentError: Of kind ``unsupported``, if TRex cannot build its frames.
@@ -48,10 +50,13 @@ class StreamMaker:
         destination_mac: bytes,
         number: int,
         delay: float = 0.0,
+        counts_streams: bool = False,
     ) -> None:
         self._api = api
         self._direction = direction
         self._gap = _GAP * number + 1e6 * delay
+        self._counts_streams = counts_streams
+        self._first_group = _GROUPS_OF_DIRECTION * (number + 1)
         self._templates = {
             size: make_template(direction.frames, size, source_mac, destination_mac)
             for size, _ in direction.frames.sizes
@@ -61,7 +66,10 @@ class StreamMaker:
         """Streams, one for each size, whose rates sum up to the direction's share of a load in frames per second."""
         weights = dict(self._direction.frames.sizes)
         rate = load * self._direction.load_share / sum(weights.values())
-        return [self._stream(template, rate * weights[size]) for size, template in self._templates.items()]
+        return [
+            self._stream(self._templates[size], rate * weights[size], **self._statistics(group))
+            for group, size in self.groups
+        ]
 
     def burst_streams(self, load: float, duration: float) -> list[Any]:
         """Streams, one for each size, that send the frames of a duration at a load, in frames per second, and end.
@@ -94,13 +102,30 @@ class StreamMaker:
         Raises:
             AgentError: Of kind ``unsupported``, if no frame has room for it.
         """
+        template = self._templates[self.latency_size]
+        return self._stream(template, rate, flow_stats=self._api.STLFlowLatencyStats(pg_id=group))
+
+    @property
+    def groups(self) -> list[tuple[int, int]]:
+        """Number of the counters of each stream of the load, and the size of its frames in bytes with FCS."""
+        return list(enumerate(self._templates, start=self._first_group))
+
+    @property
+    def latency_size(self) -> int:
+        """Bytes, with FCS, of the smallest frames that have room for TRex's latency header.
+
+        Raises:
+            AgentError: Of kind ``unsupported``, if none has.
+        """
         headers = len(bytes.fromhex(self._direction.frames.header))
         least = headers + LATENCY_HEADER_BYTES + FCS_BYTES
         fitting = [size for size in self._templates if size >= least]
         if not fitting:
             raise AgentError("unsupported", f"TRex's latency frames need {least} bytes with these headers.")
-        template = self._templates[min(fitting)]
-        return self._stream(template, rate, flow_stats=self._api.STLFlowLatencyStats(pg_id=group))
+        return min(fitting)
+
+    def _statistics(self, group: int) -> dict[str, Any]:
+        return {"flow_stats": self._api.STLFlowStats(pg_id=group)} if self._counts_streams else {}
 
     def _stream(self, template: Template, rate: float, mode: Any = None, **more: Any) -> Any:
         builder = self._api.STLPktBuilder(pkt_buffer=template.data, vm=self._program(template) or None)

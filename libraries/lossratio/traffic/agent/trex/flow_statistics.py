@@ -1,0 +1,145 @@
+"""The statistics that TRex keeps of single streams: frames of each, and of numbered frames their latency and order."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Sequence
+
+from ..core.protocol import AgentError, Message
+
+_MOST_FRAMES_PER_SECOND = 9000.0
+_MOST_OF_THE_LOAD = 0.1
+_MOST_NUMBERED_PER_SECOND = 1000.0
+_NUMBERED_OF_THE_LOAD = 0.01
+_RESOLUTION = 1.0
+_OF_NUMBERS = {
+    "duplicated": "dup",
+    "out_of_order": "out_of_order",
+    "too_high": "seq_too_high",
+    "too_low": "seq_too_low",
+}
+"""Counters of numbered frames, as TRex calls them."""
+
+
+def latency_rate(load: float) -> float:
+    """How many latency frames a direction sends among those of a load, both in frames per second.
+
+    FD.io CSIT sends 9000; at most a tenth of the load is for latency.
+    """
+    return min(_MOST_FRAMES_PER_SECOND, _MOST_OF_THE_LOAD * load)
+
+
+def numbered_rate(load: float) -> float:
+    """How many numbered frames a direction sends among those of a trial's load, both in frames per second.
+
+    They are of one size, so that many of them would change a mix of sizes.
+    """
+    return min(_MOST_NUMBERED_PER_SECOND, _NUMBERED_OF_THE_LOAD * load)
+
+
+def latency_answer(name: str, statistics: Mapping[str, Any], group: int) -> Message:
+    """Latency of a direction as TRex measured it.
+
+    Args:
+        name: The direction.
+        statistics: All of TRex's.
+        group: Number of its latency frames' counters.
+    """
+    frames = statistics.get("flow_stats", {}).get(group)
+    measured = statistics.get("latency", {}).get(group)
+    if frames is None or measured is None:
+        return latency_error(name, "TRex has no counters of this direction's latency frames")
+    errors, latency = measured["err_cntrs"], measured["latency"]
+    duplicates = errors["dup"]
+    received = frames["rx_pkts"]["total"] - duplicates
+    counted = {
+        "sent": frames["tx_pkts"]["total"],
+        "received": received,
+        "out_of_order": errors["out_of_order"],
+        "duplicates": duplicates,
+    }
+    if received <= 0:
+        return {**latency_error(name, "none of its latency frames came back"), **counted}
+    hdr = latency.get("hdrh")
+    return {
+        "name": name,
+        **counted,
+        "min_us": float(latency["total_min"]),
+        "average_us": float(latency["average"]),
+        "max_us": float(latency["total_max"]),
+        "jitter_us": float(latency["jitter"]),
+        "resolution_us": _RESOLUTION,
+        "hdr": hdr,
+        "histogram": [] if hdr else _histogram(latency["histogram"]),
+        "error": None,
+    }
+
+
+def latency_error(name: str, why: str) -> Message:
+    """The answer for a direction whose latency is not known."""
+    return {
+        "name": name,
+        **dict.fromkeys(("sent", "received", "out_of_order", "duplicates"), 0),
+        **dict.fromkeys(("min_us", "average_us", "max_us", "jitter_us", "hdr")),
+        "resolution_us": _RESOLUTION,
+        "histogram": [],
+        "error": why,
+    }
+
+
+def stream_answer(
+    counters: Message, streams: Sequence[tuple[int, int]], numbered: tuple[int, int] | None, into: int, statistics: Any
+) -> Message:
+    """The counters of a direction with those of its streams.
+
+    Args:
+        counters: The counters of its ports.
+        streams: Group and frame size, in bytes with FCS, of each stream of the load.
+        numbered: The same of the stream whose frames have numbers; None: no frame has room for one.
+        into: The port that its frames come back to.
+        statistics: All of TRex's.
+
+    Raises:
+        AgentError: If the streams have sent other frames than the port.
+    """
+    answers = [_stream(group, size, into, statistics) for group, size in streams]
+    examined = None
+    if numbered is not None:
+        group, size = numbered
+        errors = statistics["latency"].get(group, {}).get("err_cntrs", {})
+        counts = {name: int(errors.get(counter, 0)) for name, counter in _OF_NUMBERS.items()}
+        answers.append({**_stream(group, size, into, statistics), **counts})
+        if answers[-1]["received"]:
+            examined = {
+                "examined": answers[-1]["received"],
+                "duplicated": counts["duplicated"],
+                "reordered": counts["out_of_order"],
+            }
+    sent = sum(answer["sent"] for answer in answers)
+    if sent != counters["sent"]:
+        raise AgentError(
+            "counters",
+            f"TRex's counters contradict each other: the streams of {counters['name']} sent {sent} frames, and its "
+            f"port {counters['sent']}. Does another client use the port? Measure with 'flow_statistics: false', or "
+            "start the server anew.",
+        )
+    return {**counters, "streams": answers, "examination": examined, "counts_foreign": True}
+
+
+def _stream(group: int, size: int, into: int, statistics: Any) -> Message:
+    counted = statistics["flow_stats"].get(group)
+    if counted is None:
+        raise AgentError(
+            "counters",
+            f"TRex has no counters of a stream of frames of {size} bytes. Does another client use the port? "
+            "Or measure with 'flow_statistics: false'.",
+        )
+    return {
+        "frame_size": size,
+        "sent": int(counted["tx_pkts"]["total"]),
+        "received": int(counted["rx_pkts"].get(into, 0)),
+        **dict.fromkeys(_OF_NUMBERS),
+    }
+
+
+def _histogram(counts: Mapping[Any, int]) -> list[list[float]]:
+    return [[float(edge), count] for edge, count in sorted((int(edge), count) for edge, count in counts.items())]

@@ -1,0 +1,103 @@
+"""TRex with statistics of single streams: what a trial says about each stream, and what contradicts its ports."""
+
+import pytest
+from trex_lab import generator, trial
+from trex_stand_in import Server
+
+from lossratio.results import DoubtKind
+from lossratio.results.doubts import foreign_frames
+from lossratio.results.trials import counters_of, describe_direction
+from lossratio.traffic.agent.core.early_verdict import Watch
+from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.trials.counters import NegativeLossError, output_from_counters
+from lossratio.trials.trial import StreamCounters, TrialInput
+
+ON = {"flow_statistics": True}
+
+
+def test_each_size_of_a_mix_has_a_stream_and_some_frames_have_numbers():
+    west, _ = trial(Server(), frame_size="IMIX_v4_1", modes=ON)
+    assert [stream.frame_size for stream in west.streams] == [64, 570, 1518, 64]
+    assert [stream.duplicated for stream in west.streams] == [None, None, None, 0]
+    assert sum(stream.sent for stream in west.streams) == west.sent
+    assert west.streams[-1].sent == pytest.approx(100, abs=2)
+    assert west.examined == west.streams[-1].received
+    assert 10_000 <= west.sent <= 10_004
+
+
+def test_without_them_trials_are_as_before():
+    west, _ = trial(Server())
+    assert (west.streams, west.examined) == ((), None)
+
+
+def test_loss_is_that_of_the_ports_and_shows_in_the_streams():
+    west, east = trial(Server(lost=(0.1, 0.0)), modes=ON)
+    assert west.sent - west.received == pytest.approx(1000, abs=1)
+    assert sum(stream.sent - stream.received for stream in west.streams) == west.sent - west.received
+    assert all(stream.sent == stream.received for stream in east.streams)
+
+
+def test_copies_do_not_make_up_for_lost_frames_and_order_is_reported():
+    numbers = {"dup": 5, "out_of_order": 7, "seq_too_high": 3, "seq_too_low": 2}
+    west, _ = trial(Server(numbers=numbers), modes=ON)
+    stream = west.streams[-1]
+    assert (stream.duplicated, stream.out_of_order, stream.too_high, stream.too_low) == (5, 7, 3, 2)
+    # 5 of about 100 numbered frames, so 5 % of all.
+    assert west.duplicated == pytest.approx(500, abs=15)
+    assert west.reordered == pytest.approx(700, abs=20)
+    assert west.received == west.sent - west.duplicated
+
+
+def test_frames_of_others_are_a_doubt_where_they_hide_loss_and_an_error_where_they_do_not():
+    west, east = trial(Server(foreign=7, lost=(0.01, 0.0)), modes=ON)
+    trials = [Trialled(tuple(map(describe_direction, (west, east))))]
+    doubt = foreign_frames(trials)
+    assert doubt.kind is DoubtKind.FOREIGN_FRAMES
+    assert "received 7 frames that belong to none of its streams" in doubt.reason
+    with pytest.raises(NegativeLossError):
+        output_from_counters(TrialInput(1.0, 10_000.0), trial(Server(foreign=7), modes=ON))
+
+
+class Trialled:
+    """As much of a trial as the doubt needs."""
+
+    def __init__(self, directions):
+        self.directions = directions
+
+
+def test_trials_without_statistics_or_foreign_frames_are_no_doubt():
+    for server, modes in ((Server(), ON), (Server(foreign=7, lost=(0.01, 0.0)), None)):
+        directions = tuple(map(describe_direction, trial(server, modes=modes)))
+        assert foreign_frames([Trialled(directions)]) is None
+
+
+def test_streams_that_sent_other_frames_than_their_port_are_an_error():
+    with pytest.raises(AgentError, match=r"the streams of port0>port1 sent 10001 frames, and its port 10004"):
+        trial(Server(jump=3), modes=ON)
+
+
+def test_results_keep_the_counters_of_streams():
+    west, _ = trial(Server(lost=(0.1, 0.0)), frame_size="IMIX_v4_1", modes=ON)
+    assert counters_of(describe_direction(west)).streams == west.streams
+    assert isinstance(west.streams[0], StreamCounters)
+
+
+def test_where_no_frame_has_room_for_a_number_streams_are_counted_all_the_same():
+    for counters in trial(Server(), profile="ethip6-udp", frame_size=78, modes=ON):
+        assert [stream.duplicated for stream in counters.streams] == [None]
+        assert sum(stream.sent for stream in counters.streams) == counters.sent
+        assert counters.examined is None
+
+
+def test_a_ramp_is_not_counted():
+    west, _ = trial(Server(), ramp=1.0, modes=ON)
+    assert 10_000 <= west.sent <= 10_002
+
+
+def test_no_trial_is_watched_and_the_result_says_what_is_not_checked():
+    trex = generator(Server(), modes=ON)
+    with pytest.raises(AgentError, match="without 'flow_statistics'"):
+        trex.watched_trial(1000.0, 1.0, 0.0, Watch(0.0, 0.0), lambda: None)
+    integrity = trex.facts()["integrity"]
+    assert integrity["in_trials"] is True
+    assert "duplicates and order of frames without numbers" in integrity["not_checked"]
