@@ -8,7 +8,7 @@ other, which shows what the generator can do by itself.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
@@ -249,6 +249,19 @@ class Dut(ABC, Generic[OptionsT_co]):
             ``queues`` is a list of receive queues, each with ``interface``, ``queue`` (a number) and ``frames``.
             ``cpus`` is a list of the CPUs of the kernel, each with ``cpu``, ``frames`` and ``softirq`` (a share of its
             time).
+        """
+        yield {}
+
+    def probes(self) -> Sequence[str]:
+        """Names of further observations, each of which needs a trial of its own, as it costs the DUT time."""
+        return ()
+
+    @contextmanager
+    def probe(self, name: str) -> Iterator[dict[str, Any]]:
+        """Makes one of the observations of `probes` while traffic passes in the ``with`` block.
+
+        Yields:
+            As `telemetry`.
         """
         yield {}
 

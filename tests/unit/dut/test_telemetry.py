@@ -12,7 +12,7 @@ from waiting import wait_until
 
 from lossratio.dut.linux.reports import linux_telemetry, read_cpu_times, read_softnet
 from lossratio.dut.ovs import parse_pmd_statistics, parse_pmd_workers
-from lossratio.dut.vpp.dut import parse_runtime, parse_workers
+from lossratio.dut.vpp.reports import parse_bundles, parse_perfmon, parse_runtime, parse_workers
 from lossratio.measurements.telemetry.load import (
     CpuLoad,
     QueueLoad,
@@ -84,6 +84,43 @@ def test_vpps_graph_nodes_have_clocks_vectors_and_calls_with_units():
     assert numbers["vpp_wk_0", "loops_per_second"] == (1_234_567.25, "1/s")
     # A node without packets has clocks per call, which is another quantity.
     assert {place for place, _ in numbers if place.startswith("vpp_main")} == {"vpp_main"}
+
+
+THREADS = """\
+\x1b[1;33m      per-thread context switches       \x1b[0m
+\x1b[33m            \x1b[0m \x1b[33m RunTime \x1b[0m \x1b[33mContextSwitches/Sec\x1b[0m
+\x1b[1;32mvpp_main (0)\x1b[0m       .02\x1b[0m             6503.37\x1b[0m
+\x1b[1;32mvpp_wk_0 (1)\x1b[0m       .08\x1b[0m             1056.97\x1b[0m
+"""
+NODES = """\
+          instructions/packet, cycles/packet and IPC
+                   Calls   Packets  Packets/Call  Clocks/Packet  Instructions/Packet   IPC
+vpp_main (0)
+vpp_wk_0 (1)
+  dpdk-input      200000   1000000          5.00          32.10                64.20  2.00
+  ip4-lookup       80000   1000000         12.50          22.50                50.00  2.22
+  idle-node           10         0          0.00            inf                  nan   nan
+"""
+
+
+def test_vpps_performance_monitor_counts_by_thread_or_by_node_and_prints_colours():
+    threads = parse_perfmon("context-switches", THREADS)
+    assert [(each["place"], each["name"], each["value"], each["unit"]) for each in threads] == [
+        ("vpp_main", "perfmon_run_time", 0.02, "s"),
+        ("vpp_main", "perfmon_context_switches_per_second", 6503.37, "1/s"),
+        ("vpp_wk_0", "perfmon_run_time", 0.08, "s"),
+        ("vpp_wk_0", "perfmon_context_switches_per_second", 1056.97, "1/s"),
+    ]
+    nodes = {(each["place"], each["name"]): each["value"] for each in parse_perfmon("inst-and-clock", NODES)}
+    assert {place for place, _ in nodes} == {"vpp_wk_0 dpdk-input", "vpp_wk_0 ip4-lookup"}
+    assert nodes["vpp_wk_0 ip4-lookup", "perfmon_instructions_per_clock"] == 2.22
+    assert nodes["vpp_wk_0 dpdk-input", "perfmon_clocks_per_packet"] == 32.1
+
+
+def test_only_bundles_that_this_machine_can_count_are_asked_for():
+    listed = "Name  Type(s)  Source  Description\npage-faults  thread  linux  x\ncontext-switches  thread  linux  x\n"
+    assert parse_bundles(listed) == ["context-switches"]
+    assert parse_bundles("show perfmon: unknown input `bundle'") == []
 
 
 def test_a_vpp_of_one_thread_has_no_line_with_its_name():

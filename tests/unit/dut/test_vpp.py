@@ -12,7 +12,7 @@ from lossratio.bpf import why_impossible
 from lossratio.dut import create_dut, parse_options
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.vpp.clock import ClockReading, parse_clock, policers_stamps_per_second, stamps_per_second
-from lossratio.dut.vpp.dut import parse_errors, parse_interfaces
+from lossratio.dut.vpp.reports import parse_errors, parse_interfaces
 from lossratio.dut.vpp.startup import Card, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
 from lossratio.topology import VppStart
@@ -153,6 +153,17 @@ def test_telemetry_has_what_the_graph_nodes_did(set_up):
     with set_up().telemetry() as report:
         pass
     assert {"show runtime", "show errors", "interfaces", "softnet", "perf"} <= report.keys()
+
+
+def test_the_performance_monitor_counts_in_a_trial_of_its_own(set_up):
+    dut = set_up()
+    assert "perfmon context-switches" in dut.probes()
+    with dut.probe("perfmon context-switches") as report:
+        pass
+    assert report["perfmon context-switches"]
+    assert ("perfmon_context_switches_per_second", "1/s") in {
+        (each["name"], each["unit"]) for each in report["statistics"]
+    }
 
 
 def test_a_command_that_vpp_refuses_fails_the_set_up_which_is_undone(dut_lab, set_up):

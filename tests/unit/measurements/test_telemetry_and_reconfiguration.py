@@ -94,7 +94,7 @@ LOST = 50
 PORT = Port("DUT1", "port0", Interface(link="a-link"))
 
 
-@dataclass
+@dataclass(eq=False)
 class CountingDut:
     """A DUT that counts whatever passes it, of whichever attempt."""
 
@@ -103,6 +103,9 @@ class CountingDut:
     resets = False
     hop = Hop("DUT1", PORT, PORT)
     passed: int = 0
+
+    def probes(self):
+        return ()
 
     @contextmanager
     def telemetry(self):

@@ -31,13 +31,18 @@ from lossratio.dut.vpp.configuration import (
     forwarding_commands,
     policer_name,
 )
+from lossratio.dut.vpp.reports import (
+    parse_bundles,
+    parse_errors,
+    parse_interfaces,
+    parse_perfmon,
+    parse_runtime,
+    parse_workers,
+)
 from lossratio.dut.vpp.startup import Card, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner, DutNode
 from lossratio.topology import Hop, VppDriver
-
-_COUNTER = re.compile(r"^\s*(?P<count>\d+)\s+(?P<node>\S+)\s+(?P<reason>\S.*?)\s+(?P<severity>error|warn|info)\s*$")
-_NOT_DROPPED = ("info",)
 
 
 @dataclass(frozen=True)
@@ -84,121 +89,6 @@ class VppControl:
 
     def _line(self, command: str) -> tuple[str, ...]:
         return (f"{self.home}/bin/vppctl", "-s", f"{self.directory}/cli.sock", *command.split())
-
-
-def parse_interfaces(text: str) -> dict[str, dict[str, int]]:
-    """Counts of each interface, from the output of ``show interface``.
-
-    Returns:
-        By interface, the counts by name, e.g. ``rx packets``; missing counts are zero.
-    """
-    interfaces: dict[str, dict[str, int]] = {}
-    # The first line is the columns' headings.
-    counts: dict[str, int] = {}
-    for line in text.splitlines()[1:]:
-        if line and not line[0].isspace():
-            counts = interfaces.setdefault(line.split()[0], {})
-        counter = re.search(r"(?P<name>[a-z][a-z0-9 -]*[a-z0-9])\s+(?P<count>\d+)\s*$", line)
-        if counter:
-            # The first line has the state and the MTU in front of the first counter.
-            name = re.sub(r"^.*\b(up|down)\b", "", counter["name"]).strip()
-            counts[name] = int(counter["count"])
-    return interfaces
-
-
-def parse_errors(text: str) -> dict[str, int]:
-    """Counts by place and reason, from the output of ``show errors``; counts that are not of errors are left out."""
-    counters = (_COUNTER.match(line) for line in text.splitlines())
-    return {
-        f"{counter['node']}: {counter['reason']}": int(counter["count"])
-        for counter in counters
-        if counter and counter["severity"] not in _NOT_DROPPED
-    }
-
-
-_THREAD = re.compile(r"^Thread (?P<id>\d+) (?P<name>\S+)(?: \(lcore (?P<lcore>\d+)\))?")
-_LOOPS = re.compile(r"vector rate (?P<vectors>\S+) loops/sec (?P<loops>\S+)")
-_NODE = re.compile(
-    r"^(?P<node>\S+)\s+(?P<state>\S.*?)\s+(?P<calls>\d+)\s+(?P<vectors>\d+)\s+(?P<suspends>\d+)\s+(?P<clocks>\d\S*)\s+(?P<size>\d\S*)\s*$"
-)
-_MAIN_THREAD = "vpp_main"
-
-
-def parse_runtime(text: str) -> list[dict[str, Any]]:
-    """Statistics of VPP's threads and of graph nodes that saw packets, from the output of ``show runtime``.
-
-    Returns:
-        The statistics as `lossratio.dut.Dut.telemetry` has them. A node's clocks are per packet.
-    """
-    statistics = []
-    thread, place = _NO_THREADS, _MAIN_THREAD
-    for line in text.splitlines():
-        if named := _THREAD.match(line):
-            thread, place = named.groupdict(default=""), named["name"]
-        elif loops := _LOOPS.search(line):
-            statistics.append(_statistic(place, "loops_per_second", loops["loops"], "1/s"))
-            statistics.append(_statistic(place, "vectors_per_node_call", loops["vectors"], "packets"))
-        elif (node := _NODE.match(line)) and int(node["vectors"]):
-            of_thread = {f"thread_{name}": value for name, value in thread.items()}
-            labels = {"node_name": node["node"], "state": node["state"], **of_thread}
-            statistics += [
-                {**_statistic(f"{place} {node['node']}", name, node[column], unit), "labels": labels}
-                for name, column, unit in _NODE_STATISTICS
-            ]
-    return statistics
-
-
-_NO_THREADS = {"id": "0", "name": _MAIN_THREAD, "lcore": "0"}
-_NODE_STATISTICS = (
-    ("calls", "calls", "calls"),
-    ("vectors", "vectors", "packets"),
-    ("suspends", "suspends", "times"),
-    ("clocks_per_packet", "clocks", "cycles"),
-    ("vectors_per_call", "size", "packets"),
-)
-
-
-def parse_workers(runtime: str, placement: str) -> list[dict[str, Any]]:
-    """The load of VPP's workers, or of its main thread if it has no workers.
-
-    A worker's frames are the vectors of its input nodes: those that poll a device, or wait for its interrupts.
-
-    Args:
-        runtime: The output of ``show runtime``.
-        placement: The output of ``show interface rx-placement``: the receive queues of each thread.
-
-    Returns:
-        The workers as `lossratio.dut.Dut.telemetry` has them.
-    """
-    frames: dict[str, int] = {}
-    thread = _MAIN_THREAD
-    for line in runtime.splitlines():
-        if named := _THREAD.match(line):
-            thread = named["name"]
-            frames.setdefault(thread, 0)
-        elif (node := _NODE.match(line)) and _is_input(node["node"], node["state"]):
-            frames[thread] = frames.get(thread, 0) + int(node["vectors"])
-    queues: dict[str, list[str]] = {}
-    for line in placement.splitlines():
-        if placed := _PLACED.match(line):
-            thread = placed["name"]
-        elif queue := _QUEUE.match(line):
-            queues.setdefault(thread, []).append(f"{queue['interface']} queue {queue['queue']}")
-    if len(frames) > 1 and not frames.get(_MAIN_THREAD):
-        frames.pop(_MAIN_THREAD, None)
-    return [{"worker": worker, "frames": count, "queues": queues.get(worker, [])} for worker, count in frames.items()]
-
-
-_PLACED = re.compile(r"^Thread \d+ \((?P<name>[^)]+)\)")
-_QUEUE = re.compile(r"^\s+(?P<interface>\S+) queue (?P<queue>\d+)\b")
-
-
-def _is_input(node: str, state: str) -> bool:
-    return node.endswith("-input") and state.split()[0] in ("polling", "interrupt")
-
-
-def _statistic(place: str, name: str, value: str, unit: str) -> dict[str, Any]:
-    return {"place": place, "name": name, "value": float(value), "unit": unit}
 
 
 _SETTLE_TIME = 0.5
@@ -442,6 +332,27 @@ class Vpp(ProgramDut[VppOptions]):
         runtime = "\n".join(report["show runtime"])
         report["statistics"] += parse_runtime(runtime)
         report["workers"] = parse_workers(runtime, control.ask("show interface rx-placement"))
+
+    def probes(self) -> Sequence[str]:
+        """Bundles of VPP's performance monitor, as far as it has them here."""
+        answer = self._control.ask("show perfmon bundle")
+        return [f"perfmon {bundle}" for bundle in parse_bundles(answer)]
+
+    @contextmanager
+    def probe(self, name: str) -> Iterator[dict[str, Any]]:
+        """What a bundle counts while traffic passes."""
+        control, bundle = self._control, name.removeprefix("perfmon ")
+        report: dict[str, Any] = {}
+        control.ask("perfmon reset")
+        control.configure(Changes(self.node), f"perfmon start bundle {bundle}")
+        try:
+            yield report
+        finally:
+            control.ask("perfmon stop")
+        shown = control.ask("show perfmon statistics")
+        control.ask("perfmon reset")
+        report[name] = shown.splitlines()
+        report["statistics"] = parse_perfmon(bundle, shown)
 
     @property
     def _control(self) -> VppControl:

@@ -5,7 +5,7 @@ The reports of the DUTs show where frames went, and the DUTs' own counters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -135,6 +135,11 @@ class Observation:
     answers: dict[str, Any]
     counted: DutCounters
 
+    def add(self, answers: Mapping[str, Any]) -> None:
+        """Adds the answers about another trial; their statistics have names of their own."""
+        statistics = [*self.answers.get("statistics", ()), *answers.get("statistics", ())]
+        self.answers = {**self.answers, **answers, "statistics": statistics}
+
 
 @contextmanager
 def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
@@ -167,6 +172,8 @@ def add_telemetry(
 ) -> ThroughputResult:
     """Performs a trial, asks the DUTs before and after it, and writes their answers into the search's result file.
 
+    What costs a DUT time while traffic passes is counted in a further trial.
+
     Returns:
         The result of the search with the telemetry.
 
@@ -188,6 +195,15 @@ def add_telemetry(
                 "frames in them that were thrown away. Look for other work on the generator's node."
             )
         rate = ready.conditions.rate(request.load)
+        wanted = {dut: tuple(dut.probes()) for dut in testbed.duts}
+        for probe in dict.fromkeys(name for names in wanted.values() for name in names):
+            with ExitStack() as opened:
+                answers = {
+                    dut: opened.enter_context(dut.probe(probe)) for dut, names in wanted.items() if probe in names
+                }
+                ready.measurer.measure(TrialInput(request.duration, request.load))
+            for observation in observations:
+                observation.add(answers.get(observation.dut, {}))
     trial = TelemetryTrial(
         load=rate,
         goal=request.goal,
