@@ -16,7 +16,7 @@ from pydantic import BaseModel, JsonValue
 
 from lossratio.drawing import MARKS, html_page, html_template, packed, packed_sections, range_bar, series_colour
 from lossratio.records import Rate
-from lossratio.report.run import Run
+from lossratio.report.run import Run, cycles_left_alone
 from lossratio.report.tables import NOTHING, OverviewRow, describe_frame_size, methods_in_words, overview, value_names
 from lossratio.results import (
     Charts,
@@ -25,6 +25,7 @@ from lossratio.results import (
     Outcome,
     Picture,
     TestResult,
+    caveats_of,
     findings_of,
     message,
     number_of,
@@ -50,6 +51,7 @@ _COLUMNS = (
     "aggregate",
     "bandwidth",
     "of theoretical maximum",
+    "latency",
     "trials",
     "time of trials",
 )
@@ -69,12 +71,14 @@ class PageRow:
         finding: The finding of the row.
         place: Position of the row's test among all tests of the page, from 1.
         doubts: The doubts about the result, in a few words each.
+        run: The directory of the row's run; empty: the page has one run only.
     """
 
     text: OverviewRow
     finding: Finding
     place: int
     doubts: tuple[str, ...]
+    run: str = ""
 
     @property
     def is_quotable(self) -> bool:
@@ -90,6 +94,32 @@ class PageRow:
     def is_rate(self) -> bool:
         """Whether the value is a frame rate."""
         return isinstance(self.finding.value, Rate)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the number needs besides its doubts and the reason of the outcome."""
+        finding = self.finding
+        caveats = caveats_of(finding)[0 if finding.reason is None else 1 :]
+        early = finding.result.conditions.timing.has_early_verdicts
+        return [*caveats, *(["with early verdicts: not comparable with whole trials"] if early else [])]
+
+    @property
+    def latency(self) -> tuple[str, float | str]:
+        """Latency of the slowest direction at the first load of the row's goal: in words, and the median in us."""
+        result = self.finding.result
+        points = list(view_of(result).latencies(result))
+        of_goal = [point for point in points if self.finding.quantity in point.load]
+        of_none = [point for point in points if " of " not in point.load]
+        chosen = of_goal or of_none
+        at_load = [point for point in chosen if point.load == chosen[0].load]
+        p50, p99 = (
+            max((value for value in values if value is not None), default=None)
+            for values in ([point.p50_us for point in at_load], [point.p99_us for point in at_load])
+        )
+        if p50 is None:
+            return NOTHING, ""
+        percentiles = f"{p50:.4g} µs" + ("" if p99 is None else f", 99 % {p99:.4g} µs")
+        return f"{percentiles} at {at_load[0].load}", p50
 
     @property
     def link(self) -> str:
@@ -165,6 +195,7 @@ class PageRow:
         yield text.aggregate, _sortable(None if rate is None else rate.aggregate_fps)
         yield text.bandwidth, _sortable(None if rate is None else rate.aggregate_l1_bps)
         yield text.share, _sortable(share)
+        yield self.latency
         yield text.trials, len(finding.result.trials)
         yield text.duration, sum(trial.elapsed_s for trial in finding.result.trials)
 
@@ -176,6 +207,11 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         runs: The runs, in the order of the page.
         title: Heading of the page.
     """
+    with cycles_left_alone():
+        return _page(runs, title)
+
+
+def _page(runs: Sequence[Run], title: str) -> str:
     rows = list(_rows(runs))
     results = [result for run in runs for result in run.results]
     is_large = len(results) > _MANY_TESTS or sum(len(result.trials) for result in results) > _MANY_TRIALS
@@ -193,8 +229,8 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         rows=marked_rows,
         cards=rows[:_CARDS],
         card_name="values",
-        columns=_COLUMNS,
-        selections={"goal": "Goal", "size": "Frame size", "testbed": "Testbed", "tags": "Tag"},
+        columns=(*(["run"] if len(runs) > 1 else []), *_COLUMNS),
+        selections={"run": "Run", "goal": "Goal", "size": "Frame size", "testbed": "Testbed", "tags": "Tag"},
         only="Only irregular, failed or doubtful",
         quoted=value_names(results),
         methods=methods_in_words(results),
@@ -214,16 +250,21 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
     facts = html_template("facts.html.jinja", filters={"as_json": _as_json})
     sections: list[Section] = []
     searches: dict[str, Mapping[str, JsonValue]] = {}
-    for result, doubts in (
-        (result, doubts) for run in runs for result, doubts in zip(run.results, run.doubts, strict=True)
-    ):
+    results = [(run, *pair) for run in runs for pair in zip(run.results, run.doubts, strict=True)]
+    for run, result, doubts in results:
         view, name = view_of(result), section_name(len(sections) + 1)
         charts = view.charts(result) if is_large else None
         data = view.columns(result) if charts is None else charts.data
         if data is not None:
             searches[name] = data
         parts = (
-            body(result=result, doubts=doubts, pictures=list(_pictures(result, charts)), message=message),
+            body(
+                run=run.path if len(runs) > 1 else None,
+                result=result,
+                doubts=doubts,
+                pictures=list(_pictures(result, charts)),
+                message=message,
+            ),
             conditions(result=result, of_kind=view.conditions(result), frame_size=describe_frame_size),
             *(facts(name=about, facts=named) for about, named in _facts(result.conditions)),
             "</details>",
@@ -260,7 +301,7 @@ def _rows(runs: Sequence[Run]) -> Iterator[PageRow]:
     for run in runs:
         for row, finding in zip(overview(run.results), findings_of(run.results), strict=True):
             doubts = tuple(doubt.kind.value for doubt in run.doubts[finding.place - 1])
-            yield PageRow(row, finding, before + finding.place, doubts)
+            yield PageRow(row, finding, before + finding.place, doubts, str(run.path) if len(runs) > 1 else "")
         before += len(run.results)
 
 

@@ -149,6 +149,11 @@ class TrialTiming(Record):
     deviations: tuple[Deviation, ...]
     """Every deviation from RFC 2544, section 23."""
 
+    @property
+    def has_early_verdicts(self) -> bool:
+        """Whether trials ended as soon as their verdict was certain."""
+        return any(deviation.step == _END_OF_TRAFFIC for deviation in self.deviations)
+
 
 def trial_timing(
     *,
@@ -457,11 +462,14 @@ def with_rest(conditions: Conditions, rest: float) -> Conditions:
     return conditions.model_copy(update={"timing": changed})
 
 
+_END_OF_TRAFFIC = "end of the traffic"
+
+
 def with_early_verdicts(conditions: Conditions) -> Conditions:
     """Adds that trials end as soon as their verdict is certain, unless the conditions say so already."""
     timing = conditions.timing
     deviation = Deviation(
-        step="end of the traffic",
+        step=_END_OF_TRAFFIC,
         rfc2544="each trial takes its whole duration",
         instead="with early verdicts: a trial ends as soon as it is certain to lose more than every goal allows",
     )

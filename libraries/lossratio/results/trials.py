@@ -174,8 +174,12 @@ class Trial(Record):
             return 0
         return dropped_by_generator(self.as_result().output)
 
-    def as_result(self) -> TrialResult:
-        """Converts the trial for the search algorithms."""
+    def as_result(self, *, with_directions: bool = True) -> TrialResult:
+        """Converts the trial for the search algorithms.
+
+        Args:
+            with_directions: Whether the counters of the directions are needed; to convert them takes most of the time.
+        """
         output = TrialOutput(
             loss_ratio=self.loss_ratio,
             effective_duration=self.effective_duration_s,
@@ -187,7 +191,7 @@ class Trial(Record):
             repeats=self.repeats,
             repairs=self.repairs,
             incidents=tuple(Incident(**incident.model_dump()) for incident in self.incidents),
-            directions=tuple(counters_of(direction) for direction in self.directions),
+            directions=tuple(counters_of(direction) for direction in self.directions) if with_directions else (),
             decided_after=self.decided_after_s,
         )
         return TrialResult(TrialInput(self.duration_s, self.load_per_interface_fps), output)

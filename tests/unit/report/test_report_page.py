@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from latency_examples import REVERSE, at, counters
+from latency_examples import result as latency_alone
 from report_examples import conditions, mrr, throughput, throughput_results
 
+from lossratio.measurements.mrr.result import NOTHING_LOST
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT
 from lossratio.report import page as page_module
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
 from lossratio.report.tables import NOTHING, describe_frame_size, overview
-from lossratio.results.conditions import FrameSizeShare
+from lossratio.results.conditions import FrameSizeShare, with_early_verdicts
 from lossratio.results.model import Outcome
 from lossratio.simulation.constant_capacity import SharpKnee
 
@@ -166,3 +169,45 @@ def test_frame_sizes_of_a_mix_have_an_average():
     traffic = conditions().traffic
     assert describe_frame_size(traffic) == "64 B"
     assert describe_frame_size(traffic.model_copy(update=mix)) == "64, 570, 1518 B (353.83 B on average)"
+
+
+def rows_of(*runs):
+    """The overview's rows by test and goal: the texts of their cells, by the heads of the columns."""
+    page = report_page(runs, "runs")
+    heads = re.findall('<th scope="col">(.*?)</th>', page[: page.index("<tbody>")])
+    rows = re.findall("<tr data.*?</tr>", page, flags=re.DOTALL)
+    cells = [
+        [unescape(re.sub("<.*?>", " ", cell)).strip() for cell in re.findall("<td.*?</td>", row, re.DOTALL)]
+        for row in rows
+    ]
+    return [dict(zip(heads, row, strict=True)) for row in cells]
+
+
+def test_rows_have_the_latency_of_their_goal_or_their_own():
+    search = throughput()
+    latency = (
+        at(90e3, counters(), counters(REVERSE, ((20.0, 990), (70.0, 10))), share=0.9),
+        at(50e3, counters(), share=0.5),
+    )
+    alone = latency_alone(at(90e3, counters()))
+    ndr, pdr, own = rows_of(Run(Path("run"), (search.model_copy(update={"latency": latency}), alone)))
+    assert ndr["latency"] == NOTHING
+    assert pdr["latency"] == "20 µs, 99 % 50 µs at 90 % of PDR"
+    assert own["latency"].startswith("10 µs, 99 % 50 µs")
+    assert own["number to quote"] == NOTHING
+
+
+def test_a_number_is_shown_with_what_its_reader_needs():
+    early = throughput(name="early")
+    early = early.model_copy(update={"conditions": with_early_verdicts(early.conditions)})
+    whole = mrr(SharpKnee(capacity=1e7))
+    rows = rows_of(Run(Path("run"), (early, whole)))
+    assert all("with early verdicts: not comparable with whole trials" in row["result"] for row in rows[:2])
+    assert not any("early" in row["result"] for row in rows[2:])
+    assert NOTHING_LOST in rows[2]["result"]
+
+
+def test_two_runs_of_one_name_are_distinguished():
+    runs = [Run(Path(f"{night}/run"), (mrr(),)) for night in ("monday", "tuesday")]
+    assert [row["run"] for row in rows_of(*runs)] == ["monday/run", "tuesday/run"]
+    assert "run" not in rows_of(runs[0])[0]

@@ -236,6 +236,14 @@ def test_no_other_search_heads_a_page_of_soak_tests():
     assert "The number to quote is the conditional throughput or the critical load." in both
 
 
+def test_the_page_quotes_no_critical_load_that_must_not_be_relied_on():
+    page = report_page([Run(Path("run"), (soak(limit=SoakLimit.BEYOND_TRIALS),))], "run")
+    assert "No number to quote" in page
+    assert '<p class="quote">' not in page
+    assert "beyond the trials" in page[page.index("<tbody>") :]
+    assert '<p class="quote">' in report_page([Run(Path("run"), (soak(),))], "run")
+
+
 def test_a_misfit_is_not_exported_as_a_csit_result():
     with pytest.raises(ReportError, match="the model does not fit: bursts"):
         csit_export(named(soak(misfit=("bursts",)), identity("soak")))

@@ -110,7 +110,8 @@ class BoundsSoFar:
 def bounds_history(result: ThroughputResult) -> dict[int, tuple[GoalBounds, ...]]:
     """The bounds of all goals of a result after each trial that counts, by the trial's number."""
     so_far = BoundsSoFar(search_goal(report.goal) for report in result.goals)
-    return {trial.number: so_far.add(trial.as_result()) for trial in result.trials if trial.is_evidence}
+    evidence = (trial for trial in result.trials if trial.is_evidence)
+    return {trial.number: so_far.add(trial.as_result(with_directions=False)) for trial in evidence}
 
 
 def warm_ups_in(settings: Mapping[str, Any]) -> int:

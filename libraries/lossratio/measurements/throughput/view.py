@@ -292,7 +292,7 @@ class ThroughputView(View[ThroughputResult]):
 
 def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
     evidence = [trial for trial in trials if trial.is_evidence]
-    results = [trial.as_result() for trial in trials]
+    results = [trial.as_result(with_directions=False) for trial in trials]
     counted = [result for result, trial in zip(results, trials, strict=True) if trial.is_evidence]
     found = inconstancy_in(results, {number for number, trial in enumerate(trials) if not trial.is_evidence})
     if found is not None and found.change is Change.REMEMBERS_LOSS:
