@@ -63,7 +63,7 @@ class Run:
 
 @contextmanager
 def cycles_left_alone() -> Iterator[None]:
-    """Keeps Python from searching millions of new objects for cycles, which results do not have: it takes a fifth of the time."""
+    """Keeps Python from searching millions of new objects for cycles, which results do not have."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
