@@ -36,7 +36,6 @@ _DOMINANT = 1.0
 _LIMIT = math.pow(0.5 * math.pi, -0.5)
 """Where the integral of erfc from 0 has 1 / sqrt(pi), CSIT has this."""
 _FAR = math.exp(10.0)
-_LOG_AT_FAR = math.log(_LIMIT - _FAR * float(scipy.special.erfcx(_FAR)))
 
 _LOG_2, _LOG_3 = math.log(2.0), math.log(3.0)
 
@@ -278,7 +277,9 @@ def _log_erf(load: float, mrr: float, spread: float) -> float:
     z, origin = (mrr - load) / spread, mrr / spread
     at_origin = math.log(_LIMIT - z * float(scipy.special.erfcx(origin))) - origin * origin
     if z > _FAR:
-        log_integral = _log_difference(_LOG_AT_FAR + 2 * (math.log(z) - 10) - z * z, at_origin)
+        # Not a constant of the module: importing scipy.special takes long, and most runs need no soak test.
+        log_at_far = math.log(_LIMIT - _FAR * float(scipy.special.erfcx(_FAR)))
+        log_integral = _log_difference(log_at_far + 2 * (math.log(z) - 10) - z * z, at_origin)
     elif z >= -1.0:
         log_integral = _log_difference(math.log(_LIMIT - z * float(scipy.special.erfcx(z))) - z * z, at_origin)
     else:
