@@ -10,6 +10,7 @@ setup(
         "lossratio": [
             "py.typed",
             "resources/*.resource",
+            "resources/grafana-dashboard.json",
             "resources/traffic_profiles/*.yaml",
         ],
         "lossratio.dashboard": ["*.jinja", "*.js"],

@@ -1,16 +1,32 @@
 """How often bisections name the right revision, and comparisons the right verdict, and how much they measure for it.
 
 The noise is simulated; beside the bisection there is what five measurements at each midpoint and at both ends would be.
+With --measure the noise is that of this machine: a bridge in network namespaces is measured, and compared with itself.
+
+python benchmarks/builds.py --repetitions 0 --measure 240
 """
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
+from pathlib import Path
 
 import click
 import numpy as np
 
-from lossratio.builds import Bisection, Build, BuildComparison
+from lossratio.builds import Bisection, Build, BuildComparison, ComparisonVerdict
+from lossratio.measurements.open_testbed import open_testbed
+from lossratio.traffic import load_profile
+from lossratio.trials import TrialInput
+from lossratio.units import parse_frame_rate
+
+TOPOLOGY = Path(__file__).parent.parent / "topologies" / "local.yaml"
+COMPARISONS = 100
+SLOWDOWN = 0.05
+LEAST_CHANGE, CERTAINTY = 0.03, 0.99
+"""Those of the action for pull requests."""
 
 EFFECTS = ((-0.10, 0.003), (-0.05, 0.01), (-0.03, 0.01), (0.02, 0.01))
 
@@ -18,8 +34,20 @@ EFFECTS = ((-0.10, 0.003), (-0.05, 0.01), (-0.03, 0.01), (0.02, 0.01))
 @click.command(help=__doc__)
 @click.option("--repetitions", default=200, show_default=True)
 @click.option("--revisions", multiple=True, type=int, default=(8, 64, 512), show_default=True)
-def main(repetitions: int, revisions: tuple[int, ...]) -> None:
-    """Prints both tables."""
+@click.option("--measure", "seconds", type=click.FloatRange(min=0.0), default=0.0, help="Measure for so many seconds.")
+@click.option("--trial", default=0.05, show_default=True, help="Seconds of a measured trial.")
+@click.option("--trials", default=1, show_default=True, help="Trials of a measurement.")
+@click.option("--load", default="400 kfps", show_default=True, help="More than the bridge forwards.")
+def main(repetitions: int, revisions: tuple[int, ...], seconds: float, trial: float, trials: int, load: str) -> None:
+    """Prints the tables."""
+    if repetitions:
+        simulate(repetitions, revisions)
+    if seconds:
+        compare_with_itself(measured(seconds, trial, trials, load))
+
+
+def simulate(repetitions: int, revisions: tuple[int, ...]) -> None:
+    """Prints both tables of simulated noise."""
     random = np.random.default_rng(1)
     click.echo("bisection")
     heads = ("revisions", "change", "noise", "right", "mean", "95 %", "five each", "right")
@@ -74,6 +102,54 @@ def compared(random: np.random.Generator, change: float, noise: float) -> tuple[
         comparison.record(mean * (1.0 + noise * random.standard_normal()))
     result = comparison.result()
     return result.verdict.value, result.measurements
+
+
+def measured(seconds: float, trial: float, trials: int, load: str) -> list[float]:
+    """Maximum receive rates of a bridge, frames per second in both directions, each the mean of some trials."""
+    rates: list[float] = []
+    with open_testbed(TOPOLOGY, dut="linux_bridge") as testbed:
+        profile = load_profile("ethip4-udp", frame_size="64B")
+        with testbed.ready_for(profile) as ready:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                output = ready.measurer.measure(TrialInput(trial, parse_frame_rate(load)))
+                rates.append(sum(direction.received for direction in output.directions) / trial)
+    whole = len(rates) // trials * trials
+    return [float(rate) for rate in np.mean(np.reshape(rates[:whole], (-1, trials)), axis=1)]
+
+
+def compare_with_itself(values: list[float]) -> None:
+    """Prints how often the bridge is called another than itself, and how often a slowdown of B is found.
+
+    The comparisons begin at evenly spaced places of one sequence of measurements, and go on at its beginning where it
+    ends. With a slowdown, the values of B are lowered.
+    """
+    noise = np.std(values) / np.mean(values)
+    neighbours = np.std(np.diff(values)) / np.sqrt(2.0) / np.mean(values)
+    click.echo(
+        f"{len(values)} measurements, mean {np.mean(values):,.0f} fps, noise {noise:.1%}, of neighbours "
+        f"{neighbours:.1%}, load of the machine {os.getloadavg()[0]:.1f}; {COMPARISONS} comparisons, least change "
+        f"{LEAST_CHANGE:.0%}, certainty {CERTAINTY:.0%}"
+    )
+    click.echo(f"{'limit':>6}  {'B':>8}  {'measurements, mean':>18}  {'most':>5}  verdicts")
+    for limit in (40, 120, 400):
+        for slowdown in (0.0, SLOWDOWN):
+            starts = np.linspace(0, len(values), COMPARISONS, endpoint=False).astype(int)
+            verdicts, counts = zip(*(cut(values, int(start), slowdown, limit) for start in starts), strict=True)
+            shares = ", ".join(f"{verdict.value} {number}" for verdict, number in Counter(verdicts).most_common())
+            what = "the same" if slowdown == 0.0 else f"-{slowdown:.0%}"
+            click.echo(f"{limit:>6}  {what:>8}  {np.mean(counts):>18.1f}  {max(counts):>5}  {shares}")
+
+
+def cut(values: list[float], start: int, slowdown: float, limit: int) -> tuple[ComparisonVerdict, int]:
+    """Compares the measurements from one of them on: the verdict, and the number of measurements."""
+    comparison = BuildComparison(least_change=LEAST_CHANGE, certainty=CERTAINTY, limit=limit)
+    place = start
+    while (build := comparison.next_build()) is not None:
+        comparison.record(values[place % len(values)] * (1.0 - slowdown * (build is Build.B)))
+        place += 1
+    result = comparison.result()
+    return result.verdict, result.measurements
 
 
 if __name__ == "__main__":

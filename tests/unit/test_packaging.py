@@ -36,7 +36,7 @@ def test_the_wheel_holds_every_module_and_resource(wheel_contents):
     modules = {str(path.relative_to(package.parent)) for path in package.rglob("*.py")}
     resources = {
         f"lossratio/resources/{path.relative_to(ROOT / 'resources')}"
-        for pattern in ("*.resource", "*.yaml")
+        for pattern in ("*.resource", "*.yaml", "*.json")
         for path in (ROOT / "resources").rglob(pattern)
     }
     assert resources

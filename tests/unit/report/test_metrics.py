@@ -2,7 +2,12 @@
 
 import json
 import re
+from pathlib import Path
 
+import grafana_foundation_sdk.cog.plugins as plugins
+import promql_parser
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from report_examples import mrr, run, throughput
 from test_csit_export import telemetry_trial
@@ -44,14 +49,17 @@ def test_prometheus_reads_values_with_their_bounds_and_the_outcome(tmp_path):
     assert (dropped.value, dropped.labels["place"], dropped.labels["rate"]) == (1.0, "ring, east", "pdr")
 
 
-def test_vpps_runtime_has_csits_names_and_loads_have_their_parts(tmp_path):
-    node = {
-        "node_name": "ip4-lookup",
-        "state": "active",
-        "thread_id": "1",
-        "thread_lcore": "2",
-        "thread_name": "vpp_wk_0",
-    }
+NODE = {
+    "node_name": "ip4-lookup",
+    "state": "active",
+    "thread_id": "1",
+    "thread_lcore": "2",
+    "thread_name": "vpp_wk_0",
+}
+
+
+def a_search_with_loads():
+    """A search with telemetry that has all that a DUT can report."""
     (dut,) = telemetry_trial().duts
     changed = type(dut).model_validate(
         {
@@ -63,7 +71,7 @@ def test_vpps_runtime_has_csits_names_and_loads_have_their_parts(tmp_path):
                     "name": "clocks_per_packet",
                     "value": 22.5,
                     "unit": "cycles",
-                    "labels": node,
+                    "labels": NODE,
                 },
                 {"place": "vpp_wk_0", "name": "loops_per_second", "value": 5.0, "unit": "1/s"},
             ],
@@ -73,11 +81,15 @@ def test_vpps_runtime_has_csits_names_and_loads_have_their_parts(tmp_path):
         }
     )
     trial = telemetry_trial().model_copy(update={"duts": (changed,)})
-    whole = Run(tmp_path, (throughput().model_copy(update={"telemetry": (trial,)}),))
+    return throughput().model_copy(update={"telemetry": (trial,)})
+
+
+def test_vpps_runtime_has_csits_names_and_loads_have_their_parts(tmp_path):
+    whole = Run(tmp_path, (a_search_with_loads(),))
     samples = families(openmetrics_report([whole]))
     (clocks,) = samples["lossratio_vpp_runtime_clocks"]
     assert clocks.value == 22.5
-    assert clocks.labels.items() >= {**node, "hostname": "DUT1", "rate": "pdr"}.items()
+    assert clocks.labels.items() >= {**NODE, "hostname": "DUT1", "rate": "pdr"}.items()
     assert [sample.value for sample in samples["lossratio_dut_loops_per_second"]] == [5.0]
     frames = {sample.labels["worker"]: sample.value for sample in samples["lossratio_dut_worker_frames"]}
     assert frames == {"vpp_wk_0": 70.0, "vpp_wk_1": 30.0}
@@ -130,3 +142,59 @@ def test_bencher_gets_values_and_no_failed_test(tmp_path):
     assert benchmarks.keys() == {result.test.full_name for result in whole.results[:2]}
     ndr = benchmarks[whole.results[0].test.full_name]["NDR (fps)"]
     assert ndr["lower_value"] <= ndr["value"] <= ndr["upper_value"]
+
+
+DASHBOARD = Path(__file__).parents[3] / "resources" / "grafana-dashboard.json"
+VARIABLES = {"$testbed", "$test", "$quantity"}
+
+
+def selectors(node):
+    """The metrics that a query of Prometheus reads, each with the names of its labels."""
+    if isinstance(node, promql_parser.VectorSelector):
+        yield node.name, {matcher.name for matcher in node.matchers.matchers}
+    for part in ("lhs", "rhs", "expr"):
+        if (child := getattr(node, part, None)) is not None:
+            yield from selectors(child)
+    for child in getattr(node, "args", None) or ():
+        yield from selectors(child)
+
+
+def lost(written, read, place=""):
+    """Where fields that were written have not been read; fields with default values are added."""
+    if isinstance(written, dict) and isinstance(read, dict):
+        for name, value in written.items():
+            yield from lost(value, read.get(name, "nothing"), f"{place}/{name}")
+    elif isinstance(written, list) and isinstance(read, list) and len(written) == len(read):
+        for number, (one, other) in enumerate(zip(written, read, strict=True)):
+            yield from lost(one, other, f"{place}/{number}")
+    elif written != read:
+        yield place
+
+
+def test_grafana_reads_the_dashboard_as_it_is():
+    written = json.loads(DASHBOARD.read_text())
+    plugins.register_default_plugins()
+    read = json.loads(json.dumps(Dashboard.from_json(written), cls=JSONEncoder))
+    assert list(lost(written, read)) == []
+    assert len({panel["id"] for panel in written["panels"]}) == len(written["panels"])
+    assert [variable["name"] for variable in written["templating"]["list"]] == [
+        "datasource",
+        *(name.removeprefix("$") for name in ("$testbed", "$test", "$quantity")),
+    ]
+
+
+def test_the_dashboard_asks_for_metrics_and_labels_that_there_are(tmp_path):
+    samples = families(openmetrics_report([Run(tmp_path, (a_search_with_loads(), mrr()))]))
+    labels = {name: set().union(*(sample.labels for sample in of_name)) for name, of_name in samples.items()}
+    dashboard = json.loads(DASHBOARD.read_text())
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    asked = [selected for query in queries for selected in selectors(promql_parser.parse(query))]
+    assert len(asked) >= len(queries)
+    assert [name for name, own in asked if not own <= labels[name]] == []
+    grouped = {
+        label for query in queries for part in re.findall(r"(?:by|on) \(([^)]*)\)", query) for label in part.split(", ")
+    }
+    assert grouped <= set().union(*labels.values())
+    legends = [target["legendFormat"] for panel in dashboard["panels"] for target in panel["targets"]]
+    assert {label for legend in legends for label in re.findall(r"\{\{(\w+)\}\}", legend)} <= grouped
+    assert {name for query in queries for name in re.findall(r"\$\w+", query)} == VARIABLES
