@@ -1,9 +1,15 @@
+import re
+
 import pytest
 from report_examples import MAX_LOAD, throughput
 from test_loss_and_spectrum import hints, texts
 
+from lossratio.measurements.throughput.core_counts import by_core_tests, core_series, draw_cores
 from lossratio.measurements.throughput.frame_sizes import by_tests, draw_frame_sizes, frame_size_series
+from lossratio.report.page import report_page
+from lossratio.report.run import Run
 from lossratio.results.conditions import FrameSizeShare, LoadOrigin
+from lossratio.simulation.constant_capacity import SharpKnee
 
 
 def sized(size, *, name=None, error=None):
@@ -47,3 +53,41 @@ def test_the_graph_has_a_point_for_each_size_that_has_a_throughput_and_the_limit
 
 def test_one_frame_size_makes_no_graph():
     assert frame_size_series([sized(64), sized(64, name="64B-2c-eth-l2bdbase-ndrpdr")]) == []
+
+
+def on_cores(cores, capacity, **fields):
+    return throughput(SharpKnee(capacity=capacity), name=f"64B-{cores}c-eth-l2bdbase-ndrpdr", **fields)
+
+
+def test_tests_that_differ_in_their_cores_are_one_series_with_the_efficiency_of_each():
+    results = [on_cores(2, 180e3), on_cores(1, 100e3), on_cores(4, 200e3), throughput(name="64B-eth-l2bdbase-ndrpdr")]
+    ndr, pdr = core_series(results)
+    assert (ndr.name, ndr.goal, pdr.goal) == ("64B-*-eth-l2bdbase-ndrpdr", "NDR", "PDR")
+    assert [row.cores for row in ndr.rows] == [1, 2, 4]
+    assert [row.efficiency for row in ndr.rows] == pytest.approx([1.0, 0.9, 0.5], abs=0.01)
+
+
+def test_a_failed_test_has_no_efficiency_and_without_the_fewest_cores_there_is_none():
+    ndr, _ = core_series([on_cores(1, 100e3), on_cores(2, 200e3, error="agent lost")])
+    assert [row.efficiency for row in ndr.rows] == [1.0, None]
+    ndr, _ = core_series([on_cores(1, 100e3, error="agent lost"), on_cores(2, 200e3)])
+    assert [row.efficiency for row in ndr.rows] == [None, None]
+
+
+def test_the_graph_over_cores_has_a_point_for_each_number_and_the_even_line():
+    (group,) = by_core_tests(core_series([on_cores(1, 100e3), on_cores(2, 180e3)]))
+    picture = draw_cores(group)
+    assert [hint.partition(":")[0] for hint in hints(picture) if hint.startswith("NDR")] == [
+        "NDR, 1 cores",
+        "NDR, 2 cores",
+    ]
+    assert "throughput per core of the fewest cores" in texts(picture)
+    assert core_series([on_cores(1, 100e3), on_cores(1, 90e3)]) == []
+
+
+def test_the_page_of_a_run_has_the_table_over_cores(tmp_path):
+    results = (on_cores(1, 100e3), on_cores(2, 180e3))
+    page = report_page([Run(tmp_path, results)], "nightly")
+    assert "throughput over cores" in page
+    cells = r'<td>NDR</td><td class="number">2</td>\s*<td class="number">[^<]+</td>\s*<td class="number">(89|90)\.\d %'
+    assert re.search(cells, page)

@@ -25,6 +25,7 @@ from lossratio.measurements.latency.view import (
     latency_picture,
 )
 from lossratio.measurements.telemetry import telemetry_doubts
+from lossratio.measurements.throughput.core_counts import by_core_tests, core_series, draw_cores
 from lossratio.measurements.throughput.evidence import EARLY_VERDICT, GENERATOR_LIMIT, bounds_history
 from lossratio.measurements.throughput.frame_sizes import by_tests, draw_frame_sizes, frame_size_series
 from lossratio.measurements.throughput.result import (
@@ -195,7 +196,7 @@ class ThroughputView(View[ThroughputResult]):
                 yield f"{report.goal.name} is {format_regularity(report)}"
 
     def overviews(self, results: Sequence[ThroughputResult]) -> Iterator[str]:
-        """Throughput over frame size of the same tests: RFC 2544, section 26.1."""
+        """Throughput over frame size of the same tests (RFC 2544, section 26.1), and over cores."""
         for group in by_tests(frame_size_series(results)):
             yield html_fragment(
                 __package__,
@@ -203,6 +204,14 @@ class ThroughputView(View[ThroughputResult]):
                 filters={"fps": format_frames_per_second},
                 sizes=group,
                 picture=draw_frame_sizes(group),
+            )
+        for tests in by_core_tests(core_series(results)):
+            yield html_fragment(
+                __package__,
+                "core_counts.html.jinja",
+                filters={"fps": format_frames_per_second},
+                tests=tests,
+                picture=draw_cores(tests),
             )
 
     def conditions(self, result: ThroughputResult) -> str:
