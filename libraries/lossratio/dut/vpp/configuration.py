@@ -71,7 +71,7 @@ class VppOptions(SocketOptions):
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Bytes that a full bucket of the policer holds; where missing, 20 ms of its rate."""
     frame_queue: int = Field(default=1024, ge=64, le=65_536)
-    """Descriptors of each queue of a card. Interfaces of the kernel have none."""
+    """Descriptors of each queue of a card or of an AF_XDP socket. Packet sockets have none."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> VppOptions:

@@ -393,7 +393,8 @@ class Vpp(ProgramDut[VppOptions]):
         for name, mac in ((self.west, macs.from_west), (self.east, macs.from_east)):
             if self.options.sockets is Sockets.AF_XDP:
                 queues = f"num-rx-queues {self.options.queues or 'all'}"
-                command = f"create interface af_xdp host-if {name} name host-{name} {queues}"
+                sizes = f"rx-queue-size {self.options.frame_queue} tx-queue-size {self.options.frame_queue}"
+                command = f"create interface af_xdp host-if {name} name host-{name} {sizes} {queues}"
                 control.configure(changes, command)
                 # It would have an address of its own otherwise.
                 control.configure(changes, f"set interface mac address host-{name} {mac}")
