@@ -1,3 +1,4 @@
+import json
 from dataclasses import asdict
 
 import pytest
@@ -90,6 +91,8 @@ class Agent:
 
 def test_a_generator_that_only_counts_is_checked_by_its_latency_frames_and_the_result_says_what_was_not_checked():
     integrity = check_at_low_rate(Agent(), {"integrity": COUNTING}, idle_time=0.0)
+    # A result keeps it as it is.
+    assert json.loads(json.dumps(integrity)) == integrity
     (east,) = integrity["low_rate_check"]
     assert (east["examined"], east["received"], east["duplicated"]) == (1000, 990, 10)
     checked = result(generator={"kind": "trex", "integrity": integrity})

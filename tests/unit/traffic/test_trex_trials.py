@@ -1,5 +1,6 @@
 """Trials with TRex: what the generator makes of the client's behaviour, on a virtual clock."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -243,6 +244,21 @@ def test_nothing_is_certain_while_the_server_sends_too_slowly(no_links):
 def test_frames_that_trex_dropped_itself_make_nothing_certain(no_links):
     trial_ = watched(Server(lost=(0.2, 0.0), errors={"ierrors": 2_000}))
     assert not trial_.ended
+
+
+@pytest.mark.parametrize("modes", [{}, {"flow_statistics": True}])
+def test_a_trial_that_is_shown_at_a_terminal_is_the_same_with_cards_and_with_flow_statistics(modes):
+    """Without a verdict nothing depends on counters that are late."""
+    seen = []
+    watch = Watch(math.inf, 0.0, ends=False, note=lambda *frames: seen.append(frames))
+    trex = generator(Server(lost=(0.1, 0.0)), modes=modes)
+    answer = trex.watched_trial(10_000.0, 2.0, 0.0, watch, still_there)
+    west, _ = read_watched(answer, BOTH_WAYS).directions
+    assert west.sent - west.received == pytest.approx(2000, abs=1)
+    assert answer["ended"] is False
+    if not modes:
+        assert len(seen) == 3
+        assert all(0.9 < received / sent < 1.0 for sent, received in seen)
 
 
 def test_cards_may_count_late_so_they_are_not_watched():

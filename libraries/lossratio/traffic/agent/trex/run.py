@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Callable, Mapping, Sequence
 
 from ..core.configuration import Configuration, Direction
-from ..core.early_verdict import LOOK_SECONDS, SoFar, Watch, is_certain
+from ..core.early_verdict import LOOK_SECONDS, NOTE_SECONDS, SoFar, Watch, is_certain
 from ..core.pacing import frames_within
 from ..core.protocol import AgentError, Message
 from .connection import TrexConnection
@@ -450,12 +450,17 @@ class TrexLookout:
         self.whole = {name: frames_within(duration, rate) for name, rate in self._rates.items()}
         self.most_missing = dict.fromkeys(self.whole, 0)
         self.certain_after: float | None = None
+        self._next_note = clock() + NOTE_SECONDS
 
     def must_end(self, run: Run) -> bool:
         """Looks, and returns whether the traffic must end."""
         now = self._clock()
         seen = []
-        for name, (sent, received, dropped) in self._counters.so_far().items():
+        counted = self._counters.so_far()
+        if self._watch.note is not None and now >= self._next_note:
+            self._next_note = now + NOTE_SECONDS
+            self._watch.note(*(sum(counts[place] for counts in counted.values()) for place in (0, 1)))
+        for name, (sent, received, dropped) in counted.items():
             rate = self._rates[name]
             self.most_missing[name] = max(self.most_missing[name], sent - received)
             unsent = self.unsent(name, sent, now - run.latest_begin)
