@@ -21,7 +21,8 @@ import numpy as np
 from soak_monte_carlo import monte_carlo
 from soak_suts import CASES, MAX_LOAD, MIN_LOAD, TARGET
 
-from lossratio.plrsearch import CriticalLoadEstimate, LikelihoodName, PLRsearch, Weighting, estimate
+from lossratio.plrsearch import CriticalLoadEstimate, LikelihoodName, PLRsearch, StopReason, Weighting, estimate
+from lossratio.plrsearch.controller import stopping_factor
 from lossratio.plrsearch.likelihood.constant_capacity import PoissonLikelihood
 from lossratio.plrsearch.likelihood.density import Model, Prior
 from lossratio.plrsearch.model.counts import TrialCounts, collect
@@ -37,6 +38,15 @@ QUESTION = CriticalLoadQuestion(TARGET, MIN_LOAD, MAX_LOAD)
 KNOWN_ANSWERS = Path(__file__).parents[1] / "tests" / "unit" / "plrsearch" / "data" / "known-answers.json"
 TIMES = (60.0, 300.0, 1800.0)
 OVERHEAD = 0.5
+STOPS = (
+    ("stretch", 1e-3),
+    ("stretch", 2e-4),
+    ("erf", 2e-4),
+    ("sharp", 1e-4),
+    ("normal 0.4 %", 6e-3),
+    ("normal 0.4 %", 3e-3),
+)
+"""SUTs, and precisions that end searches of them."""
 REPEATS = 5
 MONTE_CARLO_SECONDS = (1.0, 5.0)
 QUADRATURE_ERROR = 0.01
@@ -52,6 +62,7 @@ def main() -> None:
         "monte-carlo": monte_carlo_beside,
         "sooner": sooner,
         "coverage": coverage,
+        "stopping": stopping,
     }
     parser.add_argument("sections", nargs="*", help=f"any of {', '.join(sections)}; all if none is given")
     parser.add_argument("--seeds", type=int, default=3, help="searches of each kind (default: 3)")
@@ -207,7 +218,9 @@ def _estimate(results: Sequence[TrialResult], **options: Any) -> CriticalLoadEst
 def coverage(arguments: argparse.Namespace) -> None:
     """How often 95 % intervals cover the truth, how wide they are, and how often a misfit is flagged.
 
-    On healthy SUTs the last column is the width divided by that which Poisson's likelihood finds from the same trials.
+    "Either" is covered or flagged. On healthy SUTs the last but one column is the width divided by that which Poisson's
+    likelihood finds from the same trials. The oracle knows the shape of the capacity's distribution, and fits its
+    parameters to the same trials.
     """
     options = {"selection": arguments.selection, "likelihood": arguments.likelihood}
     known = dict(_stored(arguments.store))
@@ -227,8 +240,10 @@ def coverage(arguments: argparse.Namespace) -> None:
         "width, %",
         "rms, %",
         "flagged",
+        "either",
         "verdicts",
         "of Poisson's",
+        "of oracle's",
     )
     print(f"{'SUT':18} {'seeds':>5} " + " ".join(f"{head:>11}" for head in heads))
     for name in arguments.suts:
@@ -236,6 +251,61 @@ def coverage(arguments: argparse.Namespace) -> None:
         runs = [run for key, run in known.items() if key.startswith(prefix)]
         if runs:
             print(f"{name:18} {len(runs):5} {_summary(name, runs)}")
+
+
+def stopping(arguments: argparse.Namespace) -> None:
+    """How often intervals cover the truth where a search ended because they were narrow.
+
+    First cheap searches, whose capacities are known to be normal and independent, and with as wide a target: the
+    interval for mean less 3.7 standard deviations, looked at after each trial. Then whole searches.
+    """
+    rng = np.random.default_rng(1)
+    print(f"{'cheap: stops after about':>26} {'coverage of 1,000':>18} {'if not widened':>15}")
+    for first, usual in ((12, 20), (12, 40), (12, 100), (12, 300), (150, 150), (150, 300), (150, 700)):
+        shares = [_cheap_coverage(rng, first, usual, widened=widened) for widened in (True, False)]
+        print(f"{usual:26} {shares[0]:18.3f} {shares[1]:15.3f}", flush=True)
+    print(f"{'SUT':18} {'precision, %':>13} {'searches':>9} {'coverage':>9} {'trials (median)':>16}")
+    for name, precision in STOPS:
+        runs = [_stopped(name, seed, precision) for seed in _seeds(arguments)]
+        ended = [run for run in runs if run is not None]
+        covered = np.mean([run[0] for run in ended]) if ended else math.nan
+        trials = np.median([run[1] for run in ended]) if ended else math.nan
+        print(f"{name:18} {100.0 * precision:13.3g} {len(ended):9} {covered:9.3f} {trials:16.0f}", flush=True)
+
+
+def _seeds(arguments: argparse.Namespace) -> range:
+    return range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+
+
+def _cheap_coverage(rng: np.random.Generator, first: int, usual: int, *, widened: bool) -> float:
+    """Share of 1,000 searches that cover, of which half end after `usual` trials or sooner if they are not widened."""
+    deviations, most = 3.7, 3000
+    scale = math.sqrt(1.0 + 0.5 * deviations**2)
+    number = np.arange(1.0, most + 1.0)
+    wide = 1.96 + 2.4 / number + 10.0 / number**2
+    factor = stopping_factor(number) if widened else np.ones(most)
+    covered = 0
+    for _ in range(1000):
+        capacities = rng.standard_normal(most)
+        mean = np.cumsum(capacities) / number
+        variance = (np.cumsum(capacities**2) - number * mean**2) / np.maximum(number - 1.0, 1.0)
+        stdev = np.sqrt(np.maximum(variance, 1e-12))
+        half = factor * wide * stdev * scale / np.sqrt(number)
+        narrow = (half <= 1.96 * scale / math.sqrt(usual)) & (number >= first)
+        end = int(np.argmax(narrow)) if narrow.any() else most - 1
+        covered += bool(abs(mean[end] - deviations * stdev[end] + deviations) <= half[end])
+    return covered / 1000.0
+
+
+def _stopped(name: str, seed: int, precision: float) -> tuple[bool, int] | None:
+    """Whether the interval covers where the search ended by its precision, and after how many trials; None: by time."""
+    case = CASES[name]
+    controller = PLRsearch(TARGET, MIN_LOAD, MAX_LOAD, precision=precision)
+    ended = run_search(controller, SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD))
+    if ended.stopped_by is not StopReason.PRECISION or case.critical_load is None:
+        return None
+    low, high = ended.interval(0.95)
+    return low <= case.critical_load <= high, len(ended.counts)
 
 
 def _summary(name: str, runs: Sequence[dict[str, Any]]) -> str:
@@ -249,10 +319,14 @@ def _summary(name: str, runs: Sequence[dict[str, Any]]) -> str:
             f"{_rms([run[f'{prefix}error_percent'] for run in runs]):11.4f}" if has_truth else " " * 11,
         ]
     columns.append(f"{np.mean([run['flagged'] for run in runs]):11.2f}")
+    either = [run["flagged"] or run["covered"] for run in runs]
+    columns.append(f"{np.mean(either):11.2f}" if has_truth else " " * 11)
     verdicts = [run["verdict"][:4] for run in runs if "verdict" in run]
     columns.append(f"{' '.join(f'{verdicts.count(word)} {word}' for word in sorted(set(verdicts))):>16}")
     wider = [run["wider_than_poisson"] for run in runs if "wider_than_poisson" in run]
-    return " ".join([*columns, f"{np.median(wider):11.2f}" if wider else ""])
+    of_oracle = [run["wider_than_oracle"] for run in runs if "wider_than_oracle" in run]
+    columns += [f"{np.median(ratios):11.2f}" if ratios else " " * 11 for ratios in (wider, of_oracle)]
+    return " ".join(columns)
 
 
 def _stored(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -269,7 +343,8 @@ def _search(name: str, seed: int, seconds: float, options: dict[str, Any]) -> di
     controller = PLRsearch(TARGET, MIN_LOAD, MAX_LOAD, timeout=seconds, **options)
     measurer = SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD)
     estimated = run_search(controller, measurer, on_trial=results.append)
-    truth = estimated.mean if case.critical_load is None else case.critical_load
+    known = case.critical_load_after(controller.elapsed)
+    truth = estimated.mean if known is None else known
     run: dict[str, Any] = {
         "flagged": not estimated.misfit.fits,
         "reasons": [reason.split(":")[0] for reason in estimated.misfit.reasons],
@@ -283,6 +358,19 @@ def _search(name: str, seed: int, seconds: float, options: dict[str, Any]) -> di
         run[f"{prefix}covered"] = low <= truth <= high
         run[f"{prefix}width_percent"] = 100.0 * (high - low) / truth
         run[f"{prefix}error_percent"] = 100.0 * (combined.mean / truth - 1.0)
+    low, high = estimated.interval(0.95)
+    run |= {
+        "covered": low <= truth <= high,
+        "width_percent": 100.0 * (high - low) / truth,
+        "error_percent": 100.0 * (estimated.mean / truth - 1.0),
+    }
+    variation = estimated.variation
+    if variation is not None:
+        run["correlation"], run["drift"] = variation.order.correlation, variation.order.drift
+        for shape in variation.shapes:
+            if shape.name == case.shape:
+                least, most = shape.loads.interval(0.95)
+                run["wider_than_oracle"] = (high - low) / (most - least)
     if case.healthy:
         low, high = _estimate(results, likelihood=LikelihoodName.POISSON).interval(0.95)
         run["wider_than_poisson"] = run["width_percent"] / (100.0 * (high - low) / truth)

@@ -27,6 +27,7 @@ class Case:
         sut: The SUT.
         critical_load: Its true critical load in frames per second; None if there is none to be found.
         healthy: Whether it is inside the model family, so that it should not be flagged.
+        shape: Shape of the capacity's distribution, by its name in results.
         drift: Change of the critical load in `DRIFT_TIME`, as a share; the critical load is that at the beginning.
     """
 
@@ -34,6 +35,7 @@ class Case:
     critical_load: float | None
     healthy: bool = False
     drift: float = 0.0
+    shape: str = "normal"
 
     def critical_load_after(self, seconds: float) -> float | None:
         """The true critical load at a time of the search; None if there is none to be found."""
@@ -222,10 +224,14 @@ CASES = {
         DrawnCapacity(lambda rng: math.exp(0.008 * rng.standard_normal())),
         lambda share: np.exp(0.008 * stats.norm.ppf(share)),
     ),
-    "rare slow trials": _slow_trials(0.002, 0.02, 0.05),
-    "rare slow level": _slow_level(0.002, 0.02, 0.05),
-    "heavy tails": _of_capacities(
-        DrawnCapacity(lambda rng: 1.0 + 0.003 * rng.standard_t(3)), lambda share: 1.0 + 0.003 * stats.t.ppf(share, 3)
+    "rare slow trials": replace(_slow_trials(0.002, 0.02, 0.05), shape="slow trials"),
+    "rare slow level": replace(_slow_level(0.002, 0.02, 0.05), shape="slow level"),
+    "heavy tails": replace(
+        _of_capacities(
+            DrawnCapacity(lambda rng: 1.0 + 0.003 * rng.standard_t(3)),
+            lambda share: 1.0 + 0.003 * stats.t.ppf(share, 3),
+        ),
+        shape="heavy tails",
     ),
     "wandering": _of_capacities(WanderingCapacity(0.004, 0.9), _normal(0.004)),
     "drift, smooth knee": _drifting(_of_knee(SmoothKnee(CAPACITY, 5e4)), -0.01),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, seconds, typed_keyword
 from lossratio.keywords.measuring import describe_profile, measured
@@ -40,7 +41,7 @@ class SoakKeywords(Keywords):
         likelihood: LikelihoodName = SoakRequest.likelihood,
         weighting: Weighting = SoakRequest.weighting,
         selection: SelectionName = SoakRequest.selection,
-        trial_duration: timedelta | None = None,
+        trial_duration: timedelta | Literal["auto"] | None = None,
         trial_growth: timedelta | None = None,
         warm_start: bool = False,
         bidirectional: bool | None = None,
@@ -60,12 +61,12 @@ class SoakKeywords(Keywords):
 
         | =Argument=           | =What it is= |
         | ``preset``           | ``csit``: everything as in FD.io CSIT's soak tests, to compare number by number. |
-        | ``precision``        | Width of the 95 % interval, as a share of the load, that ends the search before ``timeout``. |
+        | ``precision``        | Width of the 95 % interval, as a share of the load, that ends the search before ``timeout``. The interval is wider for that, by 1.1 to 1.3 times. |
         | ``stop_on_misfit``   | Whether the search ends as soon as the trials contradict the model. |
         | ``likelihood``       | How counts of lost frames are distributed: ``varying`` (with the SUT's capacity), ``poisson`` or ``geometric``. |
         | ``weighting``        | How both fitting functions are combined: by their ``evidence``, or ``equal``, as in the Internet draft. |
         | ``selection``        | How loads are chosen: ``posterior``, ``draft`` as in the Internet draft, or ``csit``. |
-        | ``trial_duration``   | Duration of the first trial. Left out: 2 s, or 5.1 s with ``selection=draft`` or ``csit``. |
+        | ``trial_duration``   | Duration of the first trial. Left out: 2 s, or 5.1 s with ``selection=draft`` or ``csit``. ``auto``: 2 s, and if early trials show that the capacity is alike for longer, that long. |
         | ``trial_growth``     | How much longer each trial is than the last. Left out: as the selection has it. |
         | ``warm_start``       | Whether to begin at the bounds of the search that this suite made last, with the same traffic. |
 
@@ -86,7 +87,7 @@ class SoakKeywords(Keywords):
             likelihood,
             weighting,
             selection=selection,
-            trial_duration=seconds(trial_duration),
+            trial_duration="auto" if isinstance(trial_duration, str) else seconds(trial_duration),
             trial_growth=seconds(trial_growth),
             warm_start=warm_start_from(self.session.last_result, traffic) if warm_start else (),
             warm_up=warm_up_like(traffic, seconds(warm_up), warm_up_profile),

@@ -9,6 +9,7 @@
   the likeliest curve, `loss_ratio(loads)`;
 - `misfit`: `fits`, and `reasons` in words if the model does not fit;
 - `variation`: how the capacity varies, if not by independent normal numbers: shape, correlation, drift; None if so;
+- `averaging`: the Allan deviation of capacities, and how long trials should be;
 - `guard`: what frames at and just below that load say without any model, with a `Verdict`;
 - `limits`: in words, if the critical load may be beyond one; `is_at_least_max_load`, `is_at_most_min_load`,
   `is_beyond_trials`;
@@ -37,10 +38,11 @@ from lossratio.plrsearch.estimate import (
     estimate,
 )
 from lossratio.plrsearch.model import LikelihoodName, SelectionName, StopReason, Weighting, why_set_aside
-from lossratio.plrsearch.variation import Distribution, Order, ShapeEstimate, Variation
+from lossratio.plrsearch.variation import Averaging, Distribution, Order, ShapeEstimate, Variation
 
 __all__ = [
     "TIMEOUT",
+    "Averaging",
     "CombinedEstimate",
     "CriticalLoadEstimate",
     "CsitEstimate",

@@ -15,12 +15,16 @@ import numpy as np
 from lossratio.errors import SearchError
 from lossratio.plrsearch.csit import CsitSelection
 from lossratio.plrsearch.estimate import (
+    TRIALS_FOR_TAILS,
     CriticalLoadEstimate,
     IntervalAfterTrial,
+    Pace,
     estimate_from_counts,
     evidence_weights,
 )
 from lossratio.plrsearch.model import (
+    AUTO,
+    Array,
     CriticalLoadQuestion,
     LikelihoodName,
     SelectionName,
@@ -50,6 +54,11 @@ TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
 
 _MIN_TRIALS_TO_STOP = 12
+_EARLY = (40, 60, 90)
+"""Trials after which the duration of trials is chosen by the correlation time, until one is seen."""
+_STOPPING = (1.1, 2.0)
+"""How much wider intervals are that may end the search by their width: 1.1 and 2 divided by the number of trials. A
+search that looks after each trial ends where the interval is narrow by chance; so 93 % or more contain the truth."""
 _TRIALS_AT_MIN = 8
 """Trials in a row at the minimum load, all with loss, after which the search asks whether it can end."""
 
@@ -131,6 +140,11 @@ class Tracker:
         return True
 
 
+def stopping_factor(trials: float | Array) -> float | Array:
+    """How much wider than others an interval is that may end the search by its width, after so many trials."""
+    return _STOPPING[0] + _STOPPING[1] / trials
+
+
 class Bounds(Protocol):
     """The bounds of a search goal, as an MLRsearch result has them; in frames per second, None if there is none."""
 
@@ -199,7 +213,7 @@ class PLRsearch:
         likelihood: LikelihoodName | str = LikelihoodName.VARYING,
         weighting: Weighting | str = Weighting.EVIDENCE,
         selection: SelectionName | str = SelectionName.POSTERIOR,
-        initial_duration: float | None = None,
+        initial_duration: float | str | None = None,
         duration_increment: float | None = None,
         warm_start: WarmStart = (),
     ) -> None:
@@ -212,13 +226,15 @@ class PLRsearch:
             timeout: Seconds of trials. A trial that would end later does not begin, and is not shortened: a SUT with
                 memory, such as a policer, has another capacity in a shorter trial. Only the first may be shortened.
                 With CSIT's selection the last trial begins before, and ends later.
-            precision: Width of the 95 % interval, as a share of the mean, that ends the search if the model fits;
-                None: only time does.
+            precision: Width of the 95 % interval, as a share of the mean, that ends the search if the model fits; all
+                intervals then are wider, so that they hold at the end, too. None: only time ends the search.
             stop_on_misfit: Whether the search ends as soon as the model does not fit the trials.
             likelihood: How counts are distributed.
             weighting: How the fitting functions are combined.
             selection: How loads are chosen.
-            initial_duration: Seconds of the first trial; None: 2 for the selection by posteriors, else 5.1.
+            initial_duration: Seconds of the first trial; None: 2 for the selection by posteriors, else 5.1. "auto": 2,
+                and once early trials show that successive ones are alike, the correlation time, but no more than leaves
+                time for 150 trials.
             duration_increment: Seconds that each trial is longer than the last; None: 0 likewise, else 0.1.
             warm_start: Loads of the first trials in frames per second, or an MLRsearch result of the same SUT.
 
@@ -233,12 +249,18 @@ class PLRsearch:
         name = chosen(SelectionName, selection, "selection")
         defaults = _DURATIONS[name]
         self._durations = Durations(
-            defaults.initial if initial_duration is None else initial_duration,
+            defaults.initial if initial_duration in (None, AUTO) else _seconds(initial_duration),
             defaults.increment if duration_increment is None else duration_increment,
         )
+        self._examined_after = list(_EARLY) if initial_duration == AUTO else []
         self._timeout, self._precision, self._stop_on_misfit = timeout, precision, stop_on_misfit
         self._likelihood = chosen(LikelihoodName, likelihood, "likelihood")
         self._weighting = chosen(Weighting, weighting, "weighting")
+        if initial_duration == AUTO and (self._likelihood, name) != (LikelihoodName.VARYING, SelectionName.POSTERIOR):
+            raise SearchError(
+                f"Trials have a duration by the noise ({AUTO!r}) only with the likelihood 'varying' and "
+                f"the selection 'posterior', not with {self._likelihood.value!r} and {name.value!r}."
+            )
         self._csit = CsitSelection(self._question) if name is SelectionName.CSIT else None
         self._selection: Selection = self._csit or (
             DraftSelection(self._question)
@@ -250,6 +272,8 @@ class PLRsearch:
         self.history: tuple[IntervalAfterTrial, ...] = ()
         self._rows: list[tuple[float, float, float]] = []
         self._set_aside = 0
+        self._least_trials = 0
+        self._traffic_time = 0.0
         self._given: int | None = None
         self._next: tuple[TrialInput, Choice] | None = None
         self._stopped_by: StopReason | None = None
@@ -291,16 +315,24 @@ class PLRsearch:
             self._set_aside += 1
         if self._given is not None:
             self.elapsed += result.elapsed
+            self._traffic_time += result.duration
         self._next = None
 
     def result(self) -> CriticalLoadEstimate:
         """See `Controller.result`; the estimate's `stopped_by` says why the search ended, if it did."""
         if self._estimate is None:
-            self._estimate = estimate_from_counts(self._counts(), self._question, self._likelihood, self._weighting)
+            estimate = estimate_from_counts(self._counts(), self._question, self._likelihood, self._weighting)
+            own = self.trials - (self._given or 0)
+            pace = Pace(self.elapsed / own, self._traffic_time / own) if self._given is not None and own else None
+            factor = self._stopping_factor(len(estimate.counts))
+            self._estimate = replace(estimate, stopping_factor=factor, pace=pace)
         csit = None if self._csit is None else self._csit.estimate
         return replace(self._estimate, stopped_by=self._stopped_by, history=self.history, csit=csit)
 
     def _decide(self, own_trials: int) -> None:
+        if self._examined_after and own_trials >= self._examined_after[0]:
+            del self._examined_after[0]
+            self._lengthen()
         wanted = self._durations.initial + self._durations.increment * own_trials
         left = self._timeout - self.elapsed
         if self._csit is not None:
@@ -315,6 +347,16 @@ class PLRsearch:
         if self._stopped_by is None:
             self._next = TrialInput(min(wanted, left), choice.load), choice
 
+    def _lengthen(self) -> None:
+        """Makes trials as long as the noise of the capacity is alike, if trials so far show that it is."""
+        averaging = self.result().averaging
+        if averaging is None or averaging.duration <= self._durations.initial:
+            return
+        longest = self._timeout / TRIALS_FOR_TAILS
+        if longest > self._durations.initial:
+            self._durations = replace(self._durations, initial=min(averaging.duration, longest))
+            self._examined_after = []
+
     def _posteriors(self) -> tuple[Posterior, ...]:
         """The posteriors for the next choice; updates the history, and stops the search if they are good enough."""
         usable = len(self._rows) - self._selection.lag
@@ -324,7 +366,7 @@ class PLRsearch:
             latest = self._tracker.interval(self.elapsed)
             if latest is None:
                 return self._tracker.posteriors
-            self.history += (latest,)
+            self.history += (latest.widened(self._stopping_factor(latest.trials), self._question),)
             if self._is_below_min_load():
                 self._stopped_by = StopReason.MIN_LOAD
             if usable >= _MIN_TRIALS_TO_STOP:
@@ -344,9 +386,11 @@ class PLRsearch:
         """The reason to end the search early, if any; the exact estimate is computed only if there may be one."""
         latest = self.history[-1]
         narrow = self._precision is not None and latest.high - latest.low <= 1.05 * self._precision * latest.mean
-        if not (narrow or self._stop_on_misfit):
+        if not ((narrow and latest.trials >= self._least_trials) or self._stop_on_misfit):
             return None
         estimate = self.result()
+        if estimate.misfit.provisional is not None:
+            self._least_trials = TRIALS_FOR_TAILS
         if not estimate.misfit.fits:
             return StopReason.MISFIT if self._stop_on_misfit and estimate.misfit.is_wrong else None
         low, high = estimate.interval(0.95)
@@ -356,6 +400,16 @@ class PLRsearch:
 
     def _counts(self) -> TrialCounts:
         return from_rows(self._rows)
+
+    def _stopping_factor(self, trials: int) -> float:
+        """How much wider the interval is for being looked at after each trial."""
+        return 1.0 if self._precision is None else float(stopping_factor(max(trials, _MIN_TRIALS_TO_STOP)))
+
+
+def _seconds(duration: float | str | None) -> float:
+    if isinstance(duration, (int, float)):
+        return float(duration)
+    raise SearchError(f"A trial's duration is a number of seconds or {AUTO!r}, not {duration!r}.")
 
 
 def _warm_loads(given: WarmStart, question: CriticalLoadQuestion) -> tuple[float, ...]:

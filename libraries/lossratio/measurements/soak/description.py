@@ -7,6 +7,8 @@ import math
 import numpy as np
 
 from lossratio.measurements.soak.result import (
+    AllanDeviation,
+    Averaging,
     CapacityShape,
     CapacityVariation,
     Combination,
@@ -97,6 +99,8 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
         guard=_guard(estimate, conditions),
         csit=_csit(estimate, conditions),
         residuals=tuple(Residual(load_per_interface_fps=load, stdevs=distance) for load, distance in misfit.residuals),
+        averaging=_averaging(estimate),
+        stopping_factor=estimate.stopping_factor,
         variation=_variation(estimate, conditions),
     )
 
@@ -137,19 +141,33 @@ def _guard(estimate: CriticalLoadEstimate, conditions: Conditions) -> GuardState
     )
 
 
+def _averaging(estimate: CriticalLoadEstimate) -> Averaging | None:
+    averaging = estimate.averaging
+    if averaging is None:
+        return None
+    return Averaging(
+        allan=tuple(
+            AllanDeviation(seconds=seconds, deviation_ratio=deviation)
+            for seconds, deviation in averaging.allan_deviations
+        ),
+        correlation_time_s=averaging.correlation_time,
+        recommended_duration_s=averaging.duration,
+    )
+
+
 def _variation(estimate: CriticalLoadEstimate, conditions: Conditions) -> CapacityVariation | None:
     variation = estimate.variation
     if variation is None:
         return None
-    order, latest = variation.order, estimate.history[-1] if estimate.history else None
-    hours = None if latest is None else latest.elapsed * len(estimate.counts) / latest.trials / 3600.0
+    order, pace = variation.order, estimate.pace
+    hours = None if pace is None else pace.period * len(estimate.counts) / 3600.0
     return CapacityVariation(
         shapes=tuple(
             CapacityShape(
                 name=shape.name,
                 weight=min(1.0, shape.weight),
-                mean=conditions.rate(shape.mean),
-                stdev=conditions.rate(shape.stdev),
+                mean=conditions.rate(shape.loads.mean),
+                stdev=conditions.rate(shape.loads.stdev),
                 log_evidence=shape.log_evidence,
                 parameters=dict(shape.parameters),
             )

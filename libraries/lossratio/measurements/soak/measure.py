@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements import (
@@ -85,7 +85,8 @@ class SoakRequest(Request):
         likelihood: Distribution of the number of lost frames.
         weighting: The way of combining the fitting functions.
         selection: The way of choosing loads.
-        trial_duration: Seconds of the first trial; None: the selection's default.
+        trial_duration: Seconds of the first trial; None: the selection's default; "auto": the same, and then as long as
+            the capacity's noise is alike.
         trial_growth: Seconds by which each trial is longer than the one before; None: the selection's default.
         warm_start: Loads of the first trials, frames per second per interface: they should be near the knee.
         warm_up: A warm-up at maximum load before everything else, with traffic of its own; None: there is none.
@@ -104,7 +105,7 @@ class SoakRequest(Request):
     likelihood: LikelihoodName = LikelihoodName.VARYING
     weighting: Weighting = Weighting.EVIDENCE
     selection: SelectionName = SelectionName.POSTERIOR
-    trial_duration: float | None = None
+    trial_duration: float | Literal["auto"] | None = None
     trial_growth: float | None = None
     warm_start: tuple[float, ...] = ()
     warm_up: WarmUp | None = None

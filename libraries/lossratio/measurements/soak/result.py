@@ -217,6 +217,26 @@ class CapacityVariation(Record):
     """The drift in an hour; null: the time is not known."""
 
 
+class AllanDeviation(Record):
+    """The Allan deviation of the capacity over an averaging time."""
+
+    seconds: float = Field(gt=0.0)
+    """The averaging time."""
+    deviation_ratio: float = Field(ge=0.0)
+    """The deviation, as a share of the capacity."""
+
+
+class Averaging(Record):
+    """How the capacity's noise averages out over time, and how long trials should be."""
+
+    allan: tuple[AllanDeviation, ...]
+    """Allan deviations of the capacities of trials in which loss was certain."""
+    correlation_time_s: Seconds
+    """Time after which capacities are alike to 1/e; 0: successive trials are independent."""
+    recommended_duration_s: Seconds
+    """Duration of trials that show a capacity of their own each: the correlation time, but no less than trials took."""
+
+
 class CriticalLoad(Record):
     """The critical load: the load at which the long-term loss ratio is the target loss ratio."""
 
@@ -251,6 +271,10 @@ class CriticalLoad(Record):
     """What FD.io CSIT's code reports; null: the loads were not chosen as in CSIT."""
     residuals: tuple[Residual, ...] = ()
     """Trials in which loss was certain, in the order of measurement; empty: none, or by an earlier version."""
+    averaging: Averaging | None = None
+    """How long trials should be; null: the trials do not show it, or by an earlier version."""
+    stopping_factor: float = Field(default=1.0, ge=1.0)
+    """How much wider the interval is because the search could end when it was narrow; 1 without a precision."""
     variation: CapacityVariation | None = None
     """How the capacity varies; then mean and interval are those under its shapes. Null: as the fitting functions have
     it, or by an earlier version."""

@@ -20,16 +20,18 @@ from lossratio.drawing import (
     text_at,
     trial_hint,
     unit_of,
-    xml_text,
 )
 from lossratio.measurements import CsitExportError, CsitRate, CsitRecord, csit_rate
+from lossratio.measurements.soak.inferred import (
+    averaging_in_words,
+    fit_table,
+    functions_in_words,
+    guard_in_words,
+    variation_in_words,
+)
 from lossratio.measurements.soak.result import (
-    CapacityVariation,
     CriticalLoad,
-    CsitCriticalLoad,
     DensityPoint,
-    FittedFunction,
-    GuardStatement,
     IntervalPoint,
     SoakLimit,
     SoakResult,
@@ -65,8 +67,6 @@ _MOST_STDEVS = 5.0
 _NEAR_KNEE = 1.02
 """Largest load of residuals that are drawn, as a share of the knee's highest load: some overload is among them."""
 _KNEE_MARGIN = 0.25
-_LEAST_WEIGHT = 0.01
-"""Weight of a shape that the console shows."""
 _SETTLED_SHARE = 0.25
 """Share of the time after which the picture shows the whole interval."""
 
@@ -106,14 +106,19 @@ class SoakView(View[SoakResult]):
         yield rate_line("95 % interval, to", critical_load.most_95)
         if critical_load.guard is not None:
             yield f"  {'at and just below it':<{LABEL_WIDTH}}  {guard_in_words(critical_load.guard)}"
-        yield f"  {'functions':<{LABEL_WIDTH}}  {_functions_in_words(result, critical_load)}"
+        yield f"  {'functions':<{LABEL_WIDTH}}  {functions_in_words(result, critical_load)}"
         if critical_load.csit is not None:
             yield rate_line("as CSIT computes it", critical_load.csit.mean)
             yield rate_line("  standard deviation", critical_load.csit.stdev)
         if critical_load.variation is not None:
             yield f"  {'capacity':<{LABEL_WIDTH}}  {variation_in_words(critical_load.variation)}"
         if critical_load.ended_by is not None:
-            yield f"  {'ended by':<{LABEL_WIDTH}}  {critical_load.ended_by}"
+            wider = critical_load.stopping_factor
+            note = "" if wider == 1.0 else f" (the interval is {wider:.3g} times as wide for that)"
+            yield f"  {'ended by':<{LABEL_WIDTH}}  {critical_load.ended_by}{note}"
+        averaging = critical_load.averaging
+        if averaging is not None and averaging.correlation_time_s:
+            yield f"  {'duration of trials':<{LABEL_WIDTH}}  {averaging_in_words(averaging)}"
 
     def pictures(self, result: SoakResult) -> Iterator[Picture]:
         """Loss over load, the posterior, and how its interval narrowed."""
@@ -131,7 +136,7 @@ class SoakView(View[SoakResult]):
                 "Above: the same trials and curves around the knee. Below: the distance of the capacity that explains "
                 "each trial's\nloss from the likeliest curve, in the model's standard deviations, also in overload; a "
                 "good fit has no pattern, and few beyond 3.",
-                _fit_table(result, result.critical_load),
+                fit_table(result, result.critical_load),
             )
 
     def warnings(self, result: SoakResult) -> Iterator[str]:
@@ -226,74 +231,6 @@ def draw_soak(result: SoakResult) -> str:
     return drawing(_WIDTH, _HEIGHT, f"Loss over load and critical load of {result.test.name}.", parts)
 
 
-def guard_in_words(guard: GuardStatement) -> str:
-    """What frames at and just below the critical load say, in one line."""
-    if not guard.trials:
-        return f"{guard.verdict}: no frames were sent there"
-    line = (
-        f"{guard.verdict}: {guard.lost_frames:,} of {guard.frames:,} frames were lost at "
-        f"{format_frame_rate(guard.load_per_interface_fps)}"
-    )
-    if guard.highest_load_per_interface_fps > guard.load_per_interface_fps:
-        line += f" to {format_frame_rate(guard.highest_load_per_interface_fps)}"
-    line += f", a ratio of {guard.least_loss_ratio:.2g} to {guard.most_loss_ratio:.2g}"
-    if guard.extrapolation_factor > 1.0 and guard.verdict == "extrapolated":
-        line += f" ({guard.extrapolation_factor:.2g} times the target)"
-    if guard.largest_burst_frames is not None and guard.unseen_burst_trials is not None:
-        line += (
-            f", unless more than {guard.largest_burst_frames:,.0f} frames are lost at a time in fewer than one of "
-            f"{guard.unseen_burst_trials:.2g} trials"
-        )
-    if guard.missing_frames is not None and guard.missing_s is not None:
-        line += f"; {guard.missing_frames:.2g} frames more, {guard.missing_s / 3600.0:.2g} h, would verify it"
-    return line
-
-
-def _csit_in_words(csit: CsitCriticalLoad) -> str:
-    return (
-        f"{csit.mean.per_interface_fps:,.1f} fps, standard deviation {csit.stdev.per_interface_fps:,.4g} fps (stretch "
-        f"{csit.stretch_mean.per_interface_fps:,.1f}, erf {csit.erf_mean.per_interface_fps:,.1f}; {csit.trials} "
-        f"trials, {csit.samples:,} samples)"
-    )
-
-
-def variation_in_words(variation: CapacityVariation) -> str:
-    """How the capacity varies, in one line."""
-    parts = [f"{shape.name} {shape.weight:.3g}" for shape in variation.shapes if shape.weight >= _LEAST_WEIGHT]
-    if variation.correlation:
-        parts.append(
-            f"successive trials are alike (correlation {variation.correlation:.2f}, as much as "
-            f"{variation.independent_trials:.3g} independent trials)"
-        )
-    if variation.drift_ratio:
-        rate = "" if variation.drift_per_hour_ratio is None else f", {variation.drift_per_hour_ratio:+.3%} in an hour"
-        parts.append(
-            f"drift of {variation.drift_ratio:+.3%} (standard deviation {variation.drift_stdev_ratio:.2%}{rate}): the "
-            "critical load is that at the end"
-        )
-    return ", ".join(parts)
-
-
-def _shapes_in_words(variation: CapacityVariation) -> Iterator[tuple[str, str]]:
-    """Each shape of the capacity's distribution, with everything that was inferred about it."""
-    for shape in variation.shapes:
-        parameters = ", ".join(
-            f"{name.removesuffix('_ratio').removesuffix('_per_interface_fps').replace('_', ' ')} {value:,.4g}"
-            f"{' fps' if name.endswith('_fps') else ''}"
-            for name, value in shape.parameters.items()
-        )
-        yield (
-            f"capacities: {shape.name}",
-            f"weight {shape.weight:.3g}, critical load {shape.mean.per_interface_fps:,.1f} fps, standard deviation "
-            f"{shape.stdev.per_interface_fps:,.4g} fps; {parameters}",
-        )
-
-
-def _functions_in_words(result: SoakResult, critical_load: CriticalLoad) -> str:
-    weights = ", ".join(f"{function.name} {function.weight:.3g}" for function in critical_load.functions)
-    return f"{weights} ({result.settings.get('likelihood', 'unknown')} likelihood)"
-
-
 def draw_knee(result: SoakResult) -> str:
     """Draws trials and curves around the knee, and the residuals below.
 
@@ -338,71 +275,6 @@ def _precise(x: Axis, scale: float) -> Callable[[float], str]:
     """Writes loads with so many digits that ticks of a narrow axis differ."""
     digits = max(0, 1 - math.floor(math.log10(max((x.high - x.low) / scale / 6.0, 1e-9))))
     return lambda load: f"{load / scale:.{digits}f}"
-
-
-def _fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:
-    """Everything that was inferred, as an HTML table with units."""
-    rows = [_row("", *(function.name for function in critical_load.functions), "unit", head=True)]
-
-    def per_function(name: str, unit: str, value: Callable[[FittedFunction], str]) -> None:
-        rows.append(_row(name, *(value(function) for function in critical_load.functions), unit))
-
-    per_function("weight by evidence or as chosen", "", lambda function: f"{function.weight:.4g}")
-    per_function("ln of the evidence", "", lambda function: _or_dash(function.log_evidence, ".2f"))
-    per_function("mean critical load", "fps", lambda function: f"{function.mean.per_interface_fps:,.1f}")
-    per_function("standard deviation", "fps", lambda function: f"{function.stdev.per_interface_fps:,.4g}")
-    per_function("m, forwarding rate", "fps", lambda function: _or_dash(function.mrr_per_interface_fps, ",.1f"))
-    per_function("a, width of the knee", "fps", lambda function: _or_dash(function.spread_per_interface_fps, ",.4g"))
-    per_function(
-        "s, standard deviation of the capacity",
-        "fps",
-        lambda function: _or_dash(function.capacity_stdev_per_interface_fps, ",.4g"),
-    )
-    per_function("probability at the minimum load or less", "", lambda function: _or_dash(function.at_min_ratio, ".3g"))
-    per_function("probability at the maximum load or more", "", lambda function: _or_dash(function.at_max_ratio, ".3g"))
-    fit = critical_load.fit
-    drift = _or_dash(fit.drift_ratio, "+.2g")
-    if fit.drift_stdev_ratio is not None:
-        drift += f" with standard deviation {fit.drift_stdev_ratio:.2g}"
-    both = [
-        ("likelihood", str(result.settings.get("likelihood", "unknown"))),
-        *(
-            (
-                f"both functions, {combination.weighting} weights",
-                f"{combination.mean.per_interface_fps:,.1f} fps, standard deviation "
-                f"{combination.stdev.per_interface_fps:,.4g} fps",
-            )
-            for combination in critical_load.combinations
-        ),
-        (
-            "chi-squared per trial around the best Poisson curve",
-            f"{_or_dash(fit.chi_squared_per_trial, '.3g')} (about 1: counts scatter by chance only; more: the "
-            "capacity varies, or the shape is another)",
-        ),
-        ("distance of the functions", f"{fit.function_distance_stdevs:.3g} standard deviations"),
-        ("drift from the first to the last trial, share of the capacity", drift),
-        ("correlation of the capacities of successive trials", _or_dash(fit.capacity_correlation, "+.2f")),
-    ]
-    if critical_load.csit is not None:
-        both.append(("as FD.io CSIT computes it", _csit_in_words(critical_load.csit)))
-    if critical_load.variation is not None:
-        both += [("capacity", variation_in_words(critical_load.variation)), *_shapes_in_words(critical_load.variation)]
-    if critical_load.guard is not None:
-        both.append(("frames at and just below the critical load", guard_in_words(critical_load.guard)))
-    columns = len(critical_load.functions) + 1
-    rows += [
-        f"<tr><td>{xml_text(name)}</td><td colspan='{columns}'>{xml_text(value)}</td></tr>" for name, value in both
-    ]
-    return f"<table>{''.join(rows)}</table>"
-
-
-def _row(*cells: str, head: bool = False) -> str:
-    tag = "th" if head else "td"
-    return "<tr>" + "".join(f"<{tag}>{xml_text(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-
-def _or_dash(value: float | None, form: str) -> str:
-    return "\u2013" if value is None else format(value, form)
 
 
 def _curves(

@@ -6,19 +6,21 @@
 """
 
 from lossratio.plrsearch.estimate.guard import Guard, LossBounds, Verdict
-from lossratio.plrsearch.estimate.misfit import Misfit
+from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, Misfit
 from lossratio.plrsearch.estimate.result import (
     CombinedEstimate,
     CriticalLoadEstimate,
     CsitEstimate,
     FunctionEstimate,
     IntervalAfterTrial,
+    Pace,
     estimate,
     estimate_from_counts,
     evidence_weights,
 )
 
 __all__ = [
+    "TRIALS_FOR_TAILS",
     "CombinedEstimate",
     "CriticalLoadEstimate",
     "CsitEstimate",
@@ -27,6 +29,7 @@ __all__ = [
     "IntervalAfterTrial",
     "LossBounds",
     "Misfit",
+    "Pace",
     "Verdict",
     "estimate",
     "estimate_from_counts",

@@ -37,7 +37,7 @@ misfit at some of them looks like a drift: of up to 0.002 % on healthy SUTs whos
 _STEADY = 0.3
 """Standard deviation of residuals; if it is smaller, the SUT's loss varies less than chance, and has no shape: e.g. a
 simulated SUT whose loss is the same in each trial, but for whole frames."""
-_TRIALS_FOR_TAILS = 150
+TRIALS_FOR_TAILS = 150
 """Trials that show whether 2 % of all trials are unusually slow (Hanley and Lippman-Hand 1983)."""
 _NONE_SEEN = 3.0
 _LARGEST_ERROR = 0.05
@@ -155,12 +155,12 @@ def check(
 
 def _provisional(chi_squared: Array, trials: int) -> str | None:
     """Where the capacity varies, few trials do not show how often it is low."""
-    if trials >= _TRIALS_FOR_TAILS or not _spread(chi_squared):
+    if trials >= TRIALS_FOR_TAILS or not _spread(chi_squared):
         return None
     return (
         f"The SUT's capacity varies from trial to trial, and {trials} trials are too few to show how often it is low: "
         f"as many as {min(1.0, _NONE_SEEN / max(trials, 1)):.2g} of all trials may be unusually slow without a single "
-        f"one among these. At least {_TRIALS_FOR_TAILS} trials are needed."
+        f"one among these. At least {TRIALS_FOR_TAILS} trials are needed."
     )
 
 

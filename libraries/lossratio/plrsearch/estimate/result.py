@@ -24,7 +24,15 @@ from lossratio.plrsearch.model import (
     collect,
 )
 from lossratio.plrsearch.quadrature import Mode, Posterior, mixture_quantiles, posteriors
-from lossratio.plrsearch.variation import Distribution, Variation, variation_of
+from lossratio.plrsearch.variation import (
+    NO_ORDER,
+    Averaging,
+    Capacities,
+    Distribution,
+    Variation,
+    averaging_of,
+    variation_of,
+)
 from lossratio.trials import TrialResult
 from lossratio.units import format_target
 
@@ -189,6 +197,19 @@ def _interval(
 
 
 @dataclass(frozen=True)
+class Pace:
+    """How long trials took, on average.
+
+    Attributes:
+        period: Seconds from one trial to the next.
+        duration: Seconds of traffic in a trial.
+    """
+
+    period: float
+    duration: float
+
+
+@dataclass(frozen=True)
 class IntervalAfterTrial:
     """The estimate after a trial of a search; loads in frames per second.
 
@@ -207,6 +228,13 @@ class IntervalAfterTrial:
     mean: float
     low: float
     high: float
+
+    def widened(self, factor: float, question: CriticalLoadQuestion) -> IntervalAfterTrial:
+        """The same with an interval that is wider by a factor on both sides of the mean, but within the limits."""
+        mean = min(max(self.mean, self.low), self.high)
+        low = max(mean - factor * (mean - self.low), question.min_load)
+        high = min(mean + factor * (self.high - mean), question.max_load)
+        return self if factor == 1.0 else replace(self, low=low, high=high)
 
 
 @dataclass(frozen=True)
@@ -242,6 +270,8 @@ class CriticalLoadEstimate:
         weighting: How `mean`, `stdev` and `interval` combine the functions.
         functions: Estimates of the fitting functions, by name: capacities are normally distributed and independent.
         variation: How the capacity varies, if not so; then `mean`, `stdev` and `interval` are its.
+        stopping_factor: How much wider `interval` is for the search having been able to end when it was narrow.
+        pace: How long trials took; None: only the exposure is known.
         counts: The trials it is made of, in the order in which they were measured.
         stopped_by: Why the search ended; None if it goes on, or if there was no search.
         history: The estimates during the search, if there was one.
@@ -259,6 +289,8 @@ class CriticalLoadEstimate:
     history: tuple[IntervalAfterTrial, ...] = field(default=(), repr=False)
     csit: CsitEstimate | None = None
     variation: Variation | None = field(default=None, repr=False)
+    stopping_factor: float = 1.0
+    pace: Pace | None = None
 
     @cached_property
     def combinations(self) -> Mapping[Weighting, CombinedEstimate]:
@@ -282,6 +314,18 @@ class CriticalLoadEstimate:
     def guard(self) -> Guard:
         """What frames at and just below the mean say without any model."""
         return guard(self.counts, self.question, self.mean, self.interval(0.95)[0])
+
+    @cached_property
+    def averaging(self) -> Averaging | None:
+        """How the capacity's noise averages out, and how long trials should be; None if the trials do not show it."""
+        if self.likelihood is not LikelihoodName.VARYING or not self.counts.lost.any():
+            return None
+        best = max(self.functions.values(), key=lambda function: function.log_evidence)
+        capacities = Capacities.of(best.posterior.function, best.mode, self.counts)
+        order = NO_ORDER if self.variation is None else self.variation.order
+        exposure = float(self.counts.exposure.mean())
+        pace = self.pace or Pace(exposure, exposure)
+        return averaging_of(capacities, order, pace.period, pace.duration)
 
     @cached_property
     def misfit(self) -> Misfit:
@@ -324,9 +368,12 @@ class CriticalLoadEstimate:
         """Loads that enclose the critical load with this probability, tails being equal.
 
         Each end is farther out than in the model by one frame in the longest trial, but within the limits: a trial
-        cannot distinguish two loads at which it sends the same number of frames.
+        cannot distinguish two loads at which it sends the same number of frames. `stopping_factor` widens it, too.
         """
         low, high = self.loads.interval(probability)
+        if self.stopping_factor != 1.0:
+            middle = self.loads.quantile(0.5)
+            low, high = middle - self.stopping_factor * (middle - low), middle + self.stopping_factor * (high - middle)
         resolution = 1.0 / self.counts.exposure.max() if len(self.counts) else 0.0
         return max(low - resolution, self.min_load), min(high + resolution, self.max_load)
 

@@ -5,20 +5,25 @@
 - `shapes`: distributions of the capacity over trials: normal, heavy tails, slow trials;
 - `integral`: the posterior of a shape's parameters;
 - `order`: drift, and correlation of successive trials;
+- `averaging`: how long trials should be, by the Allan deviation;
 - `inference`: the critical load with all of these.
 """
 
+from lossratio.plrsearch.variation.averaging import Averaging, averaging_of
 from lossratio.plrsearch.variation.findings import excess_kurtosis, rank_correlation, skewness
 from lossratio.plrsearch.variation.inference import Distribution, ShapeEstimate, Variation, variation_of
-from lossratio.plrsearch.variation.order import Order
+from lossratio.plrsearch.variation.order import NO_ORDER, Order
 from lossratio.plrsearch.variation.sample import Capacities
 
 __all__ = [
+    "NO_ORDER",
+    "Averaging",
     "Capacities",
     "Distribution",
     "Order",
     "ShapeEstimate",
     "Variation",
+    "averaging_of",
     "excess_kurtosis",
     "rank_correlation",
     "skewness",

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import (
     Array,
@@ -43,27 +42,6 @@ _SETTLED = 0.1
 """Largest correction of the drift, in its standard deviations, after which it is known."""
 _HERMITE = 9
 """Nodes of the distribution of the drift."""
-
-
-@dataclass(frozen=True)
-class ShapeEstimate:
-    """The critical load under one shape of the capacity's distribution.
-
-    Attributes:
-        name: Name of the shape.
-        weight: The shape's share in the estimate, by its evidence.
-        parameters: Mean parameters by name: the capacity in frames per second, widths and sizes as shares of it.
-        mean: Mean critical load in frames per second.
-        stdev: Its standard deviation.
-        log_evidence: Logarithm of the probability of all counts, less that of the likeliest shape.
-    """
-
-    name: str
-    weight: float
-    parameters: dict[str, float]
-    mean: float
-    stdev: float
-    log_evidence: float
 
 
 @dataclass(frozen=True)
@@ -123,6 +101,25 @@ class Distribution:
         for index, load in enumerate(loads):
             density[index] = self.weights @ np.exp(-0.5 * ((load - self.loads) / width) ** 2)
         return np.asarray(density / (width * np.sqrt(2.0 * np.pi)))
+
+
+@dataclass(frozen=True)
+class ShapeEstimate:
+    """The critical load under one shape of the capacity's distribution.
+
+    Attributes:
+        name: Name of the shape.
+        weight: The shape's share in the estimate, by its evidence.
+        parameters: Mean parameters by name: the capacity in frames per second, widths and sizes as shares of it.
+        loads: Distribution of the critical load; before a drift, if there is one.
+        log_evidence: Logarithm of the probability of all counts, less that of the likeliest shape.
+    """
+
+    name: str
+    weight: float
+    parameters: dict[str, float]
+    loads: Distribution
+    log_evidence: float
 
 
 @dataclass(frozen=True)
@@ -245,7 +242,7 @@ def _standardized(capacities: Capacities, mode: Mode) -> Array:
 
 def _is_odd(capacities: Capacities, mode: Mode, order: Order) -> bool:
     """Whether the capacities are not normally distributed."""
-    values = _whitened(_standardized(capacities, mode), np.diff(np.flatnonzero(capacities.certain)), order)
+    values = _whitened(_standardized(capacities, mode), capacities.gaps, order)
     if len(values) < ENOUGH or np.std(values) < _STEADY:
         return False
     findings = skewness(values), excess_kurtosis(values)
@@ -296,8 +293,7 @@ def _by_shapes(
             fit.shape.name,
             float(weight),
             _described(fit, capacities.reference),
-            Distribution.of(own, fit.weight, question).mean,
-            Distribution.of(own, fit.weight, question).stdev,
+            Distribution.of(own, fit.weight, question),
             float(fit.log_evidence - evidence.max()),
         )
         for fit, own, weight in zip(fits, loads, weights, strict=True)
@@ -313,7 +309,7 @@ def _by_shapes(
         counts,
         _at_end(every_load, every_weight, order, question),
         known,
-        _with_loads(counts, capacities, _whitened(scores, np.diff(np.flatnonzero(capacities.certain)), order)),
+        _with_loads(counts, capacities, _whitened(scores, capacities.gaps, order)),
         _surprises(likeliest, capacities, below),
     )
 
@@ -328,7 +324,7 @@ def _below(fit: ShapePosterior, capacity: Array, blur: Array) -> Array:
     return np.asarray(fit.shape.below(capacity, blur, fit.mean[None])[0])
 
 
-def _whitened(scores: Array, gap: NDArray[np.intp], order: Order) -> Array:
+def _whitened(scores: Array, gap: Array, order: Order) -> Array:
     """What each score has that the one before it did not show."""
     likeness = order.correlation**gap
     fresh = (scores[1:] - likeness * scores[:-1]) / np.sqrt(1.0 - likeness**2)

@@ -62,7 +62,7 @@ def order_of(capacities: Capacities, known_drift: float = 0.0) -> Order:
     slope = _slope(time, place)
     level, sloping = place - np.median(place), place - slope * time
     sloping = sloping - np.median(sloping)
-    gap = np.diff(which)
+    gap = capacities.gaps
     steady, share_steady = _likeliest(level, gap)
     drifting, share_drifting = _likeliest(sloping, gap)
     penalty = 0.5 * np.log(len(which)) + _CLEAR
@@ -128,7 +128,7 @@ def _likeliest(values: Array, gap: Array) -> tuple[_Likeness, float]:
 
     Args:
         values: Capacities in their order.
-        gap: Trials from each to the next.
+        gap: Time from each to the next, in trials.
     """
     scores = normal_scores(values)
     likeness = _CORRELATIONS[:, None] ** gap

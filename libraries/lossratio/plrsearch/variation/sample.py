@@ -67,6 +67,11 @@ class Capacities:
             mode.mrr, place / mode.mrr - 1.0, blur / mode.mrr, edge / mode.mrr - 1.0, counts.lost > 0.0, certain, time
         )
 
+    @property
+    def gaps(self) -> Array:
+        """Time from each trial in which loss was certain to the next, in usual trials."""
+        return np.asarray(np.diff(self.time[self.certain]) / np.median(np.diff(self.time)))
+
     def grouped(self) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
         """Capacity, blur and number of trials: of those with loss, and of those without, equal ones together."""
         columns = np.stack([self.place, self.blur])
