@@ -297,7 +297,8 @@ def _test_row(
 def _series_row(results: Results, places: range, trend: Trend, index: tuple[Names, Names]) -> list[Any]:
     column, last = results.columns, places.stop - 1
     builds, words = index
-    quiet = trend.verdict in (TrendVerdict.STEADY, TrendVerdict.TOO_FEW) and not trend.new_kinds and not trend.is_old
+    odd = trend.new_kinds or trend.is_old or trend.bands
+    quiet = trend.verdict in (TrendVerdict.STEADY, TrendVerdict.TOO_FEW) and not odd
     return [
         words.place(trend.series.key.quantity),
         words.place(trend.series.unit.name),

@@ -17,7 +17,7 @@ const pointOf = (slice, series, place, alike) => {
   return { x: time, y: value, low, high, hint, href: address(`run/${job[0]}`), kind: !alike.has(place) ? "faint" : words.length ? "doubtful" : "measured" };
 };
 
-// The beginnings of steps that differ by the least change from the step before: what trends call changes.
+// The beginnings of steps that differ by the least change from the step before: what trends call changes. Of two bands the lower ones count.
 const changesOf = (series, least) => series.steps.slice(1).map(([first, , height], place) => {
   const before = series.steps[place][2];
   const ratio = before ? (height - before) / before : Infinity;
@@ -101,7 +101,7 @@ const testView = async (parameters, id) => {
   const { form, state } = filters(fields, parameters, update);
   update(state());
   return [head, form, body, el("p", { class: "about" },
-    "Circles are results, squares are irregular or doubtful ones, crosses have no value; vertical lines are bounds. Horizontal lines are the steps that lossratio trend finds; rings are changes for the worse or the better. "
+    "Circles are results, squares are irregular or doubtful ones, crosses have no value; vertical lines are bounds. Horizontal lines are the steps that lossratio trend finds, two for two bands; rings are changes for the worse or the better. "
     + "Faint circles are not in the trend: they are of other traffic, another path, goal or generator, or older than the results that it looks at. Dashed lines are known changes.")];
 };
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from queue import Queue
 
 import click
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -79,6 +80,21 @@ def test_the_site_has_the_verdicts_of_trend(history, tmp_path):
     assert shown["lab-2"]["notes"] == [["2026-01-06", "new kernel"]]
     index = slice_of(tmp_path / "site", "index")
     assert [row[5][0][14] for row in index["tests"]] == [describe_trend(analysis.trends[0]), ""]
+
+
+def test_two_bands_are_two_levels_and_no_steps(tmp_path):
+    history = History(tmp_path / "history")
+    randomness = np.random.default_rng(1)
+    levels = np.where(randomness.random(40) < 0.4, 1.1e6, 1e6)
+    for day, value in enumerate(randomness.normal(levels, 2e3).tolist()):
+        history.add([nightly(day, value)])
+    write_site(history, tmp_path / "site", SiteRequest("lab"))
+    (trend,) = analyse(history, TrendRequest()).trends
+    (test,) = slices_of(tmp_path / "site", "test")
+    assert trend.bands is not None
+    assert test["series"][0]["steps"] == [[step.first, step.last, *step.levels] for step in trend.steps]
+    assert len(test["series"][0]["steps"][0]) == 4
+    assert "two bands" in slice_of(tmp_path / "site", "index")["tests"][0][5][0][14]
 
 
 def test_results_of_another_meaning_are_shown_and_marked(tmp_path):

@@ -130,6 +130,9 @@ VIEWS = """
   await pause(); await ready();
   seen.builds = rows();
   await set("odd", true); seen.changed = rows().length;
+  const side = document.querySelector("form.filters").elements.bWhat;
+  side.focus(); await set("bWhat", "newest"); await pause(100);
+  seen.focus = document.activeElement.name; seen.kept = document.activeElement.value; seen.compared = location.hash;
 """
 
 
@@ -187,6 +190,12 @@ def test_builds_are_compared_and_testbeds_are_no_regression(seen):
     assert verdicts["Suite.64B-1c-l2-ndrpdr"] == "regression"
     assert verdicts["Suite.64B-2c-l2-ndrpdr"] == "no change"
     assert "no regression of a build" in seen["compare"]["text"]
+    assert seen["changed"] == 1
+
+
+def test_the_keyboard_stays_where_it_was_and_the_address_follows(seen):
+    assert (seen["focus"], seen["kept"]) == ("bWhat", "newest")
+    assert seen["compared"] == "#/compare?a=lab-1&aWhat=build%20vpp%2024.02&b=lab-1&bWhat=newest&odd=yes"
 
 
 def test_a_run_links_to_its_page_and_names_others_of_its_name(seen):
