@@ -308,8 +308,6 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
             f"M{plot.x.place(x):.1f} {plot.y.place(low):.1f}V{plot.y.place(high):.1f}" for x, low, high in bars
         )
         plot.parts.append(element("path", d=path, fill="none", stroke=_BOUNDS, stroke_width=1.6))
-    levels = ((times[step.first], times[step.last], level) for step in trend.steps for level in step.levels)
-    plot.steps(levels, _STEP)
     for mark in (_MEASURED, _DOUBTFUL, _MISSING):
         shown = [index for index in range(len(times)) if _mark(series, index) is mark]
         if len(times) <= _MOST_HINTS or mark is not _MEASURED:
@@ -328,6 +326,8 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
             )
             dots = {"fill": "none", "stroke": mark.colour, "stroke_width": 3.0, "stroke_linecap": "round"}
             plot.parts.append(element("path", d=path or "M0 0", **dots))
+    levels = ((times[step.first], times[step.last], level) for step in trend.steps for level in step.levels)
+    plot.steps(levels, _STEP)
     swatches = [("steps", _STEP, 1.0)]
     swatches += [("bounds", _BOUNDS, 1.0)] if bars else []
     swatches += [("known changes", _KNOWN, 1.0)] if changes else []

@@ -248,6 +248,15 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
     body = html_template("section.html.jinja", filters={"text": _as_text})
     conditions = html_template("conditions.html.jinja")
     facts = html_template("facts.html.jinja", filters={"as_json": _as_json})
+    known: dict[str, tuple[str, ...]] = {}
+
+    def facts_of(conditions: Conditions) -> tuple[str, ...]:
+        # Most tests of a run have equal facts, and to format them takes longer than to compare them.
+        key = conditions.model_dump_json()
+        if key not in known:
+            known[key] = tuple(facts(name=about, facts=named) for about, named in _facts(conditions))
+        return known[key]
+
     sections: list[Section] = []
     searches: dict[str, Mapping[str, JsonValue]] = {}
     results = [(run, *pair) for run in runs for pair in zip(run.results, run.doubts, strict=True)]
@@ -266,7 +275,7 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
                 message=message,
             ),
             conditions(result=result, of_kind=view.conditions(result), frame_size=describe_frame_size),
-            *(facts(name=about, facts=named) for about, named in _facts(result.conditions)),
+            *facts_of(result.conditions),
             "</details>",
         )
         sections.append((name, result.test.name, parts))
