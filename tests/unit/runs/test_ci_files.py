@@ -195,6 +195,16 @@ def test_a_morning_alarms_on_what_got_worse_and_not_on_too_few_results(checkout,
     assert shell(checkout, "ci/morning", RESULTS="s3://bucket").returncode == status
 
 
+def test_a_morning_sends_alerts_only_where_there_is_a_file_of_them(checkout):
+    (checkout / "results" / "night" / "results").mkdir(parents=True)
+    stands_in(checkout, 'case $1 in trend) echo "$@" >>asked ;; esac')
+    shell(checkout, "ci/morning", RESULTS="s3://bucket")
+    shell(checkout, "ci/morning", RESULTS="s3://bucket", ALERTS="my alerts.yaml")
+    without, with_alerts = (checkout / "asked").read_text().splitlines()
+    assert "--alert" not in without
+    assert "--alert my alerts.yaml --html" in with_alerts
+
+
 def test_the_summary_has_trend_and_comparison_first_each_in_a_form_that_markdown_shows(checkout):
     (checkout / "results" / "night" / "results").mkdir(parents=True)
     stands_in(
