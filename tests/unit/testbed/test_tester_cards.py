@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import copy
 import json
+import shlex
+import shutil
 import subprocess
 
 import pytest
@@ -38,7 +43,8 @@ class Machine:
     name = "TG"
 
     def __init__(self, root, *, driver="ice", iommu=True, most_pages=10_000):
-        self._root, self._bus, self._most_pages = root, root / "bus" / "pci", most_pages
+        self._most_pages = most_pages
+        self.settle_in(root)
         self.will: list[str] = []
         self.usual = driver
         for name in ("ice", "vfio-pci", "igb_uio", "mlx5_core"):
@@ -53,20 +59,23 @@ class Machine:
             (device / "driver").symlink_to(self._bus / "drivers" / driver)
             if iommu:
                 (device / "iommu_group").symlink_to(root / "iommu_groups" / "31")
-        self.pages = root / "devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages"
         self.pages.parent.mkdir(parents=True)
         self.pages.write_text("512\n")
 
+    def settle_in(self, root):
+        self.root, self._bus = root, root / "bus" / "pci"
+        self.pages = root / "devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages"
+
     def run(self, *command, timeout=30.0, check=True, stdin=None):
-        line = [word.replace("/sys/", f"{self._root}/") for word in command]
+        line = [word.replace("/sys/", f"{self.root}/") for word in command]
         if line[:1] == ["env"]:
             line = line[3:]
         if line[0] == "tee":
-            self._write(line[1], stdin)
+            self.write(line[1], stdin)
             return CommandResult(command, 0, "", "")
         line = [word.replace("lscpu --json", f"echo '{json.dumps(LSCPU)}' #") for word in line]
         done = subprocess.run(line, input=stdin or "", capture_output=True, text=True, check=False)
-        return CommandResult(command, done.returncode, done.stdout.replace(str(self._root), "/sys"), done.stderr)
+        return CommandResult(command, done.returncode, done.stdout.replace(str(self.root), "/sys"), done.stderr)
 
     def start(self, *command):
         return Keeper(self.will)
@@ -78,17 +87,20 @@ class Machine:
         link = self._bus / "devices" / address / "driver"
         return link.readlink().name if link.is_symlink() else None
 
-    def _write(self, path, text):
+    def write(self, path, text):
         if path.endswith("/unbind"):
             (self._bus / "devices" / text.strip() / "driver").unlink()
         elif path.endswith("/drivers_probe"):
             device = self._bus / "devices" / text.strip()
             wanted = (device / "driver_override").read_text().strip()
+            if (device / "driver").is_symlink():
+                # A device that has a driver keeps it.
+                return
             (device / "driver").symlink_to(self._bus / "drivers" / (self.usual if wanted in ("(null)", "") else wanted))
         elif path.endswith("nr_hugepages"):
             self.pages.write_text(f"{min(int(text), self._most_pages)}\n")
         else:
-            (self._root / path).write_text(text)
+            (self.root / path).write_text(text)
 
 
 def trex_node(uio_driver="vfio-pci", **fields):
@@ -135,17 +147,57 @@ def test_cards_and_hugepages_are_taken_and_given_back(tmp_path):
 def test_each_change_is_recorded_on_the_node_before_it_is_made(tmp_path):
     machine = Machine(tmp_path)
     made = []
-    write = machine._write
+    write = machine.write
 
     def watched(path, text):
         made.append((path.rpartition("/")[2], len([line for line in machine.will if line.startswith("+")])))
         write(path, text)
 
-    machine._write = watched
+    machine.write = watched
     with taken_cards(machine, trex_node(hugepages=2048), PORTS):
         records = [number for _, number in made]
     assert records == list(range(1, len(records) + 1))
     assert machine.will[-1] == "."
+
+
+def undone(machine, root):
+    """The machine after its controller was killed at this moment, and the keeper of its will has run all commands."""
+    shutil.copytree(machine.root, root, symlinks=True)
+    dead = copy.copy(machine)
+    dead.settle_in(root)
+    commands = []
+    for line in machine.will:
+        if line.startswith("+"):
+            commands.append(line[1:])
+        elif line == "-":
+            commands.pop()
+    for command in reversed(commands):
+        words = shlex.split(command)
+        path = words[-1].replace("/sys/", f"{root}/")
+        # A shell goes on after a command that fails, as one for a card which has no driver yet.
+        with contextlib.suppress(FileNotFoundError):
+            Machine.write(dead, path, base64.b64decode(words[1]).decode())
+    return dead
+
+
+def test_after_sigkill_at_any_moment_the_will_gives_everything_back(tmp_path):
+    machine = Machine(tmp_path / "sys")
+    write, moments = machine.write, []
+
+    def watched(path, text):
+        moments.append(undone(machine, tmp_path / f"before {len(moments)}"))
+        write(path, text)
+        moments.append(undone(machine, tmp_path / f"after {len(moments)}"))
+
+    machine.write = watched
+    with taken_cards(machine, trex_node(hugepages=2048), PORTS):
+        taken = len(moments)
+    assert taken >= 14
+    assert len(moments) > taken
+    for dead in moments:
+        assert (dead.driver(WEST), dead.driver(EAST), dead.pages.read_text()) == ("ice", "ice", "512\n")
+        for address in (WEST, EAST):
+            assert (dead.root / "bus/pci/devices" / address / "driver_override").read_text().strip() in ("", "(null)")
 
 
 def test_a_failure_gives_back_what_was_taken(tmp_path):
