@@ -200,6 +200,21 @@ def test_ports_have_the_modes_that_the_topology_asks_for_and_no_others():
     assert special.start_options == [{"force": True, "core_mask": 2}]
 
 
+@pytest.mark.parametrize("mode", ["promiscuous", "multicast"])
+def test_a_mode_that_a_card_does_not_take_is_an_error_that_names_the_port(mode):
+    server = Server(refused_modes=(mode,))
+    refusal = rf"port 0 \(east, driver net_stand_in\) does not take the mode {mode}"
+    with pytest.raises(AgentError, match=refusal) as raised:
+        generator(server, modes={mode: True})
+    assert raised.value.kind == "unsupported"
+    assert not server.acquired
+
+
+def test_packet_sockets_get_all_frames_in_any_mode(no_links):
+    trex = generator(Server(refused_modes=("multicast",)), uses_linux=True, modes={"multicast": True})
+    assert trex.facts()["ports"]["east"]["mult"] == "off"
+
+
 WATCH = Watch(above=0.01, in_flight=1e-3)
 
 

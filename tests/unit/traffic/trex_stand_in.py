@@ -136,6 +136,7 @@ class Server:
         jump: What is added to what was sent.
         owner: Who has acquired the ports already.
         numbers: Counters of faults of numbered frames.
+        refused_modes: Modes that its ports do not take.
         ahead: Seconds by which it runs ahead of its clock, as one does that sleeps.
     """
 
@@ -162,6 +163,7 @@ class Server:
     acquired: bool = False
     owner: str | None = None
     ahead: float = 0.0
+    refused_modes: tuple[str, ...] = ()
     numbers: dict[str, int] = field(
         default_factory=lambda: {"dropped": 0, "dup": 0, "out_of_order": 0, "seq_too_high": 0, "seq_too_low": 0}
     )
@@ -268,6 +270,7 @@ class Client:
         self._is_connected = False
         self._reference: dict[int, tuple[int, int]] = {0: (0, 0), 1: (0, 0)}
         self._frozen: dict[Any, Any] | None = None
+        self._modes: set[str] = set()
         self._next = 1
 
     def connect(self):
@@ -308,6 +311,10 @@ class Client:
                 "status": "TRANSMITTING" if self._server.is_transmitting(port) else "IDLE",
                 "link": self._server.link,
                 "driver": "net_stand_in",
+                **{
+                    fact: "on" if mode in self._modes and mode not in self._server.refused_modes else "off"
+                    for fact, mode in (("prom", "promiscuous"), ("mult", "multicast"))
+                },
                 "speed": 10.0,
             }
             for port in ports
@@ -338,6 +345,7 @@ class Client:
 
     def set_port_attr(self, ports, **modes):
         self._called("set_port_attr")
+        self._modes = set(modes)
         self._server.modes.append((tuple(ports), modes))
 
     def start(self, ports, mult, duration, **options):

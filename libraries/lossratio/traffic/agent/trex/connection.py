@@ -30,6 +30,9 @@ _RETRY_SECONDS = 0.25
 _LONGEST_SECONDS = 3600.0
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _TRANSMITTING = "TRANSMITTING"
+_MODES = {"promiscuous": "prom", "multicast": "mult"}
+"""The ports' modes, as TRex reports them."""
+_OFF = "off"
 _DOWN = "DOWN"
 _MISMATCH = ("version mismatch", "mismatch between client and server")
 _TAKEN = ("already taken", "is owned by", "not owned", "acquired by")
@@ -348,8 +351,21 @@ class TrexConnection:
 
     def _set_modes(self) -> None:
         modes = {mode: True for mode in ("promiscuous", "multicast") if getattr(self._settings, mode)}
-        if modes:
-            self._call("set the modes of its ports", self._client.set_port_attr, ports=self._ports, **modes)
+        if not modes:
+            return
+        self._call("set the modes of its ports", self._client.set_port_attr, ports=self._ports, **modes)
+        if self._settings.uses_linux:
+            # Packet sockets get all frames of their interface, whatever the mode of TRex's port is.
+            return
+        names = {number: name for name, number in self._settings.ports.items()}
+        for number, answer in self.port_info().items():
+            refused = [mode for mode in modes if answer.get(_MODES[mode]) == _OFF]
+            if refused:
+                raise AgentError(
+                    "unsupported",
+                    f"TRex's port {number} ({names[number]}, driver {answer.get('driver')}) does not take the mode "
+                    f"{' and '.join(refused)}. Remove it from the generator in the topology file.",
+                )
 
     def _start_options(self) -> dict[str, Any]:
         options: dict[str, Any] = {"force": True} if self._settings.force else {}

@@ -20,7 +20,7 @@ from .run import Run, TrexCounters, TrexLookout, TrexRunner, find_delay
 from .streams import StreamMaker
 
 _LOG_LINES = 200
-_PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr")
+_PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr", "prom", "mult")
 _NO_TIMES = (
     "TRex cannot locate losses in time: its ports count frames, and the frames of a load have neither numbers nor "
     "times. Measure recovery and reset with 'kind: afpacket'."
