@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from ipaddress import IPv6Interface
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from lossratio.bpf import why_impossible
 from lossratio.dut import create_dut, parse_options
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.vpp.clock import ClockReading, parse_clock, policers_stamps_per_second, stamps_per_second
+from lossratio.dut.vpp.configuration import both_ports, forwarding_commands
 from lossratio.dut.vpp.reports import parse_errors, parse_interfaces
 from lossratio.dut.vpp.startup import Card, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
@@ -88,6 +90,17 @@ def test_free_lines_go_into_sections_that_are_there_or_into_new_ones():
     text = startup_configuration("/run/one", CORES, (), start)
     assert lines_of("statseg", text)[1:] == ["size 64M", "page-size default", "per-node-counters on"]
     assert lines_of("ip6", text) == ["  hash-buckets 2000000", "heap-size 3G"]
+
+
+def test_many_routes_are_added_in_pieces_that_vpp_answers_in_time():
+    options = parse_options("vpp", {"forwarding": "ip6", "routes": "500000"})
+    ports = both_ports(("west", "east"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
+    added = [command.text.split() for command in forwarding_commands(options, *ports) if "count" in command.text]
+    for port in ports:
+        pieces = [(int(words[4]), IPv6Interface(words[5])) for words in added if words[-1] == port.interface]
+        assert [count for count, _ in pieces] == [100_000, 100_000, 50_000]
+        first = pieces[0][1].ip
+        assert [int(interface.ip) - int(first) for _, interface in pieces] == [0, 100_000, 200_000]
 
 
 @pytest.mark.parametrize(

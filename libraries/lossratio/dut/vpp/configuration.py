@@ -24,6 +24,8 @@ HOME_VARIABLE = "VPP_HOME"
 _BURST_SECONDS = 0.02
 """Seconds of its rate that a policer's bucket holds: with less, bursts of frames lose some below the rate."""
 _MOST_IPV4_ROUTES = 130_000
+_ROUTES_AT_ONCE = 100_000
+"""VPP answers nothing else while it adds routes."""
 _KILO = 1000
 _BITS_PER_BYTE = 8
 
@@ -247,7 +249,10 @@ def _routed(port: VppPort, options: VppOptions) -> Iterator[Command]:
     if options.routes is None:
         yield Command(f"ip route add {side.network} via {side.neighbour} {port.interface}")
     else:
-        yield Command(_many_routes(side, side.network[1], options.routes // 2), answer=ROUTES_ADDED)
+        count = options.routes // 2
+        for start in range(0, count, _ROUTES_AT_ONCE):
+            piece = min(_ROUTES_AT_ONCE, count - start)
+            yield Command(_many_routes(side, side.network[1] + start, piece), answer=ROUTES_ADDED)
 
 
 def _many_routes(side: RouterSide, first: IPv4Address | IPv6Address, count: int) -> str:
