@@ -16,7 +16,7 @@ from lossratio.mlrsearch.expectation import Expectation, LossCurve
 from lossratio.mlrsearch.forecast import Forecast, Outlook, Pace, forecast, outlook
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
-from lossratio.mlrsearch.hints import Hint, hint_of
+from lossratio.mlrsearch.hints import Hint, hint_of, overload_of
 from lossratio.mlrsearch.memory import NAME as MEMORY
 from lossratio.mlrsearch.memory import Memory
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_from_bounds
@@ -91,6 +91,9 @@ class GoalSearch:
         """Counts a trial; to be called after the loss curve has counted it."""
         view = self._view
         before = view.intervals[0]
+        if self._hint is not None and before.upper is None and (overload := overload_of(view.grid, result)) is not None:
+            self._hint = self._hint.moved(overload, view.grid.top)
+            view.expectation.move_hint(self._hint.start)
         view.known.add(result)
         after = view.intervals[0]
         next_upper = None if after.upper is None else view.stages[0].evidence.upper_above(after.upper)

@@ -146,6 +146,11 @@ class Expectation:
         """Whether the bound is expected where a hint says, as nothing has spoken against it yet."""
         return self._hinted is not None
 
+    def move_hint(self, hinted: int) -> None:
+        """Expects the bound at another load than the hint said at first."""
+        if self._hinted is not None:
+            self.position = self._hinted = hinted
+
     def update(self, before: Interval, after: Interval, next_upper: float | None) -> None:
         """Looks at the coarsest target's interval after a trial that the loss curve has counted.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
@@ -17,6 +18,18 @@ from lossratio.trials import TrialResult
 
 EARLIER_SEARCHES = 5
 """So many of the last searches are looked at: one alone may have been unlucky, old ones are out of date."""
+
+NEAR_OVERLOAD = 10.0
+"""Grid steps that the forwarding rate at maximum load may be away from the bound to be a measure of it."""
+
+LEAST_SHIFT = 1
+"""Least grid steps by which that rate must have moved."""
+
+SPREADS = 2.0
+"""The same as a multiple of how far apart the rates of earlier searches were, in addition.
+
+A picture: in five nights it was between 99.9 and 100.2 kfps, and tonight it is 102 kfps. The pair moves up by 2 %.
+"""
 
 
 @dataclass(frozen=True)
@@ -28,11 +41,32 @@ class Hint:
         start: Where the search by single short trials is to start: at the same, if all trials are of one length;
             otherwise where it usually stopped.
         stops: The smallest and the largest load at which it stopped.
+        overloads: Where the forwarding rates of the earlier searches' first trials, at maximum load, are on the grid.
     """
 
     lower: int
     start: int
     stops: tuple[int, int]
+    overloads: tuple[float, ...] = ()
+
+    def moved(self, overload: float, top: int) -> Hint:
+        """The hint for a SUT whose forwarding rate at maximum load has moved since the earlier searches.
+
+        The same hint if it has not, or is no measure of the bound: some SUTs forward far less in overload.
+
+        Args:
+            overload: Where the forwarding rate of the first trial of this search is on the grid.
+            top: Grid index of the maximum load.
+        """
+        if not self.overloads:
+            return self
+        usual, spread = median(self.overloads), max(self.overloads) - min(self.overloads)
+        if abs(usual - self.start) > NEAR_OVERLOAD or abs(overload - usual) < LEAST_SHIFT + SPREADS * spread:
+            return self
+        # A bound is the grid load below the rate.
+        shift = math.floor(overload) - math.floor(usual)
+        lower, start, *stops = (min(top, max(0, index + shift)) for index in (self.lower, self.start, *self.stops))
+        return Hint(lower, start, (stops[0], stops[1]))
 
     def expected(self, stopped: int) -> int | None:
         """The expected relevant lower bound when short trials stopped at a load of this search.
@@ -54,14 +88,27 @@ def hint_of(goal: SearchGoal, grid: LoadGrid, earlier: Iterable[Sequence[TrialRe
     Returns:
         The hint; None if none of the last searches found a lower bound.
     """
-    bounds_of_searches = [bounds for trials in earlier if (bounds := _bounds(goal, grid, trials)) is not None]
-    last = bounds_of_searches[-EARLIER_SEARCHES:]
+    searches = [
+        (*bounds, _overload(grid, trials)) for trials in earlier if (bounds := _bounds(goal, grid, trials)) is not None
+    ]
+    last = searches[-EARLIER_SEARCHES:]
     if not last:
         return None
-    lower = _second_largest([lower for _, lower in last])
-    stops = sorted(stop for stop, _ in last)
-    is_growing = goal.first_duration < goal.final_trial_duration
-    return Hint(lower, stops[(len(stops) - 1) // 2] if is_growing else lower, (stops[0], stops[-1]))
+    lower = _second_largest([lower for _, lower, _ in last])
+    stops = sorted(stop for stop, _, _ in last)
+    start = stops[(len(stops) - 1) // 2] if goal.first_duration < goal.final_trial_duration else lower
+    overloads = tuple(overload for _, _, overload in last if overload is not None)
+    return Hint(lower, start, (stops[0], stops[-1]), overloads if len(overloads) == len(last) else ())
+
+
+def overload_of(grid: LoadGrid, trial: TrialResult) -> float | None:
+    """The place of a forwarding rate at maximum load on the grid; None: another load, or below the minimum load."""
+    rate = trial.load * (1.0 - trial.loss_ratio * trial.duration / trial.traffic_duration)
+    return grid.position(rate) if trial.load == grid.max_load and rate > grid.min_load else None
+
+
+def _overload(grid: LoadGrid, trials: Sequence[TrialResult]) -> float | None:
+    return overload_of(grid, trials[0]) if trials else None
 
 
 def _second_largest(values: list[int]) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from mlrsearch_suts import drive, knee, measured, noisy, policer
 
-from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch, SearchGoal
 from lossratio.mlrsearch.expectation import Expectation, LossCurve
 from lossratio.mlrsearch.grid import LoadGrid
-from lossratio.mlrsearch.hints import EARLIER_SEARCHES, hint_of
+from lossratio.mlrsearch.hints import EARLIER_SEARCHES, Hint, hint_of
 from lossratio.mlrsearch.rules import GoalView
 from lossratio.mlrsearch.rules.hint import follow_hint
 from lossratio.mlrsearch.stages import Stages
@@ -55,6 +55,35 @@ def test_a_changed_sut_gives_the_result_that_it_gives_without_hints(goals, facto
     plain, _ = night(goals, knee(1e6 * factor))
     assert bounds(hinted) == bounds(plain)
     assert hinted.elapsed <= 1.15 * plain.elapsed
+
+
+@pytest.mark.parametrize("factor", [0.7, 0.9, 0.98, 1.02, 1.1, 1.3])
+@pytest.mark.parametrize(
+    ("goal", "share"), [(SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01), 1.0), (RFC2544, 0.92), (TST009, 0.95)], ids=str
+)
+def test_a_change_that_the_first_trial_shows_moves_the_hint(goal, share, factor):
+    _, trials = night([goal], knee(1e6))
+    hinted, _ = night([goal], knee(1e6 * factor), [trials] * 5)
+    plain, _ = night([goal], knee(1e6 * factor))
+    assert bounds(hinted) == bounds(plain)
+    assert hinted.elapsed <= share * plain.elapsed
+
+
+def test_a_hint_moves_by_as_much_as_the_rate_at_maximum_load_and_only_beyond_its_spread():
+    hint = Hint(500, 505, (503, 508), (506.0, 507.0, 506.2))
+    # The spread is 1 step, so up to 3 steps may be chance.
+    assert hint.moved(509.1, 1000) is hint
+    assert hint.moved(516.2, 1000) == Hint(510, 515, (513, 518))
+    assert hint.moved(496.2, 1000) == Hint(490, 495, (493, 498))
+    assert hint.moved(506.2 + 700.0, 1000) == Hint(1000, 1000, (1000, 1000))
+    assert hint.moved(2.0, 1000) == Hint(0, 1, (0, 4))
+
+
+def test_a_rate_far_from_the_bound_moves_no_hint():
+    collapse = Hint(500, 505, (503, 508), (400.0,) * 5)
+    assert collapse.moved(380.0, 1000) is collapse
+    unknown = Hint(500, 505, (503, 508))
+    assert unknown.moved(380.0, 1000) is unknown
 
 
 def test_no_earlier_trial_is_evidence():
@@ -113,11 +142,15 @@ def test_where_short_trials_stop_as_ever_long_ones_start_at_the_pair_they_proved
 
 def test_where_short_trials_stop_elsewhere_long_ones_are_approached_as_without_hints():
     _, trials = night([RFC2544], policer(1e6, 50_000.0))
-    second, again = night([RFC2544], policer(8e5, 40_000.0), [trials])
+    # Without the earlier trial at maximum load, nothing shows by how much the SUT has changed.
+    second, again = night([RFC2544], policer(8e5, 40_000.0), [trials[1:]])
     plain, usual = night([RFC2544], policer(8e5, 40_000.0))
     assert bounds(second) == bounds(plain)
     long_trials = [[trial.load for trial in search if trial.duration > 1.0] for search in (again, usual)]
     assert long_trials[0] == long_trials[1]
+    third, moved = night([RFC2544], policer(8e5, 40_000.0), [trials])
+    assert bounds(third) == bounds(plain)
+    assert sum(trial.duration > 1.0 for trial in moved) <= len(long_trials[1]) - 3
 
 
 def test_the_purpose_says_where_a_hint_is_followed():
