@@ -10,7 +10,8 @@ from lossratio.dut import BlackBox, DestinationMacs
 from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NodeSession
 from lossratio.testbed.set_up import LiveLink, LiveSetUp
-from lossratio.topology import AddressKind, Port, Side, Topology
+from lossratio.testbed.tester_cards import takes_cards
+from lossratio.topology import AddressKind, Node, Port, Side, Topology
 from lossratio.traffic import (
     AgentClient,
     DeadPathError,
@@ -53,7 +54,7 @@ def find_next_hops(
         agent: Gets the agent on the TG, which is needed only if there is a gateway.
 
     Raises:
-        TopologyError: As `check_routes` does, or if a port has no address that the traffic could have.
+        TopologyError: As `check_routes` and `check_can_ask` do, or if a port has no address that traffic could have.
         DeadPathError: If a gateway does not answer, or several devices do.
     """
     links = set_up.links
@@ -73,6 +74,7 @@ def find_next_hops(
                 asked.append((port, question))
     macs: dict[str, str] = {}
     if asked:
+        check_can_ask(topology.nodes[topology.tg_name], asked)
         all_answers = agent().resolve([question for _, question in asked])
         macs = {
             str(port): _one_of(port, question, answers)
@@ -80,6 +82,25 @@ def find_next_hops(
         }
     destinations = tuple(_with_answers(link, macs, mac_addresses) for link in links)
     return NextHops(destinations, {f"{port} {question.target}": macs[str(port)] for port, question in asked}, sides)
+
+
+def check_can_ask(tester: Node, asked: Sequence[tuple[Port, Question]]) -> None:
+    """Makes sure that the kernel of the TG has the ports through which gateways are asked.
+
+    Args:
+        tester: The TG.
+        asked: Each port, and the question for its gateway.
+
+    Raises:
+        TopologyError: If a port is a card that its generator drives itself; names the port and the gateway.
+    """
+    for port, question in asked:
+        if takes_cards(tester) and (port.interface.name is None or tester.uio_driver is not None):
+            raise TopologyError(
+                f"{port}: nobody can ask its gateway {question.target} for its MAC address, as the generator has taken "
+                "the card from the kernel. Give the gateway's MAC address to the DUT, with 'dut=black_box' and "
+                "'west_mac' or 'east_mac'; or let lossratio set the DUT up."
+            )
 
 
 def check_routes(

@@ -9,13 +9,16 @@ import json
 import shlex
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
-from lossratio.errors import TesterError
+from lossratio.errors import TesterError, TopologyError
 from lossratio.nodes import CommandResult, NodeProcess, read_hardware
+from lossratio.testbed.next_hops import check_can_ask
 from lossratio.testbed.tester_cards import card_problems, taken_cards
 from lossratio.topology import Interface, Node, Port
+from lossratio.traffic import Question
 
 WEST, EAST = "0000:18:00.0", "0000:18:00.1"
 LSCPU = {"cpus": [{"cpu": cpu, "core": cpu % 4, "socket": 0, "node": 0} for cpu in range(8)]}
@@ -234,6 +237,21 @@ def test_without_uio_driver_nothing_is_bound_and_a_card_of_the_kernel_is_a_probl
     with taken_cards(bound, trex_node(None), PORTS):
         assert bound.driver(WEST) == "vfio-pci"
     assert bound.driver(WEST) == "vfio-pci"
+
+
+def test_a_gateway_cannot_be_asked_through_a_card_that_the_generator_has():
+    question = Question("None", "10.1.0.2", "10.1.0.1", "")
+    error = pytest.raises(
+        TopologyError, match=r"TG.west: nobody can ask its gateway 10.1.0.1 .*'west_mac' or 'east_mac'"
+    )
+    with error:
+        check_can_ask(trex_node(), [(PORTS[0], question)])
+    named = replace(PORTS[0], interface=PORTS[0].interface.model_copy(update={"name": "eth2"}))
+    with error:
+        check_can_ask(trex_node(), [(named, question)])
+    # One of mlx5_core stays with the kernel, and packet sockets have no card.
+    check_can_ask(trex_node(uio_driver=None), [(named, question)])
+    check_can_ask(trex_node(uio_driver=None, software=True), [(named, question)])
 
 
 def test_a_card_that_is_not_there_is_named(tmp_path):
