@@ -98,7 +98,7 @@ const chart = ({ title, height = 250, series, xDates = false, xLabel = "", unit 
     parts.push(mark);
   }
   const legend = series.length > 1 ? el("ul", { class: "legend" }, series.map((one, place) => el("li", {}, el("i", { style: `background:${one.colour ?? colourOf(place)}` }), one.name))) : null;
-  return el("figure", {}, svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", class: "chart", "aria-label": title }, parts), legend);
+  return el("figure", {}, svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: all.some(point => point.href) ? "group" : "img", class: "chart", "aria-label": title }, parts), legend);
 };
 
 /** A small line without axes. */

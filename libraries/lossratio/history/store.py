@@ -78,7 +78,10 @@ class History:
         """
         paths = sorted(self.path.glob("testbed=*/date=*/*.parquet"))
         if not paths:
-            raise ReportError(f"{self.path} is no history: it has no files like testbed=lab/date=2026-08-01/….parquet.")
+            raise ReportError(
+                f"{self.path} is no history: it has no files like testbed=lab/date=2026-08-01/….parquet. "
+                f"A first run makes it one: lossratio trend {self.path} --add DIR"
+            )
         files, problems = _with_schema(paths)
         duckdb = required("duckdb")
         try:
@@ -172,7 +175,7 @@ def _query(files: Sequence[Path], testbed: str | None, since: str | None) -> Any
             )
             WHERE ($testbed IS NULL OR testbed = $testbed) AND ($since IS NULL OR date >= $since::DATE)
             QUALIFY row_number() OVER (
-                PARTITION BY testbed, test, quantity, started ORDER BY len(doubts) DESC, run_started NULLS LAST
+                PARTITION BY testbed, test, quantity, started ORDER BY len(doubts) DESC, run_started NULLS LAST, run
             ) = 1
             ORDER BY testbed, test, quantity, started
             """,

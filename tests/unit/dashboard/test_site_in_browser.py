@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from browser import browser, needs_browser
+from browser import browser, faults_for_readers, needs_browser
 from history_examples import START, nightly
 from report_examples import throughput
 
@@ -322,3 +322,14 @@ def test_four_years_of_nights_are_drawn(chromium, tmp_path):
     ticks = [tick for tick in seen["ticks"] if re.fullmatch(r"20\d\d-01-01", tick)]
     assert ticks == [f"{year}-01-01" for year in range(2026, 2031)] * 2
     assert seen["recent"] == 10
+
+
+@pytest.mark.parametrize(
+    ("theme", "views"), [("light", ("coverage", "compare", "scaling", "runs")), ("dark", ("", "test"))]
+)
+def test_screen_readers_find_nothing_serious(chromium, site, theme, views):
+    test = next(path.stem.partition("-")[2] for path in sorted((site.page.parent / "data").glob("test-*.js")))
+    for view in views:
+        chromium.open(site.page, fragment=f"/{view}/{test}" if view == "test" else f"/{view}")
+        chromium.run(f"document.documentElement.dataset.theme = '{theme}'")
+        assert faults_for_readers(chromium) == [], view

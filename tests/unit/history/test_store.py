@@ -76,6 +76,14 @@ def test_an_entry_of_an_earlier_version_gives_way_to_the_same_one_with_more_colu
     assert history.read().table.column("run").to_pylist() == [None]
 
 
+def test_a_copy_of_a_run_counts_once_and_always_the_same_one(tmp_path):
+    for names in (("a", "b"), ("b", "a")):
+        history = History(tmp_path / names[0])
+        for name in names:
+            history.add([replace(entry(0, 1e6), run=name, run_started=entry(0, 1e6).started)])
+        assert history.read().table.column("run").to_pylist() == ["a"]
+
+
 def test_adding_a_run_twice_changes_nothing(tmp_path):
     history = History(tmp_path)
     assert history.add([entry(0, 1e6), entry(1, 1e6)]) == history.add([entry(0, 1e6), entry(1, 1e6)])
