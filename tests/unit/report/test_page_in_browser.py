@@ -1,5 +1,8 @@
 """The page of a run as a browser shows it: headless Chromium, where it is installed."""
 
+import json
+from dataclasses import replace
+
 import pytest
 from browser import browser, faults_for_readers, needs_browser
 from report_examples import mrr, throughput
@@ -7,6 +10,7 @@ from report_examples import mrr, throughput
 from lossratio.report import page as page_module
 from lossratio.report.listener import ReportFormat, render
 from lossratio.report.run import read_run
+from lossratio.results.conditions import NodeFacts
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
 
@@ -59,11 +63,14 @@ EVIL = "<script>window.injected = true</script><img src=x onerror='window.inject
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     directory = RunDirectory(tmp_path_factory.mktemp("run"))
+    evil = throughput(trials=12, name=EVIL)
+    nodes = {**evil.conditions.nodes, EVIL: NodeFacts(os=EVIL, kernel=EVIL)}
+    evil = evil.model_copy(update={"conditions": evil.conditions.model_copy(update={"nodes": nodes})})
     for result in (
         throughput(),
         throughput(SharpKnee(capacity=1e7), name="limit"),
         mrr(),
-        throughput(trials=12, name=EVIL),
+        evil,
     ):
         directory.write(result)
     return read_run(directory.path)
@@ -142,15 +149,27 @@ def test_an_address_restores_a_view_and_opens_a_section(page):
     assert "Conditions" in page.run("document.getElementById('test-1').textContent")
 
 
-def test_readers_of_screens_find_nothing_serious(page):
-    page.run("Promise.all([...document.querySelectorAll('main > details')].map(details => open(details.id)))")
-    assert faults_for_readers(page) == []
+def test_banners_of_nodes_are_text(page):
+    evil = "[...document.querySelectorAll('details.test')].find(details => details.textContent.includes('<script>'))"
+    shown = page.run(f"open({evil}.id).then(details => details.querySelector('.body').textContent)")
+    assert EVIL in shown
+    assert json.dumps(EVIL) in shown
+
+
+def test_readers_of_screens_find_nothing_serious(run, chromium, tmp_path):
+    file = tmp_path / "lossratio.html"
+    # One search is enough: to look at the contrast of all parts of a page takes long.
+    file.write_text(render(ReportFormat.HTML, [replace(run, results=run.results[:2])]))
+    chromium.open(file)
+    chromium.run(ACTIONS)
+    chromium.run("Promise.all([...document.querySelectorAll('main > details')].map(details => open(details.id)))")
+    assert faults_for_readers(chromium) == []
     theme = "document.querySelector('button.theme').click()"
-    page.run(f"{theme}, {theme}")
-    assert faults_for_readers(page) == []
-    page.run(theme)
-    page.size(400, 800)
-    assert page.run("document.documentElement.scrollWidth") <= 400
+    chromium.run(f"{theme}, {theme}")
+    assert faults_for_readers(chromium, "color-contrast") == []
+    chromium.run(theme)
+    chromium.size(400, 800)
+    assert chromium.run("document.documentElement.scrollWidth") <= 400
 
 
 def test_colours_are_light_dark_and_those_of_print(page):
