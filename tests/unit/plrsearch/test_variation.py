@@ -18,6 +18,7 @@ LOADS = loads_around(CAPACITY, NUMBER, below=0.01, above=0.05)
 POINTS = {
     "normal": [0.001, np.log(0.004)],
     "heavy tails": [0.001, np.log(0.003), np.log(3.0)],
+    "exponential tails": [0.001, np.log(0.002), np.log(0.004)],
     "slow trials": [0.001, np.log(0.002), np.log(0.02), np.log(0.05)],
     "slow level": [0.001, np.log(0.002), np.log(0.02), np.log(0.05), np.log(0.1)],
 }
@@ -30,6 +31,12 @@ def known(name):
         parts = [(1.0, stats.norm(0.001, 0.004))]
     elif name == "heavy tails":
         parts = [(1.0, stats.t(3.0, 0.001, 0.003))]
+    elif name == "exponential tails":
+        slow, fast = stats.exponnorm(2.0, -0.001, 0.002), stats.exponnorm(2.0, 0.001, 0.002)
+        return (
+            lambda x: 0.5 * (slow.pdf(-x) + fast.pdf(x)),
+            lambda x: 0.5 * (slow.sf(-x) + fast.cdf(x)),
+        )
     elif name == "slow level":
         parts = [(0.98, stats.norm(0.001, 0.002)), (0.02, stats.norm(-0.049, slow_width))]
     else:
@@ -114,6 +121,10 @@ CASES = {
     "heavy tails": (
         lambda rng: 1.0 + 0.003 * rng.standard_t(3),
         lambda share: 1.0 + 0.003 * stats.t.ppf(share, 3),
+    ),
+    "exponential tails": (
+        lambda rng: 1.0 + rng.laplace(0.0, 0.003),
+        lambda share: 1.0 + stats.laplace.ppf(share, 0.0, 0.003),
     ),
     "normal": (None, lambda share: 1.0 + 0.004 * stats.norm.ppf(share)),
 }

@@ -185,8 +185,8 @@ class CapacityShape(Record):
     """The critical load under one shape of the capacity's distribution over trials."""
 
     name: str
-    """``normal``, ``heavy tails`` (Student's t), ``slow trials`` (a share of trials is slower, by exponentially
-    distributed sizes) or ``slow level`` (a share of trials is slower, all by about the same size)."""
+    """``normal``, ``heavy tails`` (Student's t), ``exponential tails`` (Laplace's), ``slow trials`` (a share of trials
+    is slower, by exponentially distributed sizes) or ``slow level`` (a share is slower, all by about one size)."""
     weight: Ratio
     """Its share in the estimate, by its evidence."""
     mean: Rate

@@ -128,7 +128,7 @@ def check(
         is_normal = max(variation.shapes, key=lambda shape: shape.weight).name == "normal"
         shape = _shape(values) if is_normal or not skewness(values).above else []
         reasons = [*shape, *_curve(np.array([load for load, _ in shown]), values)]
-        reasons += _inexplicable(variation.surprises, len(counts))
+        reasons += _inexplicable(variation.surprises, variation.order.share, len(counts))
     else:
         values = residuals.standardized
         shown = tuple(
@@ -164,13 +164,14 @@ def _provisional(chi_squared: Array, trials: int) -> str | None:
     )
 
 
-def _inexplicable(surprises: Array, trials: int) -> list[str]:
+def _inexplicable(surprises: Array, share: float, trials: int) -> list[str]:
     """Whether losses where none was certain are so small that the shape of the capacities does not explain them."""
     if not len(surprises):
         return []
     # If capacities explain the losses, the probabilities are even, and this sum is gamma distributed.
     total = float(-np.sum(np.log(np.maximum(1.0 - surprises, 1e-15))))
-    if scipy.special.gammaincc(len(surprises), total) > _IMPROBABLE:
+    # Trials that are alike count as a share of one.
+    if scipy.special.gammaincc(share * len(surprises), share * total) > _IMPROBABLE:
         return []
     return [
         f"{len(surprises)} of {trials} trials lost frames at loads at which they may have lost none, and too few for "

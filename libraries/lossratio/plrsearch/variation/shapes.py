@@ -1,4 +1,4 @@
-"""Shapes of the capacity's distribution over trials: normal, Student's t, and two with some slow trials.
+"""Shapes of the capacity's distribution over trials: normal, two with heavier tails, and two with some slow trials.
 
 Capacities are in shares of a reference capacity, less 1. A shape has parameters in an array of shape (points,
 parameters): the first two are the centre and the logarithm of the width; all others are between bounds, with flat
@@ -86,6 +86,13 @@ def _normal_lack(distance: Array, width: Array) -> Array:
     return np.asarray(distance * scipy.special.ndtr(u) + width * np.exp(-0.5 * u * u - _LOG_ROOT_TAU))
 
 
+def _log_slow_tail(distance: Array, width: Array, size: Array) -> Array:
+    """Logarithm of the probability that only an exponentially distributed slowness makes a capacity so small."""
+    steps = width / size
+    log_tail = scipy.special.log_ndtr(-distance / width - steps)
+    return np.asarray(np.minimum(distance / size + 0.5 * steps**2 + log_tail, 0.0))
+
+
 class NormalShape:
     """The shape that the model has from the start."""
 
@@ -161,6 +168,53 @@ class StudentShape:
         return float(1.0 + at[0]), float(np.exp(at[1])), float(np.exp(at[2]))
 
 
+class ExponentialTailsShape:
+    """Normal, plus an exponentially distributed part, slower or faster: the tails of Laplace's distribution."""
+
+    name = "exponential tails"
+    bounds: tuple[tuple[float, float], ...] = (WIDTHS, _DEPTHS)
+    parameters: tuple[str, ...] = ("capacity_per_interface_fps", "deviation_ratio", "tail_ratio")
+
+    def log_density(self, capacity: Array, blur: Array, at: Array) -> Array:
+        """See `Shape.log_density`."""
+        distance, width, size = self._terms(capacity, blur, at)
+        slow, fast = _log_slow_tail(distance, width, size), _log_slow_tail(-distance, width, size)
+        return np.asarray(np.logaddexp(slow, fast) - np.log(2.0 * size))
+
+    def log_above(self, capacity: Array, blur: Array, at: Array) -> Array:
+        """See `Shape.log_above`."""
+        distance, width, size = self._terms(capacity, blur, at)
+        return np.asarray(np.log(np.maximum(self._below(-distance, width, size), 1e-300)))
+
+    def below(self, capacity: Array, blur: Array, at: Array) -> Array:
+        """See `Shape.below`."""
+        return self._below(*self._terms(capacity, blur, at))
+
+    @staticmethod
+    def _below(distance: Array, width: Array, size: Array) -> Array:
+        slow, fast = _log_slow_tail(distance, width, size), _log_slow_tail(-distance, width, size)
+        return np.asarray(scipy.special.ndtr(distance / width) + 0.5 * (np.exp(slow) - np.exp(fast)))
+
+    def shortfall(self, load: Array, at: Array) -> Shortfall:
+        """See `Shape.shortfall`; no capacity is below 0."""
+        lack = self._lack(load, at) - self._lack(np.full_like(load, -1.0), at)
+        return Shortfall(np.ones(len(at)), np.zeros(len(at)), np.maximum(lack, 0.0))
+
+    @staticmethod
+    def _lack(load: Array, at: Array) -> Array:
+        distance, width, size = load - at[:, 0], np.exp(at[:, 1]), np.exp(at[:, 2])
+        slow, fast = _log_slow_tail(distance, width, size), _log_slow_tail(-distance, width, size)
+        return np.asarray(_normal_lack(distance, width) + 0.5 * size * (np.exp(slow) + np.exp(fast)))
+
+    @staticmethod
+    def _terms(capacity: Array, blur: Array, at: Array) -> tuple[Array, Array, Array]:
+        return capacity - _column(at, 0), np.hypot(np.exp(_column(at, 1)), blur), np.exp(_column(at, 2))
+
+    def described(self, at: Array) -> tuple[float, ...]:
+        """See `Shape.described`."""
+        return float(1.0 + at[0]), *(float(value) for value in np.exp(at[1:]))
+
+
 class SlowTrialsShape:
     """Normal, but for a share of slow trials, whose loss of capacity is exponentially distributed."""
 
@@ -176,7 +230,7 @@ class SlowTrialsShape:
     def log_density(self, capacity: Array, blur: Array, at: Array) -> Array:
         """See `Shape.log_density`."""
         distance, width, log_share, size = self._terms(capacity, blur, at)
-        slow = self._log_slow_tail(distance, width, size) - np.log(size)
+        slow = _log_slow_tail(distance, width, size) - np.log(size)
         usual = _normal_log_density(distance, width)
         return np.asarray(np.logaddexp(np.log1p(-np.exp(log_share)) + usual, log_share + slow))
 
@@ -188,7 +242,7 @@ class SlowTrialsShape:
         """See `Shape.below`."""
         distance, width, log_share, size = self._terms(capacity, blur, at)
         usual = scipy.special.ndtr(distance / width)
-        return np.asarray(usual + np.exp(log_share + self._log_slow_tail(distance, width, size)))
+        return np.asarray(usual + np.exp(log_share + _log_slow_tail(distance, width, size)))
 
     def shortfall(self, load: Array, at: Array) -> Shortfall:
         """See `Shape.shortfall`; no capacity is below 0."""
@@ -198,19 +252,12 @@ class SlowTrialsShape:
 
     def _lack(self, load: Array, at: Array) -> Array:
         distance, width, size = load - at[:, 0], np.exp(at[:, 1]), np.exp(at[:, 3])
-        tail = np.exp(self._log_slow_tail(distance, width, size)) + scipy.special.ndtr(distance / width)
+        tail = np.exp(_log_slow_tail(distance, width, size)) + scipy.special.ndtr(distance / width)
         return np.asarray(_normal_lack(distance, width) + size * tail)
 
     def _terms(self, capacity: Array, blur: Array, at: Array) -> tuple[Array, Array, Array, Array]:
         width = np.hypot(np.exp(_column(at, 1)), blur)
         return capacity - _column(at, 0), width, _column(at, 2), np.exp(_column(at, 3))
-
-    @staticmethod
-    def _log_slow_tail(distance: Array, width: Array, size: Array) -> Array:
-        """Logarithm of the probability that only the slowness brings a capacity below the distance."""
-        steps = width / size
-        log_tail = scipy.special.log_ndtr(-distance / width - steps)
-        return np.asarray(np.minimum(distance / size + 0.5 * steps**2 + log_tail, 0.0))
 
     def described(self, at: Array) -> tuple[float, ...]:
         """See `Shape.described`."""
@@ -270,4 +317,10 @@ class SlowLevelShape:
         return float(1.0 + at[0]), width, share, size, float(np.hypot(width, scatter * size))
 
 
-SHAPES: tuple[Shape, ...] = (NormalShape(), StudentShape(), SlowTrialsShape(), SlowLevelShape())
+SHAPES: tuple[Shape, ...] = (
+    NormalShape(),
+    StudentShape(),
+    ExponentialTailsShape(),
+    SlowTrialsShape(),
+    SlowLevelShape(),
+)
