@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from lossratio.history import CONFIRM, FRESH, LAST, LEAST_CHANGE, LOOK_AT
+from lossratio.commands.trend import trend_rules
 
 
 def _address(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -32,39 +32,7 @@ def _address(_: click.Context, __: click.Parameter, value: str | None) -> str | 
 )
 @click.option("--serve", is_flag=True, help="Show the site to browsers of this machine, until Ctrl-C.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default="any", help="Port for --serve.")
-@click.option(
-    "--fresh",
-    type=click.IntRange(min=1),
-    default=FRESH,
-    show_default=True,
-    help="A change is news if it began among this many newest results.",
-)
-@click.option(
-    "--last",
-    type=click.IntRange(min=4),
-    default=LAST,
-    show_default=True,
-    help="How many of the newest results make a trend; earlier ones are shown without it.",
-)
-@click.option(
-    "--least-change",
-    type=click.FloatRange(min=0.0),
-    default=100 * LEAST_CHANGE,
-    show_default=True,
-    help="Per cent; smaller changes raise no alarm.",
-)
-@click.option(
-    "--confirm",
-    type=click.IntRange(1, LOOK_AT),
-    default=CONFIRM,
-    show_default=True,
-    help="How many of the three newest results must be worse, so that a change is an alarm; 1: one bad night is.",
-)
-@click.option(
-    "--annotations",
-    type=click.Path(path_type=Path),
-    help="YAML file of known changes. Left out: annotations.yaml in HISTORY, if there is one.",
-)
+@trend_rules
 def site(
     history: str,
     output: Path | None,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,45 +15,55 @@ from lossratio.history import CONFIRM, FRESH, LAST, LEAST_CHANGE, LOOK_AT
 from lossratio.report import FILE_NAMES, ReportFormat, junit_xml, write_report
 
 
+def trend_rules(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that say what a change and an alarm are: fields of `lossratio.history.TrendRequest`."""
+    options = (
+        click.option(
+            "--fresh",
+            type=click.IntRange(min=1),
+            default=FRESH,
+            show_default=True,
+            help="A change is news if it began among this many newest results.",
+        ),
+        click.option(
+            "--last",
+            type=click.IntRange(min=4),
+            default=LAST,
+            show_default=True,
+            help="How many of the newest results make a trend.",
+        ),
+        click.option(
+            "--least-change",
+            type=click.FloatRange(min=0.0),
+            default=100 * LEAST_CHANGE,
+            show_default=True,
+            help="Per cent; smaller changes raise no alarm.",
+        ),
+        click.option(
+            "--confirm",
+            type=click.IntRange(1, LOOK_AT),
+            default=CONFIRM,
+            show_default=True,
+            help="How many of the three newest results must be worse to make an alarm; 1: one bad night is one.",
+        ),
+        click.option(
+            "--annotations",
+            type=click.Path(path_type=Path),
+            help="YAML file of known changes. Left out: annotations.yaml in HISTORY, if there is one.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.argument("history")
 @click.option("--add", "runs", metavar="DIR", type=click.Path(path_type=Path), multiple=True, help="Add a run first.")
 @click.option("--testbed", help="Only this testbed.")
 @click.option("--test", default="*", help="Only tests whose full names match, e.g. '*64B*'.")
 @click.option("--quantity", default="*", help="Only this quantity, e.g. NDR or MRR.")
-@click.option(
-    "--fresh",
-    type=click.IntRange(min=1),
-    default=FRESH,
-    show_default=True,
-    help="A change is news if it began among this many newest results.",
-)
-@click.option(
-    "--last",
-    type=click.IntRange(min=4),
-    default=LAST,
-    show_default=True,
-    help="How many of the newest results are read.",
-)
-@click.option(
-    "--least-change",
-    type=click.FloatRange(min=0.0),
-    default=100 * LEAST_CHANGE,
-    show_default=True,
-    help="Per cent; smaller changes raise no alarm.",
-)
-@click.option(
-    "--confirm",
-    type=click.IntRange(1, LOOK_AT),
-    default=CONFIRM,
-    show_default=True,
-    help="How many of the three newest results must be worse, so that a change is an alarm; 1: one bad night is.",
-)
-@click.option(
-    "--annotations",
-    type=click.Path(path_type=Path),
-    help="YAML file of known changes. Left out: annotations.yaml in HISTORY, if there is one.",
-)
+@trend_rules
 @click.option("--alert", metavar="FILE", type=click.Path(path_type=Path), help="Send the alerts of this YAML file.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page with a picture for each test.")
 @click.option(
