@@ -204,7 +204,7 @@ def test_frames_without_loss_at_the_maximum_load_verify_that_it_is_no_limit():
 
 def test_some_trials_guard_the_load_that_is_about_to_be_reported():
     loads = []
-    controller = PLRsearch(1e-7, *LIMITS, timeout=150.0)
+    controller = PLRsearch(1e-7, *LIMITS, timeout=200.0)
     measurer = SimulatedMeasurer(HEALTHY, seed=1, overhead=0.5)
     while (trial_input := controller.next_trial()) is not None:
         if controller.purpose.startswith("guard of"):
@@ -214,8 +214,7 @@ def test_some_trials_guard_the_load_that_is_about_to_be_reported():
     assert 0.1 < len(loads) / controller.trials < 0.2
     assert all(0.98 * estimate.mean < load < 1.005 * estimate.mean for load in loads)
     assert sum(load < estimate.interval(0.95)[0] for load in loads) >= len(loads) // 3
-    assert estimate.guard.verdict is not Verdict.CONTRADICTED
-    assert estimate.guard.extrapolation < 1.5
+    assert estimate.guard.verdict is Verdict.VERIFIED
     assert estimate.guard.bounds.frames > 1e8
 
 
