@@ -407,14 +407,18 @@ class Client:
                   "rx_pkts": stats[into]["ipackets"] - (server.foreign if into == 1 else 0)}  # fmt: skip
         for place, stream in enumerate(rates):
             counted = stats["flow_stats"].setdefault(
-                stream.flow_stats.pg_id, {"tx_pkts": {"total": 0}, "rx_pkts": {into: 0}}
+                stream.flow_stats.pg_id, {"tx_pkts": {"total": 0}, "rx_pkts": {into: 0, "total": 0}}
             )
             for name, key in (("tx_pkts", "total"), ("rx_pkts", into)):
                 shares = [int(frames[name] * one / sum(rates.values())) for one in rates.values()]
                 shares[0] += frames[name] - sum(shares)
                 counted[name][key] += shares[place]
+            counted["rx_pkts"]["total"] = counted["rx_pkts"][into]
             if server.is_fixed(stream):
-                stats["latency"][stream.flow_stats.pg_id] = {"err_cntrs": {**server.numbers}}
+                stats["latency"][stream.flow_stats.pg_id] = {
+                    "err_cntrs": {**server.numbers},
+                    "latency": {"total_min": 10, "average": 12.0, "total_max": 20, "jitter": 1, "histogram": {10: 1}},
+                }
 
     @property
     def conn(self):
