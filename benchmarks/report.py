@@ -6,16 +6,14 @@ python benchmarks/report.py --tests 2000 --trials 60
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Callable
 from datetime import timedelta
 from itertools import count, cycle, islice
 from pathlib import Path
 from statistics import median
-from typing import TypeVar
 
 import click
 from browser import CHROMIUM, browser
+from steps import timed
 
 from lossratio.measurements.measurement import TestPlace
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
@@ -29,7 +27,6 @@ from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
 
 SIMULATED = Path(__file__).parents[1] / "topologies" / "simulated.yaml"
-T = TypeVar("T")
 _OPEN_LAST = """(async () => {
     const began = performance.now();
     const details = [...document.querySelectorAll("details.test")].pop();
@@ -62,7 +59,7 @@ def main(tests: int, trials: int, searches: int) -> None:
             run.write(result.model_copy(update={"test": test, "remarks": remarks, **times}))
         each = sum(len(result.trials) for result in results) / len(results)
         click.echo(f"{tests} tests of {each:.0f} trials on average, {trials} at least")
-        click.echo(f"{'step':<24}{'elapsed s':>10}{'CPU s':>10}")
+        click.echo(f"{'step':<40}{'elapsed s':>10}{'CPU s':>10}")
         read = timed("read results", lambda: read_run(run.path))
         timed("doubts", lambda: read.doubts)
         page = timed("make page", lambda: render(ReportFormat.HTML, [read]))
@@ -84,14 +81,6 @@ def open_page(path: Path) -> None:
             opened.append(chromium.open(path))
             sections.append(float(chromium.run(_OPEN_LAST)))
         click.echo(f"opens in {median(opened):.2f} s (Chromium), its last section in {median(sections):.2f} s")
-
-
-def timed(name: str, step: Callable[[], T]) -> T:
-    """Runs a step, and prints a row with what it took."""
-    elapsed, cpu = time.perf_counter(), time.process_time()
-    result = step()
-    click.echo(f"{name:<24}{time.perf_counter() - elapsed:>10.2f}{time.process_time() - cpu:>10.2f}")
-    return result
 
 
 def searched(directory: Path, number: int) -> ThroughputResult:

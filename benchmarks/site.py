@@ -6,17 +6,16 @@ python benchmarks/site.py --results 100000
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import TypeVar
 
 import click
 import numpy as np
 from browser import CHROMIUM, browser
+from steps import timed
 
 from lossratio.dashboard import SiteRequest, write_site
 from lossratio.history.entries import Entry
@@ -34,7 +33,6 @@ BODIES = (
     "ethip4udp-nat44",
     "ethip4vxlan-l2bd",
 )
-T = TypeVar("T")
 _NAMES = """(async () => {
     const jobs = await readJobs();
     const build = encodeURIComponent(`build ${jobs[0].builds[0]}`);
@@ -142,14 +140,6 @@ def _names(tests: int) -> Iterator[tuple[str, float, tuple[str, ...], int]]:
             (label.lower(), f"{cores}c", body),
             cores,
         )
-
-
-def timed(name: str, step: Callable[[], T]) -> T:
-    """Runs a step, and prints a row with what it took."""
-    elapsed, cpu = time.perf_counter(), time.process_time()
-    result = step()
-    click.echo(f"{name:<40}{time.perf_counter() - elapsed:>10.2f}{time.process_time() - cpu:>10.2f}")
-    return result
 
 
 if __name__ == "__main__":

@@ -6,15 +6,14 @@ python benchmarks/trend.py --results 100000 --nights 100
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TypeVar
 
 import click
 import jumpavg
 import numpy as np
+from steps import timed
 
 from lossratio.history.analysis import TrendRequest, analyse
 from lossratio.history.entries import Entry, series_of
@@ -22,7 +21,6 @@ from lossratio.history.steps import Values, group_starts
 from lossratio.history.store import History
 
 START = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)
-T = TypeVar("T")
 
 
 @click.command()
@@ -79,14 +77,6 @@ def starts(values: Values) -> Sequence[int]:
     """Where jumpavg's groups begin."""
     sizes = [len(group) for group in jumpavg.classify(values.tolist())]
     return [sum(sizes[:index]) for index in range(len(sizes))]
-
-
-def timed(name: str, step: Callable[[], T]) -> T:
-    """Runs a step, and prints a row with what it took."""
-    elapsed, cpu = time.perf_counter(), time.process_time()
-    result = step()
-    click.echo(f"{name:<40}{time.perf_counter() - elapsed:>10.2f}{time.process_time() - cpu:>10.2f}")
-    return result
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_error(HTTPStatus.NOT_FOUND)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Shows nothing: whoever looks at the site sees what was loaded."""
+        """Prints no line for a request: the browser shows the site."""
 
 
 def serve_site(folder: Path, port: int, announce: Callable[[str], None]) -> None:

@@ -34,3 +34,11 @@ def agent(session: LocalSession) -> Iterator[AgentClient]:
     """An agent on the TG of `bridged`."""
     with AgentClient.start(session, python=PYTHON) as client:
         yield client
+
+
+@pytest.fixture
+def no_links(monkeypatch):
+    """Ports that are no interfaces of this machine."""
+    monkeypatch.setattr("lossratio.traffic.agent.trex.generator.usable_links", lambda configuration: {})
+    monkeypatch.setattr("lossratio.traffic.agent.trex.generator.same_links", lambda names, before: before)
+    monkeypatch.setattr("lossratio.traffic.agent.trex.generator.links_after", lambda names, before: before)

@@ -1,28 +1,20 @@
 """Trials with TRex: what the generator makes of the client's behaviour, on a virtual clock."""
 
-import math
 from pathlib import Path
 
 import pytest
-from trex_lab import BOTH_WAYS, SETTINGS, generator, still_there, trial
+from trex_lab import BOTH_WAYS, SETTINGS, generator, loss_ratio, still_there, trial
 from trex_stand_in import MACS, Server, StandIn
 
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.early_verdict import Watch
 from lossratio.traffic.agent.core.protocol import AgentError, ControllerGoneError
 from lossratio.traffic.agent.trex.connection import TrexLibrary
 from lossratio.traffic.agent.trex.generator import TrexGenerator
-from lossratio.traffic.answers import read_counters, read_latency, read_stop, read_watched
-from lossratio.trials.counters import output_from_counters
-from lossratio.trials.trial import TrialInput
+from lossratio.traffic.answers import read_latency, read_stop
 
 
 def nobody_left():
     raise ControllerGoneError
-
-
-def loss_ratio(counters, load=10_000.0, duration=1.0):
-    return output_from_counters(TrialInput(duration, load), counters).loss_ratio
 
 
 def test_a_trial_without_loss_has_every_frame_back():
@@ -213,73 +205,6 @@ def test_a_mode_that_a_card_does_not_take_is_an_error_that_names_the_port(mode):
 def test_packet_sockets_get_all_frames_in_any_mode(no_links):
     trex = generator(Server(refused_modes=("multicast",)), uses_linux=True, modes={"multicast": True})
     assert trex.facts()["ports"]["east"]["mult"] == "off"
-
-
-WATCH = Watch(above=0.01, in_flight=1e-3)
-
-
-def watched(server, watch=WATCH, load=10_000.0, duration=1.0, **settings):
-    trex = generator(server, uses_linux=True, **settings)
-    answer = trex.watched_trial(load, duration, 0.0, watch, still_there)
-    return read_watched(answer, BOTH_WAYS)
-
-
-@pytest.fixture
-def no_links(monkeypatch):
-    """Ports that are no interfaces of this machine."""
-    monkeypatch.setattr("lossratio.traffic.agent.trex.generator.usable_links", lambda configuration: {})
-    monkeypatch.setattr("lossratio.traffic.agent.trex.generator.same_links", lambda names, before: before)
-    monkeypatch.setattr("lossratio.traffic.agent.trex.generator.links_after", lambda names, before: before)
-
-
-def test_a_watched_trial_ends_when_its_loss_is_certain(no_links):
-    server = Server(lost=(0.5, 0.0))
-    trial_ = watched(server)
-    assert trial_.ended
-    assert 0.02 < trial_.certain_after < 0.15
-    west, east = trial_.directions
-    assert west.intended == east.intended == 10_000
-    assert west.sent < 2_000
-    assert [direction.unsent for direction in trial_.directions] == [0, 0]
-    assert server.now < 1.0
-
-
-def test_a_watched_trial_without_loss_takes_its_whole_duration(no_links):
-    trial_ = watched(Server())
-    assert (trial_.ended, trial_.certain_after) == (False, None)
-    assert loss_ratio(trial_.directions) == 0.0
-
-
-def test_nothing_is_certain_while_the_server_sends_too_slowly(no_links):
-    trial_ = watched(Server(lost=(0.5, 0.5), capacity=2_000.0))
-    assert not trial_.ended
-    assert trial_.directions[0].unsent > 5_000
-
-
-def test_frames_that_trex_dropped_itself_make_nothing_certain(no_links):
-    trial_ = watched(Server(lost=(0.2, 0.0), errors={"ierrors": 2_000}))
-    assert not trial_.ended
-
-
-@pytest.mark.parametrize("modes", [{}, {"flow_statistics": True}])
-def test_a_trial_that_is_shown_at_a_terminal_is_the_same_with_cards_and_with_flow_statistics(modes):
-    """Without a verdict nothing depends on counters that are late."""
-    seen = []
-    watch = Watch(math.inf, 0.0, ends=False, note=lambda *frames: seen.append(frames))
-    trex = generator(Server(lost=(0.1, 0.0)), modes=modes)
-    answer = trex.watched_trial(10_000.0, 2.0, 0.0, watch, still_there)
-    west, _ = read_watched(answer, BOTH_WAYS).directions
-    assert west.sent - west.received == pytest.approx(2000, abs=1)
-    assert answer["ended"] is False
-    if not modes:
-        assert len(seen) == 3
-        assert all(0.9 < received / sent < 1.0 for sent, received in seen)
-
-
-def test_cards_may_count_late_so_they_are_not_watched():
-    with pytest.raises(AgentError, match="cards may count frames late") as raised:
-        generator(Server()).watched_trial(10_000.0, 1.0, 0.0, WATCH, still_there)
-    assert raised.value.kind == "unsupported"
 
 
 def test_frames_in_flight_for_less_than_the_settle_time_are_not_lost():
@@ -481,60 +406,3 @@ def test_facts_name_the_server_s_version_and_its_ports():
 def test_the_log_of_the_server_is_kept_with_the_results():
     log = generator(Server()).facts()["server_log"]
     assert log[-1] == Path(SETTINGS.log).read_text().splitlines()[-1]
-
-
-def burst(trex, frames, load=10_000.0):
-    directions = trex.schedule([(load, frames / load)], is_burst=True, check=still_there)
-    names = [direction["name"] for direction in directions]
-    return read_counters({"directions": directions}, names), [direction["course"] for direction in directions]
-
-
-def test_a_burst_has_exactly_its_frames_and_the_load_is_there_again_afterwards():
-    server = Server(lost=(0.1, 0.0))
-    trex = generator(server)
-    (west, east), courses = burst(trex, 20_000)
-    assert (west.intended, west.sent, west.received, west.unsent) == (20_000, 20_000, 18_000, 0)
-    assert east.received == 20_000
-    assert [course["rate"] for course in courses] == [None, None]
-    assert {type(stream.mode) for stream in server.ports[0].streams.values()} == {StandIn.STLTXCont}
-    west, _ = trial(server, trex=trex)
-    assert (west.sent, west.received) == (10_000, 9000)
-
-
-def test_a_short_burst_comes_after_a_long_one_that_shows_the_rate_and_does_not_count():
-    server = Server()
-    trex = generator(server)
-    ((west, _), _), began = burst(trex, 50), server.now
-    assert (west.sent, server.calls.count("start")) == (50, 2)
-    burst(trex, 70)
-    burst(trex, 70, load=5000.0)
-    assert server.calls.count("start") == 4
-    assert server.now - began < 1.0
-    burst(trex, 70, load=20_000.0)
-    assert server.calls.count("start") == 6
-
-
-def test_a_rate_that_trex_does_not_keep_is_seen_before_a_short_burst_counts():
-    (west, _), (course, _) = burst(generator(Server(capacity=8000.0)), 50)
-    assert west.unsent > 0
-    assert course["rate"] == pytest.approx(8000.0, rel=0.05)
-
-
-def test_frames_of_several_sizes_are_divided_in_a_burst():
-    server = Server()
-    trex = generator(server, frame_size="IMIX_v4_1")
-    maker = trex._makers["port0>port1"]
-    modes = [stream.mode for stream in maker.burst_streams(10_000.0, 0.01)]
-    assert [mode.total_pkts for mode in modes] == [59, 33, 8]
-    (west, _), _ = burst(trex, 10_000)
-    assert west.sent == 10_000
-
-
-def test_schedules_and_outages_are_refused_with_the_reason_before_any_frame_is_sent():
-    server = Server()
-    with pytest.raises(AgentError, match="neither numbers nor times") as error:
-        generator(server).schedule([(1000.0, 0.1)], is_burst=False, check=still_there)
-    assert error.value.kind == "unsupported"
-    with pytest.raises(AgentError, match="cannot locate losses in time"):
-        generator(server).start_watched(1000.0)
-    assert not server.is_transmitting(0)

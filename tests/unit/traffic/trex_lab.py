@@ -8,6 +8,8 @@ from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configur
 from lossratio.traffic.agent.trex.connection import TrexLibrary, TrexSettings
 from lossratio.traffic.agent.trex.generator import TrexGenerator
 from lossratio.traffic.answers import read_counters
+from lossratio.trials.counters import output_from_counters
+from lossratio.trials.trial import TrialInput
 
 PAIR = PortPair(TrafficPort("port0", "east"), TrafficPort("port1", "west"))
 BOTH_WAYS = ("port0>port1", "port1>port0")
@@ -50,3 +52,8 @@ def trial(server, load=10_000.0, duration=1.0, ramp=0.0, trex=None, **options):
     trex = trex or generator(server, **options)
     directions = trex.trial(load, duration, ramp, still_there)
     return read_counters({"directions": directions}, [direction["name"] for direction in directions])
+
+
+def loss_ratio(counters, load=10_000.0, duration=1.0):
+    """The loss ratio of a trial with these counters."""
+    return output_from_counters(TrialInput(duration, load), counters).loss_ratio
