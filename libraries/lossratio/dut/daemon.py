@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lossratio.dut.changes import Changes
 from lossratio.errors import DutError
-from lossratio.nodes import BackgroundProgram, DutNode, reason, shown
+from lossratio.nodes import BackgroundProgram, DutNode, before_ordinary, reason, shown
 
 READY_TIMEOUT = 30.0
 """Seconds that a program may take until it answers."""
@@ -28,17 +28,20 @@ class Daemon:
         directory: The directory.
         name: Name of the program, and the beginning of its files' names.
         command: The program and its arguments.
+        priority: Its priority before all ordinary programs, where the kernel grants that; None: it is one of them.
     """
 
     node: DutNode
     directory: str
     name: str
     command: tuple[str, ...]
+    priority: int | None = None
 
     @property
     def program(self) -> BackgroundProgram:
         """The program on the node."""
-        return BackgroundProgram(f"{self.directory}/{self.name}.", self.directory, self.command)
+        command = self.command if self.priority is None else before_ordinary(self.priority, self.command)
+        return BackgroundProgram(f"{self.directory}/{self.name}.", self.directory, command)
 
     def start(self, changes: Changes, is_ready: Callable[[], bool]) -> None:
         """Starts the program, and waits until it answers.

@@ -1,6 +1,6 @@
 """Sessions on the nodes of a testbed over SSH: commands, files, and long-lived processes that speak in lines."""
 
-from lossratio.nodes.background import LIVES, BackgroundProgram
+from lossratio.nodes.background import LIVES, BackgroundProgram, before_ordinary
 from lossratio.nodes.connection import NO_CREDENTIALS, Credentials, is_public_key
 from lossratio.nodes.facts import GatheredFacts, gather_facts
 from lossratio.nodes.hardware import Card, Core, Hardware, cores_in, read_hardware
@@ -25,6 +25,7 @@ __all__ = [
     "NodeProgram",
     "NodeSession",
     "Pulse",
+    "before_ordinary",
     "cores_in",
     "gather_facts",
     "is_public_key",

@@ -6,6 +6,7 @@ node's shell is left to run it (see `lossratio.nodes.node.Will`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _STOP_SECONDS = 10.0
@@ -66,6 +67,26 @@ while [ ! -s "$1status" ] && [ "$tries" -lt 250 ]; do
     sleep 0.02
 done
 """
+
+
+# A node without chrt, or a user who may not, runs it as an ordinary program.
+_BEFORE_ORDINARY = """
+priority=$1; shift
+if chrt -r "$priority" true 2>/dev/null; then set -- chrt -r "$priority" "$@"; fi
+exec "$@"
+"""
+
+
+def before_ordinary(priority: int, command: Sequence[str]) -> tuple[str, ...]:
+    """The command that runs a program before all ordinary ones (SCHED_RR), where the node's kernel grants that.
+
+    For programs that sleep while they have nothing to do: one that polls would take a CPU from the system.
+
+    Args:
+        priority: Its priority; a higher one goes first.
+        command: The program and its arguments.
+    """
+    return ("sh", "-c", _BEFORE_ORDINARY, "run", str(priority), *command)
 
 
 @dataclass(frozen=True)

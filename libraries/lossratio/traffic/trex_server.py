@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lossratio.errors import NodeError, TrafficError
-from lossratio.nodes import LIVES, BackgroundProgram
+from lossratio.nodes import LIVES, BackgroundProgram, before_ordinary
 from lossratio.traffic.client import Session
 
 PROGRAM = "_t-rex-64"
@@ -43,10 +43,10 @@ elif grep -qi " [0-9A-F]*:$2 [0-9A-F]*:0000 0A " /proc/net/tcp; then
 fi
 """
 
-# A server that sleeps between its frames must get a CPU at once when it wakes up.
+_PRIORITY = 10
+"""Its priority where it sleeps between its frames: it must get a CPU at once when it wakes up."""
+
 _RUN = """
-priority=$1; shift
-if [ "$priority" = realtime ] && chrt -r 10 true 2>/dev/null; then set -- chrt -r 10 "$@"; fi
 LD_LIBRARY_PATH=.:./so/$(uname -m)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$@"
 """
 
@@ -133,7 +133,8 @@ class TrexServer:
         self._session = session
         self._plan = plan
         self._state = plan.state
-        command = ("sh", "-c", _RUN, "run", "realtime" if plan.sleeps else "normal", f"./{PROGRAM}", *plan.arguments)
+        command = ("sh", "-c", _RUN, "run", f"./{PROGRAM}", *plan.arguments)
+        command = before_ordinary(_PRIORITY, command) if plan.sleeps else command
         self._program = BackgroundProgram(f"{plan.state}/", plan.directory, command)
 
     def ensure(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from ipaddress import IPv6Interface
 from pathlib import Path
 
@@ -63,6 +64,17 @@ def test_frames_pass_both_ways_and_every_one_is_accounted_for(dut_lab, set_up, o
     assert_passes(dut_lab, dut, version=6 if options.get("forwarding") == "ip6" else 4)
     dut.reset()
     dut.verify()
+
+
+@pytest.mark.parametrize(
+    ("options", "goes_first"), [({}, True), pytest.param({"sockets": "af_xdp"}, False, marks=needs_bpf)]
+)
+def test_vpp_goes_before_ordinary_programs_where_it_sleeps(set_up, options, goes_first):
+    is_granted = subprocess.run(["chrt", "-r", "5", "true"], check=False, capture_output=True).returncode == 0
+    daemon = set_up(**options).daemons[0]
+    pid = int(Path(daemon.directory, "vpp.pid").read_text().split()[0])
+    policies = {os.sched_getscheduler(int(thread.name)) for thread in Path(f"/proc/{pid}/task").iterdir()}
+    assert policies == {os.SCHED_RR if goes_first and is_granted else os.SCHED_OTHER}
 
 
 @needs_bpf

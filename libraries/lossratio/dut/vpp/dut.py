@@ -102,6 +102,8 @@ _STARTS = 5
 _CLOCK_SECONDS = 0.3
 """Seconds over which the CPU's time stamps are counted; each end is known to some 10 µs."""
 _READINGS = 3
+_PRIORITY = 5
+"""Its priority where it sleeps: before ordinary programs, and behind senders, which may share its CPUs."""
 _RDMA_DRIVERS = ("mlx5_core", "mlx4_core")
 _SET_LINK = ("ip", "link", "set", "dev")
 _SHOWN_ON_TRIALS = ("show runtime", "show errors", "show interface", "show hardware-interfaces")
@@ -144,6 +146,11 @@ class Vpp(ProgramDut[VppOptions]):
         numa_nodes = {core.numa_node for core in read_cores(self.node)}
         needed = hugepage_megabytes(self.hop.vpp, self._choose_cores(), len(numa_nodes))
         return max(self.hugepage_megabytes, needed)
+
+    @property
+    def _polls(self) -> bool:
+        """Whether its workers poll without end; by packet sockets they sleep until frames come."""
+        return self.uses_cards or self.options.sockets is Sockets.AF_XDP
 
     def check_ports(self) -> None:
         """Checks the interfaces; with cards, also that they go with VPP's driver.
@@ -205,7 +212,8 @@ class Vpp(ProgramDut[VppOptions]):
         configuration = f"{directory}/startup.conf"
         cards, routes = self._vpp_cards(cores), self.options.routes or 0
         write_file(changes, configuration, startup_configuration(directory, cores, cards, self.hop.vpp, routes=routes))
-        daemon = Daemon(self.node, directory, "vpp", (f"{self.options.home}/bin/vpp", "-c", configuration))
+        program = (f"{self.options.home}/bin/vpp", "-c", configuration)
+        daemon = Daemon(self.node, directory, "vpp", program, None if self._polls else _PRIORITY)
         control = VppControl(self.node, self.options.home, directory)
         daemon.start(changes, control.answers)
         if not self.uses_cards:
@@ -260,7 +268,8 @@ class Vpp(ProgramDut[VppOptions]):
     def facts(self) -> dict[str, Any]:
         """Version, start-up configuration, threads, placement and forwarding, as VPP reports them."""
         control = self._control
-        shown = ("show version verbose", "show interface address", "show interface rx-placement", "show mode")
+        interfaces = ("show interface address", "show interface rx-placement", "show mode")
+        shown = ("show version verbose", "show threads", *interfaces)
         return {
             **super().facts(),
             "version": control.ask("show version").strip(),
