@@ -7,11 +7,13 @@ either order. Time makes them all in one order: the trials that lose more came s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lossratio.trials import TrialResult
 
@@ -83,10 +85,25 @@ class Inconstancy:
     until: float
 
 
-class _Contradiction(NamedTuple):
-    weak: int
-    strong: int
-    size: float
+@dataclass(frozen=True)
+class _Contradictions:
+    """Pairs of trials of which the easier one lost more; one item of each array is a pair.
+
+    Attributes:
+        weak: Numbers of the trials that lost more.
+        strong: Numbers of the others.
+        sizes: Differences of their loss ratios.
+    """
+
+    weak: NDArray[np.intp]
+    strong: NDArray[np.intp]
+    sizes: NDArray[np.float64]
+
+    def size(self, chosen: NDArray[np.bool_]) -> float:
+        """The sum over the weak trials of their largest contradiction among the chosen ones."""
+        largest = np.zeros(self.weak.max(initial=-1) + 1)
+        np.maximum.at(largest, self.weak[chosen], self.sizes[chosen])
+        return float(largest.sum())
 
 
 def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] = ()) -> Inconstancy | None:
@@ -96,40 +113,40 @@ def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] 
         results: All trials, in the order measured.
         passed_over: Numbers, from 0, of trials that are no evidence, such as a warm-up. Their loss may be remembered.
     """
-    contradictions = list(_contradictions(results, passed_over))
-    if not contradictions or max(found.size for found in contradictions) < LEAST_SIZE:
+    found = _contradictions(results, passed_over)
+    if found.sizes.max(initial=0.0) < LEAST_SIZE:
         return None
-    starts = [0.0, *accumulate(result.elapsed for result in results)]
+    starts = np.array([0.0, *accumulate(result.elapsed for result in results)])
+    ends = starts[:-1] + [result.traffic_duration for result in results]
+    forwarded = np.array([result.load * (1.0 - result.loss_ratio) for result in results])
     gaps = _times_since_loss(results, starts)
-    whole = _size(contradictions)
+    whole = found.size(np.full(len(found.sizes), True))
     # Where two changes explain the same, trials that early verdicts ended decide, by the share that was lost so far.
-    with_early = list(_contradictions(results, passed_over, of_sent=True))
+    with_early = _contradictions(results, passed_over, of_sent=True)
     best: tuple[float, int, float, Inconstancy] | None = None
-    for change, is_explained in _explanations(contradictions, gaps):
-        explained: list[_Contradiction] = []
-        unexplained: list[_Contradiction] = []
-        for found in contradictions:
-            (explained if is_explained(found) else unexplained).append(found)
-        weak, strong = {found.weak for found in explained}, {found.strong for found in explained}
+    for change, explains in _explanations(found, gaps):
+        explained = explains(found)
+        weak, strong = np.unique(found.weak[explained]), np.unique(found.strong[explained])
         if min(len(weak), len(strong)) < LEAST_TRIALS:
             continue
-        left = _size(unexplained) / whole
-        key = left, -len(weak), _size(found for found in with_early if not is_explained(found))
-        if left > MOST_UNEXPLAINED or (best is not None and key >= best[:3]):
+        left = found.size(~explained) / whole
+        if left > MOST_UNEXPLAINED:
             continue
-        less = max(1.0 - _forwarded(results[found.weak]) / _forwarded(results[found.strong]) for found in explained)
+        key = left, -len(weak), with_early.size(~explains(with_early))
+        if best is not None and key >= best[:3]:
+            continue
+        less = np.max(1.0 - forwarded[found.weak[explained]] / forwarded[found.strong[explained]])
         if change is Change.REMEMBERS_LOSS:
-            after, until = max(gaps[number] for number in weak), min(gaps[number] for number in strong)
+            after, until = gaps[weak].max(), gaps[strong].min()
         else:
-            after = max(starts[number] + results[number].traffic_duration for number in weak)
-            until = min(starts[number] for number in strong)
-        best = *key, Inconstancy(change, len(weak), len(strong), less, after, until)
+            after, until = ends[weak].max(), starts[strong].min()
+        best = *key, Inconstancy(change, len(weak), len(strong), float(less), float(after), float(until))
     return None if best is None else best[3]
 
 
 def _contradictions(
     results: Sequence[TrialResult], passed_over: Collection[int], *, of_sent: bool = False
-) -> Iterator[_Contradiction]:
+) -> _Contradictions:
     """All pairs of trials of which the easier one lost more. What an early verdict leaves open contradicts nothing.
 
     Args:
@@ -137,61 +154,51 @@ def _contradictions(
         passed_over: See `inconstancy_in`.
         of_sent: Whether a trial that ended early counts with its loss as a share of the frames sent.
     """
-    trials = [
-        (
-            result.load,
-            result.duration,
-            result.loss_ratio * (result.duration / result.traffic_duration if of_sent else 1.0),
-            result.is_early,
-            number,
+    numbers = np.array([number for number in range(len(results)) if number not in passed_over], dtype=np.intp)
+    trials = [results[number] for number in numbers]
+    loads, durations, losses = (
+        np.array(
+            [
+                (
+                    trial.load,
+                    trial.duration,
+                    trial.loss_ratio * (trial.duration / trial.traffic_duration if of_sent else 1.0),
+                )
+                for trial in trials
+            ]
         )
-        for number, result in enumerate(results)
-        if number not in passed_over
-    ]
-    for weak_load, weak_duration, weak_loss, _, weak in trials:
-        most = weak_loss - LEAST_DIFFERENCE - LEAST_FRAMES / (weak_load * weak_duration)
-        if most <= 0.0:
-            continue
-        for load, duration, loss, is_early, number in trials:
-            if weak_load <= load and weak_duration <= duration and loss < most and not is_early:
-                yield _Contradiction(weak, number, weak_loss - loss)
+        .reshape(-1, 3)
+        .T
+    )
+    is_early = np.array([trial.is_early for trial in trials], dtype=bool)
+    most = losses - LEAST_DIFFERENCE - LEAST_FRAMES / (loads * durations)
+    easier = (loads[:, None] <= loads) & (durations[:, None] <= durations)
+    weak, strong = np.nonzero(easier & (losses < most[:, None]) & (most[:, None] > 0.0) & ~is_early)
+    return _Contradictions(numbers[weak], numbers[strong], losses[weak] - losses[strong])
 
 
-def _times_since_loss(results: Sequence[TrialResult], starts: Sequence[float]) -> list[float]:
+def _times_since_loss(results: Sequence[TrialResult], starts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Seconds from the last lossy trial's end to each trial's beginning; infinite if there was none."""
     gaps, loss_ended = [], float("-inf")
     for start, result in zip(starts, results, strict=False):
         gaps.append(start - loss_ended)
         if result.loss_ratio > 0.0:
             loss_ended = start + result.traffic_duration
-    return gaps
+    return np.array(gaps)
 
 
 def _explanations(
-    contradictions: Sequence[_Contradiction], gaps: Sequence[float]
-) -> Iterator[tuple[Change, Callable[[_Contradiction], bool]]]:
-    yield Change.SLOWER, lambda found: found.weak > found.strong
-    yield Change.FASTER, lambda found: found.weak < found.strong
-    seen = sorted({gaps[number] for found in contradictions for number in (found.weak, found.strong)})
+    found: _Contradictions, gaps: NDArray[np.float64]
+) -> Iterator[tuple[Change, Callable[[_Contradictions], NDArray[np.bool_]]]]:
+    yield Change.SLOWER, lambda pairs: pairs.weak > pairs.strong
+    yield Change.FASTER, lambda pairs: pairs.weak < pairs.strong
+    seen = np.unique(gaps[np.concatenate([found.weak, found.strong])])
     for shorter, longer in pairwise(seen):
-        yield Change.REMEMBERS_LOSS, _remembered(gaps, (shorter + longer) / 2.0 if longer < float("inf") else longer)
+        yield Change.REMEMBERS_LOSS, _remembered(gaps, (shorter + longer) / 2.0 if longer < np.inf else longer)
 
 
-def _remembered(gaps: Sequence[float], memory: float) -> Callable[[_Contradiction], bool]:
-    return lambda found: gaps[found.weak] < memory <= gaps[found.strong]
-
-
-def _size(contradictions: Iterable[_Contradiction]) -> float:
-    """The sum over the weak trials of their largest contradiction."""
-    largest: dict[int, float] = {}
-    for found in contradictions:
-        if found.size > largest.get(found.weak, 0.0):
-            largest[found.weak] = found.size
-    return sum(largest.values())
-
-
-def _forwarded(result: TrialResult) -> float:
-    return result.load * (1.0 - result.loss_ratio)
+def _remembered(gaps: NDArray[np.float64], memory: float) -> Callable[[_Contradictions], NDArray[np.bool_]]:
+    return lambda pairs: (gaps[pairs.weak] < memory) & (memory <= gaps[pairs.strong])
 
 
 class LossUnit(Enum):
