@@ -134,13 +134,12 @@ def contradictions(output: TrialOutput) -> Iterator[str]:
         "lost_frames": output.lost_frames,
         "unsent_frames": output.unsent_frames,
     }
-    counts = {**given, "repeats": output.repeats}
-    counts |= {
-        f"{direction.name}.{name}": count for direction in output.directions for name, count in vars(direction).items()
-    }
-    for name, count in counts.items():
-        if isinstance(count, int | float) and count < 0:
-            yield f"{name} is negative: {count}"
+    places = [("", {**given, "repeats": output.repeats})]
+    places += [(f"{direction.name}.", vars(direction)) for direction in output.directions]
+    for place, counts in places:
+        for name, count in counts.items():
+            if isinstance(count, int | float) and count < 0:
+                yield f"{place}{name} is negative: {count}"
     is_early = output.decided_after is not None
     if output.directions:
         total = _Total.of(output.directions, is_early=is_early)
