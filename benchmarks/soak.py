@@ -218,9 +218,11 @@ def _estimate(results: Sequence[TrialResult], **options: Any) -> CriticalLoadEst
 def coverage(arguments: argparse.Namespace) -> None:
     """How often 95 % intervals cover the truth, how wide they are, and how often a misfit is flagged.
 
-    "Either" is covered or flagged. On healthy SUTs the last but one column is the width divided by that which Poisson's
-    likelihood finds from the same trials. The oracle knows the shape of the capacity's distribution, and fits its
-    parameters to the same trials.
+    "Either" is covered or flagged. "Bounded": the model-free statement of the search is true of the SUT, see
+    `Case.is_bounded_by`. "Wrong" is confident and wrong: neither covered nor flagged nor bounded. "False": the
+    statement calls a load "verified" at which more than the target is lost, in losses that no trial showed. On healthy
+    SUTs the last but one column is the width divided by that which Poisson's likelihood finds from the same trials. The
+    oracle knows the shape of the capacity's distribution, and fits its parameters to the same trials.
     """
     options = {"selection": arguments.selection, "likelihood": arguments.likelihood}
     known = dict(_stored(arguments.store))
@@ -231,7 +233,7 @@ def coverage(arguments: argparse.Namespace) -> None:
                 known[key] = _search(name, seed, arguments.timeout, options)
                 if arguments.store:
                     with arguments.store.open("a") as file:
-                        file.write(json.dumps({"key": key, **known[key]}) + "\n")
+                        file.write(json.dumps({"key": key, **known[key]}, default=np.generic.item) + "\n")
     heads = (
         "coverage",
         "width, %",
@@ -241,6 +243,9 @@ def coverage(arguments: argparse.Namespace) -> None:
         "rms, %",
         "flagged",
         "either",
+        "bounded",
+        "wrong",
+        "false",
         "verdicts",
         "of Poisson's",
         "of oracle's",
@@ -321,6 +326,11 @@ def _summary(name: str, runs: Sequence[dict[str, Any]]) -> str:
     columns.append(f"{np.mean([run['flagged'] for run in runs]):11.2f}")
     either = [run["flagged"] or run["covered"] for run in runs]
     columns.append(f"{np.mean(either):11.2f}" if has_truth else " " * 11)
+    # Stores of earlier versions have no statement in their lines.
+    stated = [run for run in runs if "bounded" in run]
+    wrong = [not (run["flagged"] or run["bounded"] or (has_truth and run["covered"])) for run in stated]
+    for shares in ([run["bounded"] for run in stated], wrong, [run["falsely_verified"] for run in stated]):
+        columns.append(f"{np.mean(shares):11.2f}" if stated else " " * 11)
     verdicts = [run["verdict"][:4] for run in runs if "verdict" in run]
     columns.append(f"{' '.join(f'{verdicts.count(word)} {word}' for word in sorted(set(verdicts))):>16}")
     wider = [run["wider_than_poisson"] for run in runs if "wider_than_poisson" in run]
@@ -351,6 +361,8 @@ def _search(name: str, seed: int, seconds: float, options: dict[str, Any]) -> di
         "trials": controller.trials,
         "verdict": estimated.guard.verdict.value,
         "bounds": [estimated.guard.bounds.least, estimated.guard.bounds.most],
+        "bounded": case.is_bounded_by(estimated.guard, controller.elapsed),
+        "falsely_verified": case.is_falsely_verified_by(estimated.guard, controller.elapsed),
     }
     for weighting, prefix in ((estimated.weighting, ""), (Weighting.EQUAL, "equal_")):
         combined = estimated.combinations[weighting]

@@ -9,12 +9,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import optimize, stats
 
+from lossratio.plrsearch import Guard, Verdict
 from lossratio.simulation import PerformanceSpectrum, RareStalls, SmoothKnee, Sut
 from lossratio.simulation.sut import RunningSut, Traffic, random_rounding
 
 CAPACITY = 18e6
 MIN_LOAD, MAX_LOAD = 1e4, 30e6
 TARGET = 1e-7
+TRIAL_DURATION = 2.0
+"""Seconds of a trial, if the selection by posteriors chooses it."""
 DRIFT_TIME = 1800.0
 """Seconds in which a SUT that drifts changes by its `change`."""
 
@@ -29,10 +32,13 @@ class Case:
         healthy: Whether it is inside the model family, so that it should not be flagged.
         shape: Shape of the capacity's distribution, by its name in results.
         drift: Change of the critical load in `DRIFT_TIME`, as a share; the critical load is that at the beginning.
+        losses: The mean loss ratio at a load in frames per second, and the share of trials that have the losses that
+            do not come frame by frame.
     """
 
     sut: Sut
     critical_load: float | None
+    losses: Callable[[float], tuple[float, float]]
     healthy: bool = False
     drift: float = 0.0
     shape: str = "normal"
@@ -42,6 +48,29 @@ class Case:
         if self.critical_load is None:
             return None
         return self.critical_load * (1.0 + self.drift * seconds / DRIFT_TIME)
+
+    def is_bounded_by(self, guard: Guard, seconds: float) -> bool:
+        """Whether the model-free statement of a search that took some seconds is true of this SUT.
+
+        The mean loss ratio is within the bounds; or it is above, and its losses are those that the statement leaves
+        open: they come in fewer trials than those in which losses may be unseen, and if the load is "verified", more
+        frames are lost at a time than up to which it is.
+        """
+        ratio, share = self._losses_at(guard, seconds)
+        if guard.unseen_every is None or guard.bounds.least <= ratio <= guard.bounds.most:
+            return True
+        at_a_time = ratio / share * guard.bounds.frames / guard.bounds.trials
+        unseen = share < 1.0 / guard.unseen_every and at_a_time > (guard.largest_burst or 0.0)
+        return ratio > guard.bounds.most and unseen
+
+    def is_falsely_verified_by(self, guard: Guard, seconds: float) -> bool:
+        """Whether the statement calls a load verified at which more than the target is lost."""
+        is_at_min = guard.bounds.least > guard.target_loss_ratio
+        return guard.verdict is Verdict.VERIFIED and not is_at_min and self._losses_at(guard, seconds)[0] > TARGET
+
+    def _losses_at(self, guard: Guard, seconds: float) -> tuple[float, float]:
+        """The losses at the load of the statement, in the middle of a search that took some seconds."""
+        return self.losses(guard.load / (1.0 + 0.5 * self.drift * seconds / DRIFT_TIME))
 
 
 @dataclass(frozen=True)
@@ -159,16 +188,22 @@ class Drifting:
 
 def _of_knee(sut: SmoothKnee, stalls: float = 0.0) -> Case:
     """The knee's case, with stalls that lose a share of the target; from a share of 1 on the truth is no load."""
+    stalling = WithStalls(sut, stalls * TARGET)
+
+    def losses(load: float) -> tuple[float, float]:
+        share = -math.expm1(-TRIAL_DURATION / stalling.interval) if stalls else 1.0
+        return sut.loss_rate(load) / load + stalls * TARGET, share
+
     if stalls >= 1.0:
-        return Case(WithStalls(sut, stalls * TARGET), MIN_LOAD)
+        return Case(stalling, MIN_LOAD, losses)
 
     def excess(load: float) -> float:
         return math.log(max(sut.loss_rate(load), 1e-300) / load / TARGET / (1.0 - stalls))
 
     load = optimize.brentq(excess, 0.1 * CAPACITY, 1.1 * CAPACITY, xtol=1e-3)
     if stalls:
-        return Case(WithStalls(sut, stalls * TARGET), load)
-    return Case(sut, optimize.brentq(excess, 0.1 * CAPACITY, 1.1 * CAPACITY, xtol=1e-3), healthy=True)
+        return Case(stalling, load, losses)
+    return Case(sut, load, losses, healthy=True)
 
 
 def _of_capacities(sut: Sut, quantile: Callable[[np.ndarray], np.ndarray]) -> Case:
@@ -176,10 +211,12 @@ def _of_capacities(sut: Sut, quantile: Callable[[np.ndarray], np.ndarray]) -> Ca
     edges = np.concatenate([np.geomspace(1e-14, 1e-3, 4001), np.linspace(1e-3, 1.0, 4001)[1:]])
     capacities, shares = CAPACITY * np.maximum(quantile(0.5 * (edges[1:] + edges[:-1])), 0.0), np.diff(edges)
 
-    def excess(load: float) -> float:
-        return float(np.sum(shares * np.maximum(0.0, 1.0 - capacities / load))) - TARGET
+    def losses(load: float) -> tuple[float, float]:
+        lost = np.maximum(0.0, 1.0 - capacities / load)
+        return float(np.sum(shares * lost)), max(float(np.sum(shares[lost > 0.0])), 1e-300)
 
-    return Case(sut, optimize.brentq(excess, 0.01 * CAPACITY, 1.2 * CAPACITY, xtol=1e-3))
+    critical_load = optimize.brentq(lambda load: losses(load)[0] - TARGET, 0.01 * CAPACITY, 1.2 * CAPACITY, xtol=1e-3)
+    return Case(sut, critical_load, losses)
 
 
 def _drifting(case: Case, change: float) -> Case:
@@ -213,6 +250,15 @@ def _slow_level(jitter: float, share: float, size: float) -> Case:
     return _of_capacities(DrawnCapacity(draw), lambda asked: 1.0 + np.interp(asked, cumulative, below))
 
 
+def _rare_stalls(interval: float, stall: float) -> Case:
+    """A sharp knee whose stalls lose far more than the target: the critical load is not asked for."""
+
+    def losses(load: float) -> tuple[float, float]:
+        return stall / interval + max(0.0, 1.0 - CAPACITY / load), -math.expm1(-TRIAL_DURATION / interval)
+
+    return Case(RareStalls(CAPACITY, interval=interval, stall=stall), None, losses)
+
+
 CASES = {
     "stretch": _of_knee(SmoothKnee(CAPACITY, 5e4)),
     "erf": _of_knee(SmoothKnee(CAPACITY, 2e5, "erf")),
@@ -236,6 +282,6 @@ CASES = {
     "wandering": _of_capacities(WanderingCapacity(0.004, 0.9), _normal(0.004)),
     "drift, smooth knee": _drifting(_of_knee(SmoothKnee(CAPACITY, 5e4)), -0.01),
     "drift, normal 0.2 %": _drifting(_of_capacities(PerformanceSpectrum(CAPACITY, 0.002), _normal(0.002)), -0.01),
-    "rare stalls": Case(RareStalls(CAPACITY, interval=60.0, stall=0.01), None),
+    "rare stalls": _rare_stalls(60.0, 0.01),
 }
 """What is measured, by name."""

@@ -186,11 +186,21 @@ class PosteriorSelection:
         self._guards = 0
         self._forwarding_rate = question.max_load
         self._prospects: _Prospects | None = None
+        self._overload: float | None = None
+        self._reach = 1.0
 
     def record(self, result: TrialResult) -> None:
         """See `Selection.record`."""
         self._trials += 1
         self._forwarding_rate = result.forwarding_rate
+        if self._overload is not None and result.output.lost_frames:
+            self._reach = 1.0
+        elif self._overload is not None and self._overload < self._question.max_load:
+            # It was no overload, e.g. because the first trials were slow ones: the next one goes twice as far.
+            self._overloads -= 1
+            self._reach *= 2.0
+            self._prospects = None
+        self._overload = None
 
     def choose(self, posteriors: Sequence[Posterior], duration: float) -> Choice:
         """See `Selection.choose`."""
@@ -209,6 +219,7 @@ class PosteriorSelection:
             return Choice(guarded, f"guard of {prospects.mean:,.0f} frames/s")
         if self._varies and self._wants_overload(prospects):
             self._overloads += 1
+            self._overload = prospects.overload
             return Choice(prospects.overload, "overload, to see how much the capacity varies")
         load = _in_whole_frames(prospects.load, duration, question)
         return Choice(load, f"most informative about {prospects.mean:,.0f} frames/s")
@@ -221,8 +232,8 @@ class PosteriorSelection:
             cloud.gains_of_counts(loads, duration, self._own_noise), cloud.gains_of_loss(loads, duration)
         )
         most = int(np.argmax(gains))
-        overload = mode.mrr + _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
-        overload = _clamped(max(overload, 1.005 * mode.mrr), self._question)
+        overload = mode.mrr + self._reach * _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
+        overload = _clamped(max(overload, (1.0 + 0.005 * self._reach) * mode.mrr), self._question)
         return _Prospects(
             posteriors=posteriors,
             duration=duration,

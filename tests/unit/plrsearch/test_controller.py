@@ -131,7 +131,9 @@ def test_trials_become_as_long_as_the_noise_is_alike():
 
             return lost_frames
 
-    controller = PLRsearch(1e-7, *LIMITS, timeout=600.0, initial_duration="auto")
+    # Loads that are known beforehand take no time to choose.
+    overload = np.linspace(18.5e6, 19.5e6, 95)
+    controller = PLRsearch(1e-7, *LIMITS, timeout=600.0, initial_duration="auto", warm_start=overload)
     measurer = SimulatedMeasurer(Wandering(), seed=1, overhead=0.5)
     durations = []
     while controller.trials < 95 and (not durations or durations[-1] == 2.0):
@@ -140,6 +142,23 @@ def test_trials_become_as_long_as_the_noise_is_alike():
     assert len(durations) > 40
     assert durations[-1] == pytest.approx(4.0)
     assert controller.result().averaging.correlation_time > 4.0
+
+
+def test_a_slow_first_trial_does_not_keep_the_search_below_the_knee():
+    class SlowAtFirst:
+        """A sharp knee that is 5 % lower in the first trial."""
+
+        def start(self, rng):
+            """The first trial is the next one."""
+            capacities = iter([0.95 * 18e6])
+            return lambda traffic: round(traffic.frames * max(0.0, 1.0 - next(capacities, 18e6) / traffic.load))
+
+    estimate, results = search(SlowAtFirst(), likelihood="varying", timeout=30.0)
+    assert results[0].forwarding_rate == pytest.approx(0.95 * 18e6, rel=1e-3)
+    assert sum(result.load > 18e6 for result in results[1:]) >= 2
+    assert estimate.misfit.provisional is not None
+    # The same number of steps, each as long as the first one, would end at 17.6 Mfps.
+    assert max(result.load for result in results[1:10]) > 18e6
 
 
 def test_enough_precision_ends_the_search():

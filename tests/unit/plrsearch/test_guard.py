@@ -70,7 +70,7 @@ def test_verified_states_up_to_which_bursts_it_is():
     single = trials_of(KNEE, [5.7e6] * 40, seed=2)
     shown = guard(collect(single), CriticalLoadQuestion(1e-7, **LIMITS), 5.7e6, 5.6e6)
     assert shown.verdict is Verdict.VERIFIED
-    assert shown.unseen_every == pytest.approx(40 / 3.689, rel=1e-3)
+    assert (1.0 - 1.0 / shown.unseen_every) ** 40 == pytest.approx(0.025)
     assert "unless more than 31 frames are lost at a time in fewer than one of 11 trials" in str(shown)
 
 
@@ -85,12 +85,29 @@ def test_missing_frames_verify_the_target_if_they_lose_as_little():
 def test_a_load_without_trials_is_extrapolated_and_one_with_enough_of_them_verified():
     above = [result for result in AROUND if result.output.lost_frames > 50]
     assert estimated(above).guard.verdict is Verdict.EXTRAPOLATED
-    below = trials_of(KNEE, [5.7e6] * 4, seed=2)
+    below = trials_of(KNEE, [5.7e6] * 10, seed=2)
     guard = estimated([*above, *below]).guard
     assert guard.verdict is Verdict.VERIFIED
     assert guard.load == 5.7e6
     assert guard.extrapolation <= 1.0
     assert guard.missing_frames is None
+
+
+def test_few_trials_verify_nothing_however_many_frames_they_sent_and_name_what_they_leave_open():
+    question = CriticalLoadQuestion(1e-7, **LIMITS)
+    few = guard(collect(trials_of(KNEE, [5.7e6] * 4, seed=2)), question, 5.7e6, 5.6e6)
+    assert few.extrapolation < 1.0
+    assert few.verdict is Verdict.EXTRAPOLATED
+    assert few.largest_burst is None
+    assert few.missing_trials == 6
+    assert few.missing_frames == pytest.approx(6 * 5.7e6 * 5.0)
+    assert str(few).startswith("extrapolated: of 114,000,000 frames at ")
+    assert "losses that come in fewer than one of 1.7 trials may be in none of these" in str(few)
+    assert "1.7e+08 frames more in 6 trials or more, lost as these, would verify it" in str(few)
+    # Trials that do not exist leave everything open.
+    none = guard(collect([trial(9e6, 1000)]), question, 5.7e6, 5.6e6)
+    assert none.unseen_every is None
+    assert "no frames were sent" in str(none)
 
 
 def test_loss_below_the_reported_load_contradicts_it_and_is_a_misfit():

@@ -41,6 +41,15 @@ def test_a_capacity_that_varies_normally_fits_where_it_is_modelled_and_only_ther
     assert "more than chance" in misfit_of(sut, "poisson").reasons[0]
 
 
+def test_one_slow_trial_below_trials_without_loss_shows_that_the_capacity_varies():
+    quiet = [trial(5.8e6 + 1e3 * number, 0) for number in range(5)]
+    misfit = estimated([trial(9e6, round(5.0 * (9e6 - 5.7e6))), *quiet], likelihood="varying").misfit
+    assert misfit.chi_squared is None
+    assert "6 trials are too few" in misfit.provisional
+    healthy = estimated([trial(9e6, round(5.0 * (9e6 - 5.9e6))), *quiet], likelihood="varying").misfit
+    assert healthy.fits
+
+
 def test_stalls_are_seen():
     misfit = misfit_of(RareStalls(6e6, interval=30.0, stall=0.02), "poisson", below=0.3)
     assert not misfit.fits

@@ -215,7 +215,33 @@ def test_the_message_says_what_frames_at_the_load_show_and_how_many_would_verify
     assert "extrapolated: 0 of 6,000,000 frames were lost at 149.90 kfps to 150.00 kfps" in shown
     assert "6 times the target" in shown
     assert "3e+07 frames more, 2 h, would verify it" in shown
+    assert "in the long run): regular, extrapolated: the frames at the critical load are too few" in shown
     assert "at and just below it" not in message(soak())
+
+
+def guarded(**fields):
+    result = whole()
+    statement = result.critical_load.guard.model_copy(update=fields)
+    critical = result.critical_load.model_copy(update={"guard": statement})
+    return result.model_copy(update={"critical_load": critical})
+
+
+def test_the_number_has_beside_it_which_losses_no_trial_would_show():
+    few = {"unseen_burst_trials": 1.7, "missing_trials": 6}
+    shown = message(guarded(**few))
+    assert "losses that come in fewer than one of 1.7 trials may be in none of these" in shown
+    assert "3e+07 frames more in 6 trials or more, 2 h, would verify it" in shown
+    verified = {"verdict": "verified", "largest_burst_frames": 105.0, "unseen_burst_trials": 29.8}
+    shown = message(guarded(extrapolation_factor=0.1, missing_frames=None, missing_s=None, **verified))
+    assert "in the long run): regular, verified, but for losses in fewer than one of 30 trials" in shown
+    assert "unless more than 105 frames are lost at a time in fewer than one of 30 trials" in shown
+
+
+def test_the_page_quotes_no_extrapolated_load_without_saying_so():
+    note = "extrapolated: the frames at the critical load are too few to verify it"
+    page = report_page([Run(Path("a-run"), (guarded(),))], "a run")
+    assert f'<p class="doubt">{note}</p>' in page[page.index('class="quote"') :]
+    assert note not in report_page([Run(Path("a-run"), (guarded(verdict="verified"),))], "a run")
 
 
 def test_the_page_shows_everything_that_was_inferred_and_the_fit_around_the_knee():

@@ -137,6 +137,7 @@ def _guard(estimate: CriticalLoadEstimate, conditions: Conditions) -> GuardState
         largest_burst_frames=guard.largest_burst,
         unseen_burst_trials=guard.unseen_every,
         missing_frames=None if missing is None else math.ceil(missing),
+        missing_trials=guard.missing_trials,
         missing_s=None if missing is None else missing / conditions.rate(guard.load).aggregate_fps,
     )
 

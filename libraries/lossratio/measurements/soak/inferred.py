@@ -16,12 +16,14 @@ from lossratio.measurements.soak.result import (
 )
 from lossratio.units import format_frame_rate
 
+EXTRAPOLATED = "extrapolated"
+"""The verdict that frames at the critical load are too few to verify it."""
 _LEAST_WEIGHT = 0.01
 """Weight of a shape that the console shows."""
 
 
 def guard_in_words(guard: GuardStatement) -> str:
-    """What frames at and just below the critical load say, in one line."""
+    """What frames at and just below the critical load say, in one line: also which losses they leave open."""
     if not guard.trials:
         return f"{guard.verdict}: no frames were sent there"
     line = (
@@ -31,16 +33,30 @@ def guard_in_words(guard: GuardStatement) -> str:
     if guard.highest_load_per_interface_fps > guard.load_per_interface_fps:
         line += f" to {format_frame_rate(guard.highest_load_per_interface_fps)}"
     line += f", a ratio of {guard.least_loss_ratio:.2g} to {guard.most_loss_ratio:.2g}"
-    if guard.extrapolation_factor > 1.0 and guard.verdict == "extrapolated":
+    if guard.extrapolation_factor > 1.0 and guard.verdict == EXTRAPOLATED:
         line += f" ({guard.extrapolation_factor:.2g} times the target)"
     if guard.largest_burst_frames is not None and guard.unseen_burst_trials is not None:
         line += (
             f", unless more than {guard.largest_burst_frames:,.0f} frames are lost at a time in fewer than one of "
             f"{guard.unseen_burst_trials:.2g} trials"
         )
+    elif guard.verdict == EXTRAPOLATED and guard.unseen_burst_trials is not None:
+        line += (
+            f"; losses that come in fewer than one of {guard.unseen_burst_trials:.2g} trials may be in none of these"
+        )
     if guard.missing_frames is not None and guard.missing_s is not None:
-        line += f"; {guard.missing_frames:.2g} frames more, {guard.missing_s / 3600.0:.2g} h, would verify it"
+        trials = f" in {guard.missing_trials} trials or more" if guard.missing_trials else ""
+        line += f"; {guard.missing_frames:.2g} frames more{trials}, {guard.missing_s / 3600.0:.2g} h, would verify it"
     return line
+
+
+def limit_in_words(guard: GuardStatement) -> str:
+    """The verdict with what it leaves open, in a few words: they go beside the number."""
+    if guard.verdict == EXTRAPOLATED:
+        return "extrapolated: the frames at the critical load are too few to verify it"
+    if guard.largest_burst_frames is None or guard.unseen_burst_trials is None:
+        return guard.verdict
+    return f"verified, but for losses in fewer than one of {guard.unseen_burst_trials:.2g} trials"
 
 
 def variation_in_words(variation: CapacityVariation) -> str:

@@ -106,8 +106,9 @@ class GuardStatement(Record):
     """What frames at and just below the mean say about the target loss ratio, without any model."""
 
     verdict: str
-    """``verified``: by these frames the loss ratio is at most the target (if the critical load is at most the minimum
-    load: more than the target). ``extrapolated``: they are too few to decide. ``contradicted``: it is above the target.
+    """``verified``: by these frames, in 10 trials or more, the loss ratio is at most the target (if the critical load
+    is at most the minimum load: more than the target). ``extrapolated``: they are too few to decide. ``contradicted``:
+    it is above the target.
     """
     load_per_interface_fps: float = Field(gt=0.0)
     """The load that the loss ratio is about: the lowest load of these trials."""
@@ -133,9 +134,12 @@ class GuardStatement(Record):
     """The load is verified unless more frames than that are lost at a time, in fewer trials than one of
     ``unseen_burst_trials``; null: it is not verified, loss verifies it, or by an earlier version."""
     unseen_burst_trials: float | None = None
-    """Bursts that come in fewer than one of so many trials may be in none of these; null: by an earlier version."""
+    """Losses that come in fewer than one of so many trials may be in none of these; null: there are no trials, or by an
+    earlier version."""
     missing_frames: FrameCount | None
     """Frames more, lost as these, that would verify the load; null: no number would, or none is needed."""
+    missing_trials: int | None = Field(default=None, ge=0)
+    """Trials more that verifying takes, at least; null: by an earlier version."""
     missing_s: Seconds | None
     """Seconds of traffic at the load that these frames take; null likewise."""
 

@@ -23,10 +23,12 @@ from lossratio.drawing import (
 )
 from lossratio.measurements import CsitExportError, CsitRate, CsitRecord, csit_rate
 from lossratio.measurements.soak.inferred import (
+    EXTRAPOLATED,
     averaging_in_words,
     fit_table,
     functions_in_words,
     guard_in_words,
+    limit_in_words,
     variation_in_words,
 )
 from lossratio.measurements.soak.result import (
@@ -98,7 +100,10 @@ class SoakView(View[SoakResult]):
         if critical_load is None:
             yield failure_line(result)
             return
-        state = "regular" if critical_load.reason is None else f"irregular: {critical_load.reason}"
+        state = f"irregular: {critical_load.reason}"
+        if critical_load.reason is None:
+            guard = critical_load.guard
+            state = "regular" if guard is None else f"regular, {limit_in_words(guard)}"
         yield f"critical load (loss ratio {format_target(result.target_loss_ratio)} in the long run): {state}"
         yield rate_line("mean", critical_load.mean)
         yield rate_line("standard deviation", critical_load.stdev)
@@ -143,6 +148,13 @@ class SoakView(View[SoakResult]):
         """The warning that the critical load is irregular."""
         if result.critical_load is not None and result.critical_load.reason is not None:
             yield f"irregular: {result.critical_load.reason}"
+
+    def caveats(self, result: SoakResult) -> Iterator[str]:
+        """The frames at the critical load do not verify it: the interval is the model's, and does not show that."""
+        critical_load = result.critical_load
+        guard = None if critical_load is None or critical_load.reason is not None else critical_load.guard
+        if guard is not None and guard.verdict == EXTRAPOLATED:
+            yield limit_in_words(guard)
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
         """The mean critical load, with its interval as bounds."""

@@ -19,8 +19,8 @@ NEAR = 0.05
 """Share of the reported load by which the loads of the statement are below it, at most."""
 _TAIL = 0.025
 """Probability beyond each bound: together they are a 95 % interval."""
-_UNSEEN = float(-np.log(_TAIL))
-"""Expected bursts that are none with the probability of the tail."""
+_LEAST_TRIALS = 10
+"""Trials that verify a load, at least. Bursts in one of three trials may be in none of fewer, whatever these sent."""
 _ROUNDING = 1e-9
 """Relative distance of equal loads."""
 _MOST_FRAMES = 1e18
@@ -31,12 +31,12 @@ class Verdict(str, Enum):
     """What frames at and just below the reported load say about the target loss ratio."""
 
     VERIFIED = "verified"
-    """Frames just below the reported load lose at most the target, with a probability of 97.5 %.
+    """Frames just below the reported load, in 10 trials or more, lose at most the target (probability 97.5 %).
 
     No number of frames shows losses that are rarer than the trials: see `Guard.largest_burst`.
     """
     EXTRAPOLATED = "extrapolated"
-    """Too few frames were sent there to decide: the reported load rests on the fitting functions."""
+    """Too few frames or trials were sent there to decide: the reported load rests on the fitting functions."""
     CONTRADICTED = "contradicted"
     """More than the target is lost at loads where the model has less, with a probability of 97.5 %."""
 
@@ -163,7 +163,10 @@ class Guard:
 
     @property
     def extrapolation(self) -> float:
-        """How many times the target the loss ratio may be at the load, by these frames; 1 or less: verified."""
+        """How many times the target the loss ratio may be at the load, by these frames.
+
+        With 1 or less it is verified, if trials are enough.
+        """
         return self.bounds.most / self.target_loss_ratio
 
     @property
@@ -172,20 +175,34 @@ class Guard:
         return self.bounds.largest_burst(self.target_loss_ratio) if self.verdict is Verdict.VERIFIED else None
 
     @property
-    def unseen_every(self) -> float:
-        """Bursts that come in fewer than one of so many trials may be in none of these trials."""
-        return self.bounds.trials / _UNSEEN
+    def unseen_every(self) -> float | None:
+        """Bursts that come in fewer than one of so many trials may be in none of these; None: there are no trials.
+
+        The probability of none is 2.5 % (Clopper and Pearson's upper bound of a share that was never seen).
+        """
+        return 1.0 / (1.0 - _TAIL ** (1.0 / self.bounds.trials)) if self.bounds.trials else None
+
+    @property
+    def missing_trials(self) -> int:
+        """How many trials more at the load are needed to verify it, however many frames each of them sends."""
+        return max(_LEAST_TRIALS - self.bounds.trials, 0) if self.verdict is Verdict.EXTRAPOLATED else 0
 
     @property
     def missing_frames(self) -> float | None:
-        """How many frames more at the load would verify it; None: no number would, or none is needed."""
+        """How many frames more at the load would verify it; None: no number would, or none is needed.
+
+        They are those of `missing_trials` at least, each as long as the trials so far.
+        """
         if self.verdict is not Verdict.EXTRAPOLATED:
             return None
-        return self.bounds.missing_frames(self.target_loss_ratio)
+        missing, bounds = self.bounds.missing_frames(self.target_loss_ratio), self.bounds
+        if missing is None or not bounds.trials:
+            return missing
+        return max(missing, self.missing_trials * bounds.frames / bounds.trials)
 
     @property
     def in_short(self) -> str:
-        """The frames, what was lost of them, and how many more would verify the reported load."""
+        """The frames, what was lost of them, which bursts may be unseen, and how many more would verify the load."""
         bounds, missing = self.bounds, self.missing_frames
         loads = f"{self.load:,.10g}"
         if self.reported_load > self.load:
@@ -201,10 +218,15 @@ class Guard:
                 f"{sent}, unless more than {self.largest_burst:,.0f} frames are lost at a time in fewer than one of "
                 f"{self.unseen_every:.2g} trials"
             )
-        return sent if missing is None else f"{sent}; {missing:.2g} frames more, lost as these, would verify it"
+        if self.verdict is Verdict.EXTRAPOLATED and self.unseen_every is not None:
+            sent += f"; losses that come in fewer than one of {self.unseen_every:.2g} trials may be in none of these"
+        if missing is None:
+            return sent
+        trials = f" in {self.missing_trials} trials or more" if self.missing_trials else ""
+        return f"{sent}; {missing:.2g} frames more{trials}, lost as these, would verify it"
 
     def __str__(self) -> str:
-        extrapolated = self.verdict is Verdict.EXTRAPOLATED
+        extrapolated = self.verdict is Verdict.EXTRAPOLATED and self.extrapolation > 1.0
         factor = f" by a factor of {self.extrapolation:.2g}" if extrapolated and self.bounds.trials else ""
         return f"{self.verdict.value}{factor}: {self.in_short}"
 
@@ -233,7 +255,8 @@ def guard(counts: TrialCounts, question: CriticalLoadQuestion, reported: float, 
         verdict = Verdict.VERIFIED if at_min else Verdict.CONTRADICTED
         return Guard(verdict, target, float(counts.load[below].min()), min(lowest, reported), refuting)
     bounds = LossBounds.of(frames[near], counts.lost[near])
-    verdict = Verdict.VERIFIED if bounds.most <= target else Verdict.EXTRAPOLATED
+    enough = bounds.most <= target and bounds.trials >= _LEAST_TRIALS
+    verdict = Verdict.VERIFIED if enough else Verdict.EXTRAPOLATED
     return Guard(verdict, target, float(counts.load[near].min(initial=reported)), reported, bounds)
 
 

@@ -44,6 +44,9 @@ _LARGEST_ERROR = 0.05
 """Largest error of an integral, as a share of the posterior's mass."""
 _MATTERS = 6.0
 """Nats of evidence below the better function's; a function that is farther below does not matter."""
+_VARIES = 10.0
+"""Nats by which trials are more probable if the capacity varies, with which it does, however few of them lost frames.
+On healthy SUTs they are less probable then, by 1 to 3 nats."""
 _CERTAIN = 3.0
 """Loss is certain if it is expected even of a capacity larger by so many standard deviations."""
 _CERTAIN_LOSS = 16.0
@@ -111,6 +114,7 @@ def check(
         variation: How the capacity varies, if not by independent normal numbers.
     """
     around_poisson = _residuals(poisson, counts)
+    gain = _best(posteriors).log_evidence - _best(poisson).log_evidence
     if variation is not None:
         posteriors, counts = variation.posteriors, variation.counts
     residuals = _residuals(posteriors, counts) if likelihood is LikelihoodName.VARYING else around_poisson
@@ -120,7 +124,7 @@ def check(
         drift, drift_stdev = variation.order.drift, variation.order.drift_stdev
     varies = likelihood is LikelihoodName.VARYING
     is_described = variation is not None and not variation.shapes
-    provisional = _provisional(chi_squared, len(counts)) if varies and not is_described else None
+    provisional = _provisional(chi_squared, gain, len(counts)) if varies and not is_described else None
     if variation is not None and variation.shapes:
         shown = variation.residuals
         values = np.array([value for _, value in shown])
@@ -153,9 +157,13 @@ def check(
     )
 
 
-def _provisional(chi_squared: Array, trials: int) -> str | None:
-    """Where the capacity varies, few trials do not show how often it is low."""
-    if trials >= TRIALS_FOR_TAILS or not _spread(chi_squared):
+def _provisional(chi_squared: Array, gain: float, trials: int) -> str | None:
+    """Where the capacity varies, few trials do not show how often it is low.
+
+    It is seen to vary by counts that scatter, or, where too few trials lost frames for that, by a trial without loss at
+    a higher load than one with much: then the trials are more probable by many nats if it varies.
+    """
+    if trials >= TRIALS_FOR_TAILS or not (_spread(chi_squared) or gain > _VARIES):
         return None
     return (
         f"The SUT's capacity varies from trial to trial, and {trials} trials are too few to show how often it is low: "
@@ -256,8 +264,12 @@ def _chance(function: FittingFunction, mode: Mode, counts: TrialCounts, expected
 
 def _residuals(posteriors: Sequence[Posterior], counts: TrialCounts) -> _Residuals:
     """Residuals of the function that fits best."""
-    best = max(posteriors, key=lambda posterior: posterior.log_evidence)
+    best = _best(posteriors)
     return _Residuals.of(best.function, best.mode, counts)
+
+
+def _best(posteriors: Sequence[Posterior]) -> Posterior:
+    return max(posteriors, key=lambda posterior: posterior.log_evidence)
 
 
 def _uncertified(posteriors: Sequence[Posterior]) -> list[str]:

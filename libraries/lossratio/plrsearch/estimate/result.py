@@ -385,7 +385,7 @@ class CriticalLoadEstimate:
         maximum load verify that the loss ratio is below the target there.
         """
         unseen = self.loads.p_at_max > _LIMIT_SHARE or not self.counts.lost.any()
-        return unseen and self.guard.verdict is Verdict.EXTRAPOLATED
+        return unseen and self.guard.verdict is Verdict.EXTRAPOLATED and self.guard.extrapolation > 1.0
 
     @property
     def is_at_least_max_load(self) -> bool:
