@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lossratio.errors import SearchError, StorageError
 from lossratio.simulation import Device, SimulatedMeasurer
-from lossratio.trials import Step
+from lossratio.trials import Addition, Step
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal import Journal, UnknownJournalError, adopt_journal, read_journal
 from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
@@ -102,6 +102,53 @@ def test_appended_trials_can_be_withdrawn_and_earlier_ones_stay(tmp_path):
         assert [result.load for result in read_journal(path).results] == earlier
 
 
+def _add(path: Path, found: object) -> Addition:
+    addition = Addition("latency", 1, {"load_fps": 1.5}, {"found": found, "more": None})
+    with Journal.reopen(path) as journal:
+        journal.add(addition)
+    return addition
+
+
+@pytest.mark.parametrize("version", ["4", "2", "1"])
+def test_what_is_measured_after_a_search_is_kept_also_in_journals_of_earlier_versions(tmp_path, version):
+    path = tmp_path / "t.jsonl"
+    with Journal.open(path, {"max_load": 5}, {"test": "a"}) as journal:
+        journal.append(_result(1.0))
+    if version == "1":
+        path.write_text(without_digests(path.read_text()))
+    else:
+        path.unlink()
+        with Journal.begin(path, {"max_load": 5}, {"test": "a"}, f"lossratio-journal/{version}") as journal:
+            journal.append(_result(1.0))
+    first = _add(path, 2)
+    path.write_bytes(path.read_bytes() + b'{"addition": {"part": "la')
+    second = _add(path, 3)
+    contents = read_journal(path)
+    assert (contents.additions, contents.about) == ((first, second), {"test": "a"})
+    assert [result.load for result in contents.results] == [1.0]
+    assert contents.has_digests == (version != "1")
+
+
+def test_what_could_not_be_read_again_is_not_added(tmp_path):
+    path = tmp_path / "t.jsonl"
+    _journal(path, 1.0)
+    before = path.read_bytes()
+    with pytest.raises(SearchError, match=r"latency after the search cannot be kept: .*NaN"):
+        _add(path, math.nan)
+    assert path.read_bytes() == before
+
+
+def test_additions_belong_to_the_search_that_they_followed(tmp_path):
+    path = tmp_path / "t.jsonl"
+    _journal(path, 1.0)
+    _add(path, 1)
+    whole = path.read_bytes()
+    adopt_journal(path, path, {"max_load": 6})
+    contents = read_journal(path)
+    assert ([result.load for result in contents.results], contents.additions) == ([1.0], ())
+    assert [copy.read_bytes() for copy in tmp_path.glob("*.before-force-*")] == [whole]
+
+
 def test_a_header_cut_off_while_it_was_written_starts_the_journal_anew(tmp_path):
     path = tmp_path / "t.jsonl"
     _journal(path)
@@ -181,17 +228,18 @@ def test_a_line_that_cannot_be_true_is_named_with_its_number(tmp_path, line, pro
 
 def without_digests(text: str) -> str:
     """A journal as versions before wrote it."""
-    return re.sub(r', "digest": "[0-9a-f]{32}"', "", text).replace("lossratio-journal/2", "lossratio-journal/1")
+    return re.sub(r', "digest": "[0-9a-f]{32}"', "", text).replace("lossratio-journal/4", "lossratio-journal/1")
 
 
 def test_no_flip_of_a_bit_is_accepted(tmp_path):
     path = tmp_path / "t.jsonl"
     _journal(path, 1.0)
+    _add(path, 1)
     whole, flipped = path.read_bytes(), tmp_path / "flipped.jsonl"
     for place in range(len(whole)):
         for bit in range(8):
             flipped.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
-            with pytest.raises(SearchError, match=r"flipped\.jsonl, line [1-3]: .*The journal is damaged there"):
+            with pytest.raises(SearchError, match=r"flipped\.jsonl, line [1-4]: .*The journal is damaged there"):
                 read_journal(flipped)
 
 

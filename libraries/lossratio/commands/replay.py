@@ -84,28 +84,9 @@ def replay_search(journal: JournalContents, path: Path) -> SearchResult:
     Raises:
         SearchError: If the journal does not say what was searched for.
     """
-    from pydantic import TypeAdapter, ValidationError
+    from lossratio.measurements.throughput import replayed
 
-    from lossratio.measurements.throughput import EARLY_VERDICT, Goal, search_goal
-    from lossratio.mlrsearch import MLRsearch
-
-    search, settings = journal.search, _settings(journal)
-    try:
-        goals = TypeAdapter(tuple[Goal, ...]).validate_python(search.get("goals"))
-    except ValidationError as error:
-        raise SearchError(f"The journal {path} does not say what its goals are: {error.errors()[0]['msg']}.") from error
-    controller = MLRsearch(
-        [search_goal(goal) for goal in goals],
-        _number(search, "min_load_fps", path),
-        _number(search, "max_load_fps", path),
-        timeout=_number_or_none(settings, "timeout_s", path),
-        warm_up_duration=_number_or_none(settings, "warm_up_duration_s", path),
-        fail_fast=settings.get("fail_fast") is not False,
-        early_verdict=settings.get(EARLY_VERDICT) is True,
-    )
-    for trial in journal.results:
-        controller.record(trial)
-    return controller.result()
+    return replayed(journal, f"The journal {path}").result()
 
 
 def replay_estimate(
@@ -191,10 +172,6 @@ def _number(values: Mapping[str, Any], name: str, path: Path, way_out: str = "")
     if not isinstance(values.get(name), (int, float)):
         raise SearchError(f"The journal {path} does not say {name}{way_out}.")
     return float(values[name])
-
-
-def _number_or_none(values: Mapping[str, Any], name: str, path: Path) -> float | None:
-    return None if values.get(name) is None else _number(values, name, path)
 
 
 def _given(asked: float | None, search: Mapping[str, Any], name: str, path: Path) -> float:

@@ -15,7 +15,7 @@ from lossratio.measurements.measure import (
     run_warm_up,
     warm_up_like,
 )
-from lossratio.measurements.measurement import Measurement, Span, TestPlace, perform, what_stopped
+from lossratio.measurements.measurement import Additions, Measurement, Span, TestPlace, perform, what_stopped
 from lossratio.measurements.progress import (
     OnProgress,
     Progress,
@@ -29,6 +29,7 @@ from lossratio.measurements.progress import (
 __all__ = [
     "MEMORY_REST",
     "MEMORY_SECONDS",
+    "Additions",
     "CsitExportError",
     "CsitNumber",
     "CsitRate",

@@ -376,6 +376,7 @@ def measure(
         ramp=request.ramp,
         rest=request.rest,
         integrity=request.integrity,
+        about=lambda conditions: {"max_load": loads.describe(conditions).model_dump(mode="json")},
     )
     result = kind.build(measured, request, inputs, loads.describe(measured.run.conditions))
     place.directory.write(result)

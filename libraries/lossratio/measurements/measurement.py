@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import lossratio
 from lossratio.errors import DutError, SearchError, StorageError
+from lossratio.records import Record
 from lossratio.results import FORCED, INTERRUPTED, Conditions, RunDirectory, TestIdentity, TestRun, low_rate_check
 from lossratio.trials import (
     NO_DIGESTS,
+    Addition,
     Controller,
     Integrity,
     Journal,
@@ -107,6 +110,64 @@ class Measurement(Generic[ResultT]):
             raise self.failure
 
 
+class Additions:
+    """What is measured after a search and belongs to its result: each part is in the journal before the next begins.
+
+    A run that is resumed takes the parts from the journal that it asks for again, and measures the others.
+
+    Args:
+        place: The test of the search.
+        part: The field of the result.
+        asked: What each part is asked for, as JSON data.
+        number: Number of this measurement among those of the field in the test, from 1; None: it is another one in any
+            case, and nothing is taken from the journal.
+
+    Raises:
+        SearchError: If the test has no journal, or it is damaged.
+        StorageError: If the journal cannot be written.
+    """
+
+    def __init__(self, place: TestPlace, part: str, asked: Sequence[Mapping[str, Any]], number: int | None) -> None:
+        path = place.directory.journal_path(place.test.full_name)
+        earlier = [addition for addition in read_journal(path).additions if addition.part == part]
+        known = [addition for addition in earlier if addition.measurement == number]
+        self._part = part
+        self._asked: list[Mapping[str, Any]] = [
+            json.loads(json.dumps({"number": place, **request})) for place, request in enumerate(asked, start=1)
+        ]
+        self._known: list[Addition] = []
+        self._measurement = 1 + max((addition.measurement for addition in earlier), default=0)
+        if place.resume is not None and known and all(addition.request in self._asked for addition in known):
+            self._known, self._measurement = known, known[0].measurement
+        self._journal = Journal.reopen(path)
+
+    def __enter__(self) -> Additions:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._journal.close()
+
+    def known(self, place: int) -> str | None:
+        """What an earlier attempt at the run measured for a part, as JSON text; None: it must be measured."""
+        request = self._asked[place]
+        found = [addition.found for addition in self._known if addition.request == request]
+        return json.dumps(found[-1]) if found else None
+
+    def add(self, place: int, found: Record) -> None:
+        """Writes what was measured for a part.
+
+        Args:
+            place: The index of the part.
+            found: What was measured.
+
+        Raises:
+            SearchError: If it has no form that could be read again.
+            StorageError: If it cannot be written.
+        """
+        text = found.model_dump_json()
+        self._journal.add(Addition(self._part, self._measurement, self._asked[place], json.loads(text)))
+
+
 def perform(
     controller: Controller[ResultT],
     testbed: Testbed,
@@ -120,6 +181,7 @@ def perform(
     ramp: float = 0.0,
     rest: float = 0.0,
     integrity: Integrity = Integrity.DOUBT,
+    about: Callable[[Conditions], Mapping[str, Any]] = lambda conditions: {},
 ) -> Measurement[ResultT]:
     """Runs a controller's trials on a testbed.
 
@@ -140,6 +202,7 @@ def perform(
         rest: Least seconds without traffic before each trial.
         integrity: What happens if frames do not come back as they were sent. With ``fail``, the trial that shows it is
             the last one, and the measurement has failed; so has one that continues it.
+        about: What else of the result is known before the first trial, as JSON data; it is in the journal's header.
 
     Raises:
         LossRatioError: If the measurement could not even begin.
@@ -161,7 +224,12 @@ def perform(
     try:
         with (
             testbed.ready_for(profile, ramp=ramp, rest=rest, integrity=integrity) as ready,
-            _journal(place, ready.conditions, _search(testbed, ready, inputs)) as journal,
+            _journal(
+                place,
+                ready.conditions,
+                _search(testbed, ready, inputs),
+                {**_about(place, ready.conditions, remarks), **about(ready.conditions)},
+            ) as journal,
         ):
             span = Span()
             if integrity is Integrity.FAIL:
@@ -235,7 +303,16 @@ def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[s
     }
 
 
-def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any]) -> Journal:
+def _about(place: TestPlace, conditions: Conditions, remarks: tuple[str, ...]) -> dict[str, Any]:
+    """What a result says besides its numbers, for one that is made from the journal alone."""
+    return {
+        "test": place.test.model_dump(mode="json"),
+        "conditions": conditions.model_dump(mode="json"),
+        "remarks": [*remarks, *(() if place.forced is None else (f"{FORCED}{place.forced}",))],
+    }
+
+
+def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any], about: Mapping[str, Any]) -> Journal:
     if place.resume is not None and place.forced is None:
         _check_versions(place.resume, conditions)
     path = place.directory.journal_path(place.test.full_name)
@@ -243,10 +320,10 @@ def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any]
     if earlier is None or not earlier.exists():
         place.directory.discard(place.test.full_name)
     elif place.forced is not None:
-        adopt_journal(earlier, path, search)
+        adopt_journal(earlier, path, search, about)
     elif earlier.resolve() != path.resolve():
         _copy_journal(earlier, path, search)
-    return Journal.open(path, search)
+    return Journal.open(path, search, about)
 
 
 def _copy_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:

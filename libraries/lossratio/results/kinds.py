@@ -20,7 +20,7 @@ from lossratio.errors import ReportError
 from lossratio.plugins import PluginGroup
 from lossratio.results.model import TestResult
 from lossratio.results.view import View
-from lossratio.trials import JournalContents, TrialResult
+from lossratio.trials import Addition, JournalContents, TrialResult
 
 GROUP = "lossratio.measurement"
 """Group of the entry points."""
@@ -93,6 +93,22 @@ class Kind(ABC, Generic[ResultT]):
     def follows_from_trials(self, result: ResultT) -> bool:
         """Whether `contradictions` computes every number of the result again, only from the trials and goals."""
         return False
+
+    def with_additions(self, result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
+        """The result with everything that its journal has from after the last trial; see `lossratio.trials.Addition`.
+
+        Returns:
+            The result; None: it has something from after the last trial that its journal does not have.
+        """
+        return result
+
+    def rebuilt(self, journal: JournalContents) -> ResultT | None:
+        """The result of a measurement that is finished, from its journal alone.
+
+        Returns:
+            The result; None: trials are missing, or the kind or the journal does not allow it.
+        """
+        return None
 
     def search_of(self, result: ResultT) -> Mapping[str, Any]:
         """Fields that the header of the result's journal must have besides traffic, load, timing and maximum load."""

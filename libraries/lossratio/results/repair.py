@@ -2,8 +2,11 @@
 
 Of a journal, only the trials before the first damaged line are saved. Later trials depend on the damaged ones, which
 are lost, and a search must not continue over such a gap. A result is saved as a whole or not at all: its trials, goals,
-loads and traffic must be those of its journal, and every number must follow from them. So a result with latency,
-telemetry or a critical load is never saved: a resumed run makes it again.
+loads, traffic, latency and telemetry must be those of its journal, and every other number must follow from them. So a
+result with a critical load is never saved: a resumed run makes it again.
+
+Where a run was cut off, the journal has more than the result: the latency and the telemetry until then are added. The
+result of a finished search that was not written any more is made from its journal.
 """
 
 from __future__ import annotations
@@ -21,17 +24,29 @@ from pydantic import ValidationError
 from lossratio.errors import LossRatioError, ReportError, SearchError, StorageError
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.results.contradictions import contradictions_of
-from lossratio.results.kinds import kind_in, kind_of, settings_of
+from lossratio.results.kinds import kind_in, kind_of, kind_of_journal, settings_of
 from lossratio.results.model import FORMAT, TestResult
 from lossratio.results.run_directory import DamagedResultError, encode_result, file_stem, read_result, write_whole
 from lossratio.results.trials import describe_trials
-from lossratio.trials import NO_DIGESTS, UnknownJournalError, read_good_part, read_journal
+from lossratio.trials import NO_DIGESTS, JournalContents, UnknownJournalError, read_good_part, read_journal
 
 REPAIRED = (
     "the file of this result was damaged and repaired: trials, goals, loads and traffic are those of its journal, and "
     "what was found follows from them; what it says about the testbed, its times, tags and errors could not be checked"
 )
 """The remark on a repaired result."""
+
+COMPLETED = (
+    "the run was cut off before this result was written for the last time; latency and telemetry are those of its "
+    "journal, as far as they were measured"
+)
+"""The remark on a result to which its journal added something."""
+
+REBUILT = (
+    "the run was cut off before this result was written, and it was made from its journal: it ends with its last "
+    "trial, and whether the devices were still as they were set up was not looked at after that"
+)
+"""The remark on a result that was made from its journal alone."""
 
 _SET_ASIDE = ".damaged"
 
@@ -134,7 +149,7 @@ def _repair_journal(path: Path) -> Repair:
         return Repair(path, str(error), f"nothing of it can be used; it is {kept.name} now, and its test begins anew")
     number = len(contents.entries)
     if damage is None:
-        return Repair(path, None, f"{number} trials are good")
+        return Repair(path, None, f"{number} trials are good{_write_missing(path, contents)}")
     data = path.read_bytes()
     lost = data.count(b"\n", contents.intact_bytes) or 1
     kept = _keep(path)
@@ -144,15 +159,30 @@ def _repair_journal(path: Path) -> Repair:
     )
 
 
+def _write_missing(path: Path, contents: JournalContents) -> str:
+    """Writes the result of a finished search that has none; returns words that continue the report on the journal."""
+    place = path.parent.parent / "results" / f"{path.stem}.json"
+    kind = kind_of_journal(contents)
+    if kind is None or path.parent.name != "trials" or place.exists():
+        return ""
+    result = kind.rebuilt(contents)
+    if result is None or file_stem(result.test.full_name) != path.stem or any(contradictions_of(result)):
+        return ""
+    remarks = [*result.remarks, REBUILT, *(() if contents.has_digests else (NO_DIGESTS,))]
+    place.parent.mkdir(exist_ok=True)
+    write_whole(place, encode_result(result.model_copy(update={"remarks": tuple(remarks)})))
+    return f"; the search is finished, and its missing result {place.name} is made from them"
+
+
 def _repair_result(path: Path) -> Repair:
     try:
-        read_result(path)
+        good = read_result(path)
     except DamagedResultError as error:
         damage = str(error)
     except ReportError as error:
         return _left(path, error)
     else:
-        return Repair(path, None, "it is good")
+        return Repair(path, None, _complete(path, good))
     result = _proved(path)
     if result is None:
         kept = _set_aside(path)
@@ -162,6 +192,32 @@ def _repair_result(path: Path) -> Repair:
     kept = _keep(path)
     write_whole(path, encode_result(result))
     return Repair(path, damage, f"its numbers are those of its journal, and are kept; the original is {kept.name}")
+
+
+def _complete(path: Path, result: TestResult) -> str:
+    """Adds to a good result what its journal has from after its trials; returns what was done, in words."""
+    try:
+        journal = read_journal(_journal_of(path))
+    except SearchError:
+        # It has none, or one that is damaged itself and is reported as such.
+        return "it is good"
+    whole = kind_of(result.kind).with_additions(result, journal.additions)
+    if whole is None or whole == result or not _is_that_of(journal, result) or any(contradictions_of(whole)):
+        return "it is good"
+    kept = _keep(path)
+    whole = whole.model_copy(update={"remarks": (*result.remarks, COMPLETED)})
+    write_whole(path, encode_result(whole))
+    return f"it is good, and has now what its journal has from after the search; the original is {kept.name}"
+
+
+def _journal_of(path: Path) -> Path:
+    return path.parent.parent / "trials" / f"{path.stem}.jsonl"
+
+
+def _is_that_of(journal: JournalContents, result: TestResult) -> bool:
+    """Whether a result has the trials and describes the search of its journal."""
+    warm_ups = kind_of(result.kind).warm_ups(settings_of(result))
+    return result.trials == describe_trials(journal.entries, warm_ups=warm_ups) and _is_of(journal.search, result)
 
 
 def _left(path: Path, error: LossRatioError) -> Repair:
@@ -178,19 +234,21 @@ def _proved(path: Path) -> TestResult | None:
         text = json.dumps({**data, "format": FORMAT})
         kind = kind_in(text)
         result: TestResult = kind.parse(text)
-        journal = read_journal(path.parent.parent / "trials" / f"{path.stem}.jsonl")
+        journal = read_journal(_journal_of(path))
     except (ValueError, ValidationError, SearchError, ReportError):
         return None
-    is_same = result.trials == describe_trials(journal.entries, warm_ups=kind.warm_ups(settings_of(result)))
-    if not is_same or not kind.follows_from_trials(result) or not _is_of(journal.search, result):
+    if not _is_that_of(journal, result) or not kind.follows_from_trials(result):
         return None
     if file_stem(result.test.full_name) != path.stem or any(contradictions_of(result)):
         return None
-    remarks = [*result.remarks, REPAIRED]
+    whole: TestResult | None = kind.with_additions(result, journal.additions)
+    if whole is None:
+        return None
+    remarks = [*result.remarks, REPAIRED, *(() if whole == result else (COMPLETED,))]
     if not journal.has_digests and NO_DIGESTS not in remarks:
         remarks.append(NO_DIGESTS)
     # The journal does not hold the late frames of the last trial.
-    return result.model_copy(update={"late_frames": None, "remarks": tuple(remarks)})
+    return whole.model_copy(update={"late_frames": None, "remarks": tuple(remarks)})
 
 
 def _is_of(search: Mapping[str, Any], result: TestResult) -> bool:

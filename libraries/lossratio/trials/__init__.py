@@ -18,12 +18,12 @@ from lossratio.trials.journal import (
     NO_DIGESTS,
     Journal,
     JournalContents,
-    JournalEntry,
     UnknownJournalError,
     adopt_journal,
     read_good_part,
     read_journal,
 )
+from lossratio.trials.journal_lines import Addition, JournalEntry
 from lossratio.trials.timeline import (
     MOST_OUTAGES,
     BurstRateError,
@@ -51,6 +51,7 @@ __all__ = [
     "MOST_OUTAGES",
     "NO_DIGESTS",
     "START_TOLERANCE",
+    "Addition",
     "BurstRateError",
     "Controller",
     "CountersError",

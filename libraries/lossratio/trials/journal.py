@@ -1,7 +1,8 @@
 """The trial journal: each trial is on disk before the next one starts.
 
-A journal is a file of JSON lines: a header with everything needed to repeat the search, then one line per trial. To
-continue an interrupted search, open its journal again and give it to `lossratio.trials.trial.run_search`.
+A journal is a file of JSON lines: a header with everything needed to repeat the search, then one line per trial, then
+one line per addition: what was measured after the search and belongs to its result (latency, telemetry). To continue an
+interrupted search, open its journal again and give it to `lossratio.trials.trial.run_search`.
 
 Each line ends with a digest of itself and of the digest before it (`lossratio.trials.digest`). So a journal with a
 changed line, or with lines that are missing, doubled or out of order, is refused. Only the last lines may be missing.
@@ -14,197 +15,30 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, dataclass, fields
-from datetime import datetime, timezone
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from lossratio.errors import SearchError, StorageError
-from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
-from lossratio.trials.counters import contradictions
-from lossratio.trials.digest import DigestError, DigestMismatchError, add_digest, take_digest
-from lossratio.trials.timeline import Outage, Silence, Step, StepCounters, Timeline
-from lossratio.trials.trial import DirectionCounters, Incident, StreamCounters, TrialInput, TrialOutput, TrialResult
-
-T = TypeVar("T")
-
-FORMAT = "lossratio-journal/2"
-"""Format of the journals that this version writes."""
-
-WITHOUT_DIGESTS = "lossratio-journal/1"
-"""Format of the journals of earlier versions; their lines have no digests."""
-
-
-_FAMILY = FORMAT.rpartition("/")[0] + "/"
-
-
-class UnknownFormatError(ValueError):
-    """A header is intact, but cannot be read here: it is of a newer version, or not of a journal."""
-
-
-@dataclass(frozen=True)
-class JournalEntry:
-    """One line of a journal.
-
-    Attributes:
-        result: The trial's result.
-        purpose: Why the trial was chosen, in words; None: the controller gave no purpose.
-        rule: Name of the controller's rule that chose the trial; None: the controller has no rules, or is of an earlier
-            version.
-    """
-
-    result: TrialResult
-    purpose: str | None = None
-    rule: str | None = None
-
-
-def describe_search(search: Mapping[str, Any], version: str) -> dict[str, Any]:
-    """The header, without its digest."""
-    return {"format": version, "created": _now(), "search": search}
-
-
-def describe_trial(entry: JournalEntry) -> dict[str, Any]:
-    """The line of a trial, without its digest."""
-    reasons = _given({"purpose": entry.purpose, "rule": entry.rule})
-    trial, output = _given(asdict(entry.result.input)), _given(asdict(entry.result.output))
-    return {"input": trial, "output": output, **reasons, "time": _now()}
-
-
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that are neither None nor an empty tuple."""
-    empty = {name for name, value in values.items() if value is None or (isinstance(value, tuple) and not value)}
-    return {name: value for name, value in values.items() if name not in empty}
-
-
-def read_header(line: bytes) -> tuple[dict[str, Any], str | None]:
-    """Reads the header.
-
-    Returns:
-        Its ``search`` and ``created``, and its digest; None: lines of this journal have no digests.
-
-    Raises:
-        UnknownFormatError: If it is intact, and its format is unknown here.
-        ValueError: If it is damaged.
-    """
-    try:
-        data = parse_json(line)
-    except ValueError as error:
-        raise ValueError(f"not JSON ({error})") from error
-    given = data.get("format") if isinstance(data, dict) else None
-    if given not in (FORMAT, WITHOUT_DIGESTS):
-        problem = f"this is not a journal of format {FORMAT!r} or {WITHOUT_DIGESTS!r}: its format is {given!r}"
-        raise ValueError(problem) if _was_known(data, given, line) else UnknownFormatError(problem)
-    digest = None if given == WITHOUT_DIGESTS else take_digest(line)[1]
-    if not isinstance(data.get("search"), dict) or not isinstance(data.setdefault("created", ""), str):
-        raise ValueError("it does not describe the search")
-    return data, digest
-
-
-def _was_known(data: Any, given: Any, line: bytes) -> bool:
-    """Whether the header of an unknown format had a known one before it was damaged."""
-    try:
-        take_digest(line)
-    except DigestMismatchError:
-        return True
-    except DigestError:
-        # A journal without digests, or not a journal.
-        is_newer = isinstance(given, str) and given.startswith(_FAMILY) and given.removeprefix(_FAMILY).isdecimal()
-        return isinstance(data, dict) and "search" in data and not is_newer
-    return False
-
-
-def read_trial(line: bytes, before: str | None) -> tuple[JournalEntry, str | None]:
-    """Reads the line of a trial.
-
-    Args:
-        line: The line, without its end.
-        before: Digest of the line before; None: lines of this journal have no digests.
-
-    Returns:
-        The trial, and the digest of its line.
-
-    Raises:
-        ValueError: If the line is damaged, or does not follow the line before.
-    """
-    text, digest = (line, None) if before is None else take_digest(line, before)
-    try:
-        read = _made(_Line, parse_json(text), "the line")
-    except (ValueError, OverflowError, SearchError) as error:
-        raise ValueError(f"not a trial ({error})") from error
-    for problem in contradictions(read.output):
-        raise ValueError(problem)
-    return JournalEntry(TrialResult(read.input, read.output), read.purpose, read.rule), digest
-
-
-def is_whole(line: bytes) -> bool:
-    """Whether the last line of a journal was written to its end, although the newline is missing.
-
-    A line that was cut off is an incomplete JSON object. If only the last byte is wrong, the line was damaged later.
-    """
-    try:
-        parse_json(line[:-1])
-    except ValueError:
-        return False
-    return True
-
-
-@dataclass(frozen=True)
-class _Line:
-    input: TrialInput
-    output: TrialOutput
-    purpose: str | None = None
-    rule: str | None = None
-    time: str = ""
-
-
-_RECORDS: Mapping[str, type] = {
-    record.__name__: record
-    for record in (
-        *(TrialInput, Step, TrialOutput, DirectionCounters, StreamCounters),
-        *(Incident, Timeline, StepCounters, Outage, Silence),
-    )
-}
-
-
-def _made(kind: type[T], data: Any, name: str) -> T:
-    """Makes a dataclass from JSON data. Unknown and missing fields and values of another type are refused."""
-    if not isinstance(data, dict):
-        raise ValueError(f"{name} is not a JSON object")
-    known: dict[str, Field[Any]] = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
-    missing = [field.name for field in known.values() if field.default is MISSING and field.name not in data]
-    for problem, names in (("unknown", data.keys() - known.keys()), ("missing", missing)):
-        if names:
-            raise ValueError(f"{', '.join(sorted(names))} in {name}: {problem}")
-    return kind(**{field: _value(str(known[field].type), value, field) for field, value in data.items()})
-
-
-def _value(kind: str, value: Any, name: str) -> Any:
-    """The value of a field, whose type is written as in its dataclass, e.g. ``int | None``."""
-    whole, _, optional = kind.partition(" | ")
-    if value is None and optional:
-        return None
-    if whole in _RECORDS:
-        return _made(_RECORDS[whole], value, name)
-    if whole.startswith("tuple["):
-        if not isinstance(value, list):
-            raise ValueError(f"{name} is not a list")
-        part = whole.removeprefix("tuple[").partition(",")[0]
-        return tuple(_value(part, item, f"{name}[{place}]") for place, item in enumerate(value))
-    # To Python, a bool is an int. Here it is not.
-    if whole == "float" and type(value) in (int, float) and math.isfinite(value):
-        return float(value)
-    if (whole == "int" and type(value) is int) or (whole == "str" and type(value) is str):
-        return value
-    wanted = {"float": "a finite number", "int": "a whole number", "str": "text"}[whole]
-    raise ValueError(f"{name} is {value!r}, not {wanted}")
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
+from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
+from lossratio.trials.digest import add_digest
+from lossratio.trials.journal_lines import (
+    FORMAT,
+    WITHOUT_DIGESTS,
+    Addition,
+    JournalEntry,
+    UnknownFormatError,
+    describe_addition,
+    describe_search,
+    describe_trial,
+    is_whole,
+    read_header,
+    read_line,
+)
+from lossratio.trials.trial import TrialResult
 
 NO_DIGESTS = "its journal was begun by an earlier version, without digests: a change of its file may go unnoticed"
 """The doubt about numbers that come from a journal without digests."""
@@ -224,6 +58,8 @@ class JournalContents:
         entries: The trials, in the order in which they were measured.
         intact_bytes: Bytes of the whole lines; the rest of the file is a line that was cut off while it was written.
         digest: Digest of the last line; None: the journal has no digests, as it was begun by an earlier version.
+        additions: What was measured after the search, in the order measured.
+        about: The test and the conditions, as given to `Journal.open`; None: the journal is of an earlier version.
     """
 
     search: Mapping[str, Any]
@@ -231,6 +67,8 @@ class JournalContents:
     entries: tuple[JournalEntry, ...]
     intact_bytes: int
     digest: str | None
+    additions: tuple[Addition, ...] = ()
+    about: Mapping[str, Any] | None = None
 
     @property
     def results(self) -> tuple[TrialResult, ...]:
@@ -281,18 +119,31 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
         raise _damage(path, 1, error) from error
     intact = len(first) + 1
     entries: list[JournalEntry] = []
+    additions: list[Addition] = []
     damage = None
     for number, line in enumerate(lines, start=2):
         try:
             if number == len(lines) + 1 and not is_whole(line):
                 break
-            entry, digest = read_trial(line, digest)
+            read, digest = read_line(line, digest)
         except ValueError as error:
             damage = _damage(path, number, error)
             break
-        entries.append(entry)
+        if isinstance(read, Addition):
+            additions.append(read)
+        else:
+            entries.append(read)
         intact += len(line) + 1
-    return JournalContents(header["search"], header["created"], tuple(entries), intact, digest), damage
+    contents = JournalContents(
+        header["search"],
+        header["created"],
+        tuple(entries),
+        intact,
+        digest,
+        tuple(additions),
+        header.get("about"),
+    )
+    return contents, damage
 
 
 class Journal:
@@ -311,12 +162,14 @@ class Journal:
         self._sizes = [path.stat().st_size]
 
     @classmethod
-    def open(cls, path: str | Path, search: Mapping[str, Any]) -> Journal:
+    def open(cls, path: str | Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> Journal:
         """Starts a journal, or continues the journal of an interrupted search.
 
         Args:
             path: The file. Its directory is made if it is missing.
             search: Everything needed to repeat the search, as JSON data. A journal is continued only if this is equal.
+            about: The test and its conditions, as JSON data, for a result that is made from the journal alone. A
+                journal that is continued keeps its own.
 
         Raises:
             SearchError: If the file is not a journal, or is one of another search; names the differences.
@@ -328,15 +181,18 @@ class Journal:
                 return cls._continued(path, json.loads(json.dumps(search)))
         except OSError as error:
             raise _cannot_open(path, error) from error
-        return cls.begin(path, search)
+        return cls.begin(path, search, about)
 
     @classmethod
-    def begin(cls, path: Path, search: Mapping[str, Any], version: str = FORMAT) -> Journal:
+    def begin(
+        cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None, version: str = FORMAT
+    ) -> Journal:
         """Starts a journal. An earlier file of that name is replaced.
 
         Args:
             path: The file. Its directory is made if it is missing.
             search: Everything needed to repeat the search, as JSON data.
+            about: The test and its conditions, as JSON data.
             version: The journal's format.
 
         Raises:
@@ -345,7 +201,7 @@ class Journal:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with cls(path, [], path.open("wb", buffering=0), None if version == WITHOUT_DIGESTS else "") as journal:
-                journal._write(*journal._line(describe_search(search, version)))
+                journal._write(*journal._line(describe_search(search, version, about)))
             return cls(path, [], path.open("ab", buffering=0), journal._digest)
         except OSError as error:
             raise _cannot_open(path, error) from error
@@ -359,6 +215,24 @@ class Journal:
                 f"The journal {path} belongs to another search: {differences}. "
                 f"Give the same inputs to continue it, or another file to start anew."
             )
+        return cls._at_end(path, contents)
+
+    @classmethod
+    def reopen(cls, path: Path) -> Journal:
+        """Opens the journal of a search that has ended, for what is measured after it.
+
+        Raises:
+            SearchError: If the file is missing, damaged or not a journal.
+            StorageError: If it cannot be written.
+        """
+        contents = read_journal(path)
+        try:
+            return cls._at_end(path, contents)
+        except OSError as error:
+            raise _cannot_open(path, error) from error
+
+    @classmethod
+    def _at_end(cls, path: Path, contents: JournalContents) -> Journal:
         file = path.open("r+b", buffering=0)
         file.truncate(contents.intact_bytes)
         file.seek(0, os.SEEK_END)
@@ -371,18 +245,30 @@ class Journal:
             SearchError: If its numbers contradict each other or are of other types, so that it could not be read again.
             StorageError: If it cannot be written to the disk.
         """
-        try:
-            line, digest = self._line(describe_trial(JournalEntry(result, purpose, rule)))
-            # The journal is read in the same way when it is continued.
-            read_trial(line, self._digest)
-        except (ValueError, TypeError) as error:
-            raise SearchError(
-                f"The measurer's answer at {result.load:.10g} frames/s cannot be kept: {error}. Correct the measurer; "
-                "the trials before are in the journal."
-            ) from error
-        self._write(line, digest)
+        entry = JournalEntry(result, purpose, rule)
+        self._append(lambda: describe_trial(entry), f"The measurer's answer at {result.load:.10g} frames/s")
         self._sizes.append(self.path.stat().st_size)
         self.results.append(result)
+
+    def add(self, addition: Addition) -> None:
+        """Writes what was measured after the search, and waits until it is on the disk.
+
+        Raises:
+            SearchError: If it has no form that could be read again, such as a number that is not finite.
+            StorageError: If it cannot be written to the disk.
+        """
+        self._append(lambda: describe_addition(addition), f"What was measured for {addition.part} after the search")
+
+    def _append(self, describe: Callable[[], Mapping[str, Any]], what: str) -> None:
+        try:
+            line, digest = self._line(describe())
+            # The journal is read in the same way when it is continued.
+            read_line(line, self._digest)
+        except (ValueError, TypeError) as error:
+            raise SearchError(
+                f"{what} cannot be kept: {error}. Correct the measurer; the trials before are in the journal."
+            ) from error
+        self._write(line, digest)
 
     def withdraw(self, keep: int = 0) -> None:
         """Removes the results that were appended since the journal was opened. A closed journal can do that, too.
@@ -424,18 +310,20 @@ class Journal:
             ) from error
 
 
-def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
+def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> None:
     """Uses the trials of one search for another search, although the searches differ: for a user who asks for that.
 
     Only trials within the load limits of the other search are used. None are used where the first trials would get
     another meaning: where the warm-up differs, or where the trials are planned (for a maximum receive rate, a frame
-    loss rate) and the plan differs. If a journal is replaced and trials of it are left out, a copy of the journal is
-    kept beside it, with ``.before-force`` and a number after its name.
+    loss rate) and the plan differs. Additions belong to the result of the earlier search, and none is used. If a
+    journal is replaced and anything of it is left out, a copy of the journal is kept beside it, with ``.before-force``
+    and a number after its name.
 
     Args:
         earlier: The earlier journal. One that was cut off in its header counts as empty.
         path: The new journal, which may be the same file.
         search: Everything needed to repeat the other search, as JSON data.
+        about: The test and the conditions of the other search, as JSON data.
 
     Raises:
         SearchError: If the earlier journal cannot be read.
@@ -449,10 +337,11 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
         if _first_trials(contents.search) == _first_trials(search):
             least, most = search.get("min_load_fps", 0.0), search.get("max_load_fps", math.inf)
             entries = [entry for entry in contents.entries if least <= entry.result.load <= most]
-        if earlier.resolve() == path.resolve() and len(entries) < len(contents.entries):
+        is_whole_copy = len(entries) == len(contents.entries) and not contents.additions
+        if earlier.resolve() == path.resolve() and not is_whole_copy:
             _keep_copy(path)
     unfinished = path.with_name(f".{path.name}.part")
-    with Journal.begin(unfinished, search, version) as journal:
+    with Journal.begin(unfinished, search, about, version) as journal:
         for entry in entries:
             journal.append(entry.result, entry.purpose, entry.rule)
     unfinished.replace(path)

@@ -181,7 +181,7 @@ def test_a_search_that_says_something_else_of_goals_and_traffic_than_its_journal
     ("name", "number"), [("Sim.Soak", b'"density_per_fps": '), ("Sim.Throughput", b'"percentiles_us": {\n      "50": ')]
 )
 def test_results_that_do_not_follow_from_trials_are_never_saved(tmp_path, name, number):
-    """A critical load takes long to be computed, and latency is in no journal."""
+    """A critical load takes long to be computed, and this latency is not in its journal, as in earlier versions."""
     result = read_result(EARLIER / "results" / f"{name}.json").model_copy(update={"format": FORMAT})
     path = file_of(result, tmp_path)
     damage(path, number, number + b"1", count=1)

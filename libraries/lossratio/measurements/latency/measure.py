@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lossratio.errors import LossRatioError, SearchError, TrafficError
-from lossratio.measurements import Span, TestPlace
+from lossratio.measurements import Additions, Span, TestPlace
 from lossratio.measurements.latency.result import (
     LatencyAtLoad,
     LatencyResult,
@@ -70,6 +70,11 @@ class LatencyRequest:
     integrity: Integrity = Integrity.DOUBT
     rest: float = 0.0
 
+    def asked(self, point: LatencyPoint) -> dict[str, Any]:
+        """What is asked for at a load, as JSON data."""
+        settings = {"duration_s": self.duration, "integrity": self.integrity.value, "rest_s": self.rest}
+        return {"goal": point.goal, "share_ratio": point.share, "load_fps": point.load, **settings}
+
 
 class Latency(Kind[LatencyResult]):
     """The kind: latency at given loads. Its trials are no search, and have no journal."""
@@ -126,6 +131,9 @@ def add_latency(
 ) -> ThroughputResult:
     """Measures latency after a search, and writes it into the search's result file.
 
+    The latency at each load is in the search's journal before the next load is tried. A run that is resumed takes from
+    there what it has, except errors.
+
     Returns:
         The result of the search with the latency; a load that failed has its error.
 
@@ -133,10 +141,18 @@ def add_latency(
         LossRatioError: If the generator cannot measure the latency of such traffic, or the result cannot be written.
     """
     latency = []
-    for measured in _measure(testbed, request):
-        latency.append(measured.at_load(result.conditions, request))
-        if on_latency is not None:
-            on_latency(latency[-1])
+    asked = [request.asked(point) for point in request.points]
+    with Additions(place, "latency", asked, None if result.latency else 1) as additions:
+        for index, point in enumerate(request.points):
+            known = additions.known(index)
+            at_load = None if known is None else LatencyAtLoad.model_validate_json(known, strict=True)
+            if at_load is None or at_load.faults:
+                measured = _measure_point(testbed, request, TrialInput(request.duration, point.load), point)
+                at_load = measured.at_load(result.conditions, request)
+                additions.add(index, at_load)
+            latency.append(at_load)
+            if on_latency is not None:
+                on_latency(at_load)
     whole = result.model_copy(update={"latency": tuple(latency)})
     place.directory.write(whole)
     return whole

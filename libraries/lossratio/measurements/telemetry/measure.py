@@ -5,6 +5,7 @@ The reports of the DUTs show where frames went, and the DUTs' own counters.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, JsonValue
 
 from lossratio.errors import DutError, TrafficError
-from lossratio.measurements import TestPlace
+from lossratio.measurements import Additions, TestPlace
 from lossratio.measurements.telemetry.load import (
     CpuLoad,
     QueueLoad,
@@ -172,7 +173,8 @@ def add_telemetry(
 ) -> ThroughputResult:
     """Performs a trial, asks the DUTs before and after it, and writes their answers into the search's result file.
 
-    What costs a DUT time while traffic passes is counted in a further trial.
+    What costs a DUT time while traffic passes is counted in a further trial. The telemetry is in the search's journal
+    as soon as it is known, and a run that is resumed takes it from there.
 
     Returns:
         The result of the search with the telemetry.
@@ -183,6 +185,21 @@ def add_telemetry(
     """
     if not testbed.duts:
         raise DutError("There is no DUT of ours to ask: say which kind it is when the testbed is set up.")
+    asked = {"goal": request.goal, "load_fps": request.load, "duration_s": request.duration}
+    with Additions(place, "telemetry", [asked], len(result.telemetry) + 1) as additions:
+        known = additions.known(0)
+        if known is not None:
+            trial = TelemetryTrial.model_validate_json(known, strict=True)
+        else:
+            trial = _observe(testbed, request)
+            additions.add(0, trial)
+    whole = result.model_copy(update={"telemetry": (*result.telemetry, trial)})
+    place.directory.write(whole)
+    return whole
+
+
+def _observe(testbed: Testbed, request: TelemetryRequest) -> TelemetryTrial:
+    """Performs the trials of the telemetry."""
     with testbed.ready_for(request.profile) as ready:
         for _ in range(_ATTEMPTS):
             with observed(testbed.duts) as observations:
@@ -204,7 +221,7 @@ def add_telemetry(
                 ready.measurer.measure(TrialInput(request.duration, request.load))
             for observation in observations:
                 observation.add(answers.get(observation.dut, {}))
-    trial = TelemetryTrial(
+    return TelemetryTrial(
         load=rate,
         goal=request.goal,
         duration_s=request.duration,
@@ -212,9 +229,6 @@ def add_telemetry(
         received_frames=sum(direction.received for direction in output.directions),
         duts=tuple(_described(observation) for observation in observations),
     )
-    whole = result.model_copy(update={"telemetry": (*result.telemetry, trial)})
-    place.directory.write(whole)
-    return whole
 
 
 def describe_telemetry(trial: TelemetryTrial) -> str:
@@ -250,7 +264,10 @@ def _described(observation: Observation) -> DutTelemetry:
         unaccounted_frames=counted.unaccounted,
         details=dict(counted.details),
         told=answers,
-        statistics=tuple(DutStatistic.model_validate(statistic) for statistic in statistics),
+        # A node may print nan; a file of JSON has no such number.
+        statistics=tuple(
+            DutStatistic.model_validate(statistic) for statistic in statistics if math.isfinite(statistic["value"])
+        ),
         workers=tuple(WorkerLoad.model_validate(load) for load in loads["workers"]),
         queues=tuple(QueueLoad.model_validate(load) for load in loads["queues"]),
         cpus=tuple(CpuLoad.model_validate(load) for load in loads["cpus"]),

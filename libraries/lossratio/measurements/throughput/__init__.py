@@ -1,6 +1,6 @@
 """Conditional throughput, found by MLRsearch."""
 
-from lossratio.measurements.throughput.evidence import EARLY_VERDICT
+from lossratio.measurements.throughput.evidence import EARLY_VERDICT, replayed
 from lossratio.measurements.throughput.goals import (
     GoalSet,
     NdrPdrGoals,
@@ -37,6 +37,7 @@ __all__ = [
     "goal_from",
     "goal_set_from",
     "repeat_search",
+    "replayed",
     "require_lower_bounds",
     "require_throughput",
     "search_goal",

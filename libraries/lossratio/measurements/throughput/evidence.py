@@ -6,14 +6,19 @@ and were dropped in the generator. So before a goal result is reported, its boun
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue, ValidationError
 
-from lossratio.measurements.latency.result import latency_contradictions
+from lossratio.errors import SearchError
+from lossratio.measurements.latency.result import LatencyAtLoad, latency_contradictions
+from lossratio.measurements.telemetry.measure import TelemetryTrial
 from lossratio.measurements.throughput.result import (
+    Goal,
     GoalOutcome,
     GoalReport,
     ThroughputResult,
@@ -28,6 +33,7 @@ from lossratio.mlrsearch import (
     GoalBounds,
     GoalResult,
     IrregularReason,
+    MLRsearch,
     SearchGoal,
     evidence_of,
     goal_result,
@@ -36,16 +42,18 @@ from lossratio.records import Rate
 from lossratio.results import (
     ROUNDING,
     WITHOUT_DIGEST,
+    Conditions,
     LoadOrigin,
     MaxLoad,
     Outcome,
+    TestIdentity,
     TestRun,
     describe_trials,
     dropped_by_generator,
     same_value,
     with_early_verdicts,
 )
-from lossratio.trials import JournalEntry, TrialResult
+from lossratio.trials import Addition, JournalContents, JournalEntry, TrialResult
 
 ALGORITHM = "MLRsearch"
 """The search algorithm whose bounds follow from the trials alone, as RFC 9971 defines them."""
@@ -152,6 +160,113 @@ def throughput_result(
             for goal, result in zip(search.goals, outcomes, strict=True)
         ),
     )
+
+
+class _Searched(BaseModel):
+    """What the header of a journal says of a search."""
+
+    goals: tuple[Goal, ...]
+    min_load_fps: float
+    max_load_fps: float
+    timeout_s: float | None = None
+    warm_up_duration_s: float | None = None
+
+
+def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
+    """The search of a journal after its trials.
+
+    Args:
+        journal: The journal.
+        name: What messages call it.
+
+    Raises:
+        SearchError: If the journal does not say what was searched for.
+    """
+    given = journal.search.get("settings")
+    settings: Mapping[str, Any] = given if isinstance(given, dict) else {}
+    try:
+        searched = _Searched.model_validate({**journal.search, **settings})
+    except ValidationError as error:
+        field = str(error.errors()[0]["loc"][0])
+        lacking = "what its goals are" if field == "goals" else field
+        raise SearchError(f"{name} does not say {lacking}: {error.errors()[0]['msg']}.") from error
+    controller = MLRsearch(
+        [search_goal(goal) for goal in searched.goals],
+        searched.min_load_fps,
+        searched.max_load_fps,
+        timeout=searched.timeout_s,
+        warm_up_duration=searched.warm_up_duration_s,
+        fail_fast=settings.get("fail_fast") is not False,
+        early_verdict=settings.get(EARLY_VERDICT) is True,
+    )
+    for trial in journal.results:
+        controller.record(trial)
+    return controller
+
+
+class _About(BaseModel):
+    """What the header of a journal says of the result besides the search."""
+
+    test: TestIdentity
+    conditions: Conditions
+    remarks: tuple[str, ...]
+    max_load: MaxLoad
+
+
+def rebuilt(journal: JournalContents) -> ThroughputResult | None:
+    """The result of a finished search, from its journal alone; its end is that of its last trial.
+
+    Returns:
+        The result with latency and telemetry, as far as they were measured; None: the search is not finished, or the
+        journal does not describe its test.
+    """
+    try:
+        about = _About.model_validate_json(json.dumps(journal.about), strict=True)
+        created = datetime.fromisoformat(journal.created)
+        controller = replayed(journal)
+    except (ValueError, SearchError):
+        return None
+    # With this setting a last trial may have ended the measurement, which is not seen from its counts alone.
+    is_checked = "integrity" in journal.search
+    if is_checked or not journal.entries or controller.next_trial() is not None:
+        return None
+    ended = created + timedelta(seconds=sum(trial.elapsed for trial in journal.results))
+    run = TestRun(about.test, created, ended, about.conditions, about.remarks)
+    settings, results = journal.search["settings"], controller.result()
+    setup = SearchSetup(
+        ALGORITHM, settings, tuple(results), journal.search["min_load_fps"], about.max_load, warm_ups_in(settings)
+    )
+    return with_additions(throughput_result(run, setup, results, journal.entries), journal.additions)
+
+
+def with_additions(result: ThroughputResult, additions: Sequence[Addition]) -> ThroughputResult | None:
+    """A result with the latency and the telemetry in its journal.
+
+    A later measurement of latency takes the place of an earlier one, and each telemetry stays. Where the result has
+    more than the journal, as that is of an earlier version, it has something that nothing proves.
+
+    Returns:
+        The result; None: it has latency or telemetry that is not in the journal.
+    """
+    latency: dict[int, dict[Any, LatencyAtLoad]] = {}
+    telemetry: dict[int, TelemetryTrial] = {}
+    try:
+        for addition in additions:
+            text = json.dumps(addition.found)
+            if addition.part == "latency":
+                at_load = LatencyAtLoad.model_validate_json(text, strict=True)
+                latency.setdefault(addition.measurement, {})[addition.request["number"]] = at_load
+            elif addition.part == "telemetry":
+                telemetry[addition.measurement] = TelemetryTrial.model_validate_json(text, strict=True)
+    except (ValueError, KeyError):
+        return None
+    measured = [tuple(latency[number][place] for place in sorted(latency[number])) for number in sorted(latency)]
+    trials = tuple(telemetry[number] for number in sorted(telemetry))
+    is_known = not result.latency or result.latency in measured
+    if not is_known or result.telemetry != trials[: len(result.telemetry)]:
+        return None
+    newest = result.latency or next(reversed(measured), ())
+    return result.model_copy(update={"latency": newest, "telemetry": trials})
 
 
 @dataclass(frozen=True)

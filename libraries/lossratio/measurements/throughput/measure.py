@@ -28,9 +28,11 @@ from lossratio.measurements.throughput.evidence import (
     EARLY_VERDICT,
     BoundsSoFar,
     SearchSetup,
+    rebuilt,
     search_contradictions,
     throughput_result,
     warm_ups_in,
+    with_additions,
 )
 from lossratio.measurements.throughput.result import (
     Goal,
@@ -55,7 +57,7 @@ from lossratio.results import (
     format_interval,
     read_result,
 )
-from lossratio.trials import Integrity, JournalContents, TrialResult, read_journal
+from lossratio.trials import Addition, Integrity, JournalContents, TrialResult, read_journal
 from lossratio.units import format_frame_rate
 
 if TYPE_CHECKING:
@@ -198,8 +200,16 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
         return search_contradictions(result, trials)
 
     def follows_from_trials(self, result: ThroughputResult) -> bool:
-        """Whether the result needs no other trials than those of the search."""
-        return result.algorithm == ALGORITHM and not (result.latency or result.telemetry or result.spread)
+        """Whether the result needs no other searches, latency and telemetry apart."""
+        return result.algorithm == ALGORITHM and not result.spread
+
+    def with_additions(self, result: ThroughputResult, additions: Sequence[Addition]) -> ThroughputResult | None:
+        """The result with the latency and the telemetry in its journal; see `with_additions`."""
+        return with_additions(result, additions)
+
+    def rebuilt(self, journal: JournalContents) -> ThroughputResult | None:
+        """The result of a finished search, from its journal alone."""
+        return rebuilt(journal)
 
     def search_of(self, result: ThroughputResult) -> Mapping[str, Any]:
         """Goals, settings and minimum load."""

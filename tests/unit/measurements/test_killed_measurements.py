@@ -1,0 +1,140 @@
+"""Searches with telemetry and latency that are killed at each write: nothing that was measured is lost."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import count
+
+from measurement_examples import PROFILE, place, policed
+
+from lossratio.dut import DutCounters, DutOptions
+from lossratio.measurements.latency.measure import LatencyRequest, add_latency, points_of
+from lossratio.measurements.telemetry.measure import TelemetryRequest, add_telemetry
+from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.mlrsearch import SearchGoal
+from lossratio.results.repair import repair
+from lossratio.results.run_directory import RunDirectory, read_result
+from lossratio.topology import Hop, Interface, Port
+from lossratio.trials import read_journal
+
+SEARCH = SearchRequest((SearchGoal(0.0, 0.5, 1.0, 2.0, 0.1, name="NDR"),), PROFILE)
+
+
+class AskedDut:
+    """A DUT that counts two frames, and reports one statistic, of which one value is no number."""
+
+    kind = "asked"
+    options = DutOptions()
+    resets = False
+    hop = Hop("DUT1", Port("DUT1", "port0", Interface(link="a-link")), Port("DUT1", "port0", Interface(link="a-link")))
+
+    def probes(self):
+        return ()
+
+    @contextmanager
+    def telemetry(self):
+        values = (4.5, math.nan)
+        statistics = [{"place": "node", "name": "clocks_per_packet", "value": value, "unit": ""} for value in values]
+        yield {"statistics": statistics}
+
+    def read_counters(self):
+        return DutCounters({"west": 2}, {"east": 2}, {})
+
+
+def measure_all(directory, resume=None):
+    """A search, telemetry and latency on the simulated testbed; returns the result and the trials after the search."""
+    trials = []
+    with closing(policed(police="50 kfps")) as testbed:
+        there = place(directory, resume=resume)
+        result = find_conditional_throughput(testbed, SEARCH, there)
+        name, load = result.relevant_load(None)
+        with_dut = _WithDut(testbed, trials)
+        result = add_telemetry(with_dut, TelemetryRequest(PROFILE, load, name), there, result)
+        points = points_of(result, shares=[1.0, 0.5])
+        return add_latency(with_dut, LatencyRequest(PROFILE, points, 1.0), there, result), trials
+
+
+@dataclass
+class _WithDut:
+    """A testbed with a DUT that can be asked, whose uses are recorded."""
+
+    testbed: object
+    uses: list
+    duts = (AskedDut(),)
+
+    def ready_for(self, *args, **options):
+        self.uses.append(args)
+        return self.testbed.ready_for(*args, **options)
+
+
+def killed_at(write, directory):
+    """Measures all in a process of its own, which is killed while its nth write goes to the disk; else it ends."""
+    process = os.fork()
+    if process:
+        _, status = os.waitpid(process, 0)
+        return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    writes = count(1)
+    fsync = os.fsync
+    os.fsync = lambda file: os.kill(os.getpid(), signal.SIGKILL) if next(writes) == write else fsync(file)
+    try:
+        measure_all(directory)
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def test_wherever_a_run_is_killed_nothing_that_was_measured_is_lost(tmp_path):
+    whole, uses = measure_all(tmp_path / "whole")
+    assert (len(whole.telemetry), len(whole.latency), len(uses)) == (1, 3, 4)
+    assert [statistic.value for statistic in whole.telemetry[0].duts[0].statistics] == [4.5]
+    ends = set()
+    for write in count(1):
+        directory = tmp_path / str(write)
+        if not killed_at(write, directory):
+            break
+        journal = read_journal(RunDirectory(directory).journal_path("a suite.a test"))
+        telemetry, latency = ([a for a in journal.additions if a.part == part] for part in ("telemetry", "latency"))
+        ends.add((len(journal.entries), len(telemetry), len(latency)))
+        assert [one.damage for one in repair(directory)] in ([None], [None, None])
+        result = RunDirectory(directory).result_path("a suite.a test")
+        assert result.exists() == (len(journal.entries) == len(whole.trials))
+        if result.exists():
+            saved = read_result(result)
+            assert (saved.goals, saved.trials) == (whole.goals, whole.trials)
+            assert saved.telemetry == whole.telemetry[: len(telemetry)]
+            assert saved.latency == whole.latency[: len(latency)]
+        if len(latency) != 2:
+            continue
+        resumed, uses = measure_all(tmp_path / f"{write}-resumed", directory)
+        assert (resumed.goals, resumed.trials, resumed.telemetry) == (whole.goals, whole.trials, whole.telemetry)
+        assert (resumed.latency[:2], len(resumed.latency), len(uses)) == (whole.latency[:2], 3, 1)
+    assert {end[1:] for end in ends} == {(0, 0), *((1, loads) for loads in range(4))}
+    assert {end[0] for end in ends} == set(range(len(whole.trials) + 1))
+
+
+def test_another_measurement_of_latency_and_one_that_asks_for_other_loads_take_nothing_from_the_journal(tmp_path):
+    measured, _ = measure_all(tmp_path)
+    with closing(policed(police="50 kfps")) as testbed:
+        uses = []
+        there = place(tmp_path, resume=tmp_path)
+        again = add_latency(
+            _WithDut(testbed, uses),
+            LatencyRequest(PROFILE, points_of(measured, shares=[1.0, 0.5]), 1.0),
+            there,
+            measured,
+        )
+        assert (len(uses), len(again.latency)) == (3, 3)
+        two = points_of(measured, shares=[0.3])
+        other = measured.model_copy(update={"latency": ()})
+        latency = add_latency(_WithDut(testbed, uses), LatencyRequest(PROFILE, two, 1.0), there, other).latency
+        assert (len(uses), [at_load.share_ratio for at_load in latency]) == (5, [0.3, 0.0])
+    journal = read_journal(there.directory.journal_path("a suite.a test"))
+    assert [a.measurement for a in journal.additions if a.part == "latency"] == [1] * 3 + [2] * 3 + [3] * 2
+    path = there.directory.result_path("a suite.a test")
+    path.unlink()
+    list(repair(tmp_path))
+    assert read_result(path).latency == latency
