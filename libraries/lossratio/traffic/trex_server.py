@@ -46,6 +46,18 @@ fi
 _PRIORITY = 10
 """Its priority where it sleeps between its frames: it must get a CPU at once when it wakes up."""
 
+# On a small machine all threads of TRex are on one CPU, and those that answer would wait while frames are sent.
+_PROMOTE = f"""{LIVES}
+lives || exit 0
+for thread in "/proc/$pid/task/"*; do
+    case "$(cat "$thread/comm" 2>/dev/null)" in
+        *ZMQ*|*Publisher*)
+            chrt -r -p "$2" "${{thread##*/}}" && taskset -pc 0-"$(($(nproc --all) - 1))" "${{thread##*/}}"
+    esac
+done >/dev/null 2>&1
+exit 0
+"""
+
 _RUN = """
 LD_LIBRARY_PATH=.:./so/$(uname -m)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$@"
 """
@@ -213,6 +225,8 @@ class TrexServer:
             words = " ".join(shell.stderr_tail().split()) or "nothing at all"
             raise TrafficError(f"{self._where}: TRex cannot be started (exit status {status}); the shell says: {words}")
         self._wait_until_ready()
+        if self._plan.sleeps:
+            self._session.run("sh", "-c", _PROMOTE, "promote", self._program.files, str(_PRIORITY + 1))
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + self._plan.start_timeout

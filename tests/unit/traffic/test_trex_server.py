@@ -22,7 +22,7 @@ from lossratio.traffic.generators import trex
 from lossratio.traffic.trex_server import ServerPlan, TrexServer, configuration_path
 
 PROGRAM = f"""#!{sys.executable}
-import os, signal, socket, sys, time
+import ctypes, os, signal, socket, sys, time
 from pathlib import Path
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -37,6 +37,7 @@ if behaviour.startswith("refuse "):
     sys.exit(1)
 if behaviour == "slow":
     time.sleep(600)
+ctypes.CDLL(None).prctl(15, behaviour.encode(), 0, 0, 0)
 listener = socket.create_server(("127.0.0.1", int(Path("port").read_text())))
 try:
     time.sleep(600)
@@ -112,6 +113,18 @@ def here(tmp_path):
 
 def behave(plan, behaviour):
     Path(plan.directory, "behaviour").write_text(behaviour)
+
+
+@pytest.mark.parametrize(("thread", "more"), [("Trex ZMQ sync", 1), ("ZMQbg/1", 1), ("Trex DP core 1", 0)])
+def test_threads_that_answer_go_before_those_that_send(here, plan, thread, more):
+    """On a small machine TRex has all of them on one CPU."""
+    is_granted = subprocess.run(["chrt", "-r", "10", "true"], check=False, capture_output=True).returncode == 0
+    behave(plan, thread)
+    server = TrexServer(here, plan)
+    server.ensure()
+    pid = pid_of(plan.state)
+    assert os.sched_getparam(pid).sched_priority == (10 + more if is_granted else 0)
+    server.stop()
 
 
 def test_a_server_is_started_in_a_session_of_its_own_and_stopped_by_its_pid(here, plan):

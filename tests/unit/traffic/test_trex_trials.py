@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from trex_lab import BOTH_WAYS, SETTINGS, generator, loss_ratio, still_there, trial
-from trex_stand_in import MACS, Server, StandIn
+from trex_stand_in import MACS, Server, StandIn, TRexError
 
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.core.protocol import AgentError, ControllerGoneError
@@ -74,6 +74,36 @@ def test_a_server_that_runs_ahead_of_its_clock_sends_no_frames_at_once(ahead):
     assert (west.received, west.unsent, east.unsent) == (west.sent, 0, 0)
     assert west.stretch < 0.01
     assert sent_at_once(server) <= 2
+
+
+@pytest.mark.parametrize("ahead", [0.0, 0.0067, 0.0499])
+def test_all_directions_of_a_server_that_runs_ahead_begin_at_the_same_time(ahead):
+    """A delay of the direction that is in time would be a part of each trial's cost."""
+    server = Server(ahead=ahead)
+    trex = generator(server, modes={"sleeps": True})
+    asked = server.now
+    trial(server, trex=trex)
+    ports = server.ports
+    first, second = (ports[number].began + server._delay(number) - ports[number].ahead for number in (0, 1))
+    assert first == pytest.approx(second, abs=0.002)
+    assert server.now - asked < 1.0 + 0.1 + 0.025
+
+
+def test_no_port_goes_on_when_another_one_cannot_be_started(monkeypatch):
+    server = Server(ahead=0.0067)
+    trex = generator(server, modes={"sleeps": True})
+    client = trex._connection._client
+    start = client.start
+
+    def first_port_only(ports, **named):
+        if ports != [0]:
+            raise TRexError("no memory")
+        start(ports, **named)
+
+    monkeypatch.setattr(client, "start", first_port_only)
+    with pytest.raises(AgentError, match="no memory"):
+        trial(server, trex=trex)
+    assert not server.is_transmitting(0)
 
 
 def test_a_server_that_polls_waits_for_nothing():

@@ -102,6 +102,7 @@ class Port:
         began: When its traffic began; None if it never did.
         asked_until: When it should end.
         stopped: When it was stopped.
+        ahead: Seconds by which its frames are early.
     """
 
     streams: dict[int, STLStream] = field(default_factory=dict)
@@ -110,6 +111,7 @@ class Port:
     duration: float = math.inf
     stopped: float = math.inf
     sent_before: float = 0.0
+    ahead: float = 0.0
 
     @property
     def burst(self) -> int | None:
@@ -137,7 +139,7 @@ class Server:
         owner: Who has acquired the ports already.
         numbers: Counters of faults of numbered frames.
         refused_modes: Modes that its ports do not take.
-        ahead: Seconds by which it runs ahead of its clock, as one does that sleeps.
+        ahead: Seconds by which it is ahead of its clock while no port sends, as one is that sleeps.
     """
 
     capacity: float = math.inf
@@ -184,7 +186,7 @@ class Server:
             return math.floor(port.sent_before)
         asked, delay = self._rate(port), self._delay(number)
         flowed = max(0.0, min(self.now, port.stopped) - port.began)
-        flowed = max(0.0, flowed + self.ahead - delay) if flowed else 0.0
+        flowed = max(0.0, flowed + port.ahead - delay) if flowed else 0.0
         burst = port.burst
         if burst is not None:
             return math.floor(port.sent_before) + min(
@@ -214,7 +216,7 @@ class Server:
         if port.began is None or self.now >= port.stopped:
             return False
         asked = self._rate(port)
-        duration = port.duration - self.ahead if port.burst is None else port.burst / asked
+        duration = port.duration - port.ahead if port.burst is None else port.burst / asked
         return self.now < port.began + duration * max(1.0, asked / self.capacity) + self.status_seconds
 
     def _delay(self, number: int) -> float:
@@ -354,6 +356,8 @@ class Client:
         self._server.loads.append(float(mult))
         for port in ports:
             assert not self._server.is_transmitting(port)
+            is_idle = not any(map(self._server.is_transmitting, self._server.ports))
+            self._server.ports[port].ahead = self._server.ahead if is_idle else 0.0
             self._begin(self._server.ports[port], float(mult), duration, self._server.sent(port))
         self._server.now += self._server.late_answer
 

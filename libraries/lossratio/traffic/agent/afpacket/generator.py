@@ -14,13 +14,13 @@ from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar, Watch
 from ..core.links import Link
 from ..core.pacing import CATCH_UP
 from ..core.ports import links_after, same_links, usable_links
-from ..core.processors import DeviceProcessors
+from ..core.processors import COUNTING, DeviceProcessors, raise_priority
 from ..core.protocol import AgentError, Message
 from .direction import ActiveDirection
 from .examination import MOST_EXAMINED
 from .latency import MOST_FRAMES, NUMBERS, Probe
 from .receive import DIRECTIONS
-from .sender import COUNTING, SENDING, Sender, SenderReport, SendOrder, raise_priority
+from .sender import SENDING, Sender, SenderReport, SendOrder
 
 _CHECK_SECONDS = 0.1
 _NOTE_SECONDS = 0.05

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ..core.configuration import TagPlace
 from ..core.pacing import BATCH, Transmission, in_all, ramp_up, transmit
+from ..core.processors import raise_priority
 from ..core.protocol import AgentError
 from .frames import FrameCycle, Numbers
 from .transmit import ProbeSocket, TransmitRing
@@ -34,9 +35,6 @@ STARVED_SECONDS = 10.0
 """The same while the agent is ready to run and only gets no processor: senders go before it."""
 SENDING = 10
 """Priority of processes that send."""
-
-COUNTING = 1
-"""Priority of the process that reads counters when frames have had their time to come back."""
 
 _MOST_ENTRIES = 1 << 20
 
@@ -417,12 +415,3 @@ def _prepare(cpus: tuple[int, ...], parent: int) -> bool:
     os.sched_setaffinity(0, cpus[:1])
     os.sched_setaffinity(0, cpus)
     return raise_priority(SENDING)
-
-
-def raise_priority(priority: int) -> bool:
-    """Lets this process go before all ordinary ones (SCHED_FIFO); returns whether the kernel grants that."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
-    except PermissionError:
-        return False
-    return True

@@ -1,4 +1,4 @@
-"""Processors that devices under test on this machine need, and what keeps them from running there."""
+"""Processors that devices under test on this machine need, what keeps them from running there, and who goes first."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 from typing import Iterable
 
 from .protocol import AgentError
+
+COUNTING = 1
+"""Priority of the process that reads counters when frames have had their time to come back."""
 
 _PROCESSOR_TIMES = "/proc/stat"
 _STOLEN_COLUMN = 7
@@ -76,3 +79,12 @@ class DeviceProcessors:
                     if name[:3] == "cpu" and name[3:].isdigit() and int(name[3:]) in self.numbers:
                         ticks += int(columns[_STOLEN_COLUMN])
         return ticks
+
+
+def raise_priority(priority: int) -> bool:
+    """Lets this process go before all ordinary ones (SCHED_FIFO); returns whether the kernel grants that."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+    except PermissionError:
+        return False
+    return True

@@ -13,10 +13,12 @@ from ..core.generator import counted_course
 from ..core.links import Link
 from ..core.pacing import frames_within
 from ..core.ports import links_after, same_links, usable_links
+from ..core.processors import COUNTING, raise_priority
 from ..core.protocol import AgentError, Message
 from .connection import TrexConnection, TrexLibrary, TrexSettings
+from .delays import find_delays
 from .flow_statistics import latency_answer, latency_error, latency_rate, numbered_rate, stream_answer
-from .run import Run, TrexCounters, TrexLookout, TrexRunner, find_delay
+from .run import Run, TrexCounters, TrexLookout, TrexRunner
 from .streams import StreamMaker
 
 _LOG_LINES = 200
@@ -84,11 +86,11 @@ class TrexGenerator:
         with ExitStack() as undo:
             undo.callback(self._connection.close)
             self._info = self._connection.port_info()
-            self._makers = self._stream_makers(library, 0.0)
+            self._makers = self._stream_makers(library, {})
             for direction in self._directions:
                 self._add_load_streams(direction)
             self._counters = TrexCounters(self._connection, configuration, settings.ports, clock)
-            self._delay = self._find_delay(library, sleep) if settings.sleeps else 0.0
+            self._delays = self._find_delays(library, sleep) if settings.sleeps else {}
             self._runner = TrexRunner(
                 self._connection,
                 self._sources,
@@ -96,7 +98,7 @@ class TrexGenerator:
                 configuration.settle_time,
                 clock,
                 sleep,
-                self._delay,
+                self._delays,
                 self._has_begun if settings.sleeps else None,
             )
             undo.pop_all()
@@ -109,7 +111,7 @@ class TrexGenerator:
             "client": self._connection.origin,
             "server_log": _end_of(self._settings.log),
             "late_end": self._settings.late_end,
-            "start_delay_s": self._delay,
+            "start_delay_s": max(self._delays.values(), default=0.0),
             "integrity": _WITH_FLOW_STATISTICS if self._settings.flow_statistics else _WITHOUT_FLOW_STATISTICS,
             "ports": {
                 name: {"mac": self._mac(name).hex(":"), **{fact: self._info[number].get(fact) for fact in _PORT_FACTS}}
@@ -332,17 +334,20 @@ class TrexGenerator:
     def _has_begun(self) -> bool:
         return self._counters.have_sent({direction.name: 1 for direction in self._directions})
 
-    def _find_delay(self, library: TrexLibrary, sleep: Callable[[float], None]) -> float:
-        """Finds the delay of all streams, and gives it to them."""
-        delay = find_delay(self._connection, self._counters, self._sources, self._clock, sleep)
-        self._makers = self._stream_makers(library, delay)
+    def _find_delays(self, library: TrexLibrary, sleep: Callable[[float], None]) -> dict[int, float]:
+        """Finds the delays of all ports' streams, and gives them to these."""
+        # A trial must not be judged by looks for which the agent had to wait behind other programs.
+        raise_priority(COUNTING)
+        counters = self._counters
+        delays = find_delays(self._connection, counters.clear, counters.seconds_sent, self._sources, self._clock, sleep)
+        self._makers = self._stream_makers(library, delays)
         for direction in self._directions:
             self._connection.remove_streams(self._load_streams.pop(direction.name), self._source(direction))
             self._add_load_streams(direction)
         sleep(self._settle_time)
-        return delay
+        return delays
 
-    def _stream_makers(self, library: TrexLibrary, delay: float) -> dict[str, StreamMaker]:
+    def _stream_makers(self, library: TrexLibrary, delays: Mapping[int, float]) -> dict[str, StreamMaker]:
         makers: dict[str, StreamMaker] = {}
         for number, direction in enumerate(self._directions):
             given = direction.destination_mac
@@ -353,7 +358,7 @@ class TrexGenerator:
                 self._mac(direction.transmit),
                 destination,
                 number,
-                delay,
+                delays.get(self._source(direction), 0.0),
                 counts_streams=self._settings.flow_statistics,
             )
         return makers

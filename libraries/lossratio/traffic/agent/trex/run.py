@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Callable, Mapping, Sequence
 
 from ..core.configuration import Configuration, Direction
@@ -12,6 +13,7 @@ from ..core.early_verdict import LOOK_SECONDS, NOTE_SECONDS, SoFar, Watch, is_ce
 from ..core.pacing import frames_within
 from ..core.protocol import AgentError, Message
 from .connection import TrexConnection
+from .delays import start_delayed
 
 _CHECK_SECONDS = 0.1
 _POLL_SECONDS = 1e-3
@@ -22,11 +24,6 @@ _STANDSTILL_SECONDS = 1.0
 _LONGEST_HURRY = 0.1
 _FRAME_SLACK = 2
 _SLOWER_SECONDS = 5e-3
-_AHEAD_LOAD = 2000.0
-_AHEAD_RUNS = 5
-_AHEAD_LOOKS = 5
-_MOST_AHEAD = 0.05
-_AHEAD_MARGIN = 1e-3
 _COUNTERS = ("opackets", "ipackets", "ierrors")
 Statistics = Mapping[int, Mapping[str, int]]
 
@@ -88,7 +85,8 @@ class TrexRunner:
         settle_time: Seconds for which frames may stay in flight.
         clock: Tells the time, in seconds.
         sleep: Waits for so many seconds.
-        delay: Seconds that each stream waits before its first frame.
+        delays: Seconds that the streams of each port wait before their first frames, by the port's number; empty: none
+            waits.
         has_begun: Whether each port has sent a frame since the counters were zero; asked until it is so. None: traffic
             begins with the request to start it.
     """
@@ -101,7 +99,7 @@ class TrexRunner:
         settle_time: float,
         clock: Callable[[], float],
         sleep: Callable[[float], None],
-        delay: float = 0.0,
+        delays: Mapping[int, float] = MappingProxyType({}),
         has_begun: Callable[[], bool] | None = None,
     ) -> None:
         self._connection = connection
@@ -109,7 +107,7 @@ class TrexRunner:
         self._late_end = late_end
         self._settle_time = settle_time
         self._clock, self._sleep = clock, sleep
-        self._delay = delay
+        self._delays = delays
         self._has_begun = has_begun
 
     def flow(
@@ -132,7 +130,7 @@ class TrexRunner:
         Raises:
             AgentError: If the server cannot do it, or is lost.
         """
-        run = self._begun(load, duration + self._delay)
+        run = self._begun(load, duration)
         end = run.latest_begin + duration
         transmitting, unfinished = True, run.started
         with ExitStack() as undo:
@@ -204,9 +202,9 @@ class TrexRunner:
 
     def _begun(self, load: float, duration: float | None) -> Run:
         asked = self._clock()
-        self._connection.start(self._ports, load, duration)
+        self._start(load, duration)
         started = self._clock()
-        latest = started + self._delay + self._late_end
+        latest = started + max(self._delays.values(), default=0.0) + self._late_end
         while self._has_begun is not None and started < latest:
             look = self._clock()
             has_begun = self._has_begun()
@@ -216,6 +214,12 @@ class TrexRunner:
             asked = look
             self._sleep(_POLL_SECONDS)
         return Run(asked, started, math.inf, math.inf)
+
+    def _start(self, load: float, duration: float | None) -> None:
+        if self._delays:
+            start_delayed(self._connection, self._delays, load, duration)
+        else:
+            self._connection.start(self._ports, load, duration)
 
     def _stopped(self, asked: float, started: float, *, is_stretched: bool = False, is_known: bool = True) -> Run:
         stopping = self._clock()
@@ -268,13 +272,11 @@ class TrexCounters:
             for direction in self._directions
         )
 
-    def seconds_sent(self, load: float) -> float:
-        """Seconds of a load that the direction which is the furthest has sent since the counters were zero."""
-        counted = self._counted()
-        return max(
-            counted[self._ports[direction.transmit]]["opackets"] / (load * direction.load_share)
-            for direction in self._directions
-        )
+    def seconds_sent(self, load: float) -> dict[int, float]:
+        """Seconds of a load that each port has sent since the counters were zero, by its number."""
+        counted, ports = self._counted(), [self._ports[direction.transmit] for direction in self._directions]
+        shares = [direction.load_share for direction in self._directions]
+        return {port: counted[port]["opackets"] / (load * share) for port, share in zip(ports, shares)}
 
     def so_far(self) -> dict[str, tuple[int, int, int]]:
         """Frames that each direction has sent, received and dropped in its ring while traffic flows.
@@ -372,46 +374,6 @@ class TrexCounters:
             "stretch": max(0.0, end - run.asked - duration) if in_time else 0.0,
             "examination": None,
         }
-
-
-def find_delay(
-    connection: TrexConnection,
-    counters: TrexCounters,
-    ports: Sequence[int],
-    clock: Callable[[], float],
-    sleep: Callable[[float], None],
-) -> float:
-    """Finds how long streams must wait before their first frames, so that a server which sleeps sends none at once.
-
-    TRex takes off some time of each sleep, for what a sleep costs by its own measurement. But that number depends on
-    when the server was started (up to version 3.08): it is anything up to 50 ms. By so much the server is ahead of its
-    clock: the frames of that time leave at once when traffic begins, and the last ones leave earlier by it. The frames
-    that are sent soon after the start show the time. It is found several times, as the server may be stalled then.
-
-    Args:
-        connection: The server, with the streams of the load.
-        counters: Its counters.
-        ports: TRex's numbers of the ports that transmit.
-        clock: Tells the time, in seconds.
-        sleep: Waits for so many seconds.
-
-    Returns:
-        Seconds.
-    """
-    found = []
-    for _ in range(_AHEAD_RUNS):
-        counters.clear()
-        connection.start(ports, _AHEAD_LOAD, None)
-        answered = clock()
-        looks = []
-        for _ in range(_AHEAD_LOOKS):
-            looked = clock()
-            looks.append(counters.seconds_sent(_AHEAD_LOAD) - (looked - answered))
-            sleep(_POLL_SECONDS)
-        connection.stop(ports)
-        found.append(max(looks))
-    # What is found is too long by the time that the answer took; or too short in a run that was stalled.
-    return min(_MOST_AHEAD, max(0.0, sorted(found)[1])) + _AHEAD_MARGIN
 
 
 class TrexLookout:
