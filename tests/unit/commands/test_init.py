@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 import robot
@@ -12,6 +13,7 @@ from local_testbeds import needs_testbed, own_state
 
 from lossratio.commands.init import init
 from lossratio.errors import TopologyError
+from lossratio.measurements.mrr import measure_mrr
 from lossratio.runs.job import load_job
 from lossratio.topology import load_topology
 
@@ -49,7 +51,12 @@ def ask(tmp_path, monkeypatch):
 
 @pytest.mark.netns
 @needs_testbed
-def test_enter_alone_makes_a_lab_that_is_measured_at_once(ask, tmp_path):
+def test_enter_alone_makes_a_lab_that_is_measured_at_once(ask, tmp_path, monkeypatch):
+    # One trial measures; ten of a second at full rate cost half a minute of CPU.
+    monkeypatch.setattr(
+        "lossratio.keywords.throughput.measure_mrr",
+        lambda testbed, request, *rest: measure_mrr(testbed, replace(request, trials=1), *rest),
+    )
     shown = ask("\n" * 9, "labs")
     assert "lossratio check labs/lab1.yaml\n  lossratio run --job labs/lab1-job.yaml" in shown
     assert load_topology("labs/lab1.yaml").path().hops[0].node_name == "DUT1"
