@@ -205,7 +205,8 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
 
     def _expand(self, suite: TestSuite, setting: _Setting) -> None:
         if suite.has_setup:
-            suite.setup.args = tuple(_replaced(arg, setting.variables) for arg in suite.setup.args)
+            variables = _variables(setting.variables)
+            suite.setup.args = tuple(_replaced(arg, variables) for arg in suite.setup.args)
         sizes = self._frame_sizes or _listed_by(suite, "Frame Sizes") or FRAME_SIZES
         suite.tests = [copy for test in suite.tests for copy in _copies(test, sizes, setting)]
 
@@ -215,7 +216,7 @@ def _copies(test: TestCase, sizes: Sequence[str], setting: _Setting) -> Iterable
         yield test
         return
     for size in sizes:
-        variables = {**setting.variables, _FRAME_SIZE: size}
+        variables = _variables({**setting.variables, _FRAME_SIZE: size})
         tags = [*(_replaced(tag, variables) for tag in test.tags), *setting.tags]
         copy = TestCase.from_dict({**test.to_dict(), "name": _replaced(test.name, variables), "tags": tags})
         copy.body.insert(0, Var(_FRAME_SIZE, (size,), lineno=test.lineno))
@@ -263,12 +264,16 @@ def _listed_by(suite: TestSuite, name: str) -> tuple[str, ...]:
 
 
 def _depends_on(text: str, variable: str) -> bool:
-    return _replaced(text, {variable: "1"}) != text
+    return _replaced(text, _variables({variable: "1"})) != text
 
 
-def _replaced(text: str, values: Mapping[str, str]) -> str:
-    """Replaces variables that are known; the others stay for Robot Framework to replace."""
+def _variables(values: Mapping[str, str]) -> Variables:
     variables = Variables()
     for name, value in values.items():
         variables[name] = value
+    return variables
+
+
+def _replaced(text: str, variables: Variables) -> str:
+    """Replaces variables that are known; the others stay for Robot Framework to replace."""
     return str(variables.replace_string(text, ignore_errors=True))
