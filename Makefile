@@ -13,17 +13,20 @@ PYTEST := .venv/bin/python -m pytest --numprocesses auto --dist loadgroup --no-l
 # Images of containers often set it. Each of the hundreds of programs that tests start would compile the library anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick no-netns chaos lint lowest docs pictures environment packages clean
+.PHONY: demo test all-tests quick no-netns chaos lint lowest docs pictures environment packages clean
 
 demo:
 	@tools/virtual-environment
 	@-tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool
 	@tools/demo
 
-test: environment packages lint
+# Lint has one process that takes long, so it shares the cores with the tests.
+test: environment packages
+	$(MAKE) --no-print-directory --jobs=2 lint all-tests
+
+all-tests: environment
 	$(PYTEST)
 
-# Lint has one process that takes long, so it shares the cores with the tests.
 quick: environment
 	$(MAKE) --no-print-directory --jobs=2 lint no-netns
 
