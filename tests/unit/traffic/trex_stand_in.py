@@ -220,9 +220,9 @@ class Server:
         return self.now < port.began + duration * max(1.0, asked / self.capacity) + self.status_seconds
 
     def _delay(self, number: int) -> float:
-        """Seconds until the first frames of a port's streams, besides the ten microseconds of the second direction."""
+        """Seconds until the first frames of a port's streams."""
         port = self.ports[number]
-        return min(stream.isg - 10.0 * (number % 2) for stream in port.streams.values()) / 1e6 if port.streams else 0.0
+        return min(stream.isg for stream in port.streams.values()) / 1e6 if port.streams else 0.0
 
     @staticmethod
     def is_fixed(stream: STLStream) -> bool:
@@ -365,7 +365,7 @@ class Client:
         self._called("update")
         self._server.loads.append(float(mult))
         for port in ports:
-            self._begin(self._server.ports[port], float(mult), -1, self._server.sent(port))
+            self._begin(self._server.ports[port], float(mult), -1, self._server.sent(port) - 1)
 
     def stop(self, ports, rx_delay_ms=None):
         self._called("stop")
@@ -447,7 +447,7 @@ class Client:
         )
 
     def _begin(self, port: Port, factor: float, duration: float, sent_before: int) -> None:
-        port.sent_before = max(0, sent_before - 1) if port.burst is None else sent_before
+        port.sent_before = sent_before
         port.factor = factor
         port.began = self._server.now + self._server.start_seconds
         port.duration = math.inf if duration < 0 else duration

@@ -11,14 +11,13 @@ from ..core.configuration import Configuration, Direction
 from ..core.early_verdict import Watch
 from ..core.generator import counted_course
 from ..core.links import Link
-from ..core.pacing import frames_within
 from ..core.ports import links_after, same_links, usable_links
 from ..core.processors import COUNTING, raise_priority
 from ..core.protocol import AgentError, Message
 from .connection import TrexConnection, TrexLibrary, TrexSettings
 from .delays import find_delays
 from .flow_statistics import latency_answer, latency_error, latency_rate, numbered_rate, stream_answer
-from .run import Run, TrexCounters, TrexLookout, TrexRunner
+from .run import Run, TrexCounters, TrexLookout, TrexRunner, least_sent
 from .streams import StreamMaker
 
 _LOG_LINES = 200
@@ -307,7 +306,8 @@ class TrexGenerator:
 
     def _all_sent(self, load: float, duration: float) -> Callable[[], bool]:
         frames = {
-            direction.name: frames_within(duration, load * direction.load_share) for direction in self._directions
+            direction.name: least_sent(duration, load * direction.load_share, number)
+            for number, direction in enumerate(self._directions)
         }
         return lambda: self._counters.have_sent(frames)
 

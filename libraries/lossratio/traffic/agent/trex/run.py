@@ -14,6 +14,7 @@ from ..core.pacing import frames_within
 from ..core.protocol import AgentError, Message
 from .connection import TrexConnection
 from .delays import start_delayed
+from .streams import GAP
 
 _CHECK_SECONDS = 0.1
 _POLL_SECONDS = 1e-3
@@ -305,7 +306,10 @@ class TrexCounters:
             AgentError: If they mean nothing.
         """
         statistics = self._standing()
-        counters = [self._counters(direction, statistics, load, run, duration) for direction in self._directions]
+        counters = [
+            self._counters(number, direction, statistics, load, run, duration)
+            for number, direction in enumerate(self._directions)
+        ]
         self._received = {direction["name"]: direction["received"] for direction in counters}
         return counters
 
@@ -342,7 +346,7 @@ class TrexCounters:
             before = statistics
 
     def _counters(
-        self, direction: Direction, statistics: Statistics, load: float, run: Run, duration: float
+        self, number: int, direction: Direction, statistics: Statistics, load: float, run: Run, duration: float
     ) -> Message:
         source, sink = statistics[self._ports[direction.transmit]], statistics[self._ports[direction.receive]]
         sent, received = int(source["opackets"]), int(sink["ipackets"])
@@ -356,7 +360,7 @@ class TrexCounters:
                 f"{math.floor(most)} could be sent. Its counters jumped: another client uses this server, or it was "
                 "started anew.",
             )
-        in_time = run.is_in_time(all_sent=sent >= frames_within(duration, rate))
+        in_time = run.is_in_time(all_sent=sent >= least_sent(duration, rate, number))
         # All that the load asks for in the time that the traffic took is due: else sending slowly would go unnoticed.
         due = duration if in_time else run.stopping - run.asked
         intended = frames_within(due, rate)
@@ -374,6 +378,19 @@ class TrexCounters:
             "stretch": max(0.0, end - run.asked - duration) if in_time else 0.0,
             "examination": None,
         }
+
+
+def least_sent(duration: float, rate: float, number: int) -> int:
+    """Frames that a direction has sent when its traffic has ended in time.
+
+    A frame that is due in the last microseconds stays unsent where the direction began so much later.
+
+    Args:
+        duration: Seconds.
+        rate: Frames per second.
+        number: How many directions come before it.
+    """
+    return frames_within(max(0.0, duration - (number + 1) * GAP), rate)
 
 
 class TrexLookout:

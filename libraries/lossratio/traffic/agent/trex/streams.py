@@ -15,7 +15,9 @@ LATENCY_HEADER_BYTES = 16
 """Bytes that TRex writes into the end of each latency frame."""
 
 _ADDRESSES_OF_TEMPLATE = 1
-_GAP = 10.0
+GAP = 10e-6
+"""Seconds by which each direction begins later than the one before it."""
+
 _GROUPS_OF_DIRECTION = 1000
 MOST_LISTED = (1 << 16) - 1
 """Most values of a field in random order: TRex is given them one by one."""
@@ -54,7 +56,7 @@ class StreamMaker:
     ) -> None:
         self._api = api
         self._direction = direction
-        self._gap = _GAP * number + 1e6 * delay
+        self._gap = 1e6 * (GAP * number + delay)
         self._counts_streams = counts_streams
         self._first_group = _GROUPS_OF_DIRECTION * (number + 1)
         self._templates = {
