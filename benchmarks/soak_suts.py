@@ -52,25 +52,28 @@ class Case:
     def is_bounded_by(self, guard: Guard, seconds: float) -> bool:
         """Whether the model-free statement of a search that took some seconds is true of this SUT.
 
-        The mean loss ratio is within the bounds; or it is above, and its losses are those that the statement leaves
-        open: they come in fewer trials than those in which losses may be unseen, and if the load is "verified", more
-        frames are lost at a time than up to which it is.
+        The mean loss ratio at the highest load of its trials is at least the lower bound, and that at the lowest load
+        at most the upper one. Or it is above, and the losses are of those that the statement leaves open: they come in
+        fewer trials than those in which losses may be unseen, and if the load is "verified", more frames are lost at a
+        time than up to which it is.
         """
-        ratio, share = self._losses_at(guard, seconds)
-        if guard.unseen_every is None or guard.bounds.least <= ratio <= guard.bounds.most:
+        ratio, share = self._losses_at(guard.load, seconds)
+        if guard.unseen_every is None:
             return True
+        if self._losses_at(guard.reported_load, seconds)[0] < guard.bounds.least:
+            return False
         at_a_time = ratio / share * guard.bounds.frames / guard.bounds.trials
-        unseen = share < 1.0 / guard.unseen_every and at_a_time > (guard.largest_burst or 0.0)
-        return ratio > guard.bounds.most and unseen
+        is_open = share < 1.0 / guard.unseen_every and at_a_time > (guard.largest_burst or 0.0)
+        return ratio <= guard.bounds.most or is_open
 
     def is_falsely_verified_by(self, guard: Guard, seconds: float) -> bool:
         """Whether the statement calls a load verified at which more than the target is lost."""
         is_at_min = guard.bounds.least > guard.target_loss_ratio
-        return guard.verdict is Verdict.VERIFIED and not is_at_min and self._losses_at(guard, seconds)[0] > TARGET
+        return guard.verdict is Verdict.VERIFIED and not is_at_min and self._losses_at(guard.load, seconds)[0] > TARGET
 
-    def _losses_at(self, guard: Guard, seconds: float) -> tuple[float, float]:
-        """The losses at the load of the statement, in the middle of a search that took some seconds."""
-        return self.losses(guard.load / (1.0 + 0.5 * self.drift * seconds / DRIFT_TIME))
+    def _losses_at(self, load: float, seconds: float) -> tuple[float, float]:
+        """The losses at a load, in the middle of a search that took some seconds."""
+        return self.losses(load / (1.0 + 0.5 * self.drift * seconds / DRIFT_TIME))
 
 
 @dataclass(frozen=True)

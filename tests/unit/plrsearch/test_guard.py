@@ -134,3 +134,18 @@ def test_trials_between_bursts_are_not_chosen():
     shown = guard(collect([*quiet, *bursts]), CriticalLoadQuestion(1e-7, **LIMITS), 5.9e6, 5.8e6)
     assert shown.verdict is Verdict.EXTRAPOLATED
     assert shown.load == 5.85e6
+
+
+def test_a_load_that_is_low_because_of_bursts_is_not_verified_without_them():
+    quiet = [trial(5.7e6 + 1e3 * number, 0) for number in range(12)]
+    bursts = [trial(5.85e6 + 1e3 * number, 400 if number in (3, 9) else 0) for number in range(20)]
+    results, question = collect([*quiet, *bursts]), CriticalLoadQuestion(1e-7, **LIMITS)
+    assert guard(results, question, 5.75e6, 5.6e6).verdict is Verdict.VERIFIED
+    shown = guard(results, question, 5.75e6, 5.6e6, 5.87e6)
+    assert shown.verdict is Verdict.EXTRAPOLATED
+    assert (shown.load, shown.reported_load) == (5.7e6, 5.87e6)
+    assert shown.bounds.lossy == 2
+    assert shown.bounds.most > 800 / (32 * 5.8e6 * 5.0)
+    # What the guarded load loses does not speak against a load below.
+    knee = [trial(5.86e6, 100) for _ in range(20)]
+    assert guard(collect([*quiet, *knee]), question, 5.75e6, 5.72e6, 5.87e6).verdict is Verdict.EXTRAPOLATED

@@ -151,7 +151,7 @@ class Guard:
         verdict: What follows for the target.
         target_loss_ratio: The target.
         load: The bounds hold here: the lowest load of these trials, just below the reported load.
-        reported_load: The reported load, the highest of these trials'.
+        reported_load: The reported load or the one that was guarded, the highest of these trials'.
         bounds: The loss ratio with its bounds, and the frames that they rest on.
     """
 
@@ -231,33 +231,38 @@ class Guard:
         return f"{self.verdict.value}{factor}: {self.in_short}"
 
 
-def guard(counts: TrialCounts, question: CriticalLoadQuestion, reported: float, lowest: float) -> Guard:
+def guard(
+    counts: TrialCounts, question: CriticalLoadQuestion, reported: float, lowest: float, guarded: float = 0.0
+) -> Guard:
     """The statement about a reported load.
 
     It is made of all trials down to 5 % below that load: to choose among them would be to choose those between
-    bursts. If the minimum load is reported, it means "at most that": then more loss than the target verifies it.
-    Trials above the reported load without loss count, too, up to the first one with loss.
+    bursts. So would be to leave out trials above that load which lost frames, if it is as low because they did: all up
+    to the load that the search guarded count, and bound the loss below from above. Trials above without loss count,
+    too, up to the first one with loss. If the minimum load is reported, it means "at most that": then more loss than
+    the target verifies it.
 
     Args:
         counts: The trials.
         question: Target and limits.
         reported: The reported load, in frames per second.
         lowest: Lower end of its 95 % interval, in frames per second.
-
+        guarded: The load that the search guarded, if it is another, in frames per second.
     """
     frames, target = counts.load * counts.exposure, question.target_loss_ratio
-    reported = _lossless_above(counts, reported)
-    near = (counts.load >= (1.0 - NEAR) * reported) & (counts.load <= reported * (1.0 + _ROUNDING))
+    highest = _lossless_above(counts, max(reported, guarded))
+    least = (1.0 - NEAR) * (reported if guarded > reported else highest)
+    near = (counts.load >= least) & (counts.load <= highest * (1.0 + _ROUNDING))
     below = near & (counts.load <= lowest * (1.0 + _ROUNDING))
     refuting = LossBounds.of(frames[below], counts.lost[below])
     if refuting.least > target:
-        at_min = reported <= question.min_load * (1.0 + _ROUNDING)
+        at_min = _lossless_above(counts, reported) <= question.min_load * (1.0 + _ROUNDING)
         verdict = Verdict.VERIFIED if at_min else Verdict.CONTRADICTED
-        return Guard(verdict, target, float(counts.load[below].min()), min(lowest, reported), refuting)
+        return Guard(verdict, target, float(counts.load[below].min()), min(lowest, highest), refuting)
     bounds = LossBounds.of(frames[near], counts.lost[near])
     enough = bounds.most <= target and bounds.trials >= _LEAST_TRIALS
     verdict = Verdict.VERIFIED if enough else Verdict.EXTRAPOLATED
-    return Guard(verdict, target, float(counts.load[near].min(initial=reported)), reported, bounds)
+    return Guard(verdict, target, float(counts.load[near].min(initial=highest)), highest, bounds)
 
 
 def _lossless_above(counts: TrialCounts, reported: float) -> float:

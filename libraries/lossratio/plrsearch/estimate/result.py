@@ -313,7 +313,10 @@ class CriticalLoadEstimate:
     @cached_property
     def guard(self) -> Guard:
         """What frames at and just below the mean say without any model."""
-        return guard(self.counts, self.question, self.mean, self.interval(0.95)[0])
+        # Beside other shapes of the capacity's distribution, the search guarded the mean of the normal one.
+        others = self.variation is not None and len(self.variation.shapes) > 1
+        guarded = self.combined.mean if others else self.mean
+        return guard(self.counts, self.question, self.mean, self.interval(0.95)[0], guarded)
 
     @cached_property
     def averaging(self) -> Averaging | None:
@@ -401,7 +404,8 @@ class CriticalLoadEstimate:
     def is_surely_at_most_min_load(self) -> bool:
         """Whether the trials show without any model that more than the target is lost at the minimum load."""
         at_min = self.loads.p_at_min > 1.0 - _LIMIT_SHARE
-        return at_min and self.guard.bounds.least > self.target_loss_ratio
+        is_refuted = self.guard.verdict is Verdict.VERIFIED and self.guard.bounds.least > self.target_loss_ratio
+        return at_min and is_refuted
 
     @property
     def limits(self) -> str | None:
