@@ -8,13 +8,32 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, replace
 from datetime import timedelta
+from ipaddress import IPv4Network
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 from lossratio.nodes import NodeSession
 from lossratio.results.run_directory import RunDirectory
+from lossratio.testbed import cabling
 from lossratio.testbed.local import LocalTestbed
-from lossratio.topology import load_topology
+from lossratio.topology import WEST, Port, Side, load_topology
+from lossratio.traffic import (
+    AgentClient,
+    GeneratorNode,
+    PortPair,
+    Question,
+    TrafficPort,
+    load_profile,
+    make_configuration,
+    open_generator,
+)
+from lossratio.traffic.agent.trex.connection import TrexSettings
+from lossratio.traffic.generators.base import Generator
 
 PIDS = "cut -d ' ' -f 1 /run/lossratio/trex-*/pid"
 RUNNING = "pgrep -x -f '[.]/_t-rex-64 .*' || true"
@@ -46,6 +65,23 @@ sysctl -qw net.ipv6.conf.br0.disable_ipv6=1; ip link set br0 up
 TWICE = """table netdev twice {
     chain twice { type filter hook ingress device dut0 priority 0; ip saddr & 0.0.0.31 == 0.0.0.1 dup to dut1; }
 }"""
+ROUTER = """
+sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.conf.all.arp_ignore=1
+ip address add 198.18.0.254/24 dev dut0; ip address add 198.19.0.254/24 dev dut1
+for port in dut0 dut1; do
+    sysctl -qw "net.ipv6.conf.$port.disable_ipv6=0" "net.ipv4.neigh.$port.base_reachable_time_ms=10000" \\
+        "net.ipv4.neigh.$port.delay_first_probe_time=1" "net.ipv4.neigh.$port.ucast_solicit=1"
+    ip link set "$port" up
+done
+ip address add 2001:2:0:1::fe/64 dev dut0 nodad; ip address add 2001:2:0:2::fe/64 dev dut1 nodad
+"""
+SWAPPED = """
+for port in "$1" "$2"; do ip link set "$port" down; done
+ip link set "$1" name swap && ip link set "$2" name "$1" && ip link set swap name "$2"
+for port in "$1" "$2"; do ip link set "$port" up; done
+"""
+AGING_SECONDS = 18.0
+"""Longer than an entry of such a router lives without a sign of life: up to 15 s, and 1.2 s more to ask in vain."""
 SUITE = """
 *** Settings ***
 Resource          lossratio/resources/performance.resource
@@ -123,6 +159,105 @@ class TrexFaults:
         finally:
             run.kill()
             run.wait()
+
+    def ask_gateways_as_with_cards(self) -> list[list[list[str]]]:
+        """Has a server ask the router by ARP and neighbour discovery, and for addresses that nobody has.
+
+        Returns:
+            The answers of IPv4, of IPv6, and those for addresses that nobody has.
+        """
+        asked = [self._questions("198.18.0.{}", "198.19.0.{}", 2, 254),
+                 self._questions("2001:2:0:1::{:x}", "2001:2:0:2::{:x}", 2, 254),
+                 self._questions("198.18.0.{}", "198.19.0.{}", 2, 99)]  # fmt: skip
+        with self._agent() as agent:
+            through = {"generator": "trex", "options": self._as_with_cards(())}
+            return [[list(macs) for macs in agent.resolve(one, through=through)] for one in asked]
+
+    def lost_frames_of_a_long_trial_through_gateways(self, *, reminded: bool) -> list[int]:
+        """Has a server send through the router for longer than its entries live, and returns lost frames."""
+        questions = self._questions("198.18.0.{}", "198.19.0.{}", 2, 254)
+        sides = [Side(IPv4Network(f"{part}.0/24"), WEST.ipv6, ipv4_offset=1) for part in ("198.18.0", "198.19.0")]
+        with self._agent() as agent:
+            through = {"generator": "trex", "options": self._as_with_cards(())}
+            macs = [answer[0] for answer in agent.resolve(questions, through=through)]
+            pair = PortPair(*(TrafficPort(name, name, mac) for name, mac in zip(("tg0", "tg1"), macs, strict=True)))
+            profile = load_profile("ethip4-udp-hosts", frame_size=64)
+            configuration = make_configuration(profile, [pair], settle_time=0.5, sides=[(sides[0], sides[1])])
+            options = self._as_with_cards(questions if reminded else ())
+            agent.configure(configuration, generator="trex", options=options)
+            return [counted.sent - counted.received for counted in agent.trial(1000.0, AGING_SECONDS)]
+
+    def probe_as_with_cards(self, topology: Path, links: int) -> str:
+        """Looks at the cabling through a server's ports in software mode, as if the kernel did not have them."""
+        interfaces = load_topology(topology).nodes["TG"].interfaces
+
+        def opened(settings: Any, node: GeneratorNode, ports: Sequence[Port]) -> Generator[Any]:
+            named = [replace(port, interface=interfaces[port.name]) for port in ports]
+            generator = open_generator(settings, node, named)
+            by_name = dict(zip((str(port) for port in ports), named, strict=True))
+            own_name, own_mac = generator.port_name, generator.mac_address
+            options = {**generator.ready(), "uses_linux": False}
+            with_cards: Any = generator
+            with_cards.single_frames = lambda: {"generator": "trex", "options": options}
+            with_cards.port_name = lambda port: own_name(by_name[str(port)])
+            with_cards.mac_address = lambda port: own_mac(by_name[str(port)])
+            return generator
+
+        with (
+            patch.object(cabling, "takes_cards", lambda _: True),
+            patch.object(cabling, "taken_cards", lambda *_: nullcontext()),
+            patch.object(cabling, "open_generator", opened),
+        ):
+            report = cabling.probe_cabling(
+                load_topology(topology), links, duts=None, nic=None, profile="ethip4-udp", frame_sizes=["64B", "1518B"]
+            )
+        return "\n".join(cabling.describe_cabling(report))
+
+    def make_a_router(self) -> None:
+        """Makes the device a router whose entries of neighbours live for some seconds only."""
+        self._on("DUT1", ROUTER)
+
+    def swap_ports_of_the_tester(self, one: str, other: str) -> None:
+        """Changes two cables of the tester, as seen from its ports' names."""
+        self._on_tester(SWAPPED, one, other)
+
+    @staticmethod
+    def _questions(west: str, east: str, own: int, gateway: int) -> list[Question]:
+        ends = zip(("tg0", "tg1"), (west, east), strict=True)
+        return [Question(port, network.format(own), network.format(gateway), "") for port, network in ends]
+
+    @staticmethod
+    def _as_with_cards(questions: Sequence[Question]) -> dict[str, Any]:
+        # In software mode, and as if the kernel did not have its ports.
+        return TrexSettings(
+            directory=os.environ["TREX_HOME"],
+            ports={"tg0": 0, "tg1": 1},
+            rpc_port=4501,
+            publisher_port=4500,
+            uses_linux=False,
+            connect_timeout=10.0,
+            late_end=0.03,
+            largest_frame=1900,
+            log="/run/foreign/log",
+            is_ours=True,
+            sleeps=True,
+            neighbours=tuple(asdict(question) for question in questions),
+        ).to_json()
+
+    @contextmanager
+    def _agent(self) -> Iterator[AgentClient]:
+        assert self._testbed is not None
+        topology = self._testbed.topology
+        with (
+            NodeSession.connect(topology.tg_name, topology.nodes[topology.tg_name]) as session,
+            AgentClient.start(session) as agent,
+        ):
+            yield agent
+
+    def make_two_bridges(self) -> None:
+        """Makes the device two bridges, one for each of two links."""
+        self._on("DUT1", BRIDGE)
+        self._on("DUT1", BRIDGE.replace("br0", "br1").replace("dut0 dut1", "dut2 dut3"))
 
     def make_a_bridge(self, *, faulty: bool) -> None:
         """Makes the device a bridge that others have set up; a faulty one sends some frames twice."""

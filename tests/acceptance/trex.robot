@@ -134,6 +134,48 @@ A Server With Fewer Ports Than The Traffic Needs Is One Clear Error
     Run Keyword And Expect Error    *server has the ports ?0, 1?, and the traffic needs ?0, 1, 2, 3?*
     ...    Measure MRR    64B    max_load=5 kpps    trials=1
 
+Gateways Are Asked Through TRex's Ports
+    [Documentation]    As with cards, where the kernel cannot ask.
+    Make A Router And A Server
+    ${ipv4}    ${ipv6}    ${nobody}    Ask Gateways As With Cards
+    Should Be Equal    ${{[len(macs) for macs in $ipv4]}}    ${{[1, 1]}}
+    Should Be Equal    ${ipv6}    ${ipv4}
+    Should Be Equal    ${nobody}    ${{[[], []]}}
+
+Gateways Are Reminded While Traffic Flows
+    [Documentation]    The router's entries live up to 15 s. Without reminders it forgets both ports.
+    Make A Router And A Server
+    ${lost}    Lost Frames Of A Long Trial Through Gateways    reminded=${True}
+    Should Be Equal    ${lost}    ${{[0, 0]}}
+    ${lost}    Lost Frames Of A Long Trial Through Gateways    reminded=${False}
+    Should Be True    min($lost) > 100    ${lost}
+
+The Cabling Is Looked At Through TRex's Ports
+    [Documentation]    As with cards. Two links are in order, and then swapped.
+    ${topology}    With Two Bridges
+    ${found}    Probe As With Cards    ${topology}    2
+    Should Contain    ${found}    TG.port2 > TG.port3: frames of 64 and 1518 bytes come out
+    Should Not Contain    ${found}    PROBLEM
+    Swap Ports Of The Tester    tg1    tg3
+    ${found}    Probe As With Cards    ${topology}    2
+    Should Contain    ${found}    PROBLEM: TG.port0: swapped links: frames to TG.port1 come out of TG.port3
+
+Links That Are Swapped Are One Error With The Ports
+    [Documentation]    Each port still counts as many frames as it should.
+    ${topology}    With Two Bridges
+    Swap Ports Of The Tester    tg1    tg3
+    Set Up Testbed    ${topology}    links=2
+    Run Keyword And Expect Error    *port0>port1 come out of port3 (tg3), and not of port1 (tg1): links are swapped*
+    ...    Measure MRR    64B    max_load=5 kpps    trials=1
+
+Swapped Sides Of A Router Are No Fault Of Its Own
+    [Documentation]    It drops all frames, and the error says how to find out.
+    ${topology}    That Stays Up
+    Swap Ports Of The Tester    tg0    tg1
+    Set Up Testbed    ${topology}    dut=linux_router
+    Run Keyword And Expect Error    *lets none out*Links that are swapped look like this, too*check FILE*--probe*
+    ...    Measure MRR    64B    profile=ethip4-udp-hosts    max_load=5 kpps    trials=1
+
 
 *** Keywords ***
 Tear Down Everything
@@ -162,6 +204,19 @@ With Generator
     VAR    ${copy}    ${OUTPUT_DIR}/trex-faults.yaml
     Create File    ${copy}    ${text}\nreservation: {lease: 4 s}\n
     RETURN    ${copy}
+
+Make A Router And A Server
+    [Documentation]    The device is a router, and a server runs on the tester, until the end of the test.
+    That Stays Up
+    Make A Router
+    Start Foreign Server
+
+With Two Bridges
+    [Documentation]    Returns the topology of two links, each with a bridge, which is up until the end of the test.
+    ${topology}    With TRex On Two Links
+    Keep Testbed Up    ${topology}
+    Make Two Bridges
+    RETURN    ${topology}
 
 Skip Without TRex
     [Documentation]    Skips where no TRex is named, or no network namespaces can be had, and says why.

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lossratio.errors import TopologyError
 from lossratio.nodes import NodeSession
@@ -14,7 +15,8 @@ from lossratio.testbed.local import reachable
 from lossratio.testbed.next_hops import gateway_question
 from lossratio.testbed.reservation import Lease, make_claim
 from lossratio.testbed.set_up import LiveLink, traffic_port
-from lossratio.testbed.tester_cards import takes_cards
+from lossratio.testbed.tester_cards import taken_cards, takes_cards
+from lossratio.testbed.undo import execute_last_wills
 from lossratio.topology import Port, RealGenerator, Topology, TrafficPath
 from lossratio.traffic import (
     FCS_BYTES,
@@ -22,11 +24,14 @@ from lossratio.traffic import (
     Arrival,
     Configuration,
     Direction,
+    GeneratorNode,
     Marker,
     PortPair,
     ProbeAnswer,
+    load_generator,
     load_profile,
     make_configuration,
+    open_generator,
     send_probe,
     smallest_probe,
     vlans_of,
@@ -62,6 +67,7 @@ class _End:
 
     Attributes:
         port: The port.
+        interface: The generator's name of it.
         peer: The other end of its path.
         link: Its path.
         neighbour: The DUT's port at the other end of its link; None: there is no DUT.
@@ -71,6 +77,7 @@ class _End:
     """
 
     port: Port
+    interface: str
     peer: str
     link: LiveLink
     neighbour: Port | None
@@ -81,10 +88,6 @@ class _End:
     @property
     def name(self) -> str:
         return str(self.port)
-
-    @property
-    def interface(self) -> str:
-        return str(self.port.interface.name)
 
 
 @dataclass
@@ -119,7 +122,9 @@ def probe_cabling(
         tg_name = topology.tg_name
         tester = topology.nodes[tg_name]
         generator = tester.generator
-        if not isinstance(generator, RealGenerator) or takes_cards(tester):
+        if not isinstance(generator, RealGenerator) or (
+            takes_cards(tester) and not load_generator(generator.kind).has_single_frames
+        ):
             raise TopologyError(
                 f"{tg_name}: the cabling is probed with ports that the kernel has, and this generator takes its cards "
                 "from the kernel. Probe with 'generator: {kind: afpacket}' on the same ports."
@@ -134,14 +139,27 @@ def probe_cabling(
             tg_name: tg,
             **{name: undo.enter_context(NodeSession.connect(name, topology.nodes[name])) for name in sorted(names)},
         }
+        if takes_cards(tester):
+            execute_last_wills(tg)
         states = read_ports([port for path in paths for port in path.ports], sessions)
-        macs = {str(state.port): state.state.mac_address for state in states}
         agent = undo.enter_context(AgentClient.start(tg, python=generator.python))
-        ends = _ends([with_names(path, states) for path in paths], macs)
-        return _Cabling(agent, topology, sessions, ends, profile, frame_sizes).report()
+        paths = tuple(with_names(path, states, takes_cards=takes_cards(tester)) for path in paths)
+        tg_ports = [port for path in paths for port in (path.west, path.east)]
+        interfaces = {str(port): str(port.interface.name) for port in tg_ports}
+        macs = {str(state.port): state.state.mac_address for state in states}
+        through = None
+        if takes_cards(tester):
+            opened = open_generator(generator, GeneratorNode(tg, agent.facts.interfaces, agent.facts.cpus), tg_ports)
+            undo.enter_context(taken_cards(tg, tester, tg_ports))
+            undo.callback(opened.close)
+            interfaces = {str(port): opened.port_name(port) for port in tg_ports}
+            macs = {str(port): opened.mac_address(port) for port in tg_ports}
+            through = opened.single_frames()
+        ends = _ends(paths, interfaces, macs)
+        return _Cabling(agent, topology, sessions, ends, profile, frame_sizes, through).report()
 
 
-def _ends(paths: Sequence[TrafficPath], macs: Mapping[str, str]) -> list[_End]:
+def _ends(paths: Sequence[TrafficPath], interfaces: Mapping[str, str], macs: Mapping[str, str]) -> list[_End]:
     ends: list[_End] = []
     for path in paths:
         link = LiveLink(path, (), None)
@@ -153,7 +171,8 @@ def _ends(paths: Sequence[TrafficPath], macs: Mapping[str, str]) -> list[_End]:
         for port, peer, (neighbour, wrong) in sides:
             if str(port) not in macs:
                 raise TopologyError(f"{port}: there is no such interface; lossratio check FILE --connect names those.")
-            ends.append(_End(port, str(peer), link, neighbour, wrong, macs[str(port)], len(ends)))
+            name, mac = interfaces[str(port)], macs[str(port)]
+            ends.append(_End(port, name, str(peer), link, neighbour, wrong, mac, len(ends)))
     return ends
 
 
@@ -168,8 +187,10 @@ class _Cabling:
         ends: Sequence[_End],
         profile: str,
         frame_sizes: Sequence[int | str],
+        through: Mapping[str, Any] | None,
     ) -> None:
         self._agent = agent
+        self._through = through
         self._topology = topology
         self._sessions = sessions
         self._ends = ends
@@ -200,14 +221,10 @@ class _Cabling:
             for size, configuration in larger:
                 self._try_size(size, configuration)
             self._check_tags(first)
-        works = [
-            f"{end.name} > {end.peer}: frames of {self._goes_through(end)} bytes come out"
-            for end in self._ends
-            if self._largest.get(end.name)
-        ]
-        return CablingReport(
-            tuple(works), tuple(self._notes + self._chatter_notes()), tuple(self._problems + self._foreign_problems())
-        )
+        through = [end for end in self._ends if self._largest.get(end.name)]
+        works = (f"{end.name} > {end.peer}: frames of {self._goes_through(end)} bytes come out" for end in through)
+        notes, problems = self._notes + self._chatter_notes(), self._problems + self._foreign_problems()
+        return CablingReport(tuple(works), tuple(notes), tuple(problems))
 
     # How frames are made and sent
 
@@ -219,8 +236,8 @@ class _Cabling:
             paths = [end.link.path for end in self._ends[::2]]
             sides = self._topology.sides(paths, traffic.versions)
             pairs = [
-                PortPair(*(traffic_port(port, str(port.interface.name), None) for port in (path.west, path.east)))
-                for path in paths
+                PortPair(*(traffic_port(end.port, end.interface, None) for end in both))
+                for both in zip(self._ends[::2], self._ends[1::2], strict=True)
             ]
             configuration = make_configuration(traffic, pairs, settle_time=0.0, sides=sides)
             room = max(smallest_probe(direction) for direction in configuration.directions)
@@ -250,8 +267,8 @@ class _Cabling:
     ) -> ProbeAnswer:
         networks = next(iter(self._configurations.values())).networks
         speakers = () if configuration is None else configuration.speakers
-        interfaces = [end.interface for end in self._ends]
-        answer = send_probe(self._agent, interfaces, sends, seconds, networks=networks, speakers=speakers)
+        ports, own = [end.interface for end in self._ends], self._through
+        answer = send_probe(self._agent, ports, sends, seconds, networks=networks, speakers=speakers, through=own)
         self._is_storm = self._is_storm or answer.is_storm
         names = {end.interface: end.name for end in self._ends}
         for arrival in answer.arrivals:
@@ -280,12 +297,13 @@ class _Cabling:
     def _ask_gateways(self) -> None:
         asked = []
         for end in self._ends:
-            question = gateway_question(end.port, self._traffic.directions[end.number % 2])
+            question = gateway_question(end.port, self._traffic.directions[end.number % 2], end.interface)
             if question is not None:
                 asked.append((end, question))
         if not asked:
             return
-        for (end, question), macs in zip(asked, self._agent.resolve([each for _, each in asked]), strict=True):
+        answers = self._agent.resolve([each for _, each in asked], through=self._through)
+        for (end, question), macs in zip(asked, answers, strict=True):
             if macs:
                 self._destinations[end.name] = macs[0]
                 if len(macs) > 1:
@@ -295,7 +313,8 @@ class _Cabling:
                     )
                 continue
             others = [other for other in self._ends if other is not end]
-            elsewhere = self._agent.resolve([replace(question, port=other.interface) for other in others], 1.0)
+            moved = [replace(question, port=other.interface) for other in others]
+            elsewhere = self._agent.resolve(moved, 1.0, through=self._through)
             there = next((other for other, answers in zip(others, elsewhere, strict=True) if answers), None)
             self._problems.append(
                 f"{end.name}: the gateway {question.target} does not answer there"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lossratio.dut import BlackBox, DestinationMacs
 from lossratio.errors import NodeError, TopologyError
@@ -22,6 +22,8 @@ from lossratio.traffic import (
 )
 
 _DEFAULT = "default"
+_ELSEWHERE = 1.0
+"""Seconds in which a gateway that is silent must answer at another port."""
 _FORWARDING = 'for name; do cat "/proc/sys/net/$name" 2>/dev/null || echo 0; done'
 
 
@@ -69,17 +71,23 @@ def find_next_hops(
     asked: list[tuple[Port, Question]] = []
     for link in links:
         for port, direction in _senders(link, profile):
-            question = _question(link, port, direction)
+            question = _question(link, port, direction, set_up.generator.port_name(port))
             if question is not None:
                 asked.append((port, question))
     macs: dict[str, str] = {}
     if asked:
-        check_can_ask(topology.nodes[topology.tg_name], asked)
-        all_answers = agent().resolve([question for _, question in asked])
-        macs = {
-            str(port): _one_of(port, question, answers)
-            for (port, question), answers in zip(asked, all_answers, strict=True)
-        }
+        if not set_up.generator.has_single_frames:
+            check_can_ask(topology.nodes[topology.tg_name], asked)
+        through = set_up.generator.single_frames()
+        all_answers = agent().resolve([question for _, question in asked], through=through)
+        names = {set_up.generator.port_name(port): str(port) for port in ports}
+        for (port, question), answers in zip(asked, all_answers, strict=True):
+            wrong: list[str] = []
+            if not answers:
+                others = [replace(question, port=name) for name in names if name != question.port]
+                heard = agent().resolve(others, _ELSEWHERE, through=through)
+                wrong = [names[other.port] for other, answer in zip(others, heard, strict=True) if answer]
+            macs[str(port)] = _one_of(port, question, answers, wrong)
     destinations = tuple(_with_answers(link, macs, mac_addresses) for link in links)
     return NextHops(destinations, {f"{port} {question.target}": macs[str(port)] for port, question in asked}, sides)
 
@@ -187,21 +195,22 @@ def _senders(link: LiveLink, profile: TrafficProfile) -> Iterator[tuple[Port, Tr
     yield from zip((link.path.west, link.path.east), profile.directions, strict=False)
 
 
-def _question(link: LiveLink, port: Port, direction: TrafficDirection) -> Question | None:
+def _question(link: LiveLink, port: Port, direction: TrafficDirection, name: str) -> Question | None:
     """The question for a port's next hop; None: it is known, or there is no gateway."""
     if not all(isinstance(dut, BlackBox) for dut in link.duts):
         return None
     if link.duts and _given(link, port) is not None:
         return None
-    return gateway_question(port, direction)
+    return gateway_question(port, direction, name)
 
 
-def gateway_question(port: Port, direction: TrafficDirection) -> Question | None:
+def gateway_question(port: Port, direction: TrafficDirection, name: str) -> Question | None:
     """The question for the gateway of a port, in the version of IP and with the tags of a direction's frames.
 
     Args:
         port: The TG's port.
         direction: The traffic that leaves it.
+        name: The generator's name of the port.
 
     Returns:
         The question; None: the port has no gateway for this version of IP.
@@ -217,7 +226,7 @@ def gateway_question(port: Port, direction: TrafficDirection) -> Question | None
         for ethertype, tag in ((b"\x88\xa8", headers.dot1ad), (b"\x81\x00", headers.dot1q))
         if tag is not None
     )
-    return Question(str(port.interface.name), str(source), str(gateway), tags.hex())
+    return Question(name, str(source), str(gateway), tags.hex())
 
 
 def _given(link: LiveLink, port: Port) -> str | None:
@@ -228,9 +237,14 @@ def _given(link: LiveLink, port: Port) -> str | None:
     return nearest.options.west_mac if port == link.path.west else nearest.options.east_mac
 
 
-def _one_of(port: Port, question: Question, answers: Sequence[str]) -> str:
+def _one_of(port: Port, question: Question, answers: Sequence[str], elsewhere: Sequence[str]) -> str:
     how = "neighbour discovery" if ":" in question.target else "ARP"
     vlan = f" in VLAN {int(question.tags[-4:], 16) & 0xFFF}" if question.tags else ""
+    if not answers and elsewhere:
+        raise DeadPathError(
+            f"The gateway {question.target} of {port} does not answer {how}{vlan} there, and answers on "
+            f"{' and '.join(elsewhere)}: the links are swapped. Swap the cables, or the ports in the topology file."
+        )
     if not answers:
         raise DeadPathError(
             f"The gateway {question.target} of {port} does not answer {how}{vlan}. Look at the link, at the device's "

@@ -30,6 +30,11 @@ class Nodes(Protocol):
         """Reads the present state of all nodes."""
 
 
+_MAY_BE_SWAPPED = (
+    "Links that are swapped look like this, too: 'lossratio check FILE --connect --probe' names their ports."
+)
+
+
 def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes) -> None:
     """Sends a few frames in each direction, and checks that some of them arrive.
 
@@ -53,7 +58,9 @@ def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes) -> N
             raise
         guilty = Side.DUT if any(loss.is_in_dut for loss in losses) else Side.WIRE
         kind = DeadDutError if guilty is Side.DUT else DeadPathError
-        raise kind(f"The {guilty.value} is to blame: {' '.join(loss.sentence for loss in losses)} {error}") from error
+        sentences = " ".join(loss.sentence for loss in losses)
+        swapped = f" {_MAY_BE_SWAPPED}" if guilty is Side.DUT else ""
+        raise kind(f"The {guilty.value} is to blame: {sentences} {error}{swapped}") from error
 
 
 def check_large_frames(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes, largest: Configuration) -> None:

@@ -325,12 +325,19 @@ class AgentClient:
         """
         return self._read(read_late, self._ask("late", busy=wait, wait=wait))
 
-    def resolve(self, questions: Sequence[Question], seconds: float = RESOLVE_SECONDS) -> tuple[tuple[str, ...], ...]:
+    def resolve(
+        self,
+        questions: Sequence[Question],
+        seconds: float = RESOLVE_SECONDS,
+        *,
+        through: Mapping[str, Any] | None = None,
+    ) -> tuple[tuple[str, ...], ...]:
         """Asks for the MAC addresses of next hops, through the TG's own ports.
 
         Args:
             questions: The next hops.
             seconds: How long to ask at most.
+            through: ``generator`` and ``options`` of the generator that has taken the ports; None: the kernel has them.
 
         Returns:
             For each question the MAC addresses in the answers: none, one, or those of several devices.
@@ -340,7 +347,7 @@ class AgentClient:
             TrafficError: If the agent does not answer as it should.
         """
         asked = [asdict(question) for question in questions]
-        answer = self._ask("resolve", busy=seconds, questions=asked, seconds=seconds)
+        answer = self._ask("resolve", busy=seconds, questions=asked, seconds=seconds, through=through)
         return self._read(lambda answer, _: tuple(tuple(map(str, macs)) for macs in answer["macs"]), answer)
 
     def probe(
@@ -351,8 +358,11 @@ class AgentClient:
         *,
         networks: Sequence[str],
         speakers: Sequence[Speaker],
+        through: Mapping[str, Any] | None = None,
     ) -> Mapping[str, Any]:
         """Sends single frames, and notes what arrives; see `lossratio.traffic.agent.core.probe.probe`.
+
+        `through` is that of `resolve`.
 
         Raises:
             AgentRefusalError: If a port is down, or must not be used.
@@ -360,7 +370,7 @@ class AgentClient:
         """
         busy = seconds + 0.01 * len(sends)
         fields: dict[str, Any] = {"ports": list(ports), "sends": list(sends), "networks": list(networks)}
-        fields["speakers"] = [asdict(speaker) for speaker in speakers]
+        fields |= {"speakers": [asdict(speaker) for speaker in speakers], "through": through}
         answer = self._ask("probe", busy=busy, seconds=seconds, **fields)
         return self._read(lambda answer, _: {name: answer[name] for name in ("arrivals", "unsent", "is_storm")}, answer)
 

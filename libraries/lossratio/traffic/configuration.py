@@ -5,11 +5,12 @@ The outer MAC addresses are left to the generator, which knows its ports' own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-from lossratio.errors import TrafficError
-from lossratio.topology import Side, split_sides
+from lossratio.errors import TopologyError, TrafficError
+from lossratio.topology import Port, Side, split_sides
 from lossratio.traffic.agent.core.configuration import (
     BENCHMARK_NETWORKS,
     COMPENSATION_BYTES,
@@ -23,6 +24,7 @@ from lossratio.traffic.agent.core.configuration import (
     Speaker,
     SteppingField,
 )
+from lossratio.traffic.agent.core.neighbours import Question, behind_tags
 from lossratio.traffic.headers import (
     AddressRange,
     InnerHeaders,
@@ -38,6 +40,8 @@ from lossratio.traffic.profile import TrafficDirection, TrafficProfile, address_
 _VXLAN_PORT = 4789
 _MAC_ADDRESSES = bytes(12)
 _IPV4_ETHERTYPE, _IPV6_ETHERTYPE = b"\x08\x00", b"\x86\xdd"
+_ETHERTYPES = {4: _IPV4_ETHERTYPE, 6: _IPV6_ETHERTYPE}
+_MOST_NEIGHBOURS = 256
 _DOT1Q_ETHERTYPE, _DOT1AD_ETHERTYPE = b"\x81\x00", b"\x88\xa8"
 _STEPPING_BYTES = 8
 _TCP_ACK, _TCP_WINDOW = 0x10, 8192
@@ -324,3 +328,55 @@ def _directions(profile: TrafficProfile, pair: PortPair, west: Side, east: Side)
             load_share=direction.load_share,
             broadcast_share=profile.broadcast_share,
         )
+
+
+def questions_of_ports(
+    ports: Sequence[Port], configuration: Configuration, port_name: Callable[[Port], str]
+) -> Iterator[Question]:
+    """The addresses of ports that their gateways must know, as questions for the gateways.
+
+    These are a port's own address and those of traffic at its end, as far as they are in the network of the port's own
+    address: the gateway reaches others through these.
+
+    Args:
+        ports: The TG's ports.
+        configuration: The traffic, with the ports that answer for addresses.
+        port_name: The generator's name of a port.
+
+    Raises:
+        TopologyError: If a port has too many of them.
+    """
+    for port in ports:
+        name = port_name(port)
+        own = [direction for direction in configuration.directions if name in (direction.transmit, direction.receive)]
+        # The frames that leave the port have the tags that the gateway expects, if any do.
+        own.sort(key=lambda direction: direction.transmit != name)
+        ranges = [both for speaker in configuration.speakers if speaker.port == name for both in speaker.addresses]
+        for gateway in port.interface.gateway:
+            header = bytes.fromhex(own[0].frames.header) if own else b""
+            place = behind_tags(header)
+            if header[place - 2 : place] != _ETHERTYPES[gateway.version]:
+                continue
+            asker = next(address for address in port.interface.address if address.version == gateway.version)
+            known: dict[str, None] = {}
+            for first, last in ranges:
+                known |= dict.fromkeys(_on_link(asker.network, ip_address(first), ip_address(last)))
+            if len(known) > _MOST_NEIGHBOURS:
+                raise TopologyError(
+                    f"{port}: its gateway {gateway} would have to know {len(known)} addresses of traffic by ARP or "
+                    f"neighbour discovery, and a generator with cards reminds it of {_MOST_NEIGHBOURS} at most. Give "
+                    "the port a 'network' that the gateway routes to its address, or take a profile with fewer "
+                    "addresses."
+                )
+            tags = header[12 : place - 2].hex()
+            yield from (Question(name, source, str(gateway), tags) for source in known)
+
+
+def _on_link(
+    network: IPv4Network | IPv6Network, first: IPv4Address | IPv6Address, last: IPv4Address | IPv6Address
+) -> Iterator[str]:
+    if first.version != network.version:
+        return
+    lowest = max(int(first), int(network.network_address))
+    highest = min(int(last), int(network.broadcast_address), lowest + _MOST_NEIGHBOURS)
+    yield from (str(type(first)(number)) for number in range(lowest, highest + 1))

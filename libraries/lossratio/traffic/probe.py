@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import Any
 
 from lossratio.traffic.agent.core.configuration import FCS_BYTES, Direction, Speaker
 from lossratio.traffic.client import AgentClient
@@ -137,6 +138,7 @@ def send_probe(
     *,
     networks: Sequence[str],
     speakers: Sequence[Speaker] = (),
+    through: Mapping[str, Any] | None = None,
 ) -> ProbeAnswer:
     """Sends frames, and notes what arrives on all ports.
 
@@ -147,12 +149,13 @@ def send_probe(
         seconds: Seconds to listen after the last frame.
         networks: Networks of the frames' addresses.
         speakers: The ports that answer for addresses meanwhile.
+        through: The generator that has taken the ports, as for `AgentClient.resolve`; None: the kernel has them.
 
     Raises:
         TrafficError: If a port must not be used, or the agent does not answer as it should.
     """
     frames = [(port, frame.hex()) for port, frame in sends]
-    answer = agent.probe(ports, frames, seconds, networks=networks, speakers=speakers)
+    answer = agent.probe(ports, frames, seconds, networks=networks, speakers=speakers, through=through)
     return ProbeAnswer(
         tuple(
             Arrival(str(port), bytes.fromhex(head), int(length), int(count))

@@ -239,7 +239,7 @@ def test_without_uio_driver_nothing_is_bound_and_a_card_of_the_kernel_is_a_probl
     assert bound.driver(WEST) == "vfio-pci"
 
 
-def test_a_gateway_cannot_be_asked_through_a_card_that_the_generator_has():
+def test_a_gateway_cannot_be_asked_through_a_card_of_a_generator_without_single_frames():
     question = Question("None", "10.1.0.2", "10.1.0.1", "")
     error = pytest.raises(
         TopologyError, match=r"TG.west: nobody can ask its gateway 10.1.0.1 .*'west_mac' or 'east_mac'"

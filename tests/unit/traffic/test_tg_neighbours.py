@@ -101,17 +101,18 @@ BOTH_ENDS = """
 import sys, time
 from lossratio.traffic.agent.core.configuration import Speaker
 from lossratio.traffic.agent.core.links import read_links
-from lossratio.traffic.agent.core.neighbours import Question, Responder, resolve
+from lossratio.traffic.agent.core.neighbours import Question, Responder, open_wire, resolve
 links = read_links()
 addresses = (("10.0.0.5", "10.0.0.9"), ("2001:db8::5", "2001:db8::9"))
 responder = Responder([Speaker("tg1", addresses, lldp=False)], links)
 tags = ("", "81000007", "88a8000781000008")
 questions = [Question("tg0", "10.0.0.1", "10.0.0.6", tag) for tag in tags]
 questions += [Question("tg0", "2001:db8::1", "2001:db8::6", tag) for tag in tags]
-answers = resolve(questions, links, 10.0)
+answers = resolve(questions, open_wire(questions, links), 10.0)
 print(set(map(tuple, answers)) == {(links["tg1"].mac.hex(":"),)})
 responder.close()
-print(resolve([Question("tg0", "10.0.0.1", "10.0.0.6", "")], links, 0.3))
+silent = [Question("tg0", "10.0.0.1", "10.0.0.6", "")]
+print(resolve(silent, open_wire(silent, links), 0.3))
 """
 
 

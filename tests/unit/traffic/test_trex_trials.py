@@ -332,7 +332,7 @@ def test_late_frames_of_traffic_apart_from_trials_are_not_reported_again_with_th
     assert [direction.late for direction in trial(server, 1_000.0, trex=trex)] == [0, 0]
 
 
-def measured(sent=100, received=100, hdrh="HISTFAAAAB", **errors):
+def measured(sent=100, received=100, hdrh="HISTFAAAAB", into=1, **errors):
     counts = {"dropped": 0, "out_of_order": 0, "dup": 0, "seq_too_high": 0, "seq_too_low": 0}
     latency = {
         "jitter": 3,
@@ -343,14 +343,14 @@ def measured(sent=100, received=100, hdrh="HISTFAAAAB", **errors):
         "histogram": {100: 1, 20: 5},
     }
     return {
-        "frames": {"tx_pkts": {0: sent, "total": sent}, "rx_pkts": {1: received, "total": received}},
+        "frames": {"tx_pkts": {0: sent, "total": sent}, "rx_pkts": {into: received, "total": received}},
         "err_cntrs": {**counts, **errors},
         "latency": {**latency, "hdrh": hdrh} if hdrh else latency,
     }
 
 
 def test_latency_frames_are_a_part_of_the_load():
-    server = Server(latency={1: measured(received=103, dup=3, out_of_order=2), 2: measured(hdrh=None)})
+    server = Server(latency={1: measured(received=103, dup=3, out_of_order=2), 2: measured(hdrh=None, into=0)})
     trex = generator(server)
     answer = read_latency(trex.latency(10_000.0, 1.0, still_there), BOTH_WAYS)
     assert [direction.sent for direction in answer.directions] == [10_001, 10_000]
@@ -363,18 +363,18 @@ def test_latency_frames_are_a_part_of_the_load():
 
 
 def test_latency_frames_are_counted_for_as_long_as_frames_may_be_in_flight():
-    server = Server(latency={1: measured(), 2: measured()})
+    server = Server(latency={1: measured(), 2: measured(into=0)})
     generator(server, settle_time=0.25).latency(10_000.0, 1.0, still_there)
     # TRex counts them until it is stopped.
     assert server.latency_waits == [0]
     assert server.ports[0].stopped > 1.25
-    slow = Server(latency={1: measured(), 2: measured()}, capacity=5_000.0)
+    slow = Server(latency={1: measured(), 2: measured(into=0)}, capacity=5_000.0)
     generator(slow, settle_time=0.25).latency(10_000.0, 1.0, still_there)
     assert slow.latency_waits == [250]
 
 
 def test_a_direction_whose_latency_frames_are_all_lost_keeps_the_other_s_latency():
-    server = Server(latency={1: measured(received=0), 2: measured()})
+    server = Server(latency={1: measured(received=0), 2: measured(into=0)})
     west, east = read_latency(generator(server).latency(10_000.0, 1.0, still_there), BOTH_WAYS).latency
     assert west.error == "none of its latency frames came back"
     assert (west.sent, west.average) == (100, None)

@@ -35,10 +35,11 @@ def generator(
     late_end=SETTINGS.late_end,
     uses_linux=False,
     modes=None,
+    pair=PAIR,
     **options,
 ):
     configuration = make_configuration(
-        load_profile(profile, frame_size=frame_size, **options), [PAIR], settle_time=settle_time
+        load_profile(profile, frame_size=frame_size, **options), [pair], settle_time=settle_time
     )
     settings = replace(SETTINGS, late_end=late_end, uses_linux=uses_linux, **modes or {})
     return TrexGenerator(configuration, settings, TrexLibrary(StandIn(server), "here"), server.clock, server.sleep)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any
+
+from lossratio.traffic.agent.core.neighbours import answer_to
 
 MACS = ("02:00:00:00:00:0a", "02:00:00:00:00:0b")
 
@@ -41,6 +44,10 @@ class Recorded:
 
 
 class STLPktBuilder(Recorded):
+    pass
+
+
+class PacketBuffer(Recorded):
     pass
 
 
@@ -140,6 +147,9 @@ class Server:
         numbers: Counters of faults of numbered frames.
         refused_modes: Modes that its ports do not take.
         ahead: Seconds by which it is ahead of its clock while no port sends, as one is that sleeps.
+        gateways: MAC addresses of the devices that answer at each port, by their addresses.
+        pushed: Single frames that were sent: when, on which port, and what.
+        in_service: Whether its ports are in service mode.
     """
 
     capacity: float = math.inf
@@ -172,6 +182,11 @@ class Server:
     latency_waits: list[int] = field(default_factory=list)
     modes: list[Any] = field(default_factory=list)
     start_options: list[dict[str, Any]] = field(default_factory=list)
+    gateways: dict[int, dict[str, list[str]]] = field(default_factory=dict)
+    pushed: list[tuple[float, int, bytes]] = field(default_factory=list)
+    answered: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
+    captured: list[dict[str, Any]] | None = None
+    in_service: bool = False
 
     def clock(self) -> float:
         return self.now
@@ -254,7 +269,7 @@ class StandIn:
     STLPktBuilder, STLStream, STLTXCont = STLPktBuilder, STLStream, STLTXCont
     STLTXSingleBurst = STLTXSingleBurst
     STLFlowLatencyStats, STLVmFlowVar, STLVmWrFlowVar = STLFlowLatencyStats, STLVmFlowVar, STLVmWrFlowVar
-    STLFlowStats = STLFlowStats
+    STLFlowStats, PacketBuffer = STLFlowStats, PacketBuffer
     STLVmFixIpv4, STLVmFixChecksumHw, CTRexVmInsFixHwCs = STLVmFixIpv4, STLVmFixChecksumHw, CTRexVmInsFixHwCs
 
     def __init__(self, server: Server) -> None:
@@ -350,8 +365,43 @@ class Client:
         self._modes = set(modes)
         self._server.modes.append((tuple(ports), modes))
 
+    def set_service_mode(self, ports, enabled):
+        self._called("set_service_mode")
+        self._server.in_service = enabled
+
+    def start_capture(self, rx_ports, limit):
+        self._called("start_capture")
+        assert self._server.in_service
+        self._server.captured = []
+        return {"id": 7, "ts": 0.0}
+
+    def fetch_capture_packets(self, capture, output):
+        self._called("fetch_capture_packets")
+        assert capture == 7
+        output[:], self._server.captured = self._server.captured, []
+
+    def stop_capture(self, capture):
+        self._called("stop_capture")
+        self._server.captured = None
+
+    def push_packets(self, packets, ports):
+        self._called("push_packets")
+        for packet in packets:
+            (frame,) = packet.arguments
+            self._server.pushed.append((self._server.now, ports[0], frame))
+            for target, macs in self._server.gateways.get(ports[0], {}).items():
+                for mac in macs:
+                    own = bytes.fromhex(mac.replace(":", ""))
+                    reply = answer_to(frame, own, [(ip_address(target), ip_address(target))])
+                    if reply is not None:
+                        self._server.answered[ports[0]] += 1
+                        if self._server.captured is not None:
+                            self._server.captured.append({"port": ports[0], "origin": "RX", "binary": reply})
+        return Answer([{"sent": len(packets), "ts": 0.0}])
+
     def start(self, ports, mult, duration, **options):
         self._called("start")
+        assert not self._server.in_service
         self._server.start_options.append(options)
         self._server.loads.append(float(mult))
         for port in ports:
@@ -438,8 +488,10 @@ class Client:
         return Answer(
             [
                 {
-                    "opackets": server.sent(port) + server.jump * have_begun[port],
-                    "ipackets": server.received(port),
+                    "opackets": server.sent(port)
+                    + server.jump * have_begun[port]
+                    + sum(number == port for _, number, _ in server.pushed),
+                    "ipackets": server.received(port) + server.answered[port],
                     "ierrors": errors.get("ierrors", 0) * have_begun[port],
                 }
                 for port in ports

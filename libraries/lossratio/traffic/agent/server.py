@@ -8,15 +8,17 @@ import platform
 import signal
 import sys
 import time
+from contextlib import closing
 from typing import Callable, cast
 
 from .core.configuration import Configuration, read_speaker
 from .core.early_verdict import Watch
-from .core.generator import Generator, TimedGenerator, WatchingGenerator, make_generator
+from .core.generator import Generator, TimedGenerator, WatchingGenerator, make_generator, open_cards
 from .core.links import read_links
-from .core.neighbours import Question, Responder, resolve
+from .core.neighbours import AnsweringWire, Question, Responder, open_wire, resolve
+from .core.packets import Wire
 from .core.ports import check_may_transmit, existing_links, usable_links
-from .core.probe import probe
+from .core.probe import open_probe, probe
 from .core.protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode
 
 _TEND_SECONDS = 0.05
@@ -197,30 +199,53 @@ class Agent:
     def _resolve(self, request: Message) -> Message:
         self._check_idle()
         questions = [Question(**question) for question in request["questions"]]
-        ports = [question.port for question in questions]
-        links = existing_links(ports)
-        check_may_transmit(ports, links, ())
-        return {"macs": resolve(questions, links, _positive(request, "seconds"))}
+        seconds = _positive(request, "seconds")
+
+        def kernel() -> Wire:
+            ports = [question.port for question in questions]
+            links = existing_links(ports)
+            check_may_transmit(ports, links, ())
+            return open_wire(questions, links)
+
+        with closing(self._wire(request, kernel)) as wire:
+            return {"macs": resolve(questions, wire, seconds)}
 
     def _probe(self, request: Message) -> Message:
         self._check_idle()
         ports = [str(port) for port in request["ports"]]
-        links = existing_links(ports)
-        check_may_transmit(ports, links, [str(network) for network in request["networks"]])
-        down = [port for port in ports if not links[port].is_up]
-        if down:
-            raise AgentError(
-                "interface_down",
-                f"Interface {down[0]} is down, or its link is. Set both ends up (ip link set {down[0]} up).",
-            )
         sends = [(str(port), str(frame)) for port, frame in request["sends"]]
         speakers = [read_speaker(speaker) for speaker in request["speakers"]]
-        responder = Responder(speakers, links) if speakers else None
+        responder: Responder | None = None
+
+        def kernel() -> Wire:
+            nonlocal responder
+            links = existing_links(ports)
+            check_may_transmit(ports, links, [str(network) for network in request["networks"]])
+            down = [port for port in ports if not links[port].is_up]
+            if down:
+                raise AgentError(
+                    "interface_down",
+                    f"Interface {down[0]} is down, or its link is. Set both ends up (ip link set {down[0]} up).",
+                )
+            responder = Responder(speakers, links) if speakers else None
+            return open_probe(ports, links)
+
         try:
-            return probe(ports, links, sends, _positive(request, "seconds"))
+            with closing(self._wire(request, kernel)) as wire:
+                answering = AnsweringWire(wire, speakers if responder is None else ())
+                return probe(answering, sends, _positive(request, "seconds"))
         finally:
             if responder is not None:
                 responder.close()
+
+    def _wire(self, request: Message, kernel: Callable[[], Wire]) -> Wire:
+        """The ports for single frames: those of a generator that has taken its cards, or else the kernel's."""
+        through = request.get("through")
+        if through is None:
+            return kernel()
+        # The generator's connection, if there is one, has the ports.
+        self.close()
+        return open_cards(str(through["generator"]), through["options"])
 
     def _start(self, request: Message) -> Message:
         load = _positive(request, "load")

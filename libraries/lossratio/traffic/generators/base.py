@@ -49,6 +49,7 @@ class Generator(ABC, Generic[SettingsT]):
 
     Attributes:
         settings_type: Model of its settings in the topology file.
+        has_single_frames: Whether `single_frames` works with cards that it has taken from the kernel.
         ends_trials_early: Whether its program has `WatchingGenerator.watched_trial`, whatever its settings.
         program: Name of the Python module or package that the agent runs for it on the TG; it has a function
             ``make_generator(configuration, options)``. None: the agent has the program already.
@@ -60,6 +61,7 @@ class Generator(ABC, Generic[SettingsT]):
     """
 
     settings_type: ClassVar[type[RealGenerator]]
+    has_single_frames: ClassVar[bool] = False
     ends_trials_early: ClassVar[bool] = False
     program: ClassVar[str | None] = None
 
@@ -128,6 +130,17 @@ class Generator(ABC, Generic[SettingsT]):
             TopologyError: If it is not known.
         """
         return linux_mac_address(port, self.node.interfaces)
+
+    def single_frames(self) -> Mapping[str, Any] | None:
+        """How the agent sends single frames, such as questions for gateways: `AgentClient.resolve`'s ``through``.
+
+        Returns:
+            None: through interfaces of the kernel.
+
+        Raises:
+            LossRatioError: If the generator has taken the ports from the kernel, and cannot be used.
+        """
+        return None
 
     def explain(self, error: TrafficError) -> None:
         """Looks for the cause of an error that came up while it was used.

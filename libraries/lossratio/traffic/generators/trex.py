@@ -15,6 +15,7 @@ from lossratio.topology import Port, TrexGenerator
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.agent.trex.connection import TrexSettings
 from lossratio.traffic.client import AgentClient
+from lossratio.traffic.configuration import questions_of_ports
 from lossratio.traffic.generators.base import Generator, GeneratorNode, linux_mac_address
 from lossratio.traffic.trex_server import (
     ServerPlan,
@@ -51,6 +52,7 @@ class Trex(Generator[TrexGenerator]):
     """TRex in its stateless mode. See `Generator` for the arguments."""
 
     settings_type = TrexGenerator
+    has_single_frames = True
 
     def __init__(self, settings: TrexGenerator, node: GeneratorNode, ports: Sequence[Port]) -> None:
         super().__init__(settings, node, ports)
@@ -71,6 +73,8 @@ class Trex(Generator[TrexGenerator]):
         )
         self._server = TrexServer(node.session, self._plan)
         self._has_started = False
+        self._neighbours: tuple[dict[str, str], ...] = ()
+        self._lldp: tuple[str, ...] = ()
 
     @classmethod
     def needs(cls, settings: TrexGenerator, session: NodeSession) -> Iterator[str]:
@@ -116,6 +120,12 @@ class Trex(Generator[TrexGenerator]):
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         """See `Generator.configure`; with the configuration of the server, and the reasons for it."""
+        if not self.settings.software:
+            questions = questions_of_ports(self.ports, configuration, self.port_name)
+            self._neighbours = tuple(asdict(question) for question in questions)
+            self._lldp = tuple(speaker.port for speaker in configuration.speakers if speaker.lldp)
+            # The kernel, which would answer for them otherwise, does not have the ports.
+            configuration = replace(configuration, speakers=())
         facts = super().configure(agent, configuration)
         server = {
             "configuration": yaml.safe_load(self._plan.configuration)[0],
@@ -150,8 +160,14 @@ class Trex(Generator[TrexGenerator]):
             force=self.settings.force,
             flow_statistics=self.settings.flow_statistics,
             sleeps=self._choice.low_end,
+            neighbours=self._neighbours,
+            lldp=self._lldp,
         )
         return options.to_json()
+
+    def single_frames(self) -> Mapping[str, Any] | None:
+        """See `Generator.single_frames`: by the server, with cards; it is started for that."""
+        return None if self.settings.software else {"generator": self.settings.kind, "options": self.ready()}
 
     def port_name(self, port: Port) -> str:
         """See `GeneratorAccess.port_name`."""

@@ -9,6 +9,7 @@ from typing import Callable, Mapping, Protocol, Sequence
 from .configuration import Configuration
 from .early_verdict import Watch
 from .pacing import BATCH
+from .packets import Wire
 from .protocol import AgentError, Message
 
 _OWN = ("afpacket", "trex", "xdp")
@@ -210,6 +211,20 @@ def make_generator(
         ) from error
     made: Generator = own.make_generator(configuration, options)
     return made
+
+
+def open_cards(name: str, options: Message) -> Wire:
+    """Opens the cards that a generator has taken from the kernel, for single frames.
+
+    Args:
+        name: The generator's name.
+        options: Its options.
+
+    Raises:
+        AgentError: If they cannot be had, e.g. as its server is gone.
+    """
+    wire: Wire = import_module(f"..{name}", __package__).open_wire(options)
+    return wire
 
 
 def program_module(kind: str) -> str:

@@ -12,15 +12,18 @@ import signal
 import socket
 import struct
 import time
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Mapping, Sequence, Union
 
 from .configuration import Speaker
 from .links import Link
-from .packets import Jump, open_packets, receive_whole
+from .packets import Jump, PacketWire, Wire, open_packets, receive_whole
 from .protocol import AgentError
+
+LLDP_SECONDS = 30.0
+"""Seconds between two announcements of a port."""
 
 Address = Union[IPv4Address, IPv6Address]
 
@@ -35,7 +38,7 @@ _SOURCE_OPTION, _TARGET_OPTION = b"\1\1", b"\2\1"
 _SOLICITED, _OVERRIDE = 0x40, 0x20
 _BROADCAST = b"\xff" * 6
 _LLDP_GROUP = bytes.fromhex("0180c200000e")
-_LLDP_SECONDS, _LLDP_LIFE = 30.0, 120
+_LLDP_LIFE = 120
 _ASK_AGAIN_SECONDS = 0.25
 _SECOND_ANSWER_SECONDS = 0.1
 _PR_SET_PDEATHSIG = 1
@@ -69,57 +72,68 @@ class Question:
     tags: str
 
 
-def resolve(questions: Sequence[Question], links: Mapping[str, Link], seconds: float) -> list[list[str]]:
-    """Asks for next hops.
+def open_wire(questions: Sequence[Question], links: Mapping[str, Link]) -> PacketWire:
+    """Opens the interfaces that next hops are asked for on.
 
     Args:
         questions: The next hops.
         links: All interfaces, by name.
+
+    Raises:
+        AgentError: If the kernel does not give the sockets, or a port is down.
+    """
+    sockets: dict[str, list[socket.socket]] = {}
+    with ExitStack() as undo:
+        for port in dict.fromkeys(question.port for question in questions):
+            own = [question for question in questions if question.port == port]
+            if not links[port].is_up:
+                raise AgentError(
+                    "interface_down",
+                    f"Interface {port} is down, or its link is, so nothing can be asked there. Set both ends of the "
+                    f"link up (ip link set {port} up).",
+                )
+            has_ipv6 = any(":" in question.target for question in own)
+            sockets[port] = _open(links[port], has_ipv6, any(len(question.tags) > 8 for question in own))
+            for packets in sockets[port]:
+                undo.callback(packets.close)
+        undo.pop_all()
+    return PacketWire(links, sockets)
+
+
+def resolve(questions: Sequence[Question], wire: Wire, seconds: float) -> list[list[str]]:
+    """Asks for next hops.
+
+    Args:
+        questions: The next hops.
+        wire: The ports.
         seconds: How long to ask at most.
 
     Returns:
         For each question the MAC addresses that were given for an answer: none, one, or (if two devices have the
         address) several.
-
-    Raises:
-        AgentError: If the kernel does not give the sockets, or a port is down.
     """
     answers: list[list[str]] = [[] for _ in questions]
-    with ExitStack() as opened:
-        asked = []
-        for question, macs in zip(questions, answers):
-            link = links[question.port]
-            if not link.is_up:
-                raise AgentError(
-                    "interface_down",
-                    f"Interface {question.port} is down, or its link is, so nothing can be asked there. Set both ends "
-                    f"of the link up (ip link set {question.port} up).",
-                )
-            has_ipv6 = ":" in question.target
-            sockets = [opened.enter_context(closing(each)) for each in _open(link, has_ipv6, len(question.tags) > 8)]
-            asked.append((question, link, sockets, macs))
-        deadline, next_time, end = time.monotonic() + seconds, 0.0, float("inf")
-        while time.monotonic() < min(deadline, end):
-            if time.monotonic() >= next_time:
-                next_time = time.monotonic() + _ASK_AGAIN_SECONDS
-                for question, link, (first, *_), macs in asked:
-                    if not macs:
-                        _send(first, _question(question, link.mac))
-            wait = max(0.0, min(next_time, deadline, end) - time.monotonic())
-            readable, _, _ = select.select([each for *_, sockets, _ in asked for each in sockets], [], [], wait)
-            for question, link, sockets, macs in asked:
-                for packets in set(sockets).intersection(readable):
-                    frame = receive_whole(packets)
-                    mac = _answer_in(frame, ip_address(question.target))
-                    if mac is not None and mac not in macs:
-                        macs.append(mac)
-                    own = ip_address(question.source)
-                    reply = answer_to(frame, link.mac, [(own, own)])
-                    if reply is not None:
-                        _send(packets, reply)
-            if end == float("inf") and all(answers):
-                # Somebody else may have the same address.
-                end = time.monotonic() + _SECOND_ANSWER_SECONDS
+    deadline, next_time, end = time.monotonic() + seconds, 0.0, float("inf")
+    while time.monotonic() < min(deadline, end):
+        if time.monotonic() >= next_time:
+            next_time = time.monotonic() + _ASK_AGAIN_SECONDS
+            for question, macs in zip(questions, answers):
+                if not macs:
+                    _send(wire, question.port, asking_frame(question, wire.mac(question.port)))
+        for port, frame in wire.receive(max(0.0, min(next_time, deadline, end) - time.monotonic())):
+            for question, macs in zip(questions, answers):
+                if question.port != port:
+                    continue
+                mac = _answer_in(frame, ip_address(question.target))
+                if mac is not None and mac not in macs:
+                    macs.append(mac)
+                own = ip_address(question.source)
+                reply = answer_to(frame, wire.mac(port), [(own, own)])
+                if reply is not None:
+                    _send(wire, port, reply)
+        if end == float("inf") and all(answers):
+            # Somebody else may have the same address.
+            end = time.monotonic() + _SECOND_ANSWER_SECONDS
     return answers
 
 
@@ -158,12 +172,13 @@ class Responder:
         next_lldp = time.monotonic()
         while True:
             if time.monotonic() >= next_lldp:
-                next_lldp += _LLDP_SECONDS
+                next_lldp += LLDP_SECONDS
                 done = set()
                 for packets, speaker, mac in self._sockets:
                     if speaker.lldp and speaker.port not in done:
                         done.add(speaker.port)
-                        _send(packets, lldp_frame(speaker.port, mac))
+                        with suppress(OSError):
+                            packets.send(lldp_frame(speaker.port, mac))
             wait = max(0.0, next_lldp - time.monotonic())
             readable, _, _ = select.select([packets for packets, _, _ in self._sockets], [], [], wait)
             for packets, speaker, mac in self._sockets:
@@ -171,7 +186,30 @@ class Responder:
                     with suppress(OSError):
                         reply = answer_to(receive_whole(packets), mac, ranges[speaker.port])
                         if reply is not None:
-                            _send(packets, reply)
+                            packets.send(reply)
+
+
+class AnsweringWire:
+    """A `Wire` that answers for the addresses of its ports itself, whenever somebody receives.
+
+    Args:
+        wire: The ports.
+        speakers: The ports, and their addresses.
+    """
+
+    def __init__(self, wire: Wire, speakers: Sequence[Speaker]) -> None:
+        self._wire = wire
+        self._ranges = {speaker.port: _read_ranges(speaker.addresses) for speaker in speakers}
+        self.mac, self.send, self.close = wire.mac, wire.send, wire.close
+
+    def receive(self, seconds: float) -> list[tuple[str, bytes]]:
+        """See `Wire.receive`."""
+        arrived = self._wire.receive(seconds)
+        for port, frame in arrived:
+            reply = answer_to(frame, self.mac(port), self._ranges.get(port, ()))
+            if reply is not None:
+                _send(self, port, reply)
+        return arrived
 
 
 def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]]) -> bytes | None:
@@ -182,7 +220,7 @@ def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]
         mac: The port's own MAC address.
         ranges: First and last addresses.
     """
-    place = _behind_tags(frame)
+    place = behind_tags(frame)
     head, tags = frame[place - 2 : place], frame[12 : place - 2]
     if frame[6:12] == mac:
         return None
@@ -229,7 +267,13 @@ def _open(link: Link, has_ipv6: bool, has_inner_tags: bool) -> list[socket.socke
     return opened
 
 
-def _question(question: Question, mac: bytes) -> bytes:
+def asking_frame(question: Question, mac: bytes) -> bytes:
+    """The frame that asks for a next hop; a next hop that answers it learns the port's address from it.
+
+    Args:
+        question: The next hop.
+        mac: The port's own MAC address.
+    """
     source, target, tags = ip_address(question.source), ip_address(question.target), bytes.fromhex(question.tags)
     if isinstance(target, IPv4Address):
         request = _ARP_HEADER + struct.pack(">H", _REQUEST) + mac + source.packed + bytes(6) + target.packed
@@ -239,9 +283,26 @@ def _question(question: Question, mac: bytes) -> bytes:
     return b"\x33\x33" + group[12:] + mac + tags + _IPV6 + _icmpv6(source.packed, group, message)
 
 
+def reminding_frame(question: Question, mac: bytes, gateway: bytes) -> bytes:
+    """An answer that nobody asked for: it keeps a port's address fresh where the next hop has it, and is not answered.
+
+    Args:
+        question: The next hop, and the port's address.
+        mac: The port's own MAC address.
+        gateway: The MAC address of the next hop.
+    """
+    source, target, tags = ip_address(question.source), ip_address(question.target), bytes.fromhex(question.tags)
+    if isinstance(target, IPv4Address):
+        reply = _ARP_HEADER + struct.pack(">H", _REPLY) + mac + source.packed + gateway + target.packed
+        return _padded(gateway + mac + tags + _ARP + reply)
+    message = struct.pack(">BBHB3x", _ADVERTISEMENT, 0, 0, _OVERRIDE | _SOLICITED) + source.packed
+    message += _TARGET_OPTION + mac
+    return gateway + mac + tags + _IPV6 + _icmpv6(source.packed, target.packed, message)
+
+
 def _answer_in(frame: bytes, target: Address) -> str | None:
     """The MAC address that a frame gives for an address."""
-    place = _behind_tags(frame)
+    place = behind_tags(frame)
     head, body = frame[place - 2 : place], frame[place:]
     if head == _ARP and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] == b"\0\2":
         return _text(body[8:14]) if body[14:18] == target.packed else None
@@ -264,8 +325,8 @@ def _icmpv6(source: bytes, destination: bytes, message: bytes) -> bytes:
     return header + message[:2] + checksum + message[4:]
 
 
-def _behind_tags(frame: bytes) -> int:
-    """Where what follows the last ethertype begins."""
+def behind_tags(frame: bytes) -> int:
+    """Where what follows the last ethertype of a frame begins: behind the ethertype."""
     place = 12
     while frame[place : place + 2] in _TAG_ETHERTYPES:
         place += 4
@@ -288,7 +349,7 @@ def _text(mac: bytes) -> str:
     return mac.hex(":")
 
 
-def _send(packets: socket.socket, frame: bytes) -> None:
-    # A port whose link is down for a moment, or whose queue is full: the other node asks again.
+def _send(wire: Wire, port: str, frame: bytes) -> None:
+    # A port whose link is down for a moment, or whose queue is full: it is asked again.
     with suppress(OSError):
-        packets.send(frame)
+        wire.send(port, frame)

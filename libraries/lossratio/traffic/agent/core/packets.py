@@ -1,11 +1,12 @@
-"""Packet sockets: filters, and frames with the tags that the kernel takes off."""
+"""Single frames on ports: packet sockets, their filters, and frames with the tags that the kernel takes off."""
 
 from __future__ import annotations
 
 import ctypes
+import select
 import socket
 import struct
-from typing import Sequence, Tuple
+from typing import Mapping, Protocol, Sequence, Tuple
 
 from .links import Link
 
@@ -74,3 +75,52 @@ def receive_whole(packets: socket.socket) -> bytes:
                 ethertype = ethertype if status & _STATUS_TPID_VALID else _DOT1Q
                 return frame[:_MACS] + struct.pack(">HH", ethertype, tag) + frame[_MACS:]
     return frame
+
+
+class Wire(Protocol):
+    """Single frames on ports: questions for next hops, and the frames of a look at the cabling."""
+
+    def mac(self, port: str) -> bytes:
+        """A port's own MAC address."""
+
+    def send(self, port: str, frame: bytes) -> None:
+        """Sends a frame, without FCS; raises OSError if it is not taken."""
+
+    def receive(self, seconds: float) -> list[tuple[str, bytes]]:
+        """Waits so long for frames at most; returns those that arrived: ports, and frames with all of their tags."""
+
+    def close(self) -> None:
+        """Leaves the ports as they were."""
+
+
+class PacketWire:
+    """Linux interfaces as a `Wire`.
+
+    Args:
+        links: All interfaces, by name.
+        sockets: Packet sockets of each port, which are closed in the end; the first one sends.
+    """
+
+    def __init__(self, links: Mapping[str, Link], sockets: Mapping[str, Sequence[socket.socket]]) -> None:
+        self._links = links
+        self._senders = {port: opened[0] for port, opened in sockets.items()}
+        self._ports = {packets: port for port, opened in sockets.items() for packets in opened}
+
+    def mac(self, port: str) -> bytes:
+        """See `Wire.mac`."""
+        return self._links[port].mac
+
+    def send(self, port: str, frame: bytes) -> None:
+        """See `Wire.send`."""
+        self._senders[port].send(frame)
+
+    def receive(self, seconds: float) -> list[tuple[str, bytes]]:
+        """See `Wire.receive`."""
+        readable, _, _ = select.select(list(self._ports), [], [], max(0.0, seconds))
+        arrived = [(self._ports[packets], receive_whole(packets)) for packets in readable]
+        return [(port, frame) for port, frame in arrived if frame]
+
+    def close(self) -> None:
+        """See `Wire.close`."""
+        for packets in self._ports:
+            packets.close()

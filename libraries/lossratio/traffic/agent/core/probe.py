@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import select
 import time
-from contextlib import ExitStack, closing
-from typing import Any, Mapping, Sequence
+from typing import Mapping, Sequence
 
 from .links import Link
-from .packets import open_packets, receive_whole
+from .packets import PacketWire, Wire, open_packets
 from .protocol import AgentError, Message
 
 _ETH_P_ALL = 3
@@ -18,59 +16,62 @@ _MOST_ARRIVALS = 20_000
 _MOST_KINDS = 1_000
 
 
-def probe(ports: Sequence[str], links: Mapping[str, Link], sends: Sequence[tuple[str, str]], seconds: float) -> Message:
-    """Sends frames, and notes what arrives on all ports meanwhile.
+def open_probe(ports: Sequence[str], links: Mapping[str, Link]) -> PacketWire:
+    """Opens interfaces for a probe.
 
     Args:
         ports: The interfaces.
         links: All interfaces, by name.
-        sends: Interfaces and frames in hexadecimal, without FCS.
-        seconds: Seconds to listen after the last frame.
-
-    Returns:
-        ``arrivals``: lists of an interface, the first bytes of a frame with all of its tags, its length, and how often
-        it came; ``unsent``: lists of an interface, the length of a frame and the kernel's reason; ``is_storm``: whether
-        so many frames came that the rest was not looked at.
 
     Raises:
         AgentError: If the kernel does not give the sockets.
     """
+    try:
+        return PacketWire(links, {port: [open_packets(links[port], _ETH_P_ALL)] for port in ports})
+    except OSError as error:
+        raise AgentError(
+            "permission", f"The kernel of this node does not give the packet sockets for a probe: {error}."
+        ) from error
+
+
+def probe(wire: Wire, sends: Sequence[tuple[str, str]], seconds: float) -> Message:
+    """Sends frames, and notes what arrives on all ports meanwhile.
+
+    Args:
+        wire: The ports.
+        sends: Ports and frames in hexadecimal, without FCS.
+        seconds: Seconds to listen after the last frame.
+
+    Returns:
+        ``arrivals``: lists of a port, the first bytes of a frame with all of its tags, its length, and how often
+        it came; ``unsent``: lists of a port, the length of a frame and the reason why it was not sent; ``is_storm``:
+        whether so many frames came that the rest was not looked at.
+    """
     arrivals: dict[tuple[str, str, int], int] = {}
     unsent = []
     count = 0
-    with ExitStack() as opened:
+
+    def collect(seconds: float) -> int:
+        received = 0
+        end = time.monotonic() + seconds
+        while count + received < _MOST_ARRIVALS:
+            for port, frame in wire.receive(max(0.0, end - time.monotonic())):
+                received += 1
+                kind = (port, frame[:_HEAD_BYTES].hex(), len(frame))
+                if kind in arrivals or len(arrivals) < _MOST_KINDS:
+                    arrivals[kind] = arrivals.get(kind, 0) + 1
+            if time.monotonic() >= end:
+                break
+        return received
+
+    for port, frame in sends:
+        data = bytes.fromhex(frame)
         try:
-            sockets = {port: opened.enter_context(closing(open_packets(links[port], _ETH_P_ALL))) for port in ports}
+            wire.send(port, data)
         except OSError as error:
-            raise AgentError(
-                "permission", f"The kernel of this node does not give the packet sockets for a probe: {error}."
-            ) from error
-        names: dict[Any, str] = {packets: port for port, packets in sockets.items()}
-
-        def collect(seconds: float) -> int:
-            received = 0
-            end = time.monotonic() + seconds
-            while count + received < _MOST_ARRIVALS:
-                readable, _, _ = select.select(list(names), [], [], max(0.0, end - time.monotonic()))
-                for packets in readable:
-                    frame = receive_whole(packets)
-                    if frame:
-                        received += 1
-                        kind = (names[packets], frame[:_HEAD_BYTES].hex(), len(frame))
-                        if kind in arrivals or len(arrivals) < _MOST_KINDS:
-                            arrivals[kind] = arrivals.get(kind, 0) + 1
-                if time.monotonic() >= end:
-                    break
-            return received
-
-        for port, frame in sends:
-            data = bytes.fromhex(frame)
-            try:
-                sockets[port].send(data)
-            except OSError as error:
-                unsent.append([port, len(data), error.strerror or str(error)])
-            count += collect(_GAP_SECONDS)
-        count += collect(seconds)
+            unsent.append([port, len(data), error.strerror or str(error)])
+        count += collect(_GAP_SECONDS)
+    count += collect(seconds)
     return {
         "arrivals": [[*kind, number] for kind, number in arrivals.items()],
         "unsent": unsent,

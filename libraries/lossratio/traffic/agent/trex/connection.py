@@ -71,6 +71,9 @@ class TrexSettings:
         force: Whether traffic starts although the server refuses it.
         flow_statistics: Whether each stream counts its own frames in trials.
         sleeps: Whether the server sleeps between its frames, and so may run ahead of its clock.
+        neighbours: The fields of a `lossratio.traffic.agent.core.neighbours.Question` for each address of a port that
+            a next hop must know, and that nobody answers for: the ports are not the kernel's.
+        lldp: Ports that are announced by LLDP, and are not the kernel's.
     """
 
     directory: str
@@ -89,6 +92,8 @@ class TrexSettings:
     force: bool = False
     flow_statistics: bool = False
     sleeps: bool = False
+    neighbours: tuple[dict[str, str], ...] = ()
+    lldp: tuple[str, ...] = ()
 
     def to_json(self) -> Message:
         """The settings as JSON data."""
@@ -192,6 +197,7 @@ class TrexConnection:
 
     Attributes:
         origin: Where the client comes from, for people.
+        api: The module with the client's names.
 
     Raises:
         AgentError: If the server does not answer, does not fit the client, or its ports belong to somebody else.
@@ -205,7 +211,7 @@ class TrexConnection:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._settings = settings
-        self.origin = library.origin
+        self.origin, self.api = library.origin, library.api
         self._ports = sorted(settings.ports.values())
         self._client = self._call(
             "make a client",
@@ -340,6 +346,20 @@ class TrexConnection:
         if not self._client.is_connected():
             self._fail("report its counters", "the connection was lost: no events came any more")
         return dict(zip(self._ports, answer.data()))
+
+    def call(self, doing: str, method: str, *arguments: Any, **named: Any) -> Any:
+        """Calls a method of the client.
+
+        Args:
+            doing: What the server is asked to do, for people.
+            method: The method's name.
+            arguments: Its arguments.
+            named: Its further arguments.
+
+        Raises:
+            AgentError: If the server does not do it.
+        """
+        return self._call(doing, getattr(self._client, method), *arguments, **named)
 
     def close(self) -> None:
         """Stops all traffic, releases the ports and disconnects; a server that is gone is no error here."""

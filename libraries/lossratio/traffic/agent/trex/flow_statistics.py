@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
+from ..core.configuration import Direction
 from ..core.protocol import AgentError, Message
 
 _MOST_FRAMES_PER_SECOND = 9000.0
@@ -72,6 +73,36 @@ def latency_answer(name: str, statistics: Mapping[str, Any], group: int) -> Mess
         "histogram": [] if hdr else _histogram(latency["histogram"]),
         "error": None,
     }
+
+
+def check_arrivals(
+    directions: Sequence[Direction], statistics: Mapping[str, Any], groups: Mapping[str, int], ports: Mapping[str, int]
+) -> None:
+    """Makes sure that no direction's latency frames come out of another port only: ports count frames of any direction.
+
+    Args:
+        directions: The directions.
+        statistics: All of TRex's.
+        groups: Number of the counters of each direction's latency frames.
+        ports: TRex's numbers of the ports, by name.
+
+    Raises:
+        AgentError: Of kind ``wrong_port``; names the ports.
+    """
+    names: dict[int, str] = {}
+    for direction in directions:
+        ends = zip((direction.transmit, direction.receive), direction.name.split(">"))
+        names |= {ports[port]: f"{name} ({port})" for port, name in ends}
+    for direction in directions:
+        came = statistics.get("flow_stats", {}).get(groups[direction.name], {}).get("rx_pkts", {})
+        there = [number for number, count in came.items() if number in names and count]
+        if there and ports[direction.receive] not in there:
+            out = " and ".join(names[number] for number in there)
+            raise AgentError(
+                "wrong_port",
+                f"Frames of {direction.name} come out of {out}, and not of {names[ports[direction.receive]]}: links "
+                "are swapped, or ports are in another order. Change the cables, or the ports in the topology file.",
+            )
 
 
 def latency_error(name: str, why: str) -> Message:

@@ -14,9 +14,10 @@ from ..core.links import Link
 from ..core.ports import links_after, same_links, usable_links
 from ..core.processors import COUNTING, raise_priority
 from ..core.protocol import AgentError, Message
+from .cards import Neighbours
 from .connection import TrexConnection, TrexLibrary, TrexSettings
 from .delays import find_delays
-from .flow_statistics import latency_answer, latency_error, latency_rate, numbered_rate, stream_answer
+from .flow_statistics import check_arrivals, latency_answer, latency_error, latency_rate, numbered_rate, stream_answer
 from .run import Run, TrexCounters, TrexLookout, TrexRunner, least_sent
 from .streams import StreamMaker
 
@@ -89,6 +90,7 @@ class TrexGenerator:
             for direction in self._directions:
                 self._add_load_streams(direction)
             self._counters = TrexCounters(self._connection, configuration, settings.ports, clock)
+            self._neighbours = Neighbours(self._connection, settings, clock, sleep, self._counters.exclude)
             self._delays = self._find_delays(library, sleep) if settings.sleeps else {}
             self._runner = TrexRunner(
                 self._connection,
@@ -99,6 +101,7 @@ class TrexGenerator:
                 sleep,
                 self._delays,
                 self._has_begun if settings.sleeps else None,
+                self._neighbours.remind,
             )
             undo.pop_all()
 
@@ -111,6 +114,7 @@ class TrexGenerator:
             "server_log": _end_of(self._settings.log),
             "late_end": self._settings.late_end,
             "start_delay_s": max(self._delays.values(), default=0.0),
+            "neighbours": [dict(question) for question in self._settings.neighbours],
             "integrity": _WITH_FLOW_STATISTICS if self._settings.flow_statistics else _WITHOUT_FLOW_STATISTICS,
             "ports": {
                 name: {"mac": self._mac(name).hex(":"), **{fact: self._info[number].get(fact) for fact in _PORT_FACTS}}
@@ -200,6 +204,7 @@ class TrexGenerator:
 
     def renew(self) -> None:
         """See `Generator.renew`. The server ends with the reservation."""
+        self._neighbours.remind()
 
     def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.stop`."""
@@ -242,6 +247,7 @@ class TrexGenerator:
             self._connection.clear()
             counters = self._measure(load, load - rate, duration, check)
             statistics = self._connection.stats()
+            check_arrivals(self._directions, statistics, self._groups, self._settings.ports)
         finally:
             for numbers, port in added:
                 self._connection.remove_streams(numbers, port)
@@ -315,6 +321,8 @@ class TrexGenerator:
         if self._links is not None:
             self._links.mark()
         self._counters.begin()
+        if self._neighbours.greet(self._settle_time):
+            self._counters.clear()
 
     def _read(self, load: float, run: Run, duration: float, check: Callable[[], None]) -> list[Message]:
         self._runner.wait(self._settle_time, check)

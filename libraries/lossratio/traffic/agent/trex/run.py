@@ -90,6 +90,7 @@ class TrexRunner:
             waits.
         has_begun: Whether each port has sent a frame since the counters were zero; asked until it is so. None: traffic
             begins with the request to start it.
+        beside: Called about ten times a second while it waits, before the last tenth.
     """
 
     def __init__(
@@ -102,7 +103,9 @@ class TrexRunner:
         sleep: Callable[[float], None],
         delays: Mapping[int, float] = MappingProxyType({}),
         has_begun: Callable[[], bool] | None = None,
+        beside: Callable[[], None] = lambda: None,
     ) -> None:
+        self._beside = beside
         self._connection = connection
         self._ports = ports
         self._late_end = late_end
@@ -198,7 +201,10 @@ class TrexRunner:
             left = end - self._clock()
             if left <= 0:
                 return
-            self._sleep(min(left, _CHECK_SECONDS))
+            if left > _CHECK_SECONDS:
+                # Never at the end of traffic, which must be noticed in time.
+                self._beside()
+            self._sleep(min(max(0.0, end - self._clock()), _CHECK_SECONDS))
             check()
 
     def _begun(self, load: float, duration: float | None) -> Run:
@@ -264,6 +270,12 @@ class TrexCounters:
     def clear(self) -> None:
         """Sets all counters to zero, and forgets all earlier counts."""
         self._zero = self._connection.port_counters()
+
+    def exclude(self, port: int, frames: int) -> None:
+        """Leaves frames that a port has sent besides test traffic out of its counters since they were zero."""
+        if port in self._zero:
+            zero = self._zero[port]
+            self._zero = {**self._zero, port: {**zero, "opackets": int(zero["opackets"]) + frames}}
 
     def have_sent(self, frames: Mapping[str, int]) -> bool:
         """Whether each direction has sent so many frames, by its name, since the counters were zero."""

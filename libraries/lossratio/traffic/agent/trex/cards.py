@@ -1,0 +1,219 @@
+"""Single frames through cards that TRex has taken from the kernel: questions for next hops, and reminders for them."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import Any, Callable, Sequence
+
+from ..core.neighbours import LLDP_SECONDS, Question, asking_frame, lldp_frame, reminding_frame, resolve
+from ..core.protocol import AgentError
+from .connection import TrexConnection, TrexLibrary, TrexSettings
+
+_MOST_CAPTURED = 1000
+_POLL_SECONDS = 5e-3
+_RESOLVE_SECONDS = 3.0
+_COUNTED_SECONDS = 0.1
+_REMIND_SECONDS = 5.0
+"""Seconds between two reminders; Linux doubts an entry after 15 s at least, and gives it up some seconds later."""
+
+
+class CardWire:
+    """TRex's ports in service mode, as a `lossratio.traffic.agent.core.packets.Wire`.
+
+    In service mode TRex gives received frames to its captures; no traffic may be started then.
+
+    Args:
+        connection: The server.
+        settings: Its ports.
+        sleep: Waits for so many seconds.
+        clock: Tells the time, in seconds.
+        is_own: Whether the connection is closed with it.
+
+    Raises:
+        AgentError: If the server does not give its ports.
+    """
+
+    def __init__(
+        self,
+        connection: TrexConnection,
+        settings: TrexSettings,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        is_own: bool = False,
+    ) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._clock, self._sleep = clock, sleep
+        self._names = {number: name for name, number in settings.ports.items()}
+        with ExitStack() as undo:
+            if is_own:
+                undo.callback(connection.close)
+            info = connection.port_info()
+            self._macs = {name: _bytes(info[number]["src_mac"]) for name, number in settings.ports.items()}
+            numbers = sorted(self._names)
+            undo.callback(self._quietly, "set_service_mode", ports=numbers, enabled=False)
+            connection.call("begin service mode", "set_service_mode", ports=numbers, enabled=True)
+            answer = connection.call("capture frames", "start_capture", rx_ports=numbers, limit=_MOST_CAPTURED)
+            self._capture = int(answer["id"])
+            undo.callback(self._quietly, "stop_capture", self._capture)
+            self._undo = undo.pop_all()
+
+    def mac(self, port: str) -> bytes:
+        """See `Wire.mac`."""
+        return self._macs[port]
+
+    def send(self, port: str, frame: bytes) -> None:
+        """See `Wire.send`."""
+        if push(self._connection, [frame], self._settings.ports[port]) < 1:
+            raise OSError(f"TRex did not send it on port {self._settings.ports[port]}")
+
+    def receive(self, seconds: float) -> list[tuple[str, bytes]]:
+        """See `Wire.receive`."""
+        end = self._clock() + seconds
+        while True:
+            taken: list[Any] = []
+            self._connection.call("show what it captured", "fetch_capture_packets", self._capture, taken)
+            if taken or self._clock() >= end:
+                return [(self._names[int(packet["port"])], bytes(packet["binary"])) for packet in taken]
+            self._sleep(_POLL_SECONDS)
+
+    def close(self) -> None:
+        """See `Wire.close`: service mode is left."""
+        self._undo.close()
+
+    def _quietly(self, method: str, *arguments: Any, **named: Any) -> None:
+        # A server that is gone is out of service mode; and an error must not hide behind another one.
+        try:
+            self._connection.call("end service mode", method, *arguments, **named)
+        except AgentError as error:
+            print(f"lossratio agent: {error}")
+
+
+def push(connection: TrexConnection, frames: Sequence[bytes], port: int) -> int:
+    """Sends single frames, without FCS.
+
+    Args:
+        connection: The server.
+        frames: The frames, with MAC addresses of their own.
+        port: Number of the port; its counters include them.
+
+    Returns:
+        How many were sent.
+
+    Raises:
+        AgentError: If the server does not send them, or the client knows no such frames.
+    """
+    wrap = getattr(connection.api, "PacketBuffer", None)
+    if wrap is None:
+        raise AgentError(
+            "unsupported",
+            f"TRex's client ({connection.origin}) cannot send single frames with MAC addresses of their own, as ARP "
+            "needs. Use a newer TRex; or leave 'gateway' and 'address' out, give the gateway's MAC address to the DUT "
+            "('west_mac', 'east_mac'), and the TG's to the gateway.",
+        )
+    doing = f"send frames on port {port}"
+    data = connection.call(doing, "push_packets", [wrap(frame) for frame in frames], ports=[port]).data()
+    return int((data[0] if isinstance(data, list) else data)["sent"])
+
+
+def open_wire(library: TrexLibrary, settings: TrexSettings) -> CardWire:
+    """Connects to the server, and opens its ports for single frames.
+
+    Raises:
+        AgentError: If the server does not answer, or its ports belong to somebody else.
+    """
+    return CardWire(TrexConnection(library, settings), settings, is_own=True)
+
+
+class Neighbours:
+    """Keeps the ports' addresses known to their next hops, although TRex answers no questions while traffic flows.
+
+    The next hops are asked in service mode first, by which they learn the addresses. Then answers that nobody asked for
+    go to them every 5 s, in trials, too, so that their entries do not age. TRex's counters of frames sent include them.
+
+    Args:
+        connection: The server.
+        settings: Its ports, with addresses and next hops.
+        clock: Tells the time, in seconds.
+        sleep: Waits for so many seconds.
+        exclude: Takes note of frames that a port has sent besides test traffic: the port's number, and how many.
+
+    Raises:
+        AgentError: If a next hop does not answer.
+    """
+
+    def __init__(
+        self,
+        connection: TrexConnection,
+        settings: TrexSettings,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+        exclude: Callable[[int, int], None],
+    ) -> None:
+        self._connection = connection
+        self._clock, self._sleep = clock, sleep
+        self._exclude = exclude
+        self._ports = settings.ports
+        self._questions = [Question(**question) for question in settings.neighbours]
+        self._own: dict[str, bytes] = {}
+        self._macs: dict[Question, bytes] = {}
+        self._last = self._last_lldp = -float("inf")
+        if self._questions or settings.lldp:
+            wire = CardWire(connection, settings, clock, sleep)
+            try:
+                self._own = {name: wire.mac(name) for name in settings.ports}
+                self._learn(resolve(self._questions, wire, _RESOLVE_SECONDS) if self._questions else [])
+            finally:
+                wire.close()
+        self._lldp = [(port, lldp_frame(port, self._own[port])) for port in settings.lldp]
+
+    def greet(self, settle: float) -> bool:
+        """Asks the next hops again before traffic begins, if it was some time ago, and waits for their answers.
+
+        Args:
+            settle: Seconds to wait.
+
+        Returns:
+            Whether they were asked, so that the ports' counters include their answers.
+        """
+        if not self._questions or self._clock() - self._last < _REMIND_SECONDS:
+            return False
+        self._push([(question.port, asking_frame(question, self._own[question.port])) for question in self._questions])
+        self.remind()
+        # TRex counts them some milliseconds after it has said that they were sent.
+        self._sleep(max(settle, _COUNTED_SECONDS))
+        return True
+
+    def remind(self) -> None:
+        """Reminds the next hops, if it is time; to be called several times a second."""
+        now = self._clock()
+        if self._macs and now - self._last >= _REMIND_SECONDS:
+            self._last = now
+            self._push(
+                [(asked.port, reminding_frame(asked, self._own[asked.port], mac)) for asked, mac in self._macs.items()]
+            )
+        if self._lldp and now - self._last_lldp >= LLDP_SECONDS:
+            self._last_lldp = now
+            self._push(self._lldp)
+
+    def _learn(self, answers: list[list[str]]) -> None:
+        for question, macs in zip(self._questions, answers):
+            if len(macs) != 1:
+                how = "is silent" if not macs else f"is the address of several devices ({', '.join(macs)})"
+                raise AgentError(
+                    "no_neighbour",
+                    f"The next hop {question.target} of {question.port} {how}: it was asked as {question.source}. Look "
+                    "at the link, at the device's address and VLAN there, and at 'address' and 'gateway' in the "
+                    "topology file.",
+                )
+            self._macs[question] = _bytes(macs[0])
+
+    def _push(self, frames: list[tuple[str, bytes]]) -> None:
+        for port in dict.fromkeys(port for port, _ in frames):
+            number = self._ports[port]
+            self._exclude(number, push(self._connection, [frame for name, frame in frames if name == port], number))
+
+
+def _bytes(mac: Any) -> bytes:
+    return bytes.fromhex(str(mac).replace(":", ""))
