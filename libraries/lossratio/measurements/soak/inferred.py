@@ -44,6 +44,8 @@ def guard_in_words(guard: GuardStatement) -> str:
         line += (
             f"; losses that come in fewer than one of {guard.unseen_burst_trials:.2g} trials may be in none of these"
         )
+        if _rests_on_tail(guard):
+            line += ", and are to be expected where some trials are much slower than others"
     if guard.missing_frames is not None and guard.missing_s is not None:
         trials = f" in {guard.missing_trials} trials or more" if guard.missing_trials else ""
         line += f"; {guard.missing_frames:.2g} frames more{trials}, {guard.missing_s / 3600.0:.2g} h, would verify it"
@@ -52,11 +54,18 @@ def guard_in_words(guard: GuardStatement) -> str:
 
 def limit_in_words(guard: GuardStatement) -> str:
     """The verdict with what it leaves open, in a few words: they go beside the number."""
+    if _rests_on_tail(guard):
+        return "extrapolated by the shape of the capacity's tail, which trials at that load are too few to show"
     if guard.verdict == EXTRAPOLATED:
         return "extrapolated: the frames at the critical load are too few to verify it"
     if guard.largest_burst_frames is None or guard.unseen_burst_trials is None:
         return guard.verdict
     return f"verified, but for losses in fewer than one of {guard.unseen_burst_trials:.2g} trials"
+
+
+def _rests_on_tail(guard: GuardStatement) -> bool:
+    """Whether only losses that are rarer than trials are left open, by a slow tail that other trials show."""
+    return guard.verdict == EXTRAPOLATED and guard.extrapolation_factor <= 1.0 and guard.missing_frames is None
 
 
 def variation_in_words(variation: CapacityVariation) -> str:

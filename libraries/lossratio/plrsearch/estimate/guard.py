@@ -36,7 +36,7 @@ class Verdict(str, Enum):
     No number of frames shows losses that are rarer than the trials: see `Guard.largest_burst`.
     """
     EXTRAPOLATED = "extrapolated"
-    """Too few frames or trials were sent there to decide: the reported load rests on the fitting functions."""
+    """The frames or trials there are too few to decide: the reported load rests on the functions, or on a tail."""
     CONTRADICTED = "contradicted"
     """More than the target is lost at loads where the model has less, with a probability of 97.5 %."""
 
@@ -183,6 +183,12 @@ class Guard:
         return 1.0 / (1.0 - _TAIL ** (1.0 / self.bounds.trials)) if self.bounds.trials else None
 
     @property
+    def rests_on_tail(self) -> bool:
+        """Whether the frames would verify the load, if the distribution of the capacity had no slow tail."""
+        enough = _are_enough(self.bounds, self.target_loss_ratio)
+        return enough and self.verdict is Verdict.EXTRAPOLATED
+
+    @property
     def missing_trials(self) -> int:
         """How many trials more at the load are needed to verify it, however many frames each of them sends."""
         return max(_LEAST_TRIALS - self.bounds.trials, 0) if self.verdict is Verdict.EXTRAPOLATED else 0
@@ -193,7 +199,7 @@ class Guard:
 
         They are those of `missing_trials` at least, each as long as the trials so far.
         """
-        if self.verdict is not Verdict.EXTRAPOLATED:
+        if self.verdict is not Verdict.EXTRAPOLATED or self.rests_on_tail:
             return None
         missing, bounds = self.bounds.missing_frames(self.target_loss_ratio), self.bounds
         if missing is None or not bounds.trials:
@@ -220,6 +226,8 @@ class Guard:
             )
         if self.verdict is Verdict.EXTRAPOLATED and self.unseen_every is not None:
             sent += f"; losses that come in fewer than one of {self.unseen_every:.2g} trials may be in none of these"
+        if self.rests_on_tail:
+            sent += ", and are to be expected where some trials are much slower than others"
         if missing is None:
             return sent
         trials = f" in {self.missing_trials} trials or more" if self.missing_trials else ""
@@ -240,7 +248,8 @@ def guard(
     bursts. So would be to leave out trials above that load which lost frames, if it is as low because they did: all up
     to the load that the search guarded count, and bound the loss below from above. Trials above without loss count,
     too, up to the first one with loss. If the minimum load is reported, it means "at most that": then more loss than
-    the target verifies it.
+    the target verifies it. Nothing is verified where other shapes of the capacity's distribution leave critical loads
+    far below all of these trials: the losses that make them so are rarer than trials.
 
     Args:
         counts: The trials.
@@ -260,9 +269,14 @@ def guard(
         verdict = Verdict.VERIFIED if at_min else Verdict.CONTRADICTED
         return Guard(verdict, target, float(counts.load[below].min()), min(lowest, highest), refuting)
     bounds = LossBounds.of(frames[near], counts.lost[near])
-    enough = bounds.most <= target and bounds.trials >= _LEAST_TRIALS
-    verdict = Verdict.VERIFIED if enough else Verdict.EXTRAPOLATED
-    return Guard(verdict, target, float(counts.load[near].min(initial=highest)), highest, bounds)
+    load = float(counts.load[near].min(initial=highest))
+    rests_on_tail = guarded > reported and lowest < (1.0 - NEAR) * load
+    verified = _are_enough(bounds, target) and not rests_on_tail
+    return Guard(Verdict.VERIFIED if verified else Verdict.EXTRAPOLATED, target, load, highest, bounds)
+
+
+def _are_enough(bounds: LossBounds, target: float) -> bool:
+    return bounds.most <= target and bounds.trials >= _LEAST_TRIALS
 
 
 def _lossless_above(counts: TrialCounts, reported: float) -> float:
