@@ -254,7 +254,7 @@ def test_the_doctor_names_what_is_missing_and_the_way_out(lossratio, monkeypatch
     assert "  no  local testbeds of network namespaces: not installed: sshd" in lines
     assert "  no  generator and receiver inside the kernel (xdp): the kernel is locked down" in lines
     assert "  no  git: bisection between revisions: not installed" in lines
-    assert f"  no  TREX_HOME: the traffic generator TRex: {tmp_path} has no program t-rex-64" in lines
+    assert f"  no  TREX_HOME: the traffic generator TRex: {tmp_path} has no program _t-rex-64" in lines
 
 
 def test_the_doctor_finds_what_is_there(lossratio, monkeypatch, tmp_path):

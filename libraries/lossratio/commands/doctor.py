@@ -26,7 +26,7 @@ _TOOLS = {
     "git": "bisection between revisions",
 }
 _HOMES = {
-    "TREX_HOME": ("t-rex-64", "the traffic generator TRex"),
+    "TREX_HOME": ("_t-rex-64", "the traffic generator TRex"),
     "VPP_HOME": ("bin/vpp", "FD.io VPP as a device"),
 }
 

@@ -268,3 +268,9 @@ def test_without_a_directory_the_environment_says_where_trex_is(monkeypatch):
         opened(TrexGenerator(kind="trex", software=True), name="eth0")
     monkeypatch.setenv("TREX_HOME", "/opt/trex")
     assert opened(TrexGenerator(kind="trex", software=True), name="eth0").settings.directory is None
+
+
+def test_a_relative_path_in_the_environment_is_refused_as_it_depends_on_the_node(monkeypatch):
+    monkeypatch.setenv("TREX_HOME", "trex/v3.08")
+    with pytest.raises(TopologyError, match=r"Node TG: TREX_HOME is 'trex/v3.08', which is no absolute path"):
+        opened(TrexGenerator(kind="trex", software=True), name="eth0")

@@ -462,12 +462,17 @@ def trex_directory(generator: TrexGenerator, node_name: str) -> str:
     """The place of TRex on a TG.
 
     Raises:
-        TopologyError: If neither the topology nor the environment names it.
+        TopologyError: If neither the topology nor the environment names it by an absolute path.
     """
     directory = generator.directory or os.environ.get(TREX_HOME)
     if not directory:
         raise TopologyError(
             f"Node {node_name}: nobody says where TRex is there. Set the generator's 'directory' in the topology file, "
             f"or the environment variable {TREX_HOME}."
+        )
+    if not directory.startswith("/"):
+        raise TopologyError(
+            f"Node {node_name}: {TREX_HOME} is {directory!r}, which is no absolute path. Set it to TRex's directory on "
+            "that node, as in /opt/trex/v3.08."
         )
     return directory
