@@ -63,6 +63,11 @@ def trend_rules(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--testbed", help="Only this testbed.")
 @click.option("--test", default="*", help="Only tests whose full names match, e.g. '*64B*'.")
 @click.option("--quantity", default="*", help="Only this quantity, e.g. NDR or MRR.")
+@click.option(
+    "--readings",
+    is_flag=True,
+    help="Also follow latency at each load, and the devices' telemetry: clocks per packet and others. No alarms.",
+)
 @trend_rules
 @click.option("--alert", metavar="FILE", type=click.Path(path_type=Path), help="Send the alerts of this YAML file.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page with a picture for each test.")
@@ -80,6 +85,7 @@ def trend(
     testbed: str | None,
     test: str,
     quantity: str,
+    readings: bool,
     fresh: int,
     last: int,
     least_change: float,
@@ -119,7 +125,7 @@ def trend(
     folder = open_history(history)
     for problem in add_runs(folder, runs):
         click.echo(problem, err=True)
-    request = TrendRequest(testbed, test, quantity, fresh, last, least_change / 100, annotations, confirm)
+    request = TrendRequest(testbed, test, quantity, fresh, last, least_change / 100, annotations, confirm, readings)
     analysis = analyse(folder, request)
     click.echo(trend_text(analysis))
     if html is not None:

@@ -16,6 +16,7 @@ import numpy as np
 from lossratio.errors import RegressionError, ReportError
 from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, load_known_changes
 from lossratio.history.entries import MEASURED, Entry, Series, SeriesKey, entries_of, series_of
+from lossratio.history.reading_series import series_of_readings
 from lossratio.history.store import History, StoredEntries
 from lossratio.history.trend import CONFIRM, FRESH, LAST, LEAST_CHANGE, Trend, TrendVerdict, describe_trend, trends_of
 from lossratio.report import Run, read_run
@@ -36,6 +37,7 @@ class TrendRequest:
         least_change: Smaller relative changes raise no alarm.
         annotations: File of known changes; None: the file in the history's folder, if there is one.
         confirm: How many of the three newest values must be worse for an alarm.
+        readings: Whether readings have trends, too: latency at each load, and numbers of the devices' telemetry.
     """
 
     testbed: str | None = None
@@ -46,6 +48,7 @@ class TrendRequest:
     least_change: float = LEAST_CHANGE
     annotations: Path | None = None
     confirm: int = CONFIRM
+    readings: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,11 +59,13 @@ class Analysis:
         trends: The trends, by testbed, test and quantity.
         known: Known changes.
         problems: Files that could not be read.
+        readings: The trends of readings, by testbed and test. They explain others, and none is an alarm.
     """
 
     trends: tuple[Trend, ...]
     known: tuple[KnownChange, ...]
     problems: tuple[str, ...]
+    readings: tuple[Trend, ...] = ()
 
     @property
     def alarms(self) -> tuple[Trend, ...]:
@@ -80,31 +85,38 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
         ReportError: If the history or the known changes cannot be read.
     """
     known = known_changes(history, request.annotations)
-    return analyse_entries(history.read(testbed=request.testbed), known, request)
+    return analyse_entries(history.read(testbed=request.testbed, readings=request.readings), known, request)
 
 
 def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], request: TrendRequest) -> Analysis:
     """Computes the trends of entries that were read.
 
     Args:
-        stored: The entries.
+        stored: The entries, with their readings if these are to have trends.
         known: Known changes.
         request: Which trends to compute; its testbed and annotations were regarded before.
     """
     whole = list(series_of(stored.table, request.last))
     newest = _newest_by_testbed(whole)
-    chosen = [
-        series
-        for series in whole
-        if fnmatchcase(series.key.test, request.test) and fnmatchcase(series.key.quantity, request.quantity)
-    ]
-    trends = (
-        replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
-        for trend in trends_of(
-            chosen, known, fresh=request.fresh, least_change=request.least_change, confirm=request.confirm
+    readings = list(series_of_readings(stored.table, request.last, request.fresh)) if request.readings else []
+    trends, explaining = (
+        tuple(
+            replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
+            for trend in trends_of(
+                [series for series in found if _is_chosen(series.key, request)],
+                known,
+                fresh=request.fresh,
+                least_change=request.least_change,
+                confirm=request.confirm,
+            )
         )
+        for found in (whole, readings)
     )
-    return Analysis(tuple(trends), known, stored.problems)
+    return Analysis(trends, known, stored.problems, explaining)
+
+
+def _is_chosen(key: SeriesKey, request: TrendRequest) -> bool:
+    return fnmatchcase(key.test, request.test) and fnmatchcase(key.quantity, request.quantity)
 
 
 def _newest_by_testbed(whole: Sequence[Series]) -> dict[str, datetime]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lossratio.history.readings import Reading, readings_of
 from lossratio.report import Run
 from lossratio.results import (
     Finding,
@@ -62,6 +63,7 @@ class Entry:
         frame_size_bytes: Average frame size; None: likewise.
         build: Kind and version of the DUTs; None: not known.
         latency: Latencies of the test, if it has any.
+        readings: Readings of the test's telemetry, if it has any; the first entry of a result has them.
     """
 
     testbed: str
@@ -86,12 +88,16 @@ class Entry:
     frame_size_bytes: float | None = None
     build: str | None = None
     latency: tuple[LatencyPoint, ...] = ()
+    readings: tuple[Reading, ...] = ()
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
     """The entries of a run, in the order of its tests; tests that were cut off have none."""
+    before = 0
     for finding in findings_of(run.results):
-        yield _entry(run, finding, tuple(doubt.kind.value for doubt in run.doubts[finding.place - 1]))
+        entry = _entry(run, finding, tuple(doubt.kind.value for doubt in run.doubts[finding.place - 1]))
+        yield entry if finding.place == before else replace(entry, readings=readings_of(finding.result))
+        before = finding.place
 
 
 def _entry(run: Run, finding: Finding, doubts: tuple[str, ...]) -> Entry:
@@ -157,6 +163,7 @@ class Series:
         runs: Name of each result's run; None: not known. Empty: not known of any.
         tags: The tags of the newest result's test.
         frame_size_bytes: Average frame size of the newest result; None: not known.
+        is_reading: Whether its values are readings, whose changes are no alarms.
     """
 
     key: SeriesKey
@@ -171,6 +178,7 @@ class Series:
     runs: tuple[str | None, ...] = ()
     tags: tuple[str, ...] = ()
     frame_size_bytes: float | None = None
+    is_reading: bool = False
 
     def bounds_of(self, place: int) -> tuple[float | None, float | None]:
         """The bounds of a result by its index."""

@@ -33,7 +33,7 @@ from lossratio.drawing import (
 from lossratio.history.analysis import Analysis
 from lossratio.history.annotations import KnownChange
 from lossratio.history.entries import Series
-from lossratio.history.trend import ALARMS, Trend, TrendVerdict, describe_trend, details_of
+from lossratio.history.trend import Trend, TrendVerdict, describe_trend, details_of
 from lossratio.units import FRAMES_PER_SECOND
 
 _WIDTH, _HEIGHT = 900.0, 240.0
@@ -87,6 +87,11 @@ class _Row:
         return self.series.unit == FRAMES_PER_SECOND
 
     @property
+    def of(self) -> str:
+        """What its values are."""
+        return "latency and telemetry" if self.series.is_reading else "results"
+
+    @property
     def is_quotable(self) -> bool:
         """Whether the newest result has a value that was measured as asked for."""
         return bool(np.isfinite(self.newest)) and "irregular" not in self.series.kinds[-1]
@@ -111,9 +116,9 @@ class _Row:
     @property
     def kind(self) -> str:
         """The class of the verdict's colour."""
-        if self.trend.verdict in ALARMS:
+        if self.trend.is_alarm:
             return "alarm"
-        undecided = (TrendVerdict.TOO_FEW, TrendVerdict.UNCONFIRMED)
+        undecided = (TrendVerdict.TOO_FEW, TrendVerdict.UNCONFIRMED, TrendVerdict.ONE_OTHER)
         return "irregular" if self.trend.verdict in undecided else "measured"
 
     @property
@@ -178,26 +183,29 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
         links: The address of a run's page by the name of the run; None: it is not known.
     """
     order = list(TrendVerdict)
-    trends = sorted(analysis.trends, key=lambda trend: order.index(trend.verdict))
+    trends = sorted(
+        (*analysis.trends, *analysis.readings),
+        key=lambda trend: (trend.series.is_reading, order.index(trend.verdict)),
+    )
     rows = [_Row(trend, place) for place, trend in enumerate(trends, start=1)]
-    results = sum(len(row.series.times) for row in rows)
+    numbers = sum(len(row.series.times) for row in rows)
     body = html_template("trend_section.html.jinja")
     sections = [
         (row.link, str(row.series.key), (body(row=row, picture=draw_trend(row.trend, analysis.known)),)) for row in rows
     ]
     row = html_template("trend_row.html.jinja")
     marked_rows = [row(row=values) for values in rows]
-    is_large = len(rows) > _MANY_SERIES or results > _MANY_RESULTS
+    is_large = len(rows) > _MANY_SERIES or numbers > _MANY_RESULTS
     data = {"series": packed({row.link: _columns(row.series, links) for row in rows})} if rows else {}
     if is_large:
         data |= packed_sections(marked_rows, sections)
     return html_page(
         "trend.html.jinja",
         title=title,
-        headline=_headline(rows, results),
+        headline=_headline(rows),
         problems=analysis.problems,
         rows=marked_rows,
-        cards=rows[:_CARDS],
+        cards=[row for row in rows[:_CARDS] if not row.series.is_reading],
         card_name="series, the worst first",
         columns=_COLUMNS,
         selections={
@@ -206,6 +214,7 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
             "size": "Frame size",
             "testbed": "Testbed",
             "tags": "Tag",
+            **({"of": "Series of"} if analysis.readings else {}),
         },
         only="Only changed",
         sections=sections,
@@ -232,15 +241,19 @@ def address_of_run(pages: str | None, added: Mapping[str, str]) -> Callable[[str
     return address
 
 
-def _headline(rows: Sequence[_Row], results: int) -> str:
+def _headline(rows: Sequence[_Row]) -> str:
     """What is followed, where and since when, and how much of it needs a look; in a line."""
     if not rows:
         return "No results."
+    of_results = [row for row in rows if not row.series.is_reading]
+    results = sum(len(row.series.times) for row in of_results)
     testbeds = sorted({row.series.key.testbed for row in rows})
     first, last = min(row.series.times[0] for row in rows), max(row.newest_time for row in rows)
     alarms = sum(row.trend.is_alarm for row in rows)
+    readings = len(rows) - len(of_results)
     return (
-        f"{len(rows)} series of {results:,} results, {alarms or 'none'} of them with an alarm · "
+        f"{len(of_results)} series of {results:,} results, {alarms or 'none'} of them with an alarm · "
+        f"{f'{readings} of latency and telemetry · ' if readings else ''}"
         f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)} · {first:%Y-%m-%d} to {last:%Y-%m-%d} · "
         "rates are aggregates"
     )

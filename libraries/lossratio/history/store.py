@@ -23,6 +23,7 @@ from lossratio.results import write_whole
 _PARTITIONS = ("testbed", "date")
 _DIGEST_LENGTH = 32
 _OLDEST_COLUMNS = ("test", "quantity", "started", "value", "outcome", "doubts")
+_READING = ("quantity", "place", "value", "unit")
 _LATENCY = ("load", "direction", "p50_us", "p90_us", "p99_us", "most_us")
 
 
@@ -64,12 +65,13 @@ class History:
             groups.setdefault((entry.testbed, entry.started.date().isoformat()), []).append(entry)
         return [self._write(testbed, day, group) for (testbed, day), group in groups.items()]
 
-    def read(self, testbed: str | None = None, since: str | None = None) -> StoredEntries:
+    def read(self, testbed: str | None = None, since: str | None = None, *, readings: bool = False) -> StoredEntries:
         """Reads the history.
 
         Args:
             testbed: Name of the testbed to read; None: all.
             since: The first day to read, as ``YYYY-MM-DD``; None: all.
+            readings: Whether readings are read, which are most of what a history holds; else they are null.
 
         Columns that a file of an earlier version lacks are null.
 
@@ -85,12 +87,12 @@ class History:
         files, problems = _with_schema(paths)
         duckdb = required("duckdb")
         try:
-            table = _query(files, testbed, since)
+            table = _query(files, testbed, since, readings=readings)
         except duckdb.Error:
             # So far only the end of each file was read: to read whole files each time would take too long.
             files, more = _without_damage(files)
             problems += more
-            table = _query(files, testbed, since)
+            table = _query(files, testbed, since, readings=readings)
         return StoredEntries(table, tuple(problems))
 
     def _write(self, testbed: str, day: str, entries: Sequence[Entry]) -> Path:
@@ -143,7 +145,7 @@ def _without_damage(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
     readable, problems = [], []
     for file in files:
         try:
-            _query([file], None, None)
+            _query([file], None, None, readings=True)
         except duckdb.Error as error:
             problems.append(_damaged(file, error))
         else:
@@ -155,7 +157,7 @@ def _damaged(file: Path, error: Exception) -> str:
     return f"{file} is damaged, and left out: {' '.join(str(error).split())}"
 
 
-def _query(files: Sequence[Path], testbed: str | None, since: str | None) -> Any:
+def _query(files: Sequence[Path], testbed: str | None, since: str | None, *, readings: bool) -> Any:
     """The entries in some files, of one testbed and since a day if these are not None.
 
     A run that was added before it was resumed, and again afterwards, has entries in two files: each counts once.
@@ -166,20 +168,27 @@ def _query(files: Sequence[Path], testbed: str | None, since: str | None) -> Any
         connection.register("all_columns", _schema().empty_table())
         query = connection.sql(
             """
-            SELECT * FROM (
+            SELECT * REPLACE (CASE WHEN $readings THEN readings END AS readings) FROM (
                 SELECT * FROM read_parquet(
                     $files, union_by_name = true, hive_partitioning = true,
-                    hive_types = {'testbed': VARCHAR, 'date': DATE}
+                    hive_types = {"testbed": VARCHAR, 'date': DATE}
                 )
                 UNION ALL BY NAME SELECT * FROM all_columns
             )
             WHERE ($testbed IS NULL OR testbed = $testbed) AND ($since IS NULL OR date >= $since::DATE)
             QUALIFY row_number() OVER (
-                PARTITION BY testbed, test, quantity, started ORDER BY len(doubts) DESC, run_started NULLS LAST, run
+                PARTITION BY testbed, test, quantity, started
+                ORDER BY len(doubts) DESC, CASE WHEN $readings THEN len(readings) END DESC NULLS LAST,
+                    run_started NULLS LAST, run
             ) = 1
             ORDER BY testbed, test, quantity, started
             """,
-            params={"files": [str(file) for file in files], "testbed": testbed, "since": since},
+            params={
+                "files": [str(file) for file in files],
+                "testbed": testbed,
+                "since": since,
+                "readings": readings,
+            },
         )
         return query.to_arrow_table()
 
@@ -209,7 +218,8 @@ def _parquet(rows: Sequence[dict[str, Any]]) -> bytes:
 def _schema() -> Any:
     """The columns of a file."""
     arrow = required("pyarrow")
-    texts, numbers = dict.fromkeys(_LATENCY[:2], arrow.string()), dict.fromkeys(_LATENCY[2:], arrow.float64())
+    text, number = arrow.string(), arrow.float64()
+    texts, numbers = dict.fromkeys(_LATENCY[:2], text), dict.fromkeys(_LATENCY[2:], number)
     return arrow.schema(
         [
             ("test", arrow.string()),
@@ -233,5 +243,6 @@ def _schema() -> Any:
             ("frame_size_bytes", arrow.float64()),
             ("build", arrow.string()),
             ("latency", arrow.list_(arrow.struct([*texts.items(), *numbers.items()]))),
+            ("readings", arrow.list_(arrow.struct([(name, number if name == "value" else text) for name in _READING]))),
         ]
     )

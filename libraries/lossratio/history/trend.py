@@ -13,7 +13,6 @@ from lossratio.history.annotations import KnownChange
 from lossratio.history.bands import Bands, bands_in
 from lossratio.history.entries import FAILED, Series
 from lossratio.history.steps import group_starts
-from lossratio.units import Unit
 
 FRESH = 5
 """A change that began among this many newest values is fresh."""
@@ -50,6 +49,10 @@ class TrendVerdict(str, Enum):
     """The value got worse lately, and a known change explains it."""
     PROGRESSION = "progression"
     """The value got better lately."""
+    CHANGED = "changed"
+    """A reading changed lately: latency or telemetry, of which no change is an alarm."""
+    ONE_OTHER = "one other result"
+    """The newest reading is another one, and no other result confirms it yet."""
     STEADY = "steady"
     """The value did not change lately."""
     TOO_FEW = "too few results"
@@ -128,8 +131,8 @@ class Trend:
 
     @property
     def is_alarm(self) -> bool:
-        """Whether somebody should look at it."""
-        return self.verdict in ALARMS
+        """Whether somebody should look at it. A reading explains a value, and is no alarm of its own."""
+        return self.verdict in ALARMS and not self.series.is_reading
 
     @property
     def is_old(self) -> bool:
@@ -208,11 +211,11 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], fresh: int, least_chan
     if len(places) < LEAST_RESULTS:
         return Trend(series, steps, TrendVerdict.TOO_FEW, None, new_kinds)
     change = _fresh_change(series, steps, places, known, fresh)
-    verdict = _verdict(change, series.unit, least_change)
-    if verdict is TrendVerdict.REGRESSION and change is not None:
+    verdict = _verdict(change, series, least_change)
+    if verdict in _UNCONFIRMED and change is not None:
         in_step = int(np.count_nonzero(places >= steps[-1].first))
         if max(in_step, _worse(judged.values[-LOOK_AT:], change, least_change)) < confirm:
-            verdict = TrendVerdict.UNCONFIRMED
+            verdict = _UNCONFIRMED[verdict]
     return Trend(series, steps, verdict, change, new_kinds, bands=judged.bands)
 
 
@@ -244,10 +247,19 @@ def _fresh_change(
     return Change(ratio, before.mean, after.mean, began, explanation)
 
 
-def _verdict(change: Change | None, unit: Unit, least_change: float) -> TrendVerdict:
+_UNCONFIRMED = {
+    TrendVerdict.REGRESSION: TrendVerdict.UNCONFIRMED,
+    TrendVerdict.CHANGED: TrendVerdict.ONE_OTHER,
+}
+"""Verdicts that need a second result, and what they are called until then."""
+
+
+def _verdict(change: Change | None, series: Series, least_change: float) -> TrendVerdict:
     if change is None or abs(change.ratio) < least_change:
         return TrendVerdict.STEADY
-    if unit.is_better(change.ratio):
+    if series.is_reading:
+        return TrendVerdict.CHANGED if change.known is None else TrendVerdict.EXPLAINED
+    if series.unit.is_better(change.ratio):
         return TrendVerdict.PROGRESSION
     return TrendVerdict.REGRESSION if change.known is None else TrendVerdict.EXPLAINED
 

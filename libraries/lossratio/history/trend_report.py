@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,12 +18,31 @@ FORMAT = "lossratio-trend/1"
 
 
 def trend_text(analysis: Analysis) -> str:
-    """Alarms, known changes, progressions and changes of kind, one line each; then a summary."""
+    """Alarms, known changes, progressions and changes of kind, one line each; then a summary. Readings are last."""
+    lines = [*_lines(analysis.trends), *_summary(analysis)]
+    if analysis.readings:
+        results = sum(len(trend.series.times) for trend in analysis.readings)
+        lines += _lines(analysis.readings)
+        lines.append(
+            f"{len(analysis.readings)} readings of latency and telemetry, {results:,} numbers: "
+            f"{_verdicts(analysis.readings)}. They explain changes, and are no alarms."
+        )
+    return "\n".join(lines)
+
+
+def _lines(trends: Sequence[Trend]) -> list[str]:
     order = list(TrendVerdict)
-    trends = sorted(analysis.trends, key=lambda trend: order.index(trend.verdict))
     quiet = (TrendVerdict.STEADY, TrendVerdict.TOO_FEW)
-    lines = [describe_trend(trend) for trend in trends if trend.verdict not in quiet or trend.new_kinds or trend.bands]
-    return "\n".join((*lines, *_summary(analysis)))
+    return [
+        describe_trend(trend)
+        for trend in sorted(trends, key=lambda trend: order.index(trend.verdict))
+        if trend.verdict not in quiet or trend.new_kinds or trend.bands
+    ]
+
+
+def _verdicts(trends: Sequence[Trend]) -> str:
+    counts = {verdict: sum(trend.verdict is verdict for trend in trends) for verdict in TrendVerdict}
+    return ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count) or "no series"
 
 
 def trend_cases(analysis: Analysis) -> list[Case]:
@@ -32,10 +51,8 @@ def trend_cases(analysis: Analysis) -> list[Case]:
 
 
 def _summary(analysis: Analysis) -> Iterator[str]:
-    counts = {verdict: sum(trend.verdict is verdict for trend in analysis.trends) for verdict in TrendVerdict}
-    verdicts = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count) or "no series"
     results = sum(len(trend.series.times) for trend in analysis.trends)
-    yield f"{len(analysis.trends)} series of {results:,} results: {verdicts}. Rates are aggregates."
+    yield f"{len(analysis.trends)} series of {results:,} results: {_verdicts(analysis.trends)}. Rates are aggregates."
     banded = sum(trend.bands is not None for trend in analysis.trends)
     if banded:
         yield f"Two bands: {banded} of these series, whose SUTs flip between two states; real changes move both bands."
@@ -55,27 +72,30 @@ def _case(trend: Trend) -> Case:
 
 
 def trend_json(analysis: Analysis) -> str:
-    """The trends as JSON, alarms or not: verdict, change, bands, and the newest result of each."""
-    trends = [
-        {
-            **asdict(trend.series.key),
-            "unit": trend.series.unit.name,
-            "verdict": trend.verdict.value,
-            "is_alarm": trend.is_alarm,
-            "text": describe_trend(trend),
-            "change": None if trend.change is None else _change(trend.change),
-            "bands": None if trend.bands is None else _bands(trend.bands),
-            "new_kinds": trend.new_kinds,
-            "results": len(trend.series.times),
-            "newest": {
-                "started": trend.series.times[-1].isoformat(),
-                "value": _finite(trend.series.values[-1]),
-                "reason": trend.series.reasons[-1],
-            },
-        }
-        for trend in analysis.trends
-    ]
-    return json.dumps({"format": FORMAT, "trends": trends, "problems": analysis.problems}, indent=2) + "\n"
+    """The trends as JSON, alarms or not: verdict, change, bands, and the newest result of each; then the readings'."""
+    fields: dict[str, Any] = {"format": FORMAT, "trends": [_trend(trend) for trend in analysis.trends]}
+    if analysis.readings:
+        fields["readings"] = [_trend(trend) for trend in analysis.readings]
+    return json.dumps({**fields, "problems": analysis.problems}, indent=2) + "\n"
+
+
+def _trend(trend: Trend) -> dict[str, Any]:
+    return {
+        **asdict(trend.series.key),
+        "unit": trend.series.unit.name,
+        "verdict": trend.verdict.value,
+        "is_alarm": trend.is_alarm,
+        "text": describe_trend(trend),
+        "change": None if trend.change is None else _change(trend.change),
+        "bands": None if trend.bands is None else _bands(trend.bands),
+        "new_kinds": trend.new_kinds,
+        "results": len(trend.series.times),
+        "newest": {
+            "started": trend.series.times[-1].isoformat(),
+            "value": _finite(trend.series.values[-1]),
+            "reason": trend.series.reasons[-1],
+        },
+    }
 
 
 def _change(change: Change) -> dict[str, Any]:

@@ -1,0 +1,110 @@
+"""Series of readings: latency and telemetry of each test over its nights.
+
+Their trends are computed as those of values, and are no alarms (`lossratio.history.trend`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from lossratio.history.entries import Series, SeriesKey
+from lossratio.history.readings import CLOCKS, OF_NODES, Reading, latency_readings
+from lossratio.units import Unit
+
+TOP_NODES = 8
+"""How many graph nodes of a device are followed: those with the most clocks per packet."""
+
+_COLUMNS = ["started", "measured_as", "generator", "run", "tags", "frame_size_bytes", "latency", "readings"]
+_Key: TypeAlias = tuple[str, str]
+
+
+def series_of_readings(table: Any, last: int, fresh: int) -> Iterator[Series]:
+    """The series of the readings in a table of entries.
+
+    Those that the newest results have not are left out, and so are graph nodes beyond the first `TOP_NODES`.
+
+    Args:
+        table: Entries with their readings from `lossratio.history.History.read`, by testbed, test, quantity and time.
+        last: How many of the newest results of each test are looked at.
+        fresh: How many of them are the newest.
+    """
+    testbeds, tests = (table.column(name).to_pylist() for name in ("testbed", "test"))
+    keys = list(zip(testbeds, tests, strict=True))
+    starts = [index for index, key in enumerate(keys) if index == 0 or key != keys[index - 1]]
+    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+        yield from _of_test(keys[start], _results(table.slice(start, end - start), last), fresh)
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What a result of a test has to read: its entry, and its readings by their sources."""
+
+    entry: Mapping[str, Any]
+    latency: Mapping[_Key, Reading]
+    telemetry: Mapping[_Key, Reading]
+
+
+def _results(rows: Any, last: int) -> list[_Result]:
+    """The newest results of a test. The entries of a result all have its latency, and one has its readings."""
+    by_time: dict[datetime, dict[str, Any]] = {}
+    for entry in rows.select(_COLUMNS).to_pylist():
+        known = by_time.setdefault(entry["started"], entry)
+        known["readings"] = known["readings"] or entry["readings"]
+    return [
+        _Result(
+            by_time[started],
+            _by_key(latency_readings(by_time[started]["latency"] or ())),
+            _by_key(Reading(**reading) for reading in by_time[started]["readings"] or ()),
+        )
+        for started in sorted(by_time)[-last:]
+    ]
+
+
+def _by_key(readings: Iterable[Reading]) -> dict[_Key, Reading]:
+    return {(reading.quantity, reading.place): reading for reading in readings}
+
+
+def _of_test(test: tuple[str, str], results: Sequence[_Result], fresh: int) -> Iterator[Series]:
+    for source in ("latency", "telemetry"):
+        found = [(result.entry, readings) for result in results if (readings := getattr(result, source))]
+        newest: dict[_Key, Reading] = {}
+        for _, readings in found[-fresh:]:
+            newest.update(readings)
+        top = _top_nodes(newest)
+        for key, reading in newest.items():
+            if reading.quantity not in OF_NODES or reading.place in top:
+                yield _series(test, reading, [(entry, readings.get(key)) for entry, readings in found])
+
+
+def _top_nodes(newest: Mapping[_Key, Reading]) -> set[str]:
+    """The graph nodes with the most clocks per packet, of each device."""
+    clocks = sorted((each for each in newest.values() if each.quantity == CLOCKS), key=lambda each: -each.value)
+    by_device: dict[str, list[str]] = {}
+    for reading in clocks:
+        by_device.setdefault(reading.place.rpartition(" ")[0], []).append(reading.place)
+    return {node for nodes in by_device.values() for node in nodes[:TOP_NODES]}
+
+
+def _series(
+    test: tuple[str, str], reading: Reading, found: Sequence[tuple[Mapping[str, Any], Reading | None]]
+) -> Series:
+    entries = [entry for entry, _ in found]
+    return Series(
+        SeriesKey(*test, f"{reading.quantity}, {reading.place}"),
+        tuple(entry["started"] for entry in entries),
+        np.array([np.nan if each is None else each.value for _, each in found]),
+        (frozenset(),) * len(found),
+        tuple("it has no such reading" if each is None else None for _, each in found),
+        tuple(entry["measured_as"] for entry in entries),
+        Unit(reading.unit),
+        tuple(entry["generator"] for entry in entries),
+        runs=tuple(entry["run"] for entry in entries),
+        tags=tuple(entries[-1]["tags"] or ()),
+        frame_size_bytes=entries[-1]["frame_size_bytes"],
+        is_reading=True,
+    )
