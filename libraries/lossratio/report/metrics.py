@@ -73,23 +73,36 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
                     yield Sample(f"dut_{counter}", about, frames, result.ended, {**labels, "place": place})
             for statistic in dut.get("statistics", ()):
                 about = f"What a DUT reports about the trial's traffic, in {statistic['unit']}."
-                runtime = _VPP_RUNTIME.get(statistic["name"]) if statistic.get("labels") else None
-                name = f"dut_{statistic['name']}" if runtime is None else f"vpp_runtime_{runtime}"
-                own = {"place": statistic["place"]} if runtime is None else dict(sorted(statistic["labels"].items()))
+                of_node = statistic.get("labels")
+                csit = _CSIT_NAMES.get(statistic["name"]) if of_node else None
+                own = {"place": statistic["place"]} if csit is None else dict(sorted(of_node.items()))
+                name = csit or f"dut_{statistic['name']}"
                 yield Sample(name, about, statistic["value"], result.ended, {**labels, **own})
             yield from _load_samples(dut, labels, result.ended)
             lost = dut["unaccounted_frames"]
             yield Sample("dut_unaccounted_frames", "Frames lost at no named place.", lost, result.ended, labels)
 
 
-_VPP_RUNTIME = {
-    "calls": "calls",
-    "vectors": "vectors",
-    "suspends": "suspends",
-    "clocks_per_packet": "clocks",
-    "vectors_per_call": "vectors_calls",
+_CSIT_NAMES = {
+    "calls": "vpp_runtime_calls",
+    "vectors": "vpp_runtime_vectors",
+    "suspends": "vpp_runtime_suspends",
+    "clocks_per_packet": "vpp_runtime_clocks",
+    "vectors_per_call": "vpp_runtime_vectors_calls",
+    "perfmon_calls": "vpp_inst_and_clock_calls",
+    "perfmon_packets": "vpp_inst_and_clock_packets",
+    "perfmon_packets_per_call": "vpp_inst_and_clock_packets_per_call",
+    "perfmon_clocks_per_packet": "vpp_inst_and_clock_clocks_per_packets",
+    "perfmon_instructions_per_packet": "vpp_inst_and_clock_instructions_per_packets",
+    "perfmon_instructions_per_clock": "vpp_inst_and_clock_ipc",
+    **{
+        f"perfmon_l{level}_{what}_per_packet": f"vpp_cache_hierarchy_l{level}_{csit}"
+        for level in (1, 2, 3)
+        for what, csit in (("hits", "hit"), ("misses", "miss"))
+    },
 }
-"""CSIT's names of the columns of VPP's ``show runtime``; its labels are those of the statistics."""
+"""CSIT's names of the numbers of VPP's graph nodes, from ``show runtime`` and the bundles of the performance monitor;
+its labels are those of the statistics."""
 
 
 def _load_samples(dut: Mapping[str, Any], labels: Mapping[str, str], time: datetime) -> Iterator[Sample]:

@@ -115,6 +115,8 @@ def test_vpps_performance_monitor_counts_by_thread_or_by_node_and_prints_colours
     assert {place for place, _ in nodes} == {"vpp_wk_0 dpdk-input", "vpp_wk_0 ip4-lookup"}
     assert nodes["vpp_wk_0 ip4-lookup", "perfmon_instructions_per_clock"] == 2.22
     assert nodes["vpp_wk_0 dpdk-input", "perfmon_clocks_per_packet"] == 32.1
+    labels = {"node_name": "dpdk-input", "thread_name": "vpp_wk_0", "thread_id": "1"}
+    assert parse_perfmon("inst-and-clock", NODES)[0]["labels"] == labels
 
 
 def test_only_bundles_that_this_machine_can_count_are_asked_for():

@@ -106,6 +106,32 @@ def test_vpps_runtime_has_csits_names_and_loads_have_their_parts(tmp_path):
     )
 
 
+def test_vpps_performance_monitor_has_csits_names(tmp_path):
+    of_node = {"node_name": "ip4-lookup", "thread_name": "vpp_wk_0", "thread_id": "1"}
+    names = {
+        "perfmon_instructions_per_clock": "vpp_inst_and_clock_ipc",
+        "perfmon_clocks_per_packet": "vpp_inst_and_clock_clocks_per_packets",
+        "perfmon_l3_misses_per_packet": "vpp_cache_hierarchy_l3_miss",
+        "perfmon_run_time": "dut_perfmon_run_time",
+    }
+    search = a_search_with_loads()
+    (trial,) = search.telemetry
+    dut = type(trial.duts[0]).model_validate(
+        {
+            **trial.duts[0].model_dump(mode="json"),
+            "statistics": [
+                {"place": "vpp_wk_0 x", "name": name, "value": 2.0, "unit": "1", "labels": of_node} for name in names
+            ],
+        }
+    )
+    counted = search.model_copy(update={"telemetry": (trial.model_copy(update={"duts": (dut,)}),)})
+    lines = [sample.csit() for sample in telemetry_metrics(counted)]
+    for name in names.values():
+        assert sum(line.startswith(f"{name}{{") for line in lines) == 1, name
+    ipc = next(line for line in lines if line.startswith("vpp_inst_and_clock_ipc"))
+    assert "rate='pdr',node_name='ip4-lookup',thread_id='1',thread_name='vpp_wk_0'} 2.0 " in ipc
+
+
 def test_two_runs_are_two_values_of_a_label(tmp_path):
     one = a_run(tmp_path)
     samples = families(openmetrics_report([one, Run(tmp_path / "later", one.results)]))

@@ -127,7 +127,7 @@ def _statistic(place: str, name: str, value: str, unit: str) -> dict[str, Any]:
 
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_MONITORED_THREAD = re.compile(r"^(?P<thread>\S+) \(\d+\)(?P<values>.*)$")
+_MONITORED_THREAD = re.compile(r"^(?P<name>\S+) \((?P<id>\d+)\)(?P<values>.*)$")
 BUNDLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "inst-and-clock": (
         ("calls", "calls"),
@@ -159,20 +159,21 @@ def parse_perfmon(bundle: str, text: str) -> list[dict[str, Any]]:
         The statistics as `lossratio.dut.Dut.telemetry` has them, with names that begin with ``perfmon``.
     """
     statistics = []
-    thread = _MAIN_THREAD
+    thread = _NO_THREADS
     for line in _COLOURS.sub("", text).splitlines():
-        place = thread
+        labels = {}
         if named := _MONITORED_THREAD.match(line.strip()):
-            place = thread = named["thread"]
-            words = named["values"].split()
+            thread = named.groupdict()
+            place, words = thread["name"], named["values"].split()
         else:
             node, _, rest = line.strip().partition(" ")
-            place, words = f"{thread} {node}", rest.split()
+            place, words = f"{thread['name']} {node}", rest.split()
+            labels = {"node_name": node, "thread_name": thread["name"], "thread_id": thread["id"]}
         if len(words) != len(BUNDLES[bundle]) or not all(map(_is_number, words)):
             # A heading, a thread above its nodes, or a node without packets.
             continue
         statistics += [
-            _statistic(place, f"perfmon_{name}", word, unit)
+            {**_statistic(place, f"perfmon_{name}", word, unit), "labels": labels}
             for (name, unit), word in zip(BUNDLES[bundle], words, strict=True)
         ]
     return statistics
