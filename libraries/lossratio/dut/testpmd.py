@@ -12,6 +12,7 @@ from lossratio.dut.daemon import Daemon
 from lossratio.dut.dpdk import FRAME_BYTES, RING_HEADROOM, DpdkDut, DpdkOptions, power_of_two
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, PYTHON, Tool
+from lossratio.errors import DutError
 
 # It has no option for its version. Its telemetry reports it.
 TESTPMD = Tool(("sh", "-c", "command -v dpdk-testpmd"), "dpdk-dev")
@@ -52,10 +53,23 @@ class Testpmd(DpdkDut[TestpmdOptions]):
     kind = "testpmd"
     options_type = TestpmdOptions
     tools = (IP, NFT, ETHTOOL, PYTHON, TESTPMD)
+    places_queues = True
+
+    def check_kind(self) -> None:
+        """Checks the cores, and that there is a queue for each of them where each card has workers of its own."""
+        super().check_kind()
+        cores = self._choose_cores()
+        if cores.of_east and self.options.queues not in (None, len(cores.of_east)):
+            raise DutError(
+                f"{self.node.name}: the cards are on two NUMA nodes, so testpmd has a queue of each card for each of "
+                f"the {len(cores.of_east)} threads on the card's node; leave queues out."
+            )
 
     def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
         """Starts testpmd, and waits until it forwards."""
-        environment = self.of_the_environment((cores.main, *cores.workers), self._queues(cores))
+        # Testpmd gives its threads the queues in this order: the first of the west card, the first of the east card ...
+        workers = [cpu for pair in zip(*cores.by_side, strict=True) for cpu in pair] if cores.of_east else cores.workers
+        environment = self.of_the_environment((cores.main, *workers), self._queues(cores))
         program = ("dpdk-testpmd", *environment, "--", *self._of_testpmd(cores, west_mac, east_mac))
         return [self.run_program(changes, program, directory, "testpmd")]
 
@@ -83,4 +97,4 @@ class Testpmd(DpdkDut[TestpmdOptions]):
     def _queues(self, cores: CoreChoice) -> int:
         if self.options.queues is not None:
             return self.options.queues
-        return len(cores.workers) if self.uses_cards else 1
+        return len(cores.by_side[0]) if self.uses_cards else 1

@@ -10,8 +10,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lossratio.dut.linux import core_choices
 from lossratio.errors import NodeError, TopologyError, TrafficError
-from lossratio.nodes import NodeSession, gather_facts, read_hardware
+from lossratio.nodes import DutNode, NodeSession, gather_facts, read_hardware
 from lossratio.results import NodeFacts
 from lossratio.testbed.local import reachable
 from lossratio.testbed.tester_cards import card_address, card_problems, takes_cards
@@ -216,7 +217,7 @@ class NodeReport:
         facts: Facts of the node; None: it could not be reached.
         interfaces: Its interfaces that exist, by port name.
         problems: Reasons why it cannot be used, each with the way out.
-        choices: What its generator would choose by itself, and why.
+        choices: What its generator, or a program on a DUT's cards, would choose by itself, and why.
     """
 
     name: str
@@ -235,8 +236,7 @@ def inspect_nodes(topology: Topology) -> tuple[NodeReport, ...]:
     with ExitStack() as undo:
         there = reachable(topology, undo)
         path = there.path()
-        ports = (path.west, path.east)
-        return tuple(_inspect(name, node, ports) for name, node in there.nodes.items() if node.place)
+        return tuple(_inspect(name, node, path) for name, node in there.nodes.items() if node.place)
 
 
 def describe_node(report: NodeReport) -> str:
@@ -248,7 +248,8 @@ def describe_node(report: NodeReport) -> str:
     return "\n".join(lines)
 
 
-def _inspect(name: str, node: Node, tg_ports: Sequence[Port]) -> NodeReport:
+def _inspect(name: str, node: Node, path: TrafficPath) -> NodeReport:
+    tg_ports = (path.west, path.east)
     choices: tuple[str, ...] = ()
     try:
         with NodeSession.connect(name, node) as session:
@@ -263,6 +264,9 @@ def _inspect(name: str, node: Node, tg_ports: Sequence[Port]) -> NodeReport:
                     choices = tuple(generator_choices(node.generator, session, tg_ports, facts.cpus or 1))
                 except TopologyError as error:
                     problems = (*problems, str(error))
+            for hop in path.hops:
+                if hop.node_name == name:
+                    choices = tuple(core_choices(DutNode(session), hop))
     except NodeError as error:
         return NodeReport(name, None, {}, (str(error),))
     return NodeReport(name, facts, states, problems, choices)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lossratio.dut.linux.cores import choose_cores, cpu_list, read_cores
+from lossratio.dut.linux.cores import choose_cores, choose_cores_of_both, cpu_list, describe_cores, read_cores
 from lossratio.errors import DutError
 from lossratio.nodes import CommandResult, Core
 from lossratio.nodes.node import DutNode
@@ -43,6 +43,39 @@ def test_where_there_are_just_enough_the_main_thread_shares_the_systems_core():
 def test_more_cores_than_there_are_on_that_node_are_refused():
     with pytest.raises(DutError, match=r"DUT1: 4 physical cores are asked for on NUMA node 0.* there are 3\."):
         choose_cores(CORES, 4, 0, where="DUT1")
+
+
+def test_workers_of_cards_on_two_numa_nodes_are_on_the_node_of_each():
+    choice = choose_cores_of_both(CORES, 4, (0, 1), where="DUT1")
+    assert (choice.main, choice.shared, choice.far) == (1, False, ())
+    assert choice.by_side == ((2, 10, 3, 11), (4, 12, 5, 13))
+    assert choice.workers == (2, 10, 3, 11, 4, 12, 5, 13)
+    assert "workers 2,10,3,11 for the west card on NUMA node 0 and 4,12,5,13 for the east" in describe_cores(choice)
+    turned = choose_cores_of_both(CORES, 2, (1, 0), where="DUT1")
+    assert (turned.main, turned.by_side) == (4, ((5, 13), (1, 9)))
+
+
+def test_a_single_core_polls_both_cards():
+    choice = choose_cores_of_both(CORES, 1, (1, 0), where="DUT1")
+    assert (choice.numa_node, choice.by_side) == (1, ((5, 13), (5, 13)))
+
+
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [
+        (3, r"DUT1: 3 physical cores .* west card is on NUMA node 1 and the east one on 0, .* 1, or an even number"),
+        (8, r"west card is on NUMA node 1 .* 4 physical cores are asked for on NUMA node 0, .* there are 3\."),
+    ],
+)
+def test_cores_that_cannot_be_halved_are_refused_with_the_node(count, message):
+    with pytest.raises(DutError, match=message):
+        choose_cores_of_both(CORES, count, (1, 0), where="DUT1")
+
+
+def test_nodes_whose_cores_have_different_threads_online_are_refused():
+    some_offline = (*CORES[:4], *(Core(core.cpus[:1], 1) for core in CORES[4:]))
+    with pytest.raises(DutError, match="different numbers of threads that are online"):
+        choose_cores_of_both(some_offline, 2, (0, 1), where="DUT1")
 
 
 def test_cores_are_read_as_lscpu_lists_them():

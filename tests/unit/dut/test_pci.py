@@ -9,7 +9,10 @@ import pytest
 
 from lossratio.dut import create_dut
 from lossratio.dut.changes import Changes
+from lossratio.dut.linux import core_choices
 from lossratio.dut.linux.program_dut import ProgramDut, bind, bound_driver, card_driver, check_hugepages, check_pci
+from lossratio.dut.vpp.configuration import placement_commands
+from lossratio.dut.vpp.startup import startup_configuration
 from lossratio.errors import DutError
 from lossratio.nodes import CommandResult, Core
 from lossratio.nodes.node import DutNode
@@ -210,3 +213,71 @@ def test_a_card_on_another_numa_node_than_the_workers_is_named(tmp_path, monkeyp
     assert (cores["numa_node"], cores["workers"], cores["far"]) == (1, [5], [])
     (tmp_path / "bus" / "pci" / "devices" / WEST / "numa_node").write_text("0\n")
     assert ProgramDut.facts(dut)["cores"]["far"] == [EAST]
+
+
+def on_two_numa_nodes(tmp_path, kind, **options):
+    ports = ({"pci_address": WEST, "driver": "vfio-pci"}, {"pci_address": EAST, "driver": "vfio-pci"})
+    dut = create_dut(kind, SysfsNode(tmp_path), hop(*ports), options)
+    (tmp_path / "bus" / "pci" / "devices" / EAST / "numa_node").write_text("0\n")
+    return dut
+
+
+def test_vpp_has_the_queues_of_each_card_on_workers_of_its_numa_node(tmp_path, monkeypatch):
+    of_a_server(monkeypatch)
+    dut = on_two_numa_nodes(tmp_path, "vpp", cores=4)
+    cores = dut._choose_cores()
+    assert cores.by_side == ((5, 6), (1, 2))
+    west, east = dut._vpp_cards(cores)
+    # VPP's worker 0 is on CPU 1.
+    assert (west.queues, west.workers, east.queues, east.workers) == (2, (2, 3), 2, (0, 1))
+    assert [command.text for command in placement_commands((west, east))] == [
+        "set interface rx-placement west queue 0 worker 2",
+        "set interface rx-placement west queue 1 worker 3",
+        "set interface rx-placement east queue 0 worker 0",
+        "set interface rx-placement east queue 1 worker 1",
+    ]
+    assert "corelist-workers 5,6,1,2" in startup_configuration("/run/one", cores, (west, east))
+    more = on_two_numa_nodes(tmp_path / "more", "vpp", cores=2, queues=3)
+    assert [card.queues for card in more._vpp_cards(more._choose_cores())] == [3, 3]
+
+
+def test_vpp_spreads_queues_itself_where_both_cards_are_on_one_numa_node(tmp_path, monkeypatch):
+    of_a_server(monkeypatch)
+    ports = ({"pci_address": WEST, "driver": "vfio-pci"}, {"pci_address": EAST, "driver": "vfio-pci"})
+    dut = create_dut("vpp", SysfsNode(tmp_path), hop(*ports), {"cores": 2})
+    cards = dut._vpp_cards(dut._choose_cores())
+    assert [(card.queues, card.workers) for card in cards] == [(2, ()), (2, ())]
+    assert list(placement_commands(cards)) == []
+
+
+def test_testpmds_threads_take_turns_between_the_cards(tmp_path, monkeypatch):
+    of_a_server(monkeypatch)
+    dut = on_two_numa_nodes(tmp_path, "testpmd", cores=4)
+    started = []
+    monkeypatch.setattr(dut, "run_program", lambda changes, program, directory, name: started.extend(program))
+    dut.launch(Changes(dut.node), "/run/one", dut._choose_cores(), "02::", "03::")
+    # Testpmd gives its threads west queue 0, east queue 0, west queue 1, east queue 1.
+    assert "0@4,1@5,2@1,3@6,4@2" in started
+    assert {"--nb-cores=4", "--rxq=2", "--txq=2"} <= set(started)
+    other = on_two_numa_nodes(tmp_path / "other", "testpmd", cores=4, queues=4)
+    with pytest.raises(DutError, match=r"a queue of each card for each of the 2 threads .* leave queues out"):
+        other.check_kind()
+
+
+def test_what_programs_would_get_is_said_before_a_measurement(tmp_path, monkeypatch):
+    of_a_server(monkeypatch)
+    dut = on_two_numa_nodes(tmp_path, "vpp")
+    assert list(core_choices(dut.node, dut.hop)) == [
+        f"cores=1: main thread 4, workers 5 on NUMA node 1; {EAST} is on another node, and its frames cross",
+        "cores=2: main thread 4, workers 5 for the west card on NUMA node 1 and 1 for the east card on the other node",
+        "cores=2, programs other than VPP and testpmd: workers on the west card's node alone",
+        "cores=4: main thread 4, workers 5,6 for the west card on NUMA node 1 and 1,2 for the east card on the other "
+        "node",
+        "cores=4, programs other than VPP and testpmd: workers on the west card's node alone",
+    ]
+    assert list(core_choices(dut.node, hop({"name": "eth0"}, {"name": "eth1"}))) == []
+    single = tuple(Core((number,), 1) for number in range(5))
+    monkeypatch.setattr("lossratio.dut.linux.program_dut.read_cores", lambda _: single)
+    refused = list(core_choices(dut.node, dut.hop))[1]
+    assert refused.startswith("cores=2: DUT1: 2 physical cores are asked for. The west card is on NUMA node 1 and the")
+    assert "on NUMA node 0, and besides the operating system's there are 0" in refused

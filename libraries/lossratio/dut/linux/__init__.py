@@ -2,7 +2,7 @@
 
 from lossratio.dut.linux.kernel_dut import LinuxDut, LinuxOptions
 from lossratio.dut.linux.node_dut import NodeDut
-from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions, bind, card_driver, check_pci
+from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions, bind, card_driver, check_pci, core_choices
 
 __all__ = [
     "LinuxDut",
@@ -13,4 +13,5 @@ __all__ = [
     "bind",
     "card_driver",
     "check_pci",
+    "core_choices",
 ]

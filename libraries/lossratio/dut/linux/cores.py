@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lossratio.dut.linux.requirements import Tool
 from lossratio.errors import DutError
@@ -19,10 +19,12 @@ class CoreChoice:
     Attributes:
         main: CPU of its main thread.
         workers: CPUs of its workers: all siblings of each of their cores.
-        numa_node: The NUMA node of the workers.
+        numa_node: The NUMA node of the workers; of those of the west card where each card has its own.
         shared: Whether the main thread shares the operating system's core, as there are too few cores.
         has_siblings: Whether both hardware threads of each core are workers.
         far: Interfaces that are on another NUMA node, so that each frame of theirs crosses from one to the other.
+        of_east: Those of the workers that poll the east card, as it is on another NUMA node than the west one. The
+            other half polls the west card. Empty: all workers poll both.
     """
 
     main: int
@@ -31,6 +33,13 @@ class CoreChoice:
     shared: bool
     has_siblings: bool = False
     far: tuple[str, ...] = ()
+    of_east: tuple[int, ...] = ()
+
+    @property
+    def by_side(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The workers that poll the west card, and those that poll the east one."""
+        of_west = tuple(cpu for cpu in self.workers if cpu not in self.of_east)
+        return of_west, self.of_east or of_west
 
 
 def read_cores(node: DutNode) -> tuple[Core, ...]:
@@ -57,17 +66,67 @@ def choose_cores(cores: Sequence[Core], count: int, numa_node: int, *, where: st
     Raises:
         DutError: If there are too few cores.
     """
+    rest = _cores_on(cores, count, numa_node, where)
+    shared = len(rest) == count
+    main = cores[0].cpus[0] if shared else rest[0].cpus[0]
+    workers = rest if shared else rest[1 : count + 1]
+    cpus = tuple(cpu for core in workers for cpu in core.cpus)
+    return CoreChoice(main, cpus, numa_node, shared, has_siblings=len(cpus) > len(workers))
+
+
+def choose_cores_of_both(cores: Sequence[Core], count: int, numa_nodes: tuple[int, int], *, where: str) -> CoreChoice:
+    """Chooses the cores of workers that poll cards on two NUMA nodes: half of them on the node of each card.
+
+    A single core is on the node of the west card, and polls both.
+
+    Args:
+        cores: The machine's cores.
+        count: Number of cores for the workers.
+        numa_nodes: The NUMA nodes of the west card and of the east card, which differ.
+        where: Name of the node, for errors.
+
+    Raises:
+        DutError: If there are too few cores on one of the nodes, or the cores cannot be halved.
+    """
+    west, east = numa_nodes
+    if count == 1:
+        return choose_cores(cores, 1, west, where=where)
+    cards = f"{where}: {count} physical cores are asked for. The west card is on NUMA node {west} and the east one on "
+    if count % 2:
+        raise DutError(f"{cards}{east}, and each needs as many cores as the other: ask for 1, or an even number.")
+    try:
+        choice = choose_cores(cores, count // 2, west, where=where)
+        others = _cores_on(cores, count // 2, east, where)[: count // 2]
+    except DutError as error:
+        raise DutError(f"{cards}{east}, and each node gives half of them. {error}") from error
+    cpus = tuple(cpu for core in others for cpu in core.cpus)
+    if len(cpus) != len(choice.workers):
+        raise DutError(f"{cards}{east}, and these cores have different numbers of threads that are online.")
+    return replace(choice, workers=(*choice.workers, *cpus), of_east=cpus)
+
+
+def _cores_on(cores: Sequence[Core], count: int, numa_node: int, where: str) -> list[Core]:
+    """The cores of a NUMA node, which are as many as are asked for or more, without the operating system's."""
     rest = [core for core in cores[1:] if core.numa_node == numa_node]
     if len(rest) < count:
         raise DutError(
             f"{where}: {count} physical cores are asked for on NUMA node {numa_node}, and besides the operating "
             f"system's there are {len(rest)}. Ask for fewer, or use interfaces on another NUMA node."
         )
-    shared = len(rest) == count
-    main = cores[0].cpus[0] if shared else rest[0].cpus[0]
-    workers = rest if shared else rest[1 : count + 1]
-    cpus = tuple(cpu for core in workers for cpu in core.cpus)
-    return CoreChoice(main, cpus, numa_node, shared, has_siblings=len(cpus) > len(workers))
+    return rest
+
+
+def describe_cores(choice: CoreChoice) -> str:
+    """The CPUs of a choice, and what they are for, in a line."""
+    of_west, of_east = choice.by_side
+    main = f"main thread {choice.main}{' (shared with the operating system)' if choice.shared else ''}"
+    if choice.of_east:
+        return (
+            f"{main}, workers {cpu_list(of_west)} for the west card on NUMA node {choice.numa_node} and "
+            f"{cpu_list(of_east)} for the east card on the other node"
+        )
+    far = f"; {', '.join(choice.far)} is on another node, and its frames cross" if choice.far else ""
+    return f"{main}, workers {cpu_list(choice.workers)} on NUMA node {choice.numa_node}{far}"
 
 
 def numa_node_of(node: DutNode, *, name: str | None = None, pci_address: str | None = None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from enum import Enum
 from typing import Any, ClassVar, TypeVar
@@ -13,7 +13,15 @@ from pydantic import Field
 from lossratio.dut.base import DestinationMacs, DutOptions
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory
-from lossratio.dut.linux.cores import LSCPU, CoreChoice, choose_cores, numa_node_of, read_cores
+from lossratio.dut.linux.cores import (
+    LSCPU,
+    CoreChoice,
+    choose_cores,
+    choose_cores_of_both,
+    describe_cores,
+    numa_node_of,
+    read_cores,
+)
 from lossratio.dut.linux.interfaces import check_interfaces, existing_links
 from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.dut.linux.requirements import Tool
@@ -69,6 +77,8 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     hugepage_megabytes: ClassVar[int] = 1024
     """Megabytes of hugepages that it needs for cards."""
+    places_queues: ClassVar[bool] = False
+    """Whether it can have the receive queues of each card on workers of that card's NUMA node."""
 
     def __init__(self, session: CommandRunner, hop: Hop, options: OptionsT_co) -> None:
         super().__init__(session, hop, options)
@@ -97,19 +107,13 @@ class ProgramDut(NodeDut[OptionsT_co]):
         Raises:
             DutError: If the topology file makes one interface a card, and the other one an interface of the kernel.
         """
-        west, east = (self._is_card(port) for port in (self.hop.west, self.hop.east))
+        west, east = (is_card(port, self.hop.uio_driver) for port in (self.hop.west, self.hop.east))
         if west != east:
             raise DutError(
                 f"{self.kind} needs both interfaces of {self.hop.node_name} from the kernel (give a 'name' and no "
                 f"'driver' in the topology file), or both as cards (give 'pci_address' and 'driver')."
             )
         return west
-
-    def _is_card(self, port: Port) -> bool:
-        interface = port.interface
-        if interface.driver is not None or interface.name is None:
-            return True
-        return self.hop.uio_driver is not None and interface.pci_address is not None
 
     @property
     def tools_needed(self) -> tuple[Tool, ...]:
@@ -180,7 +184,8 @@ class ProgramDut(NodeDut[OptionsT_co]):
         """The CPUs, and the cards."""
         cards = {address: pci_facts(self.node, address) for address, _ in self.cards} if self.uses_cards else {}
         cores = self._choose_cores()
-        return {"cores": {**asdict(cores), "workers": list(cores.workers), "far": list(cores.far)}, "cards": cards}
+        lists = {name: list(getattr(cores, name)) for name in ("workers", "far", "of_east")}
+        return {"cores": {**asdict(cores), **lists, "described": describe_cores(cores)}, "cards": cards}
 
     def own_macs(self) -> DestinationMacs:
         """MAC addresses of its own interfaces.
@@ -210,14 +215,73 @@ class ProgramDut(NodeDut[OptionsT_co]):
         return [(self.port_name(port), card_driver(port.interface.driver, self.hop.uio_driver)) for port in ports]
 
     def _choose_cores(self) -> CoreChoice:
-        west, east = (self._numa_node(port) for port in (self.hop.west, self.hop.east))
-        choice = choose_cores(read_cores(self.node), self.options.cores, west, where=self.node.name)
-        return choice if east == west else replace(choice, far=(self.east,))
+        return cores_of_path(self.node, self.hop, self.options.cores, halves=self.places_queues)
 
-    def _numa_node(self, port: Port) -> int:
-        interface = port.interface
-        address = interface.pci_address if self.uses_cards else None
-        return numa_node_of(self.node, name=interface.name, pci_address=address)
+
+def cores_of_path(node: DutNode, hop: Hop, count: int, *, halves: bool) -> CoreChoice:
+    """Chooses the cores of a DUT's workers on the NUMA node of its interfaces.
+
+    Args:
+        node: The DUT's node.
+        hop: Its place on the path, with both ports.
+        count: Number of cores for the workers.
+        halves: Whether half of the workers go to the NUMA node of each card, where these are on two nodes.
+
+    Raises:
+        DutError: If there are too few cores.
+    """
+    both = (hop.west, hop.east)
+    are_cards = all(is_card(port, hop.uio_driver) for port in both)
+    west, east = (
+        numa_node_of(node, name=port.interface.name, pci_address=port.interface.pci_address if are_cards else None)
+        for port in both
+    )
+    cores = read_cores(node)
+    if west == east:
+        return choose_cores(cores, count, west, where=node.name)
+    if halves and are_cards:
+        choice = choose_cores_of_both(cores, count, (west, east), where=node.name)
+    else:
+        choice = choose_cores(cores, count, west, where=node.name)
+    name = (hop.east.interface.pci_address if are_cards else hop.east.interface.name) or hop.east.name
+    return choice if choice.of_east else replace(choice, far=(name,))
+
+
+_COUNTS = (1, 2, 4)
+"""Numbers of cores that suites ask for, as FD.io CSIT's."""
+
+
+def core_choices(node: DutNode, hop: Hop) -> Iterator[str]:
+    """The CPUs that programs on a DUT's cards would get, and why; nothing where the kernel keeps the interfaces.
+
+    Args:
+        node: The DUT's node.
+        hop: Its place on the path, with both ports.
+    """
+    if not all(is_card(port, hop.uio_driver) for port in (hop.west, hop.east)):
+        return
+    for count in _COUNTS:
+        try:
+            choice = cores_of_path(node, hop, count, halves=True)
+        except DutError as error:
+            yield f"cores={count}: {error}"
+        else:
+            yield f"cores={count}: {describe_cores(choice)}"
+            if choice.of_east:
+                yield f"cores={count}, programs other than VPP and testpmd: workers on the west card's node alone"
+
+
+def is_card(port: Port, uio_driver: str | None) -> bool:
+    """Whether a program takes the card of a DUT's port from the kernel.
+
+    Args:
+        port: The port.
+        uio_driver: The node's driver for cards in the topology file.
+    """
+    interface = port.interface
+    if interface.driver is not None or interface.name is None:
+        return True
+    return uio_driver is not None and interface.pci_address is not None
 
 
 def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]) -> None:

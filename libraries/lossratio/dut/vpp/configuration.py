@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
@@ -186,6 +186,14 @@ def card_commands(driver: VppDriver, card: Card, kernels_name: str, mac: str) ->
         yield Command(f"device attach pci/{card.address} driver iavf args request_qpairs={card.queues + 1}")
         queues = f"num-rx-queues {card.queues} rx-queues-size {card.descriptors} tx-queues-size {card.descriptors}"
         yield Command(f"device create-interface pci/{card.address} port 0 if-name {card.name} {queues}")
+
+
+def placement_commands(cards: Iterable[Card]) -> Iterator[Command]:
+    """The commands that have cards polled by the workers that they name."""
+    for card in cards:
+        for queue in range(card.queues if card.workers else 0):
+            worker = card.workers[queue % len(card.workers)]
+            yield Command(f"set interface rx-placement {card.name} queue {queue} worker {worker}")
 
 
 def forwarding_commands(options: VppOptions, west: VppPort, east: VppPort) -> Iterator[Command]:

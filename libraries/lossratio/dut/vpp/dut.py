@@ -29,6 +29,7 @@ from lossratio.dut.vpp.configuration import (
     card_commands,
     entries_commands,
     forwarding_commands,
+    placement_commands,
     policer_name,
 )
 from lossratio.dut.vpp.reports import (
@@ -115,6 +116,7 @@ class Vpp(ProgramDut[VppOptions]):
     kind = "vpp"
     options_type = VppOptions
     tools = (IP, NFT, ETHTOOL)
+    places_queues = True
 
     def __init__(self, session: CommandRunner, hop: Hop, options: VppOptions) -> None:
         super().__init__(session, hop, options)
@@ -220,6 +222,8 @@ class Vpp(ProgramDut[VppOptions]):
             self._take_kernel_interfaces(control, changes)
         elif self.hop.vpp.driver is not VppDriver.DPDK:
             self._take_cards(control, changes, cards)
+        for command in placement_commands(cards):
+            control.configure(changes, command.text)
         for command in forwarding_commands(self.options, *self._vpp_ports(west_mac, east_mac)):
             control.configure(changes, command.text, answer=command.answer)
         if self.options.forwarding is VppForwarding.IP6:
@@ -384,9 +388,18 @@ class Vpp(ProgramDut[VppOptions]):
     def _vpp_cards(self, cores: CoreChoice) -> tuple[Card, ...]:
         if not self.uses_cards:
             return ()
-        queues = self.options.queues or len(cores.workers)
-        named = (("west", self.west), ("east", self.east))
-        return tuple(Card(address, name, queues, self.options.frame_queue) for name, address in named)
+        # VPP numbers its workers in the order of their CPUs.
+        numbers = {cpu: number for number, cpu in enumerate(sorted(cores.workers))}
+        return tuple(
+            Card(
+                address,
+                name,
+                self.options.queues or len(workers),
+                self.options.frame_queue,
+                tuple(sorted(numbers[cpu] for cpu in workers)) if cores.of_east else (),
+            )
+            for name, address, workers in zip(("west", "east"), (self.west, self.east), cores.by_side, strict=True)
+        )
 
     def _take_cards(self, control: VppControl, changes: Changes, cards: Sequence[Card]) -> None:
         macs, links = self.own_macs(), existing_links(self.node)

@@ -28,12 +28,14 @@ class Card:
         name: Name of its interface in VPP.
         queues: Its receive queues.
         descriptors: Descriptors of each queue.
+        workers: VPP's numbers of the workers that poll it; empty: VPP spreads its queues over all workers.
     """
 
     address: str
     name: str
     queues: int
     descriptors: int
+    workers: tuple[int, ...] = ()
 
 
 def startup_configuration(
