@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 
-from lossratio.traffic.agent.core.neighbours import answer_to
-
 MACS = ("02:00:00:00:00:0a", "02:00:00:00:00:0b")
 
 
@@ -385,6 +383,9 @@ class Client:
         self._server.captured = None
 
     def push_packets(self, packets, ports):
+        # In the agent of a testbed, where nothing is pushed, there is no such module.
+        from lossratio.traffic.agent.core.neighbours import answer_to
+
         self._called("push_packets")
         for packet in packets:
             (frame,) = packet.arguments
