@@ -265,7 +265,7 @@ class PLRsearch:
         self._selection: Selection = self._csit or (
             DraftSelection(self._question)
             if name is SelectionName.DRAFT
-            else PosteriorSelection(self._question, self._likelihood)
+            else PosteriorSelection(self._question, self._likelihood, self._weighting)
         )
         self._warm_loads = _warm_loads(warm_start, self._question)
         self.elapsed = 0.0

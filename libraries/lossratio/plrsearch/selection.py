@@ -10,20 +10,14 @@ of which many trials show mean and deviation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import scipy
 
-from lossratio.plrsearch.model import (
-    Array,
-    CriticalLoadQuestion,
-    Curves,
-    FittingFunction,
-    LikelihoodName,
-    critical_load,
-)
+from lossratio.plrsearch.guarding import Guarding
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, FittingFunction, LikelihoodName, Weighting, count
 from lossratio.plrsearch.quadrature import Posterior
 from lossratio.trials import TrialResult
 
@@ -34,12 +28,6 @@ _OVERLOAD = 5.0
 _LEAST_OVERLOAD, _MOST_OVERLOAD = 0.15, 0.7
 """Limits of the share of trials in overload: without any, no trial shows whether capacities vary normally."""
 _CANDIDATES = 12
-_GUARDS = 0.15
-"""Share of trials at and just below the load that is about to be reported."""
-_GUARDED = 0.02
-"""Largest standard deviation of the critical load, as a share of its mean, with which guard trials begin."""
-_JUST_BELOW = 0.1
-"""Share of the target that the likeliest curve loses just below the reported load."""
 
 _POINTS = 256
 _MODEL_ERROR = 0.03
@@ -145,8 +133,6 @@ class _Prospects:
         mean: Mean critical load, in frames per second.
         load: The load, not in overload, with the largest gain.
         gain: Expected reduction of the variance of the critical load's logarithm by a trial there.
-        guards: The mean, and the load just below it at which the likeliest curve loses a tenth of the target; None: the
-            mean is not known well enough to guard it.
         overload: A load in overload, in frames per second.
         overload_gain: Expected reduction by a trial in overload.
     """
@@ -156,7 +142,6 @@ class _Prospects:
     mean: float
     load: float
     gain: float
-    guards: tuple[float, float] | None
     overload: float
     overload_gain: float
 
@@ -170,20 +155,21 @@ class PosteriorSelection:
 
     Some of them are in overload: there a count shows the capacity in that trial, to a part in ten thousand. The
     variation of the capacity decides about a loss ratio of 1e-7. Some others guard the load that is about to be
-    reported: they are at and just below it, where a loss for another reason than the load is seen. All trials have the
+    reported (see `guarding`): there a loss for another reason than the load is seen. All trials have the
     duration that the user chose: the capacity of a SUT with memory, such as a policer, depends on it.
     """
 
     needs_posterior_from = 5
     lag = 0
 
-    def __init__(self, question: CriticalLoadQuestion, likelihood: LikelihoodName) -> None:
+    def __init__(self, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting) -> None:
         self._question = question
         self._own_noise = 1.0 if likelihood is LikelihoodName.GEOMETRIC else 0.0
         self._varies = likelihood is LikelihoodName.VARYING
         self._trials = 0
         self._overloads = 0
-        self._guards = 0
+        varies_oddly = self._varies and weighting is Weighting.EVIDENCE
+        self._guarding = Guarding(question, by_shapes=varies_oddly)
         self._forwarding_rate = question.max_load
         self._prospects: _Prospects | None = None
         self._overload: float | None = None
@@ -192,6 +178,7 @@ class PosteriorSelection:
     def record(self, result: TrialResult) -> None:
         """See `Selection.record`."""
         self._trials += 1
+        self._guarding.record(count(result))
         self._forwarding_rate = result.forwarding_rate
         if self._overload is not None and result.output.lost_frames:
             self._reach = 1.0
@@ -213,10 +200,9 @@ class PosteriorSelection:
         if self._prospects is None or not self._prospects.are_of(posteriors, duration):
             self._prospects = self._prospects_of(posteriors, duration)
         prospects = self._prospects
-        if prospects.guards is not None and self._guards < _GUARDS * self._trials:
-            self._guards += 1
-            guarded = _in_whole_frames(prospects.guards[self._guards % 2], duration, question)
-            return Choice(guarded, f"guard of {prospects.mean:,.0f} frames/s")
+        guard = self._guarding.wanted(posteriors)
+        if guard is not None:
+            return Choice(_in_whole_frames(guard, duration, question), f"guard of {self._guarding.load:,.0f} frames/s")
         if self._varies and self._wants_overload(prospects):
             self._overloads += 1
             self._overload = prospects.overload
@@ -240,22 +226,9 @@ class PosteriorSelection:
             mean=best.moments.mean,
             load=float(loads[most]),
             gain=float(gains[most]),
-            guards=self._guarded_loads(best),
             overload=overload,
             overload_gain=cloud.gain_of_overload(overload, duration) if self._varies else 0.0,
         )
-
-    def _guarded_loads(self, posterior: Posterior) -> tuple[float, float] | None:
-        """The mean and a load just below it, on a grid, so that equal loads are frequent."""
-        moments, mode = posterior.moments, posterior.mode
-        if moments.stdev > _GUARDED * moments.mean:
-            return None
-        curves = Curves(posterior.function, np.array([mode.spread]), np.array([mode.deviation]))
-        stricter = replace(self._question, target_loss_ratio=_JUST_BELOW * self._question.target_loss_ratio)
-        ratios = [critical_load(curves, asked, np.array([mode.mrr]))[0] for asked in (self._question, stricter)]
-        below = moments.mean * float(ratios[1] / ratios[0])
-        step = 2.0 ** np.floor(np.log2(max(moments.stdev, 1e-9 * moments.mean)))
-        return float(step * np.floor(moments.mean / step)), float(step * np.floor(below / step))
 
     def _wants_overload(self, prospects: _Prospects) -> bool:
         share = self._overloads / max(self._trials, 1)

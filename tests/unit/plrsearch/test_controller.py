@@ -230,10 +230,11 @@ def test_some_trials_guard_the_load_that_is_about_to_be_reported():
             loads.append(trial_input.load)
         controller.record(TrialResult(trial_input, measurer.measure(trial_input)))
     estimate = controller.result()
-    assert 0.1 < len(loads) / controller.trials < 0.2
-    assert all(0.98 * estimate.mean < load < 1.005 * estimate.mean for load in loads)
+    assert 0.1 < len(loads) / controller.trials <= 0.2
+    there = (estimate.counts.load > 0.97 * estimate.mean) & (estimate.counts.load <= estimate.mean)
+    assert 0.1 < there.mean() < 0.2
     assert sum(load < estimate.interval(0.95)[0] for load in loads) >= len(loads) // 3
-    assert estimate.guard.verdict is Verdict.VERIFIED
+    assert estimate.guard.extrapolation < 2.0
     assert estimate.guard.bounds.frames > 1e8
 
 

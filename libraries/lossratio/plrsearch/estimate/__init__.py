@@ -5,7 +5,7 @@
 - `misfit`: whether the model fits the trials.
 """
 
-from lossratio.plrsearch.estimate.guard import Guard, LossBounds, Verdict
+from lossratio.plrsearch.estimate.guard import NEAR, Guard, LossBounds, Verdict
 from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, Misfit
 from lossratio.plrsearch.estimate.result import (
     CombinedEstimate,
@@ -20,6 +20,7 @@ from lossratio.plrsearch.estimate.result import (
 )
 
 __all__ = [
+    "NEAR",
     "TRIALS_FOR_TAILS",
     "CombinedEstimate",
     "CriticalLoadEstimate",
