@@ -112,6 +112,10 @@ class AutoGenerator(XdpGenerator):
     """Python 3.8 or later on the TG node; with numpy where XDP is not possible."""
 
 
+CORES_ARGUMENT = "-c"
+"""The argument of TRex's program for its number of cores."""
+
+
 class TrexCores(FileModel):
     """The CPUs of one pair of TRex's ports."""
 
@@ -207,6 +211,17 @@ class TrexGenerator(RealGenerator):
             return self.late_end
         return _LATE_END_OF_SOFTWARE if self.software else _LATE_END_OF_CARDS
 
+    @property
+    def wishes_for_cores(self) -> tuple[str, ...]:
+        """What it says about its number of cores, in words of the file."""
+        wishes = {
+            "'cores'": bool(self.cores),
+            f"'cores_per_pair: {self.cores_per_pair}'": self.cores_per_pair is not None,
+            "'hyper_threads: true'": self.hyper_threads,
+            f"{CORES_ARGUMENT} in 'arguments'": CORES_ARGUMENT in self.arguments,
+        }
+        return tuple(words for words, is_wished in wishes.items() if is_wished)
+
     def problems(self, ports: Mapping[str, Interface], pairs: int) -> Iterator[Problem]:
         """Addresses that a server with cards of its own needs, and an entry of `cores` for each pair."""
         for name, interface in ports.items():
@@ -237,8 +252,19 @@ class TrexGenerator(RealGenerator):
             raise ValueError(
                 "'cores' names CPUs, and 'cores_per_pair' or 'hyper_threads' choose them: give one of both"
             )
-        if self.low_end and self.cores:
-            raise ValueError("with 'low_end' TRex uses one CPU, and no 'cores'")
+        if self.low_end and self.wishes_for_cores:
+            raise ValueError(
+                f"with 'low_end' TRex uses one CPU, and no {self.wishes_for_cores[0]}: leave one of them out"
+            )
+        if not self.software and CORES_ARGUMENT in self.arguments:
+            raise ValueError(
+                f"the number of cores is 'cores_per_pair' (or 'cores'), and no {CORES_ARGUMENT} in 'arguments'"
+            )
+        if self.software and (self.cores_per_pair is not None or self.hyper_threads):
+            raise ValueError(
+                "in software mode TRex has one core of its own choice, or 'cores': leave 'cores_per_pair' and "
+                "'hyper_threads' out"
+            )
         if self.software and self.hugepages is not None:
             raise ValueError("in software mode TRex needs no 'hugepages'")
         if self.mbuf_factor is not None and "--mbuf-factor" in self.arguments:

@@ -189,6 +189,18 @@ def test_hosts_with_few_cpus_are_low_end():
     assert "low_end" not in configuration(generator(), cpus=3)
 
 
+def test_a_wish_for_cores_that_few_cpus_cannot_meet_is_in_the_reasons():
+    wishes = {"cores_per_pair": 9, "hyper_threads": True}
+    choice = chosen(generator(**wishes), cpus=2, hardware=machine())
+    (reason,) = choice.because
+    assert reason == (
+        "2 CPUs: all threads of TRex share one; 'cores_per_pair: 9' and 'hyper_threads: true': without effect"
+    )
+    in_software = chosen(generator(software=True, arguments=["-c", "9"]), cpus=2)
+    assert in_software.because[0].endswith("-c in 'arguments': without effect")
+    assert chosen(generator(), cpus=2).because == ("2 CPUs: all threads of TRex share one",)
+
+
 def test_cores_and_numa_nodes_come_from_the_topology():
     written = configuration(generator(**CORES))
     assert written["c"] == 2
@@ -221,6 +233,11 @@ def test_too_few_cpus_are_an_error_before_anything_is_started():
         ({**CORES, "cores": [{"threads": [2]}, {"threads": [3, 4]}]}, "the same number of 'threads'"),
         ({**CORES, "cores_per_pair": 4}, "give one of both"),
         ({**CORES, "low_end": True}, "uses one CPU"),
+        ({"low_end": True, "cores_per_pair": 9}, "uses one CPU, and no 'cores_per_pair: 9'"),
+        ({"low_end": True, "hyper_threads": True}, "uses one CPU, and no 'hyper_threads: true'"),
+        ({"low_end": True, "software": True, "arguments": ["-c", "9"]}, "uses one CPU, and no -c in 'arguments'"),
+        ({"arguments": ["-c", "9"]}, "the number of cores is 'cores_per_pair'"),
+        ({"software": True, "cores_per_pair": 2}, "in software mode TRex has one core of its own choice"),
         ({"software": True, "hugepages": 1024}, "needs no 'hugepages'"),
         ({"mbuf_factor": 2, "arguments": ["--mbuf-factor", "2"]}, "give it once"),
         ({"directory": "trex"}, "directory"),

@@ -290,7 +290,10 @@ def choose_server(
     """
     _check_cores(generator, len(ports), cpus)
     low_end = generator.low_end if generator.low_end is not None else not generator.cores and cpus < _FEW_CPUS
-    reasons = [f"{cpus} CPUs: all threads of TRex share one"] if low_end and generator.low_end is None else []
+    reasons = []
+    if low_end and generator.low_end is None:
+        without = f"; {' and '.join(generator.wishes_for_cores)}: without effect" if generator.wishes_for_cores else ""
+        reasons.append(f"{cpus} CPUs: all threads of TRex share one{without}")
     choice = ServerChoice(low_end, limit_memory=generator.limit_memory, mbuf_factor=generator.mbuf_factor)
     if generator.cores:
         choice = replace(
