@@ -34,6 +34,7 @@ from lossratio.traffic import (
     open_generator,
     send_probe,
     smallest_probe,
+    start_agent,
     vlans_of,
 )
 
@@ -142,7 +143,7 @@ def probe_cabling(
         if takes_cards(tester):
             execute_last_wills(tg)
         states = read_ports([port for path in paths for port in path.ports], sessions)
-        agent = undo.enter_context(AgentClient.start(tg, python=generator.python))
+        agent = undo.enter_context(start_agent(generator, tg))
         paths = tuple(with_names(path, states, takes_cards=takes_cards(tester)) for path in paths)
         tg_ports = [port for path in paths for port in (path.west, path.east)]
         interfaces = {str(port): str(port.interface.name) for port in tg_ports}

@@ -49,6 +49,7 @@ from lossratio.traffic import (
     load_generator,
     make_configuration,
     open_generator,
+    start_agent,
     with_largest_frames,
 )
 from lossratio.trials import Integrity, Measurer
@@ -324,7 +325,7 @@ def _log_in(name: str, topology: Topology, request: TestbedRequest) -> NodeSessi
 
 
 def _start_agent(tg: NodeSession, generator: RealGenerator, request: TestbedRequest) -> AgentClient:
-    return AgentClient.start(tg, python=generator.python, patience=request.recovery.patience)
+    return start_agent(generator, tg, patience=request.recovery.patience)
 
 
 def _generator(topology: Topology) -> RealGenerator:

@@ -11,6 +11,7 @@ from lossratio.traffic.generators import (
     generator_needs,
     load_generator,
     open_generator,
+    start_agent,
 )
 from lossratio.traffic.generators.afpacket import AfPacket
 from lossratio.traffic.generators.base import Generator, GeneratorNode
@@ -86,6 +87,7 @@ __all__ = [
     "profile_names",
     "send_probe",
     "smallest_probe",
+    "start_agent",
     "vlans_of",
     "with_largest_frames",
 ]

@@ -14,9 +14,10 @@ import pytest
 from local_session import LocalProcess
 from waiting import wait_until
 
-from lossratio.errors import TrafficError
+from lossratio.errors import TopologyError, TrafficError
+from lossratio.nodes import CommandResult
 from lossratio.topology import Interface, Port, TrexGenerator
-from lossratio.traffic import GeneratorNode, generator_needs, open_generator
+from lossratio.traffic import GeneratorNode, generator_needs, open_generator, start_agent
 from lossratio.traffic.agent.trex.connection import TrexSettings
 from lossratio.traffic.generators import trex
 from lossratio.traffic.trex_server import ServerPlan, TrexServer, configuration_path
@@ -54,8 +55,12 @@ class Here:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(command, check=True, capture_output=True, text=True)
+    def run(self, *command: str, check: bool = True) -> CommandResult:
+        try:
+            done = subprocess.run(command, check=check, capture_output=True, text=True)
+        except FileNotFoundError as error:
+            return CommandResult(command, 127, "", str(error))
+        return CommandResult(command, done.returncode, done.stdout, done.stderr)
 
     def start(self, *command: str) -> LocalProcess:
         stderr = Path(self.directory, "stderr")
@@ -347,11 +352,44 @@ def test_missing_parts_of_a_tg_are_reported_without_starting_anything(here, plan
     monkeypatch.delenv("TREX_HOME", raising=False)
     (nobody_says, no_python) = problems(python="/bin/false")
     assert "nobody says where TRex is" in nobody_says
-    assert "/bin/false is no Python 3.8 to 3.12" in no_python
+    assert no_python.startswith("'/bin/false' is no Python for TRex's client (exit status 1). Set the generator's 'py")
     (nowhere,) = problems(directory="/nowhere", python=sys.executable)[:1]
     assert "no directory '/nowhere'" in nowhere
     assert not any("no TRex" in problem for problem in problems(directory=plan.directory))
     assert not Path(plan.state).exists()
+
+
+@pytest.mark.parametrize(
+    ("prints", "message"),
+    [
+        ("3.13.0", r"^Node TG: '/\S+/python' is Python 3\.13\.0, and TRex's client does not run with it\. Set the "),
+        ("3.7.16", r"is Python 3\.7\.16, and TRex's client does not .* to the path of a Python 3\.8 to 3\.12 there\.$"),
+        ("hello", r"^Node TG: '/\S+/python' is no Python for TRex's client \(exit status 0\)"),
+        (None, r"^Node TG: '/\S+/python' is no Python for TRex's client \(.*No such file or directory.*\)\. Set the "),
+    ],
+)
+def test_a_python_that_the_client_cannot_have_is_refused_before_the_agent_is_started(here, tmp_path, prints, message):
+    python = tmp_path / "python"
+    if prints is not None:
+        python.write_text(f"#!/bin/sh\necho {prints}\n")
+        python.chmod(0o755)
+    with pytest.raises(TopologyError, match=message):
+        start_agent(TrexGenerator(kind="trex", python=str(python)), here)
+    assert not (tmp_path / "stderr").exists()
+
+
+def test_a_python_that_fits_starts_the_agent(here):
+    with start_agent(TrexGenerator(kind="trex", python=sys.executable), here) as agent:
+        assert agent.facts.python.startswith("3.")
+
+
+def test_hugepages_that_are_reserved_for_each_run_are_not_missing(here, plan):
+    if "HugePages_Total:       0" not in Path("/proc/meminfo").read_text():
+        pytest.skip("this machine has hugepages")
+    cards = TrexGenerator(kind="trex", directory=plan.directory, python=sys.executable)
+    (problem,) = generator_needs(cards, here)
+    assert "there are none" in problem
+    assert list(generator_needs(cards.model_copy(update={"hugepages": 8192}), here)) == []
 
 
 @pytest.mark.parametrize(

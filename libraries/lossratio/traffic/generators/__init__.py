@@ -11,6 +11,7 @@ from lossratio.errors import TrafficError
 from lossratio.nodes import NodeSession
 from lossratio.plugins import distribution_of
 from lossratio.topology import ADDED_GENERATORS, Port, RealGenerator
+from lossratio.traffic.client import ANSWER_SECONDS, AgentClient
 from lossratio.traffic.generators.base import Generator, GeneratorNode
 
 _GENERATORS = replace(
@@ -55,6 +56,23 @@ def open_generator(settings: RealGenerator, node: GeneratorNode, ports: Sequence
     entry = _GENERATORS.find(settings.kind)
     generator.distribution = None if entry in _GENERATORS.own else distribution_of(entry)
     return generator
+
+
+def start_agent(settings: RealGenerator, session: NodeSession, *, patience: float = ANSWER_SECONDS) -> AgentClient:
+    """Starts the agent on a TG, with the Python that the topology file says.
+
+    Args:
+        settings: The generator's settings in the topology file.
+        session: The log-in on the TG.
+        patience: Seconds that an answer may take beyond what was asked for.
+
+    Raises:
+        NodeError: If the TG is lost.
+        TopologyError: If the TG does not have that Python, or the generator's program cannot run with it.
+        TrafficError: If the agent does not start.
+    """
+    load_generator(settings.kind).check_python(settings, session)
+    return AgentClient.start(session, python=settings.python, patience=patience)
 
 
 def generator_needs(settings: RealGenerator, session: NodeSession) -> Iterator[str]:

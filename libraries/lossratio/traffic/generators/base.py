@@ -85,6 +85,18 @@ class Generator(ABC, Generic[SettingsT]):
         """
 
     @classmethod
+    def check_python(cls, settings: SettingsT, session: NodeSession) -> None:
+        """Checks the Python of its program before the agent is started by it. Without this method, none is refused.
+
+        Args:
+            settings: Its settings in the topology file.
+            session: The log-in on the TG.
+
+        Raises:
+            TopologyError: If the TG does not have it, or the program cannot run with it.
+        """
+
+    @classmethod
     def choices(cls, settings: SettingsT, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
         """What it would choose by itself on a TG, and why. Nothing is started or changed there.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -31,8 +32,8 @@ TREX_HOME = "TREX_HOME"
 
 _DEFAULT_NAME = "default"
 _CONNECT_SECONDS = 10.0
-_PYTHON = "import sys; sys.exit(not (3, 8) <= sys.version_info[:2] < (3, 13))"
-_FITS = '"$1" -c "$2" 2>/dev/null && echo yes || true'
+_VERSION = "import sys; print(*sys.version_info[:3], sep='.')"
+_OLDEST_PYTHON, _TOO_NEW_PYTHON = (3, 8), (3, 13)
 _RING = "blocksz=65536,framesz=2048,framecnt=16384"
 _LARGEST_FRAME = 1900
 _JUMBO_RING = "blocksz=73728,framesz=9216,framecnt=4096"
@@ -84,11 +85,21 @@ class Trex(Generator[TrexGenerator]):
         except TopologyError as error:
             yield str(error)
         else:
-            problem = installation_problem(session, directory, software=settings.software)
+            # Hugepages that the topology file asks for are reserved for each run.
+            without = settings.software or settings.hugepages is not None
+            problem = installation_problem(session, directory, software=without)
             if problem is not None:
                 yield problem
-        if not session.run("sh", "-c", _FITS, "fits", settings.python, _PYTHON).stdout.strip():
-            yield f"{settings.python} is no Python 3.8 to 3.12; TRex's client needs one: set the generator's 'python'"
+        problem = _python_problem(settings.python, session)
+        if problem is not None:
+            yield problem
+
+    @classmethod
+    def check_python(cls, settings: TrexGenerator, session: NodeSession) -> None:
+        """TRex's client needs Python 3.8 to 3.12."""
+        problem = _python_problem(settings.python, session)
+        if problem is not None:
+            raise TopologyError(f"Node {session.name}: {problem}")
 
     @classmethod
     def can_end_trials_early(cls, settings: TrexGenerator) -> bool:
@@ -203,6 +214,19 @@ class Trex(Generator[TrexGenerator]):
         macs = [self.mac_address(port) for port in self.ports]
         # The other port of a pair has the number that differs in the last bit.
         return [ServerPort(port, macs[number], macs[number ^ 1]) for number, port in enumerate(self.ports)]
+
+
+def _python_problem(python: str, session: NodeSession) -> str | None:
+    """The reason why TRex's client cannot run with a Python of the TG, and the way out; None: it can."""
+    asked = session.run(python, "-c", _VERSION, check=False)
+    way_out = "Set the generator's 'python' in the topology file to the path of a Python 3.8 to 3.12 there."
+    version = re.fullmatch(r"(\d+)\.(\d+)\.\d+", asked.stdout.strip())
+    if version is None:
+        words = (asked.stderr.strip().splitlines() or [f"exit status {asked.exit_status}"])[-1]
+        return f"{python!r} is no Python for TRex's client ({words}). {way_out}"
+    if _OLDEST_PYTHON <= (int(version[1]), int(version[2])) < _TOO_NEW_PYTHON:
+        return None
+    return f"{python!r} is Python {version[0]}, and TRex's client does not run with it. {way_out}"
 
 
 @dataclass(frozen=True)
