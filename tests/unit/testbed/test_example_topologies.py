@@ -15,7 +15,8 @@ from lossratio.dut.vpp.startup import Card as VppCard
 from lossratio.dut.vpp.startup import startup_configuration
 from lossratio.nodes import Card, Core, Hardware
 from lossratio.topology import TrexGenerator, load_topology
-from lossratio.traffic.generators.trex import ServerPort, choose_server, server_arguments, server_configuration
+from lossratio.traffic.generators.trex import ServerPort, server_arguments, server_configuration
+from lossratio.traffic.generators.trex_choice import choose_server
 
 EXAMPLES = Path(__file__).parents[3] / "topologies" / "examples"
 GENERATED = EXAMPLES / "generated"

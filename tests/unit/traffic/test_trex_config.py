@@ -10,11 +10,11 @@ from lossratio.topology import Interface, Port, TrexGenerator
 from lossratio.traffic import GeneratorNode, open_generator
 from lossratio.traffic.generators.trex import (
     ServerPort,
-    choose_server,
     largest_frame,
     server_arguments,
     server_configuration,
 )
+from lossratio.traffic.generators.trex_choice import choose_server
 
 CORES = {"master_core": 0, "latency_core": 1, "cores": [{"socket": 1, "threads": [2, 3]}]}
 MACS = {"eth0": "02:00:00:00:00:01", "eth1": "02:00:00:00:00:02"}
