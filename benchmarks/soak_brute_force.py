@@ -8,7 +8,9 @@ over the parameters. A trial's integral is a trapezoidal sum: over the logarithm
 the sharper factor, else over the capacity. Over log a and log s it is an adaptive Gauss-Legendre quadrature, one within
 the other, and over log m one with panels by density, and breaks where the critical load meets its limits.
 
-A list with a line in the store is not computed again.
+The brute force of a list with a line in the store is not computed again; the library's estimate is, so that one store
+serves before and after a change. The lines of `tests/unit/plrsearch/data/brute-force.jsonl` are those of `--lists 200
+--most-trials 10` that took the shortest time.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from numpy.polynomial.legendre import leggauss, legvander
 from numpy.typing import NDArray
 
 from lossratio.plrsearch import LikelihoodName, Weighting
-from lossratio.plrsearch.estimate import FunctionEstimate, estimate_from_counts
+from lossratio.plrsearch.estimate import estimate_from_counts
 from lossratio.plrsearch.likelihood import Prior
 from lossratio.plrsearch.model import (
     FUNCTIONS,
@@ -55,6 +57,8 @@ ERROR = 0.02
 """Allowed error of a mean, in posterior standard deviations."""
 EVIDENCE_ERROR = 0.05
 """Allowed error of an evidence, in nats."""
+CERTAIN = 0.05
+"""Error that the library states of its posterior, up to which it is not a misfit."""
 
 _NODES, _WEIGHTS = leggauss(ORDER)
 _TO_COEFFICIENTS = np.linalg.inv(legvander(_NODES, ORDER - 1))
@@ -72,17 +76,22 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=np.inf, help="begin no list after so many seconds")
     parser.add_argument("--store", type=Path, help="JSON lines file that keeps the comparisons")
     arguments = parser.parse_args()
-    known = dict(_stored(arguments.store))
+    store = _stored(arguments.store)
+    compared = []
     started = time.monotonic()
     for number in range(arguments.first, arguments.first + arguments.lists):
-        if str(number) not in known and time.monotonic() - started < arguments.seconds:
-            counts, question, kind = random_list(number, arguments.most_trials)
-            known[str(number)] = {"kind": kind, "trials": len(counts), **compared(counts, question)}
+        key = f"{number} of up to {arguments.most_trials}"
+        if key not in store and time.monotonic() - started >= arguments.seconds:
+            continue
+        counts, question, kind = random_list(number, arguments.most_trials)
+        if key not in store:
+            store[key] = {"list": key, "kind": kind, **as_rows(counts, question), **reference(counts, question)}
             if arguments.store:
                 with arguments.store.open("a") as file:
-                    file.write(json.dumps({"list": number, **known[str(number)]}) + "\n")
-            print(number, json.dumps(known[str(number)]), flush=True)
-    print(summary(list(known.values())))
+                    file.write(json.dumps(store[key]) + "\n")
+        compared.append({"list": key, "kind": kind, "trials": len(counts), **comparison(counts, question, store[key])})
+        print(json.dumps(compared[-1]), flush=True)
+    print(summary(compared))
 
 
 def summary(lists: Sequence[dict[str, Any]]) -> str:
@@ -92,7 +101,7 @@ def summary(lists: Sequence[dict[str, Any]]) -> str:
         return "no lists"
     far = [part for part in parts if abs(part["mean_error"]) > ERROR]
     lost = [part for part in parts if abs(part["evidence_error"]) > EVIDENCE_ERROR]
-    silent = [part for part in far if part["certified"]]
+    silent = [part for part in far if part["error"] <= CERTAIN]
     errors = np.abs([part["mean_error"] for part in parts])
     return (
         f"{len(lists)} lists, {len(parts)} functions that matter: {len(far)} means off by more than {ERROR:g} stdev "
@@ -102,11 +111,9 @@ def summary(lists: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def _stored(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    if path is not None and path.exists():
-        for line in path.read_text().splitlines():
-            entry = json.loads(line)
-            yield str(entry.pop("list")), entry
+def _stored(path: Path | None) -> dict[str, dict[str, Any]]:
+    lines = path.read_text().splitlines() if path is not None and path.exists() else []
+    return {entry["list"]: entry for entry in map(json.loads, lines)}
 
 
 def random_list(number: int, most_trials: int) -> tuple[TrialCounts, CriticalLoadQuestion, str]:
@@ -140,29 +147,43 @@ def random_list(number: int, most_trials: int) -> tuple[TrialCounts, CriticalLoa
     return from_rows([(float(load), float(exposure), float(lost)) for load, exposure, lost in rows]), question, kind
 
 
-def compared(counts: TrialCounts, question: CriticalLoadQuestion) -> dict[str, Any]:
+def as_rows(counts: TrialCounts, question: CriticalLoadQuestion) -> dict[str, Any]:
+    """The list itself, so that a store can be read without this program."""
+    return {
+        "question": [question.target_loss_ratio, question.min_load, question.max_load],
+        "load, exposure, lost": np.stack([counts.load, counts.exposure, counts.lost], axis=1).tolist(),
+    }
+
+
+def reference(counts: TrialCounts, question: CriticalLoadQuestion) -> dict[str, Any]:
+    """The brute force's numbers, by function, and its CPU time."""
+    started = time.process_time()
+    near = estimate_from_counts(counts, question, LikelihoodName.POISSON, Weighting.EVIDENCE)
+    known = {}
+    for function in FUNCTIONS:
+        mean, stdev, log_evidence = brute_force(counts, question, function, near.functions[function.name].mean)
+        known[function.name] = {"mean": mean, "stdev": stdev, "log_evidence": log_evidence}
+    return {"brute_force_seconds": time.process_time() - started, "functions": known}
+
+
+def comparison(counts: TrialCounts, question: CriticalLoadQuestion, known: dict[str, Any]) -> dict[str, Any]:
     """Errors of the library's estimate, by function, and its CPU time."""
     started = time.process_time()
     estimated = estimate_from_counts(counts, question, LikelihoodName.VARYING, Weighting.EVIDENCE)
     seconds = time.process_time() - started
-    started = time.process_time()
-    known = {
-        function.name: brute_force(counts, question, function, estimated.functions[function.name])
-        for function in FUNCTIONS
-    }
-    best = max(log_evidence for _, _, log_evidence in known.values())
+    best = max(part["log_evidence"] for part in known["functions"].values())
     return {
         "seconds": seconds,
-        "brute_force_seconds": time.process_time() - started,
         "functions": {
             name: {
-                "mean_error": (estimated.functions[name].mean - mean) / max(stdev, 1e-9 * question.max_load),
-                "stdev_error": estimated.functions[name].stdev / max(stdev, 1e-9 * question.max_load) - 1.0,
-                "evidence_error": estimated.functions[name].log_evidence - log_evidence,
-                "certified": estimated.functions[name].posterior.error <= 0.05,
-                "matters": log_evidence > best - 6.0,
+                "mean_error": (estimated.functions[name].mean - part["mean"])
+                / max(part["stdev"], 1e-9 * question.max_load),
+                "stdev_error": estimated.functions[name].stdev / max(part["stdev"], 1e-9 * question.max_load) - 1.0,
+                "evidence_error": estimated.functions[name].log_evidence - part["log_evidence"],
+                "error": estimated.functions[name].posterior.error,
+                "matters": part["log_evidence"] > best - 6.0,
             }
-            for name, (mean, stdev, log_evidence) in known.items()
+            for name, part in known["functions"].items()
         },
     }
 
@@ -302,7 +323,7 @@ def _log_sum(terms: Array) -> Array:
 
 
 def brute_force(
-    counts: TrialCounts, question: CriticalLoadQuestion, function: FittingFunction, near: FunctionEstimate
+    counts: TrialCounts, question: CriticalLoadQuestion, function: FittingFunction, near: float
 ) -> tuple[float, float, float]:
     """Mean and standard deviation of the critical load, and the logarithm of the evidence.
 
@@ -310,7 +331,7 @@ def brute_force(
         counts: The trials.
         question: Target and limits.
         function: The fitting function.
-        near: The library's estimate; its mean is the reference from which critical loads are counted.
+        near: The critical load from which critical loads are counted.
     """
     columns, multiplicity = np.unique(np.stack([counts.lost, counts.load, counts.exposure]), axis=1, return_counts=True)
     groups, trials = TrialCounts(columns[1], columns[2], columns[0]), multiplicity.astype(float)
@@ -331,7 +352,7 @@ def brute_force(
             return top, 0.0, 0.0
 
         def at_deviations(log_deviation: Array) -> Values:
-            return _rows(own, prior, question, function, near.mean, log_spread, np.exp(log_deviation), ceiling, best)
+            return _rows(own, prior, question, function, near, log_spread, np.exp(log_deviation), ceiling, best)
 
         log_total, mean, square = adaptive(at_deviations, np.linspace(deviations[0], deviations[1], 5), best - 8.0)
         best = max(best, log_total)
@@ -343,7 +364,7 @@ def brute_force(
 
     last = float(np.log(max(question.max_load, counts.load.max()))) + 3.0
     log_total, mean, square = adaptive(at_spreads, np.linspace(1e-9, last, 8))
-    return near.mean + mean, float(np.sqrt(max(square - mean**2, 0.0))), log_total - float(np.log(np.ptp(deviations)))
+    return near + mean, float(np.sqrt(max(square - mean**2, 0.0))), log_total - float(np.log(np.ptp(deviations)))
 
 
 def _highest(own: Slice, prior: Prior, deviations: Array, log_spread: float, ceiling: float) -> float:

@@ -135,7 +135,8 @@ class VaryingCapacityLikelihood:
         hazard = np.exp(-0.5 * distance**2 - _LOG_ROOT_TAU - log_tail) / deviation
         slope = np.sum(shares * hazard, axis=-1)
         bend = np.sum(shares * hazard * (distance / deviation), axis=-1) + slope**2
-        return np.stack([value, slope, np.maximum(bend, 0.0)], axis=1)
+        # Far below the step both terms cancel, and rounding errors may be larger than the normal density's curvature.
+        return np.stack([value, slope, np.clip(bend, 0.0, deviation[:, :, 0] ** -2)], axis=1)
 
     def _skewed(self, function: FittingFunction, at: Parameters, rows: Indices, trials: Indices) -> Array:
         """Few losses: the normal density, averaged over the capacities that explain the count."""

@@ -2,6 +2,7 @@
 
 The outermost integral is over log s, then over log a around its own mode at that s, then over log m around its own
 mode: Gauss-Lobatto quadrature with fixed nodes. With many trials rows are smooth, and 7 points give the others.
+With few trials the integral is adaptive (`few_trials`).
 
 Why `constant_capacity` does not do this, too: for one of 12 values of s it takes as long as this for all, or longer.
 """
@@ -16,6 +17,7 @@ from numpy.polynomial.legendre import legval, legvander
 
 from lossratio.plrsearch.likelihood import Model, RowDensity, VaryingCapacityLikelihood
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion
+from lossratio.plrsearch.quadrature.few_trials import integrate_few
 from lossratio.plrsearch.quadrature.panels import (
     NODES,
     Panels,
@@ -95,6 +97,8 @@ def integrate_exactly(
         least_log_mass: Logarithm of the mass that the posterior should have at least. Panels with less may have missed
             its mode; they are believed if finer ones have the same mass.
     """
+    if not _are_many(likelihood):
+        return integrate_few(model, question, deviation_bounds(likelihood.groups), least_log_mass)
     last = np.inf
     for resolution in (EXACT, *FINER):
         panels, error = integrate_varying(model, likelihood, question, resolution)

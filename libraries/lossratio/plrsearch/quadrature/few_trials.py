@@ -1,0 +1,432 @@
+"""The posterior of one fitting function with a varying capacity and few trials: adaptive over all three parameters.
+
+Few trials may be explained exactly by one pair of m and a. Where the capacity hardly varies, all mass is near that
+pair, in a thousandth of the width in log a that it has where the capacity varies more; no fixed nodes see both. So the
+integral over log s is cut into blocks with some nodes. At each node the peaks in log a are looked for, and the integral
+over log a is cut into blocks around them, again with some nodes. At each of these is a row in log m, cut at its mode
+and where the critical load meets its limits. What is rough is halved, in log m, then in log a, then in log s.
+
+Along log m the likelihood has a single maximum: the logarithm of each count's probability is concave in the capacity,
+and remains so if a normal distribution is folded with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.polynomial.legendre import legvander
+from numpy.typing import NDArray
+
+from lossratio.plrsearch.likelihood import Model, RowDensity
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, mrr_of_critical_load
+from lossratio.plrsearch.quadrature.panels import (
+    NODES,
+    ORDER,
+    WEIGHTS,
+    Panels,
+    lobatto,
+    masses_of,
+    moments_of,
+    node_positions,
+    roughness,
+    roughness_of_nodes,
+)
+from lossratio.plrsearch.quadrature.rows import explaining_starts, find_rows, pieces_of
+
+_NODES = 7
+"""Nodes of a block, in log s and in log a."""
+_PEAKS = 3
+"""Most peaks in log a at one log s."""
+_DEEP = 20.0
+"""Nats below the maximum where a row ends."""
+_DEPTH = 18.0
+"""Nats below the maximum where the integral over log a ends; a broad shoulder may be that deep and still matter."""
+_SLICE_DEPTH = 14.0
+"""Nats below the maximum where the integral over log s ends."""
+_JUMP = 3.0
+"""Nats by which the density differs between the ends of a first block, about."""
+_WELL_WITHIN = 0.2
+"""Share of a tolerance that is left for what is not halved, so that a round does not halve a single block."""
+_NO_MASS = 1e-10
+"""Share of the mass that a panel without mass has."""
+_ZOOMS = 40
+_ROUNDS = 60
+_LOAD_POINTS = 8
+"""Points at which critical loads are computed."""
+_TO_COEFFICIENTS = np.linalg.inv(legvander(lobatto(_LOAD_POINTS)[0], _LOAD_POINTS - 1)).T
+_LAST_COEFFICIENTS = _TO_COEFFICIENTS[:, -2:]
+_BETWEEN_POINTS = _TO_COEFFICIENTS @ legvander(NODES, _LOAD_POINTS - 1).T
+_SMOOTH_LOADS = 1e-4
+"""Largest last coefficients of smooth log critical loads, as a share of their range."""
+_MOST_ROWS = 12_000
+"""Rows after which nothing is halved any more."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How accurate the integral has to be, and how closely peaks are looked for.
+
+    Tolerances are largest errors by roughness, of all panels or blocks together, as shares of mass and variance.
+
+    Attributes:
+        panels: Tolerance in log m.
+        inner: Tolerance in log a. Errors of slices would look like roughness in log s, if they were not smaller.
+        outer: Tolerance in log s.
+        slices: Values of log s at which the posterior is looked for first.
+        spreads: Values of log a at which it is looked for first, at each log s.
+    """
+
+    panels: float
+    inner: float
+    outer: float
+    slices: int
+    spreads: int
+
+
+EXACT = Effort(1e-4, 2e-4, 2e-3, slices=13, spreads=25)
+"""For results."""
+CLOSER = Effort(1e-4, 2e-4, 2e-3, slices=29, spreads=67)
+"""For results that seem to have missed a peak."""
+_SAME = 0.02
+"""Nats by which masses differ that are the same."""
+_CAUTION = 4.0
+"""Factor of errors by roughness, so that they are not smaller than the real ones."""
+_LEAST_ERROR = 0.002
+"""Smallest error that is stated: for what ends of rows and blocks cut off, and for critical loads between points."""
+
+
+def integrate_few(
+    model: Model, question: CriticalLoadQuestion, bounds: tuple[float, float], least_log_mass: float
+) -> tuple[Panels, float]:
+    """Panels that integrate the posterior, and about the error of its mass and variance, as a share.
+
+    Args:
+        model: The posterior.
+        question: Target and limits.
+        bounds: Smallest and largest log s; the prior between them is flat.
+        least_log_mass: Logarithm of the mass that the posterior should have at least. Panels with less may have missed
+            a peak; they are believed if a closer look finds the same mass.
+    """
+    panels, error = integrated(model, question, bounds, EXACT)
+    mass = moments_of(panels).log_mass
+    if mass >= least_log_mass:
+        return panels, error
+    panels, error = integrated(model, question, bounds, CLOSER)
+    second = moments_of(panels).log_mass
+    return panels, error if second >= least_log_mass or abs(second - mass) < _SAME else np.inf
+
+
+def integrated(
+    model: Model, question: CriticalLoadQuestion, bounds: tuple[float, float], effort: Effort
+) -> tuple[Panels, float]:
+    """Panels that integrate the posterior with this effort, and about their error; see `integrate_few`."""
+    quadrature = _Quadrature(model, question, bounds, effort)
+    for _ in range(_ROUNDS):
+        if not quadrature.refine():
+            break
+    return quadrature.panels, max(_CAUTION * quadrature.error, _LEAST_ERROR)
+
+
+class _Quadrature:
+    """Blocks in log s, each with _NODES slices; blocks in log a of slices, each with _NODES rows; panels of rows.
+
+    Slice i belongs to the block i // _NODES in log s, row i to the block i // _NODES in log a.
+    """
+
+    def __init__(
+        self, model: Model, question: CriticalLoadQuestion, bounds: tuple[float, float], effort: Effort
+    ) -> None:
+        self._model, self._question, self._effort = model, question, effort
+        self._prior_width = bounds[1] - bounds[0]
+        self._ceiling = model.prior.highest_log_mrr(_DEEP)
+        self._top = -np.inf
+        self._outer = np.zeros((0, 2))
+        self._inner = np.zeros((0, 2))
+        self._slice_of_inner = np.zeros(0, dtype=int)
+        self.panels = _NO_PANELS
+        places = np.linspace(*bounds, effort.slices)
+        scouted = self._scouted(places)
+        self._top = max(one.log_mass for one in scouted)
+        edges = _edges(places, np.array([one.log_mass for one in scouted]), _SLICE_DEPTH)
+        self._add_outer(np.stack([edges[:-1], edges[1:]], axis=1))
+
+    @property
+    def error(self) -> float:
+        """About the error of mass and variance, as a share."""
+        quantities = self._quantities()
+        parts = (self._panel_errors(quantities), self._inner_errors(quantities), self._outer_errors(quantities))
+        return float(sum(errors.sum() for errors in parts))
+
+    def refine(self) -> bool:
+        """Halves what is rough; returns whether anything was."""
+        if len(self._inner) * _NODES > _MOST_ROWS:
+            return False
+        quantities = self._quantities()
+        panels = _largest(self._panel_errors(quantities), self._effort.panels)
+        if panels.any():
+            self._halve_panels(panels)
+            return True
+        inner = _largest(self._inner_errors(quantities), self._effort.inner)
+        if inner.any():
+            self._drop_inner(inner)
+            self._add_inner(np.repeat(self._slice_of_inner[inner], 2), _halves(self._inner[inner]))
+            return True
+        outer = _largest(self._outer_errors(quantities), self._effort.outer)
+        if outer.any():
+            self._drop_inner(np.isin(self._slice_of_inner // _NODES, np.flatnonzero(outer)))
+            self._add_outer(_halves(self._outer[outer]))
+        return bool(outer.any())
+
+    def _quantities(self) -> Array:
+        """Each node's part of the mass, of the mean's distance from itself, and of the variance.
+
+        The sums are 1, 0 and 1: distances are in standard deviations. The shape is (3, panels, nodes).
+        """
+        masses, _ = masses_of(self.panels)
+        loads = self.panels.critical_load
+        centre = loads.flat[int(np.argmax(masses))]
+        mean = centre + float(np.sum((loads - centre) * masses))
+        distance = loads - mean
+        distance /= max(float(np.sqrt(np.sum(masses * distance**2))), 1e-15 * mean)
+        return np.stack([masses, masses * distance, masses * distance**2])
+
+    def _panel_errors(self, quantities: Array) -> Array:
+        return np.asarray((np.abs(quantities).sum(axis=2) * roughness(quantities / WEIGHTS)).max(axis=0))
+
+    def _inner_errors(self, quantities: Array) -> Array:
+        return _block_errors(_summed(quantities.sum(axis=2), self.panels.row, len(self._inner) * _NODES))
+
+    def _outer_errors(self, quantities: Array) -> Array:
+        slices = self._slice_of_inner[self.panels.row // _NODES]
+        return _block_errors(_summed(quantities.sum(axis=2), slices, len(self._outer) * _NODES))
+
+    def _scouted(self, log_deviation: Array) -> list[_Scouted]:
+        return _scouted(self._model, log_deviation, np.linspace(0.0, self._ceiling, self._effort.spreads))
+
+    def _drop_inner(self, which: NDArray[np.bool_]) -> None:
+        self.panels = self.panels.chosen(~which[self.panels.row // _NODES])
+
+    def _add_outer(self, blocks: Array) -> None:
+        """New blocks in log s, with all that belongs to them."""
+        nodes, _ = lobatto(_NODES)
+        first = len(self._outer) * _NODES
+        self._outer = np.concatenate([self._outer, blocks])
+        log_deviation = node_positions(blocks[:, 0], blocks[:, 1], nodes).ravel()
+        scouted = self._scouted(log_deviation)
+        self._top = max(self._top, *(one.log_mass for one in scouted))
+        inner, slices = [], []
+        for number, one in enumerate(scouted):
+            depth = _DEPTH - (self._top - one.log_mass)
+            if depth > 0.0:
+                edges = _edges(one.log_spread, one.log_density, max(depth, 6.0))
+                inner += [np.stack([edges[:-1], edges[1:]], axis=1)]
+                slices += [first + number] * (len(edges) - 1)
+        self._add_inner(np.array(slices, dtype=int), np.concatenate(inner))
+
+    def _add_inner(self, slices: Indices, blocks: Array) -> None:
+        """New blocks in log a, with their rows."""
+        nodes, weights = lobatto(_NODES)
+        first = len(self._inner) * _NODES
+        self._inner = np.concatenate([self._inner, blocks])
+        self._slice_of_inner = np.concatenate([self._slice_of_inner, slices])
+        outer = self._outer[slices // _NODES]
+        half = 0.5 * (outer[:, 1] - outer[:, 0])
+        log_deviation = outer[:, 0] + half * (1.0 + nodes[slices % _NODES])
+        log_weight = np.log(half * weights[slices % _NODES] * 0.5 * (blocks[:, 1] - blocks[:, 0]) / self._prior_width)
+        rows = self._model.rows(
+            node_positions(blocks[:, 0], blocks[:, 1], nodes).ravel(), np.repeat(np.exp(log_deviation), _NODES)
+        )
+        weights_of_rows = (log_weight[:, None] + np.log(weights)).ravel()
+        self._keep(_panels_of(rows, self._question, weights_of_rows), first)
+
+    def _halve_panels(self, which: NDArray[np.bool_]) -> None:
+        split = self.panels.chosen(which)
+        self.panels = self.panels.chosen(~which)
+        blocks = _halves(np.stack([split.low, split.high], axis=1))
+        rows = self._model.rows(split.log_spread, split.deviation)
+        row = np.repeat(np.arange(len(split.row)), 2)
+        halves = _evaluated(rows, self._question, split.log_weight, row, blocks[:, 0], blocks[:, 1])
+        own = Panels(split.row[row], *(getattr(halves, name) for name in _BUT_ROW))
+        self.panels = self.panels.joined(own)
+
+    def _keep(self, panels: Panels, first_row: int) -> None:
+        """Adds panels, but those without mass."""
+        panels = Panels(panels.row + first_row, *(getattr(panels, name) for name in _BUT_ROW))
+        self.panels = self.panels.joined(panels)
+        log_masses = scipy.special.logsumexp(self.panels.log_masses(), axis=1)
+        self.panels = self.panels.chosen(log_masses > log_masses.max() + np.log(_NO_MASS))
+
+
+_BUT_ROW = ("log_spread", "deviation", "low", "high", "log_weight", "log_density", "critical_load")
+_NO_PANELS = Panels(np.zeros(0, dtype=int), *[np.zeros(0)] * 5, *[np.zeros((0, ORDER))] * 2)
+
+
+def _largest(errors: Array, tolerance: float) -> NDArray[np.bool_]:
+    """The largest errors, if all together are above the tolerance: so many that the others are well within it."""
+    order = np.argsort(errors)
+    chosen = np.zeros(len(errors), dtype=bool)
+    if errors.sum() > tolerance:
+        chosen[order[np.cumsum(errors[order]) > _WELL_WITHIN * tolerance]] = True
+    return chosen
+
+
+def _halves(blocks: Array) -> Array:
+    """Both halves of each block."""
+    middle = blocks.mean(axis=1)
+    return np.stack([blocks[:, 0], middle, middle, blocks[:, 1]], axis=1).reshape(-1, 2)
+
+
+def _summed(columns: Array, index: Indices, length: int) -> Array:
+    return np.stack([np.bincount(index, column, minlength=length) for column in columns])
+
+
+def _block_errors(nodes: Array) -> Array:
+    """Largest error of each block, from its nodes' shares of the quantities, shape (quantities, blocks * nodes)."""
+    blocks = nodes.reshape(len(nodes), -1, _NODES)
+    _, weights = lobatto(_NODES)
+    return np.asarray((np.abs(blocks).sum(axis=2) * roughness_of_nodes(blocks / weights)).max(axis=0))
+
+
+def _panels_of(rows: RowDensity, question: CriticalLoadQuestion, log_weight: Array) -> Panels:
+    """Rows cut at their modes, and where the critical load meets its limits."""
+    ends = find_rows(rows, explaining_starts(rows), _DEEP)
+    heavy = np.flatnonzero(ends.log_mass + log_weight > np.max(ends.log_mass + log_weight) + np.log(_NO_MASS))
+    loads = np.tile([question.min_load, question.max_load], len(heavy))
+    curves = Curves(
+        rows.model.function, np.repeat(np.exp(rows.log_spread[heavy]), 2), np.repeat(rows.deviation[heavy], 2)
+    )
+    limits = np.log(mrr_of_critical_load(curves, question, loads, float(np.exp(ends.high.max() + 1.0)))).reshape(-1, 2)
+    low, high = ends.low[heavy], ends.high[heavy]
+    limits = np.clip(limits, low[:, None], high[:, None])
+    piece, lows, highs = pieces_of(np.sort(np.column_stack([low, ends.mode[heavy], high, limits]), axis=1))
+    return _evaluated(rows, question, log_weight, heavy[piece], lows, highs)
+
+
+def _evaluated(
+    rows: RowDensity, question: CriticalLoadQuestion, log_weight: Array, row: Indices, low: Array, high: Array
+) -> Panels:
+    log_mrr = node_positions(low, high)
+    return Panels(
+        row,
+        rows.log_spread[row],
+        rows.deviation[row],
+        low,
+        high,
+        log_weight[row],
+        rows.log_density(log_mrr, row),
+        _critical_loads(rows, question, row, low, high),
+    )
+
+
+def _critical_loads(rows: RowDensity, question: CriticalLoadQuestion, row: Indices, low: Array, high: Array) -> Array:
+    """Critical loads at the nodes of panels: interpolated between some points, where they are smooth."""
+    points, _ = lobatto(_LOAD_POINTS)
+    few = rows.critical_loads(question, node_positions(low, high, points), row)
+    loads = np.exp(np.log(few) @ _BETWEEN_POINTS)
+    loads[:, 0], loads[:, -1] = few[:, 0], few[:, -1]
+    tails = np.abs(np.log(few) @ _LAST_COEFFICIENTS).max(axis=1)
+    rough = tails > _SMOOTH_LOADS * np.ptp(np.log(few), axis=1)
+    if rough.any():
+        loads[rough] = rows.critical_loads(question, node_positions(low[rough], high[rough]), row[rough])
+    return np.asarray(np.clip(loads, question.min_load, question.max_load))
+
+
+@dataclass(frozen=True)
+class _Scouted:
+    """The posterior at one log s, about, at some places in log a.
+
+    Attributes:
+        log_spread: Log a, increasing.
+        log_density: Logarithms of the rows' integrals over log m, about.
+    """
+
+    log_spread: Array
+    log_density: Array
+
+    @property
+    def log_mass(self) -> float:
+        """Logarithm of the integral over log a, about."""
+        width = np.diff(self.log_spread)
+        top = self.log_density.max()
+        density = np.exp(self.log_density - top)
+        return float(top + np.log(np.sum(0.5 * width * (density[1:] + density[:-1]))))
+
+
+def _scouted(model: Model, log_deviation: Array, log_spread: Array) -> list[_Scouted]:
+    """Looks for the peaks in log a at each log s: a coarse look first, then closer and closer around each maximum."""
+
+    def heights(which: Indices, log_spread: Array) -> Array:
+        deviation = np.broadcast_to(np.exp(log_deviation[which])[:, None], log_spread.shape)
+        rows = model.rows(log_spread.ravel(), deviation.ravel())
+        return find_rows(rows, explaining_starts(rows), _DEEP).log_mass.reshape(log_spread.shape)
+
+    every = np.arange(len(log_deviation))
+    x = np.tile(log_spread, (len(every), 1))
+    y = heights(every, x)
+    known = [(np.repeat(every, len(log_spread)), x.ravel(), y.ravel())]
+    padded = np.pad(y, ((0, 0), (1, 1)), constant_values=-np.inf)
+    summit = (y >= padded[:, :-2]) & (y > padded[:, 2:])
+    order = np.argsort(np.argsort(np.where(summit, -y, np.inf), axis=1), axis=1)
+    which, middle = np.nonzero(summit & (order < _PEAKS))
+    places = np.clip(middle[:, None] + [-1, 0, 1], 0, len(log_spread) - 1)
+    x, y = x[which[:, None], places], y[which[:, None], places]
+    for _ in range(_ZOOMS):
+        wide = (np.ptp(y, axis=1) > _JUMP) & (np.ptp(x, axis=1) > 1e-9)
+        which, x, y = which[wide], x[wide], y[wide]
+        if not len(which):
+            break
+        new = _between(x, y)
+        new_heights = heights(which, new)
+        known.append((np.repeat(which, new.shape[1]), new.ravel(), new_heights.ravel()))
+        x, y = np.concatenate([x, new], axis=1), np.concatenate([y, new_heights], axis=1)
+        order = np.argsort(x, axis=1)
+        x, y = np.take_along_axis(x, order, axis=1), np.take_along_axis(y, order, axis=1)
+        top = np.argmax(y, axis=1)
+        places = np.clip(top[:, None] + [-1, 0, 1], 0, x.shape[1] - 1)
+        x, y = np.take_along_axis(x, places, axis=1), np.take_along_axis(y, places, axis=1)
+    index, log_spread, log_density = (np.concatenate(parts) for parts in zip(*known, strict=True))
+    return [_sorted(log_spread[index == number], log_density[index == number]) for number in every]
+
+
+def _sorted(log_spread: Array, log_density: Array) -> _Scouted:
+    places, first = np.unique(log_spread, return_index=True)
+    return _Scouted(places, log_density[first])
+
+
+def _between(x: Array, y: Array) -> Array:
+    """Places where the maximum may be, between three places: the middles, and the parabola's vertex and around it."""
+    left, right = x[:, 1] - x[:, 0], x[:, 2] - x[:, 1]
+    rise, fall = y[:, 1] - y[:, 0], y[:, 1] - y[:, 2]
+    bend = rise * right + fall * left
+    with np.errstate(divide="ignore", invalid="ignore"):
+        vertex = x[:, 1] + 0.5 * (rise * right**2 - fall * left**2) / bend
+    vertex = np.where(np.isfinite(vertex), vertex, x[:, 1])
+    reach = 0.03 * (x[:, 2] - x[:, 0])
+    new = np.stack([x[:, 0] + 0.5 * left, x[:, 1] + 0.5 * right, vertex - reach, vertex, vertex + reach], axis=1)
+    return np.clip(new, x[:, :1], x[:, 2:])
+
+
+def _edges(x: Array, y: Array, depth: float) -> Array:
+    """Edges of blocks: at the maxima, where the height has changed much, and at both ends, `depth` below the top."""
+    top = y.max()
+    inside = np.flatnonzero(y > top - depth)
+    first, last = inside[0], inside[-1]
+    edges = [_end(x, y, first, first - 1, top, depth)]
+    height = y[first]
+    for place in range(first, last + 1):
+        is_summit = 0 < place < len(x) - 1 and y[place] >= y[place - 1] and y[place] > y[place + 1]
+        if is_summit or abs(y[place] - height) > _JUMP:
+            edges.append(x[place])
+            height = y[place]
+    edges.append(_end(x, y, last, last + 1, top, depth))
+    return np.unique(edges)
+
+
+def _end(x: Array, y: Array, inside: int, outside: int, top: float, depth: float) -> float:
+    """Where the height is `depth` below the top, as if it were a parabola."""
+    if not 0 <= outside < len(x):
+        return float(x[inside])
+    near, far = np.sqrt(top - y[inside]), np.sqrt(top - y[outside])
+    return float(x[inside] + (x[outside] - x[inside]) * (np.sqrt(depth) - near) / (far - near))
