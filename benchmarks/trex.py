@@ -26,8 +26,8 @@ from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.results.trials import dropped_by_generator
 from lossratio.testbed.live import open_testbed
+from lossratio.topology import TREX_HOME
 from lossratio.traffic import TrafficProfile, load_profile
-from lossratio.traffic.generators.trex import TREX_HOME
 from lossratio.trials import TrialInput
 
 TOPOLOGIES = Path(__file__).parent.parent / "topologies"

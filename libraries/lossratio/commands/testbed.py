@@ -11,10 +11,12 @@ from lossratio.errors import LinkError, NodeError, TopologyError
 from lossratio.testbed.local import LocalTestbed, describe, join, part
 from lossratio.testbed.local import status as running_testbeds
 from lossratio.topology import (
+    TREX_HOME,
     RealGenerator,
     TestbedKind,
     Topology,
     TrafficPath,
+    TrexGenerator,
     draw_topology,
     generator_problems,
     load_topology,
@@ -60,7 +62,7 @@ def check(
         raise TopologyError("\n".join(describe_problem(file, where, text) for where, text in problems))
     click.echo(describe_topology(file, topology, paths))
     if connect:
-        _connect(topology)
+        _connect(topology, links, duts, nic)
         if probe:
             _probe(topology, links, duts, nic, profile, frame_size)
     elif topology.testbed is TestbedKind.LAB:
@@ -148,8 +150,8 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
         yield ("nodes", topology.tg_name, "generator", "self_test"), str(error)
 
 
-def _connect(topology: Topology) -> None:
-    """Logs in on every node, and shows what it is and what it lacks.
+def _connect(topology: Topology, links: int, duts: int | None, nic: str | None) -> None:
+    """Logs in on every node, and shows what it is, what it lacks, and what would be chosen there for these paths.
 
     Raises:
         NodeError: If there is a problem on any of them.
@@ -160,7 +162,7 @@ def _connect(topology: Topology) -> None:
     if topology.testbed is TestbedKind.SIMULATED:
         click.echo("It is simulated: there is no node to connect to.")
         return
-    reports = inspect_nodes(topology)
+    reports = inspect_nodes(topology, links, duts=duts, nic=nic)
     for report in reports:
         click.echo(describe_node(report))
     faulty = [report.name for report in reports if report.problems]
@@ -201,6 +203,11 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
     if generator is not None:
         load = _without_max_rate(topology, paths) if limit is None else f"{format_frame_rate(limit)} per interface"
         lines.append(f"  generator: {generator.kind}, maximum load {load}")
+    if isinstance(generator, TrexGenerator) and generator.home is None:
+        lines.append(
+            f"  MISSING: nobody says where TRex is on {topology.tg_name}: the generator has no 'directory', and "
+            f"{TREX_HOME} is not set here"
+        )
     return "\n".join(lines)
 
 

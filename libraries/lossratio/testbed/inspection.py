@@ -227,16 +227,24 @@ class NodeReport:
     choices: tuple[str, ...] = ()
 
 
-def inspect_nodes(topology: Topology) -> tuple[NodeReport, ...]:
+def inspect_nodes(
+    topology: Topology, links: int = 1, *, duts: int | None = None, nic: str | None = None
+) -> tuple[NodeReport, ...]:
     """Logs in on every node that can be reached, and inspects it. A local testbed that is not up is built for that.
+
+    Args:
+        topology: The topology.
+        links: Number of parallel paths that the traffic takes.
+        duts: Number of DUTs on them; None: all.
+        nic: Model of NIC that they take; None: any.
 
     Raises:
         LossRatioError: If a local testbed cannot be built. Problems of a node are in its report.
     """
     with ExitStack() as undo:
         there = reachable(topology, undo)
-        path = there.path()
-        return tuple(_inspect(name, node, path) for name, node in there.nodes.items() if node.place)
+        paths = there.paths(links, duts=duts, nic=nic)
+        return tuple(_inspect(name, node, paths) for name, node in there.nodes.items() if node.place)
 
 
 def describe_node(report: NodeReport) -> str:
@@ -248,8 +256,8 @@ def describe_node(report: NodeReport) -> str:
     return "\n".join(lines)
 
 
-def _inspect(name: str, node: Node, path: TrafficPath) -> NodeReport:
-    tg_ports = (path.west, path.east)
+def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
+    tg_ports = [port for path in paths for port in (path.west, path.east)]
     choices: tuple[str, ...] = ()
     try:
         with NodeSession.connect(name, node) as session:
@@ -264,9 +272,8 @@ def _inspect(name: str, node: Node, path: TrafficPath) -> NodeReport:
                     choices = tuple(generator_choices(node.generator, session, tg_ports, facts.cpus or 1))
                 except TopologyError as error:
                     problems = (*problems, str(error))
-            for hop in path.hops:
-                if hop.node_name == name:
-                    choices = tuple(core_choices(DutNode(session), hop))
+            hops = [hop for path in paths for hop in path.hops if hop.node_name == name]
+            choices += tuple(choice for hop in hops for choice in core_choices(DutNode(session), hop))
     except NodeError as error:
         return NodeReport(name, None, {}, (str(error),))
     return NodeReport(name, facts, states, problems, choices)

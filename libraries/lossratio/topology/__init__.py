@@ -8,6 +8,7 @@ from lossratio.topology.containerlab import read_containerlab
 from lossratio.topology.files import generator_problems, load_topology, twin_problems
 from lossratio.topology.generators import (
     ADDED_GENERATORS,
+    TREX_HOME,
     AfPacketGenerator,
     AutoGenerator,
     Generator,
@@ -41,6 +42,7 @@ __all__ = [
     "ADDED_GENERATORS",
     "EAST",
     "NIC_MODELS",
+    "TREX_HOME",
     "WEST",
     "AddressKind",
     "AfPacketGenerator",

@@ -6,6 +6,7 @@ kind, and its object a class with a `settings_type` (a subclass of `lossratio.tr
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -112,6 +113,9 @@ class AutoGenerator(XdpGenerator):
     """Python 3.8 or later on the TG node; with numpy where XDP is not possible."""
 
 
+TREX_HOME = "TREX_HOME"
+"""Environment variable with TRex's directory on the TG, for topology files that do not have it."""
+
 CORES_ARGUMENT = "-c"
 """The argument of TRex's program for its number of cores."""
 
@@ -198,6 +202,11 @@ class TrexGenerator(RealGenerator):
     """Seconds after a trial's end within which TRex must have ended its traffic by itself. One that needs longer has
     sent too slowly: what it did not send by then is unsent. Where missing, 30 ms in software mode, where it sends in
     batches, and 1 ms with cards."""
+
+    @property
+    def home(self) -> str | None:
+        """The installation's directory, by the file or by TREX_HOME of the controller; None: neither names it."""
+        return self.directory or os.environ.get(TREX_HOME) or None
 
     @property
     def takes_cards(self) -> bool:

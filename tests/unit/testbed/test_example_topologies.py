@@ -5,14 +5,18 @@ After a change that is meant, write the files anew: ``python tests/unit/testbed/
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from lossratio.commands.testbed import check
 from lossratio.dut.linux.cores import choose_cores
 from lossratio.dut.vpp.configuration import card_commands
 from lossratio.dut.vpp.startup import Card as VppCard
 from lossratio.dut.vpp.startup import startup_configuration
+from lossratio.errors import TopologyError
 from lossratio.nodes import Card, Core, Hardware
 from lossratio.topology import TrexGenerator, load_topology
 from lossratio.traffic.generators.trex import ServerPort, server_arguments, server_configuration
@@ -30,8 +34,14 @@ def trex_files(topology):
     generator = topology.nodes[topology.tg_name].generator
     if not isinstance(generator, TrexGenerator):
         return {}
-    path = topology.path()
-    ports = (path.west, path.east)
+    files = {f"{topology.name}.trex_cfg": trex_file(generator, topology.paths(1))}
+    with suppress(TopologyError):
+        files[f"{topology.name}.2-links.trex_cfg"] = trex_file(generator, topology.paths(2))
+    return files
+
+
+def trex_file(generator, paths):
+    ports = [port for path in paths for port in (path.west, path.east)]
     cards = {
         port.interface.pci_address: Card(port.interface.pci_address, 0, "vfio-pci", None, None, "1", None, None, None)
         for port in ports
@@ -41,8 +51,7 @@ def trex_files(topology):
     server_ports = [ServerPort(port, macs[number], macs[number ^ 1]) for number, port in enumerate(ports)]
     arguments = server_arguments(generator, "/run/lossratio/trex-default/config.yaml", choice)
     reasons = "".join(f"# {reason}\n" for reason in choice.because)
-    text = f"{reasons}# arguments: {' '.join(arguments)}\n{server_configuration(generator, server_ports, choice)}"
-    return {f"{topology.name}.trex_cfg": text}
+    return f"{reasons}# arguments: {' '.join(arguments)}\n{server_configuration(generator, server_ports, choice)}"
 
 
 def vpp_files(topology):
@@ -77,6 +86,20 @@ def test_an_example_gives_the_configurations_beside_it(file):
     assert files
     for name, text in files.items():
         assert (GENERATED / name).read_text() == text
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_check_finds_an_example_in_order_and_says_what_is_missing_here(file, monkeypatch):
+    monkeypatch.delenv("TREX_HOME", raising=False)
+    answer = CliRunner().invoke(check, [str(file)])
+    assert answer.exit_code == 0, answer.output
+    assert "The file is in order." in answer.output
+    missing = (
+        "MISSING: nobody says where TRex is on TG: the generator has no 'directory', and TREX_HOME is not set here"
+    )
+    assert (missing in answer.output) is (file.stem == "csit-2n")
+    monkeypatch.setenv("TREX_HOME", "/opt/trex")
+    assert "MISSING" not in CliRunner().invoke(check, [str(file)]).output
 
 
 def test_there_is_no_configuration_without_an_example():

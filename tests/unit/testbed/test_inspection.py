@@ -9,6 +9,7 @@ import pytest
 from local_testbeds import LOCAL, local_topology, needs_testbed, own_state
 
 from lossratio.commands.main import main
+from lossratio.errors import TopologyError
 from lossratio.testbed.inspection import describe_node, inspect_nodes
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import TestbedKind, load_topology
@@ -66,6 +67,37 @@ def test_a_python_without_numpy_is_reported(lab):
     generator = lab.nodes["TG"].generator.model_copy(update={"python": "python-nowhere"})
     (problem,) = problems_of(changed(lab, "TG", generator=generator), "TG")
     assert problem.startswith("python-nowhere with numpy is missing (Debian package python3-numpy)")
+
+
+def test_what_would_be_chosen_is_that_of_the_paths_asked_for(lab, monkeypatch):
+    asked = []
+
+    def choices(settings, session, ports, cpus):
+        asked.append([port.name for port in ports])
+        return ["a choice"]
+
+    monkeypatch.setattr("lossratio.testbed.inspection.generator_choices", choices)
+    tg, _ = inspect_nodes(lab)
+    assert tg.choices == ("a choice",)
+    cable = with_port(lab, "TG", "port1", link="loop")
+    cable = with_port(cable, "TG", "port0", link="loop")
+    inspect_nodes(cable, duts=0)
+    assert asked == [["port0", "port1"]] * 2
+    with pytest.raises(TopologyError):
+        inspect_nodes(lab, 2)
+
+
+def test_a_dut_on_cards_has_the_cpus_that_programs_would_get(lab, monkeypatch):
+    asked = []
+
+    def cores(node, hop):
+        asked.append((hop.node_name, hop.west.name))
+        return ["cores=1: main thread 1"]
+
+    monkeypatch.setattr("lossratio.testbed.inspection.core_choices", cores)
+    _, dut = inspect_nodes(lab)
+    assert asked == [("DUT1", "port0")]
+    assert "\n  cores=1: main thread 1" in describe_node(dut)
 
 
 def test_a_node_with_another_host_key_is_not_reached(lab):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,7 +11,7 @@ import yaml
 
 from lossratio.errors import LossRatioError, TopologyError, TrafficError
 from lossratio.nodes import Hardware, NodeSession, read_hardware
-from lossratio.topology import Port, TrexGenerator
+from lossratio.topology import TREX_HOME, Port, TrexGenerator
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.agent.trex.connection import TrexSettings
 from lossratio.traffic.client import AgentClient
@@ -27,9 +26,6 @@ from lossratio.traffic.trex_server import (
     log_path,
     state_directory,
 )
-
-TREX_HOME = "TREX_HOME"
-"""Environment variable with TRex's directory on the TG, for topologies that do not have it."""
 
 _DEFAULT_NAME = "default"
 _CONNECT_SECONDS = 10.0
@@ -330,8 +326,8 @@ def trex_directory(generator: TrexGenerator, node_name: str) -> str:
     Raises:
         TopologyError: If neither the topology nor the environment names it by an absolute path.
     """
-    directory = generator.directory or os.environ.get(TREX_HOME)
-    if not directory:
+    directory = generator.home
+    if directory is None:
         raise TopologyError(
             f"Node {node_name}: nobody says where TRex is there. Set the generator's 'directory' in the topology file, "
             f"or the environment variable {TREX_HOME}."
