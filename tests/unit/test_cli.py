@@ -49,6 +49,7 @@ nodes:
       west: {name: e0, link: a}
       east: {name: e1, link: b}
 """
+VPP = "host: dut1.example\n    vpp: {driver: rdma}"
 
 
 @pytest.mark.parametrize(
@@ -64,11 +65,22 @@ nodes:
             7,
             "cores: an entry is needed for each pair of ports",
         ),
+        (
+            '"0000:3b:00.0"',
+            "0000:17:00.0",
+            9,
+            "pci_address: write it in quotes: without them YAML reads such an address",
+        ),
+        ('"02:00:00:00:00:02"', "10:20:30:40:50:20", 10, "mac_address: write it in quotes: without them YAML"),
+        ('"02:00:00:00:00:02"', '"03:00:00:00:00:02"', 10, "mac_address: 03:00:00:00:00:02 is the address of a group"),
+        ("link: a}\n      p1", "link: a, speed: 100}\n      p1", 9, "write it with its unit, as in '25 Gbps'"),
+        ("{kind: trex,", "{kind: trex, pin_cores: true,", 7, "'pin_cores' needs two or more cores"),
+        ("{kind: trex,", "{kind: trex, tx_desc: 65536,", 7, "tx_desc"),
         ("{kind: trex,", "{kind: trex, rpc_port: 4500,", 7, "'rpc_port' and 'publisher_port' must differ"),
         ("{kind: trex,", "{kind: trex, self_test: none.yaml,", 7, "none.yaml"),
         ("host: dut1.example", "host: dut1.example\n    host_key: ssh-rsa none", 14, "host_key: this is no public key"),
+        ("host: dut1.example", VPP, 14, "VPP's driver rdma is for cards, and DUT1.west and DUT1.east would stay"),
     ],
-    ids=["MAC", "PCI", "same MAC", "same PCI", "cores", "TCP ports", "self-test", "host key"],
 )
 def test_faults_that_would_end_a_set_up_are_found_in_the_file(lossratio, tmp_path, right, wrong, line, message):
     file = tmp_path / "lab.yaml"
@@ -80,6 +92,24 @@ def test_faults_that_would_end_a_set_up_are_found_in_the_file(lossratio, tmp_pat
     assert (status, out) == (2, "")
     assert f"{file}:{line}: nodes." in err
     assert message in err
+
+
+def test_a_model_of_nic_that_is_misspelt_is_noted_with_the_one_that_is_meant(lossratio, tmp_path):
+    file = tmp_path / "lab.yaml"
+    for model, note in (
+        (
+            "Intel-E810-CQ",
+            "NOTE: TG.p1: no limits are known of the NIC model 'Intel-E810-CQ'; give them in 'nics', or ",
+        ),
+        ("Acme", "correct the model.\n"),
+        ("intel-e810cq", None),
+    ):
+        file.write_text(TREX_LAB.replace("link: b}\n  DUT1", f"link: b, model: {model}}}\n  DUT1"))
+        status, out, _ = lossratio("check", file)
+        assert status == 0
+        assert ("NOTE" in out) is (note is not None)
+        assert note is None or note in out
+        assert ("Is Intel-E810CQ meant?" in out) is (model == "Intel-E810-CQ")
 
 
 def test_a_model_of_the_sut_that_makes_no_sense_is_found_in_the_file(lossratio, tmp_path):

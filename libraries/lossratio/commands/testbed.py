@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from lossratio.errors import LinkError, NodeError, TopologyError
 from lossratio.testbed.local import LocalTestbed, describe, join, part
 from lossratio.testbed.local import status as running_testbeds
 from lossratio.topology import (
+    NIC_MODELS,
     TREX_HOME,
     RealGenerator,
     TestbedKind,
@@ -123,6 +125,7 @@ def part_lab(file: Path) -> None:
 def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[Problem]:
     """Finds what would end a measurement at its set-up, as far as the file shows it, on any path through it."""
     # Imported here because they take a while, and the other commands do not need them.
+    from lossratio.dut.vpp import vpp_problem
     from lossratio.nodes import is_public_key
     from lossratio.testbed import check_sut_model, own_record
     from lossratio.traffic import load_generator
@@ -136,6 +139,9 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
         except TopologyError as error:
             yield ("nodes", topology.tg_name, "generator"), str(error)
     yield from twin_problems(topology)
+    for hop in (hop for path in paths for hop in path.hops):
+        if (problem := vpp_problem(hop)) is not None:
+            yield ("nodes", hop.node_name, "vpp", "driver"), problem
     for name, node in topology.nodes.items():
         if node.host_key is not None and not is_public_key(node.host_key):
             yield ("nodes", name, "host_key"), "this is no public key; it must be a line like 'ssh-ed25519 AAAA...'"
@@ -208,7 +214,20 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
             f"  MISSING: nobody says where TRex is on {topology.tg_name}: the generator has no 'directory', and "
             f"{TREX_HOME} is not set here"
         )
-    return "\n".join(lines)
+    return "\n".join((*lines, *_unknown_models(topology, paths)))
+
+
+def _unknown_models(topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[str]:
+    """NIC models without limits, which may be misspelt: searches would begin at the speed of the link."""
+    models = {port.interface.model: port for path in paths for port in path.ports if topology.nic_model(port) is None}
+    for model, port in models.items():
+        if model is not None:
+            alike = get_close_matches(model.lower(), NIC_MODELS, n=1)
+            meant = f" Is {NIC_MODELS[alike[0]].name} meant?" if alike else ""
+            yield (
+                f"  NOTE: {port}: no limits are known of the NIC model {model!r}; give them in 'nics', or correct the "
+                f"model.{meant}"
+            )
 
 
 def _without_max_rate(topology: Topology, paths: Sequence[TrafficPath]) -> str:

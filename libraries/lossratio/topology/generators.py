@@ -164,9 +164,9 @@ class TrexGenerator(RealGenerator):
     hugepages: int | None = Field(default=None, ge=64)
     """Megabytes of hugepages that are reserved on each NUMA node of the cards, as far as fewer are free, and given back
     in the end. Where missing, none are reserved."""
-    rx_desc: int | None = Field(default=None, ge=64)
+    rx_desc: int | None = Field(default=None, ge=64, le=32_768)
     """Receive descriptors of each queue; where missing, TRex's number for the driver."""
-    tx_desc: int | None = Field(default=None, ge=64)
+    tx_desc: int | None = Field(default=None, ge=64, le=32_768)
     """Transmit descriptors of each queue; where missing, TRex's number for the driver."""
     port_mtu: int | None = Field(default=None, ge=68)
     """MTU that TRex sets on its ports; where missing, TRex's own."""
@@ -264,6 +264,11 @@ class TrexGenerator(RealGenerator):
         if self.low_end and self.wishes_for_cores:
             raise ValueError(
                 f"with 'low_end' TRex uses one CPU, and no {self.wishes_for_cores[0]}: leave one of them out"
+            )
+        single = self.cores_per_pair == 1 or any(len(pair.threads) == 1 for pair in self.cores)
+        if self.pin_cores and (self.low_end or (single and not self.hyper_threads)):
+            raise ValueError(
+                "'pin_cores' needs two or more cores for each pair of ports: TRex refuses to send with one"
             )
         if not self.software and CORES_ARGUMENT in self.arguments:
             raise ValueError(

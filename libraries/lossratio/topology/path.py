@@ -12,7 +12,15 @@ from pydantic import Field, JsonValue, model_validator
 from lossratio.errors import TopologyError
 from lossratio.topology.addressing import Addresses, Gateways, Networks, check_port_addresses
 from lossratio.topology.hooks import Hooks
-from lossratio.topology.quantities import BitRate, DriverName, FileModel, InterfaceName, Label
+from lossratio.topology.quantities import (
+    BitRate,
+    DriverName,
+    FileModel,
+    InterfaceName,
+    Label,
+    MacAddress,
+    PciAddress,
+)
 from lossratio.topology.vpp import VppStart
 
 
@@ -23,9 +31,9 @@ class Interface(FileModel):
     """Name of the link it is on; the interface with the same link is the other end. Without one it is not used."""
     name: InterfaceName | None = None
     """Name of the Linux interface."""
-    mac_address: str | None = Field(default=None, pattern="^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")
+    mac_address: MacAddress | None = None
     """MAC address; where missing, the node is asked for it."""
-    pci_address: str | None = Field(default=None, pattern=r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$")
+    pci_address: PciAddress | None = None
     """PCI address, for devices and generators that take the interface from the kernel."""
     model: Label | None = None
     """NIC model, e.g. ``Intel-E810CQ``."""

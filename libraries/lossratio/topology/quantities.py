@@ -21,7 +21,18 @@ from pydantic import (
 from lossratio.units import parse_bit_rate, parse_duration, parse_frame_rate
 
 _QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
-BitRate = Annotated[float, BeforeValidator(parse_bit_rate), WithJsonSchema(_QUANTITY)]
+_LEAST_SPEED = 1e6
+
+
+def _not_without_unit(rate: float) -> float:
+    if rate < _LEAST_SPEED:
+        raise ValueError(f"{rate:g} bit/s is the speed of no link: write it with its unit, as in '25 Gbps'")
+    return rate
+
+
+BitRate = Annotated[
+    float, AfterValidator(_not_without_unit), BeforeValidator(parse_bit_rate), WithJsonSchema(_QUANTITY)
+]
 FrameRate = Annotated[float, BeforeValidator(parse_frame_rate), WithJsonSchema(_QUANTITY)]
 Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUANTITY)]
 
@@ -71,6 +82,37 @@ DriverName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$", max_l
 
 NodePath = Annotated[str, Field(pattern=r"^/[^\x00-\x1f]*$", max_length=1000)]
 """Absolute path on a node."""
+
+
+def _as_text(value: Any) -> Any:
+    # YAML 1.1 reads digits with colons as a number of base 60.
+    if isinstance(value, int | float):
+        raise ValueError("write it in quotes: without them YAML reads such an address as a number")
+    return value
+
+
+def _of_one_device(address: str) -> str:
+    first = int(address[:2], 16)
+    if first & 1 or not int(address.replace(":", ""), 16):
+        raise ValueError(f"{address} is the address of a group, or of nobody, and no interface has it")
+    return address
+
+
+PciAddress = Annotated[
+    str,
+    Field(pattern=r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"),
+    AfterValidator(str.lower),
+    BeforeValidator(_as_text),
+]
+"""PCI address of a card, in lower case, as Linux writes it."""
+
+MacAddress = Annotated[
+    str,
+    Field(pattern="^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$"),
+    AfterValidator(_of_one_device),
+    BeforeValidator(_as_text),
+]
+"""MAC address of an interface."""
 
 
 class FileModel(BaseModel):

@@ -194,6 +194,15 @@ def test_cards_that_do_not_go_with_vpps_driver_are_refused_with_the_way_out(tmp_
         dut.check_ports()
 
 
+@pytest.mark.parametrize(("driver", "bound"), [("rdma", "mlx5_core"), ("avf", "vfio-pci")])
+def test_a_driver_for_cards_is_never_left_out_for_packet_sockets(tmp_path, driver, bound):
+    path = replace(hop({"name": "eth0"}, {"name": "eth1", "pci_address": EAST}), vpp=VppStart(driver=driver))
+    dut = create_dut("vpp", SysfsNode(tmp_path), path, {})
+    message = rf"VPP's driver {driver} is for cards, and DUT1\.port0 and DUT1\.port1 would stay .*'driver: {bound}'"
+    with pytest.raises(DutError, match=message):
+        dut.check_ports()
+
+
 def test_a_virtual_function_goes_with_vpps_driver_for_them(tmp_path, monkeypatch):
     of_a_server(monkeypatch)
     node = SysfsNode(tmp_path)

@@ -155,7 +155,7 @@ def test_cores_are_pinned_to_ports_where_there_are_several():
     assert not chosen(generator(cores_per_pair=1), hardware=machine()).pin_cores
     assert not chosen(generator(software=True)).pin_cores
     with pytest.raises(TopologyError, match="needs two or more cores"):
-        chosen(generator(cores_per_pair=1, pin_cores=True), hardware=machine())
+        chosen(generator(pin_cores=True), hardware=machine(cores=3))
 
 
 def test_cards_are_taken_by_their_pci_addresses():
@@ -240,6 +240,8 @@ def test_too_few_cpus_are_an_error_before_anything_is_started():
         ({"software": True, "cores_per_pair": 2}, "in software mode TRex has one core of its own choice"),
         ({"software": True, "hugepages": 1024}, "needs no 'hugepages'"),
         ({"mbuf_factor": 2, "arguments": ["--mbuf-factor", "2"]}, "give it once"),
+        ({"cores_per_pair": 1, "pin_cores": True}, "'pin_cores' needs two or more cores"),
+        ({"low_end": True, "pin_cores": True}, "'pin_cores' needs two or more cores"),
         ({"directory": "trex"}, "directory"),
         ({"speed": 1}, "speed"),
     ],

@@ -1,6 +1,6 @@
 """FD.io VPP as a DUT, controlled by its command line over SSH."""
 
-from lossratio.dut.vpp.configuration import VppForwarding, VppOptions
+from lossratio.dut.vpp.configuration import VppForwarding, VppOptions, vpp_problem
 from lossratio.dut.vpp.dut import Vpp
 
-__all__ = ["Vpp", "VppForwarding", "VppOptions"]
+__all__ = ["Vpp", "VppForwarding", "VppOptions", "vpp_problem"]

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, model_validator
 
 from lossratio.dut.linux.addressing import EAST_VNI, WEST_VNI, RouterSide, Tunnel
-from lossratio.dut.linux.program_dut import SocketOptions
+from lossratio.dut.linux.program_dut import SocketOptions, is_card
 from lossratio.dut.vpp.startup import Card
-from lossratio.topology import EAST, WEST, Side, VppDriver
+from lossratio.topology import EAST, WEST, Hop, Side, VppDriver
 from lossratio.units import parse_bit_rate
 
 HOME_VARIABLE = "VPP_HOME"
@@ -164,6 +164,19 @@ def both_ports(interfaces: tuple[str, str], neighbours: tuple[str, str]) -> tupl
     return (
         VppPort(interfaces[0], neighbours[0], WEST, EAST, WEST_VNI),
         VppPort(interfaces[1], neighbours[1], EAST, WEST, EAST_VNI),
+    )
+
+
+def vpp_problem(hop: Hop) -> str | None:
+    """The reason why VPP would not have a DUT's cards by the driver of the topology file; None: it would."""
+    driver = hop.vpp.driver
+    kernels = [port for port in (hop.west, hop.east) if not is_card(port, hop.uio_driver)]
+    if driver is VppDriver.DPDK or not kernels:
+        return None
+    bound = "mlx5_core" if driver is VppDriver.RDMA else "vfio-pci"
+    return (
+        f"VPP's driver {driver.value} is for cards, and {' and '.join(map(str, kernels))} would stay an interface of "
+        f"the kernel: give it a 'pci_address' and 'driver: {bound}'"
     )
 
 

@@ -31,6 +31,7 @@ from lossratio.dut.vpp.configuration import (
     forwarding_commands,
     placement_commands,
     policer_name,
+    vpp_problem,
 )
 from lossratio.dut.vpp.reports import (
     parse_bundles,
@@ -160,6 +161,9 @@ class Vpp(ProgramDut[VppOptions]):
         Raises:
             DutError: If something is missing; says what to do.
         """
+        problem = vpp_problem(self.hop)
+        if problem is not None:
+            raise DutError(f"{problem} in the topology file.")
         super().check_ports()
         if self.options.sockets is Sockets.AF_XDP and self.uses_cards:
             detach_afterwards(Changes(self.node), self.node, ())
