@@ -30,6 +30,15 @@ def test_without_them_trials_are_as_before():
     assert (west.streams, west.examined) == ((), None)
 
 
+def test_frames_of_a_port_that_begins_while_another_one_is_started_count():
+    """TRex's client sets all streams' counters to zero in each start."""
+    server = Server()
+    trex = generator(server, frame_size="IMIX_v4_1", modes={**ON, "sleeps": True})
+    server.answer_seconds = 0.02
+    for direction in trial(server, trex=trex):
+        assert sum(stream.sent for stream in direction.streams) == direction.sent
+
+
 def test_loss_is_that_of_the_ports_and_shows_in_the_streams():
     west, east = trial(Server(lost=(0.1, 0.0)), modes=ON)
     assert west.sent - west.received == pytest.approx(1000, abs=1)

@@ -277,6 +277,18 @@ class StandIn:
         return Client(self.server)
 
 
+class StreamStatistics:
+    """The counters of streams, as far as the client has them apart from those of ports."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def clear_stats(self, clear_flow_stats: bool, clear_latency_stats: bool) -> None:
+        assert clear_flow_stats
+        assert clear_latency_stats
+        self._client.clear_streams()
+
+
 class Client:
     """The client as far as the agent uses it."""
 
@@ -287,6 +299,7 @@ class Client:
         self._frozen: dict[Any, Any] | None = None
         self._modes: set[str] = set()
         self._next = 1
+        self.pgid_stats = StreamStatistics(self)
 
     def connect(self):
         self._called("connect")
@@ -354,7 +367,11 @@ class Client:
 
     def clear_stats(self, ports):
         self._called("clear_stats")
-        self._reference = {port: (self._server.sent(port), self._server.received(port)) for port in ports}
+        assert set(ports) == set(self._server.ports)
+        self.clear_streams()
+
+    def clear_streams(self):
+        self._reference = {port: (self._server.sent(port), self._server.received(port)) for port in self._server.ports}
 
     CORE_MASK_PIN = 2
 
@@ -403,6 +420,7 @@ class Client:
     def start(self, ports, mult, duration, **options):
         self._called("start")
         assert not self._server.in_service
+        self.pgid_stats.clear_stats(clear_flow_stats=True, clear_latency_stats=True)
         self._server.start_options.append(options)
         self._server.loads.append(float(mult))
         for port in ports:

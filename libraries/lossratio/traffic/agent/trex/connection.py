@@ -12,9 +12,9 @@ import os
 import re
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, Callable, Mapping, NoReturn, Sequence
+from typing import Any, Callable, Iterator, Mapping, NoReturn, Sequence
 
 from ..core.protocol import AgentError, Message
 
@@ -275,7 +275,7 @@ class TrexConnection:
         self._call("clear its counters", self._client.clear_stats, ports=self._ports)
 
     def start(self, ports: Sequence[int], factor: float, duration: float | None) -> None:
-        """Starts the ports' streams.
+        """Starts the ports' streams. No counters become zero by that: other ports may have traffic already.
 
         Args:
             ports: The ports.
@@ -284,14 +284,15 @@ class TrexConnection:
         """
         seconds = _LONGEST_SECONDS if duration is None else duration
         try:
-            self._call(
-                "start traffic",
-                self._client.start,
-                ports=list(ports),
-                mult=_decimal(factor),
-                duration=seconds,
-                **self._start_options(),
-            )
+            with _kept_statistics(self._client):
+                self._call(
+                    "start traffic",
+                    self._client.start,
+                    ports=list(ports),
+                    mult=_decimal(factor),
+                    duration=seconds,
+                    **self._start_options(),
+                )
         except AgentError:
             # Some of the ports may have been started before.
             self.stop_quietly(ports)
@@ -459,6 +460,21 @@ def _contain_crashes(client: Any) -> None:
         raise SystemExit
 
     events.on_async_crash = end_thread
+
+
+@contextmanager
+def _kept_statistics(client: Any) -> Iterator[None]:
+    """Keeps the client from setting the counters of all streams to zero, for which it asks for them in two requests."""
+    statistics = getattr(client, "pgid_stats", None)
+    if statistics is None:
+        yield
+        return
+    statistics.clear_stats = lambda **_: None
+    try:
+        yield
+    finally:
+        # What is left is the method of its class.
+        del statistics.clear_stats
 
 
 def _quietest(api: Any) -> Any:
