@@ -12,7 +12,7 @@ and remains so if a normal distribution is folded with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -51,13 +51,15 @@ _WELL_WITHIN = 0.2
 """Share of a tolerance that is left for what is not halved, so that a round does not halve a single block."""
 _NO_MASS = 1e-10
 """Share of the mass that a panel without mass has."""
+_TOUCHING = 1e-9
+"""Distance from the end of a domain that is none."""
 _ZOOMS = 40
 _ROUNDS = 60
-_LOAD_POINTS = 8
+_LOAD_POINTS, _ = lobatto(8)
 """Points at which critical loads are computed."""
-_TO_COEFFICIENTS = np.linalg.inv(legvander(lobatto(_LOAD_POINTS)[0], _LOAD_POINTS - 1)).T
+_TO_COEFFICIENTS = np.linalg.inv(legvander(_LOAD_POINTS, len(_LOAD_POINTS) - 1)).T
 _LAST_COEFFICIENTS = _TO_COEFFICIENTS[:, -2:]
-_BETWEEN_POINTS = _TO_COEFFICIENTS @ legvander(NODES, _LOAD_POINTS - 1).T
+_BETWEEN_POINTS = _TO_COEFFICIENTS @ legvander(NODES, len(_LOAD_POINTS) - 1).T
 _SMOOTH_LOADS = 1e-4
 """Largest last coefficients of smooth log critical loads, as a share of their range."""
 _MOST_ROWS = 12_000
@@ -85,9 +87,9 @@ class Effort:
     spreads: int
 
 
-EXACT = Effort(1e-4, 2e-4, 2e-3, slices=13, spreads=25)
+EXACT = Effort(3e-4, 1e-3, 5e-3, slices=13, spreads=25)
 """For results."""
-CLOSER = Effort(1e-4, 2e-4, 2e-3, slices=29, spreads=67)
+CLOSER = Effort(3e-4, 1e-3, 5e-3, slices=29, spreads=67)
 """For results that seem to have missed a peak."""
 _SAME = 0.02
 """Nats by which masses differ that are the same."""
@@ -138,8 +140,7 @@ class _Quadrature:
     def __init__(
         self, model: Model, question: CriticalLoadQuestion, bounds: tuple[float, float], effort: Effort
     ) -> None:
-        self._model, self._question, self._effort = model, question, effort
-        self._prior_width = bounds[1] - bounds[0]
+        self._model, self._question, self._effort, self._bounds = model, question, effort, bounds
         self._ceiling = model.prior.highest_log_mrr(_DEEP)
         self._top = -np.inf
         self._outer = np.zeros((0, 2))
@@ -147,37 +148,35 @@ class _Quadrature:
         self._slice_of_inner = np.zeros(0, dtype=int)
         self.panels = _NO_PANELS
         places = np.linspace(*bounds, effort.slices)
-        scouted = self._scouted(places)
+        spreads = np.linspace(0.0, self._ceiling, effort.spreads)
+        scouted = _scouted(model, places, spreads)
         self._top = max(one.log_mass for one in scouted)
+        heavy = [one for one in scouted if one.log_mass > self._top - _DEPTH]
+        low, high = min(one.ends[0] for one in heavy), max(one.ends[1] for one in heavy)
+        self._spreads = np.unique([low, *spreads[(spreads > low) & (spreads < high)], high])
         edges = _edges(places, np.array([one.log_mass for one in scouted]), _SLICE_DEPTH)
         self._add_outer(np.stack([edges[:-1], edges[1:]], axis=1))
 
     @property
     def error(self) -> float:
-        """About the error of mass and variance, as a share."""
+        """About the error of mass, mean and variance; see `_quantities`."""
         quantities = self._quantities()
-        parts = (self._panel_errors(quantities), self._inner_errors(quantities), self._outer_errors(quantities))
-        return float(sum(errors.sum() for errors in parts))
+        inner, outer = self._inner_nodes(quantities), self._outer_nodes(quantities)
+        errors = self._panel_errors(quantities).sum() + _block_errors(inner).sum() + _block_errors(outer).sum()
+        return float(errors + self._open_inner(inner)[0].sum() + self._open_outer(outer)[0].sum())
 
     def refine(self) -> bool:
-        """Halves what is rough; returns whether anything was."""
+        """Halves what is rough, and adds blocks where mass may be missing; returns whether there was anything."""
         if len(self._inner) * _NODES > _MOST_ROWS:
             return False
         quantities = self._quantities()
-        panels = _largest(self._panel_errors(quantities), self._effort.panels)
-        if panels.any():
-            self._halve_panels(panels)
-            return True
-        inner = _largest(self._inner_errors(quantities), self._effort.inner)
-        if inner.any():
-            self._drop_inner(inner)
-            self._add_inner(np.repeat(self._slice_of_inner[inner], 2), _halves(self._inner[inner]))
-            return True
-        outer = _largest(self._outer_errors(quantities), self._effort.outer)
-        if outer.any():
-            self._drop_inner(np.isin(self._slice_of_inner // _NODES, np.flatnonzero(outer)))
-            self._add_outer(_halves(self._outer[outer]))
-        return bool(outer.any())
+        return (
+            self._halve_panels(self._panel_errors(quantities))
+            or self._extend_inner(*self._open_inner(self._inner_nodes(quantities)))
+            or self._halve_inner(_block_errors(self._inner_nodes(quantities)))
+            or self._extend_outer(*self._open_outer(self._outer_nodes(quantities)))
+            or self._halve_outer(_block_errors(self._outer_nodes(quantities)))
+        )
 
     def _quantities(self) -> Array:
         """Each node's part of the mass, of the mean's distance from itself, and of the variance.
@@ -195,28 +194,58 @@ class _Quadrature:
     def _panel_errors(self, quantities: Array) -> Array:
         return np.asarray((np.abs(quantities).sum(axis=2) * roughness(quantities / WEIGHTS)).max(axis=0))
 
-    def _inner_errors(self, quantities: Array) -> Array:
-        return _block_errors(_summed(quantities.sum(axis=2), self.panels.row, len(self._inner) * _NODES))
+    def _inner_nodes(self, quantities: Array) -> Array:
+        """Parts of the rows, shape (3, blocks in log a, nodes)."""
+        return _at_nodes(quantities, self.panels.row, len(self._inner))
 
-    def _outer_errors(self, quantities: Array) -> Array:
-        slices = self._slice_of_inner[self.panels.row // _NODES]
-        return _block_errors(_summed(quantities.sum(axis=2), slices, len(self._outer) * _NODES))
+    def _outer_nodes(self, quantities: Array) -> Array:
+        """Parts of the slices, shape (3, blocks in log s, nodes)."""
+        return _at_nodes(quantities, self._slice_of_inner[self.panels.row // _NODES], len(self._outer))
 
-    def _scouted(self, log_deviation: Array) -> list[_Scouted]:
-        return _scouted(self._model, log_deviation, np.linspace(0.0, self._ceiling, self._effort.spreads))
+    def _open_inner(self, nodes: Array) -> tuple[Array, Array]:
+        return _open_ends(nodes, self._inner, self._slice_of_inner, (0.0, self._ceiling))
+
+    def _open_outer(self, nodes: Array) -> tuple[Array, Array]:
+        return _open_ends(nodes, self._outer, np.zeros(len(self._outer), dtype=int), self._bounds)
+
+    def _extend_inner(self, missing: Array, beyond: Array) -> bool:
+        chosen = _largest(missing, self._effort.inner)
+        return self._add_inner(np.tile(self._slice_of_inner, 2)[chosen], beyond[chosen])
+
+    def _extend_outer(self, missing: Array, beyond: Array) -> bool:
+        chosen = _largest(missing, self._effort.outer)
+        return self._add_outer(beyond[chosen])
+
+    def _halve_inner(self, errors: Array) -> bool:
+        chosen = _largest(errors, self._effort.inner)
+        slices, halves = np.repeat(self._slice_of_inner[chosen], 2), _halves(self._inner[chosen])
+        self._drop_inner(chosen)
+        return self._add_inner(slices, halves)
+
+    def _halve_outer(self, errors: Array) -> bool:
+        chosen = _largest(errors, self._effort.outer)
+        halves = _halves(self._outer[chosen])
+        self._drop_inner(chosen[self._slice_of_inner // _NODES])
+        self._slice_of_inner = _renumbered(self._slice_of_inner, ~chosen)
+        self._outer = self._outer[~chosen]
+        return self._add_outer(halves)
 
     def _drop_inner(self, which: NDArray[np.bool_]) -> None:
-        self.panels = self.panels.chosen(~which[self.panels.row // _NODES])
+        kept = self.panels.chosen(~which[self.panels.row // _NODES])
+        self.panels = replace(kept, row=_renumbered(kept.row, ~which))
+        self._inner, self._slice_of_inner = self._inner[~which], self._slice_of_inner[~which]
 
-    def _add_outer(self, blocks: Array) -> None:
-        """New blocks in log s, with all that belongs to them."""
+    def _add_outer(self, blocks: Array) -> bool:
+        """New blocks in log s, with all that belongs to them; returns whether there are any."""
+        if not len(blocks):
+            return False
         nodes, _ = lobatto(_NODES)
         first = len(self._outer) * _NODES
         self._outer = np.concatenate([self._outer, blocks])
         log_deviation = node_positions(blocks[:, 0], blocks[:, 1], nodes).ravel()
-        scouted = self._scouted(log_deviation)
+        scouted = _scouted(self._model, log_deviation, self._spreads)
         self._top = max(self._top, *(one.log_mass for one in scouted))
-        inner, slices = [], []
+        inner, slices = [np.zeros((0, 2))], list[int]()
         for number, one in enumerate(scouted):
             depth = _DEPTH - (self._top - one.log_mass)
             if depth > 0.0:
@@ -224,9 +253,12 @@ class _Quadrature:
                 inner += [np.stack([edges[:-1], edges[1:]], axis=1)]
                 slices += [first + number] * (len(edges) - 1)
         self._add_inner(np.array(slices, dtype=int), np.concatenate(inner))
+        return True
 
-    def _add_inner(self, slices: Indices, blocks: Array) -> None:
-        """New blocks in log a, with their rows."""
+    def _add_inner(self, slices: Indices, blocks: Array) -> bool:
+        """New blocks in log a, with their rows; returns whether there are any."""
+        if not len(blocks):
+            return False
         nodes, weights = lobatto(_NODES)
         first = len(self._inner) * _NODES
         self._inner = np.concatenate([self._inner, blocks])
@@ -234,32 +266,33 @@ class _Quadrature:
         outer = self._outer[slices // _NODES]
         half = 0.5 * (outer[:, 1] - outer[:, 0])
         log_deviation = outer[:, 0] + half * (1.0 + nodes[slices % _NODES])
-        log_weight = np.log(half * weights[slices % _NODES] * 0.5 * (blocks[:, 1] - blocks[:, 0]) / self._prior_width)
+        log_weight = np.log(
+            half * weights[slices % _NODES] * 0.5 * (blocks[:, 1] - blocks[:, 0]) / np.diff(self._bounds)
+        )
         rows = self._model.rows(
             node_positions(blocks[:, 0], blocks[:, 1], nodes).ravel(), np.repeat(np.exp(log_deviation), _NODES)
         )
         weights_of_rows = (log_weight[:, None] + np.log(weights)).ravel()
-        self._keep(_panels_of(rows, self._question, weights_of_rows), first)
+        self._join(_panels_of(rows, self._question, weights_of_rows), first + np.arange(len(blocks) * _NODES))
+        return True
 
-    def _halve_panels(self, which: NDArray[np.bool_]) -> None:
+    def _halve_panels(self, errors: Array) -> bool:
+        which = _largest(errors, self._effort.panels)
+        if not which.any():
+            return False
         split = self.panels.chosen(which)
         self.panels = self.panels.chosen(~which)
         blocks = _halves(np.stack([split.low, split.high], axis=1))
         rows = self._model.rows(split.log_spread, split.deviation)
         row = np.repeat(np.arange(len(split.row)), 2)
-        halves = _evaluated(rows, self._question, split.log_weight, row, blocks[:, 0], blocks[:, 1])
-        own = Panels(split.row[row], *(getattr(halves, name) for name in _BUT_ROW))
-        self.panels = self.panels.joined(own)
+        self._join(_evaluated(rows, self._question, split.log_weight, row, blocks[:, 0], blocks[:, 1]), split.row)
+        return True
 
-    def _keep(self, panels: Panels, first_row: int) -> None:
-        """Adds panels, but those without mass."""
-        panels = Panels(panels.row + first_row, *(getattr(panels, name) for name in _BUT_ROW))
-        self.panels = self.panels.joined(panels)
-        log_masses = scipy.special.logsumexp(self.panels.log_masses(), axis=1)
-        self.panels = self.panels.chosen(log_masses > log_masses.max() + np.log(_NO_MASS))
+    def _join(self, panels: Panels, rows: Indices) -> None:
+        """Adds panels, but those without mass; their rows are indices of `rows`."""
+        self.panels = _with_mass(self.panels.joined(replace(panels, row=rows[panels.row])))
 
 
-_BUT_ROW = ("log_spread", "deviation", "low", "high", "log_weight", "log_density", "critical_load")
 _NO_PANELS = Panels(np.zeros(0, dtype=int), *[np.zeros(0)] * 5, *[np.zeros((0, ORDER))] * 2)
 
 
@@ -278,15 +311,51 @@ def _halves(blocks: Array) -> Array:
     return np.stack([blocks[:, 0], middle, middle, blocks[:, 1]], axis=1).reshape(-1, 2)
 
 
-def _summed(columns: Array, index: Indices, length: int) -> Array:
-    return np.stack([np.bincount(index, column, minlength=length) for column in columns])
+def _renumbered(nodes: Indices, kept: NDArray[np.bool_]) -> Indices:
+    """Indices of nodes after blocks were dropped."""
+    place: Indices = np.cumsum(kept) - 1
+    return np.asarray(place[nodes // _NODES] * _NODES + nodes % _NODES)
+
+
+def _at_nodes(quantities: Array, node: Indices, blocks: int) -> Array:
+    """Sums of the panels at each node of blocks, shape (quantities, blocks, nodes)."""
+    columns = quantities.sum(axis=2)
+    sums = [np.bincount(node, column, minlength=blocks * _NODES) for column in columns]
+    return np.asarray(sums, dtype=float).reshape(len(columns), blocks, _NODES)
 
 
 def _block_errors(nodes: Array) -> Array:
-    """Largest error of each block, from its nodes' shares of the quantities, shape (quantities, blocks * nodes)."""
-    blocks = nodes.reshape(len(nodes), -1, _NODES)
+    """Largest error of each block, from its nodes' parts of the quantities, shape (quantities, blocks, nodes)."""
     _, weights = lobatto(_NODES)
-    return np.asarray((np.abs(blocks).sum(axis=2) * roughness_of_nodes(blocks / weights)).max(axis=0))
+    return np.asarray((np.abs(nodes).sum(axis=2) * roughness_of_nodes(nodes / weights)).max(axis=0))
+
+
+def _open_ends(nodes: Array, blocks: Array, group: Indices, domain: tuple[float, float]) -> tuple[Array, Array]:
+    """About the mass below and above each block that no block covers, and blocks that would cover it.
+
+    It is that of half a block of the end's density. Both arrays begin with the lower ends of all blocks.
+
+    Args:
+        nodes: Parts of the quantities at the blocks' nodes, shape (quantities, blocks, nodes).
+        blocks: Low and high ends.
+        group: The integral that each block belongs to.
+        domain: Where the integrals begin and end.
+    """
+    _, weights = lobatto(_NODES)
+    ends = np.abs(nodes[:, :, [0, -1]]).max(axis=0) / weights[0]
+    count = group.max(initial=0) + 1
+    lowest, highest = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(lowest, group, blocks[:, 0])
+    np.maximum.at(highest, group, blocks[:, 1])
+    low, high = blocks.T
+    width = high - low
+    missing = [
+        np.where((low == lowest[group]) & (low > domain[0] + _TOUCHING), ends[:, 0], 0.0),
+        np.where((high == highest[group]) & (high < domain[1] - _TOUCHING), ends[:, 1], 0.0),
+    ]
+    below = np.stack([np.maximum(low - width, domain[0]), low], axis=1)
+    above = np.stack([high, np.minimum(high + width, domain[1])], axis=1)
+    return np.concatenate(missing), np.concatenate([below, above])
 
 
 def _panels_of(rows: RowDensity, question: CriticalLoadQuestion, log_weight: Array) -> Panels:
@@ -307,29 +376,32 @@ def _panels_of(rows: RowDensity, question: CriticalLoadQuestion, log_weight: Arr
 def _evaluated(
     rows: RowDensity, question: CriticalLoadQuestion, log_weight: Array, row: Indices, low: Array, high: Array
 ) -> Panels:
+    """Panels of rows between these ends, but those without mass."""
     log_mrr = node_positions(low, high)
-    return Panels(
-        row,
-        rows.log_spread[row],
-        rows.deviation[row],
-        low,
-        high,
-        log_weight[row],
-        rows.log_density(log_mrr, row),
-        _critical_loads(rows, question, row, low, high),
-    )
+    blank = np.zeros_like(log_mrr)
+    spread, deviation = rows.log_spread[row], rows.deviation[row]
+    density = rows.log_density(log_mrr, row)
+    panels = _with_mass(Panels(row, spread, deviation, low, high, log_weight[row], density, blank))
+    return replace(panels, critical_load=_critical_loads(rows, question, panels))
 
 
-def _critical_loads(rows: RowDensity, question: CriticalLoadQuestion, row: Indices, low: Array, high: Array) -> Array:
+def _with_mass(panels: Panels) -> Panels:
+    log_masses = scipy.special.logsumexp(panels.log_masses(), axis=1)
+    return panels.chosen(log_masses > log_masses.max(initial=-np.inf) + np.log(_NO_MASS))
+
+
+def _critical_loads(rows: RowDensity, question: CriticalLoadQuestion, panels: Panels) -> Array:
     """Critical loads at the nodes of panels: interpolated between some points, where they are smooth."""
-    points, _ = lobatto(_LOAD_POINTS)
-    few = rows.critical_loads(question, node_positions(low, high, points), row)
-    loads = np.exp(np.log(few) @ _BETWEEN_POINTS)
-    loads[:, 0], loads[:, -1] = few[:, 0], few[:, -1]
-    tails = np.abs(np.log(few) @ _LAST_COEFFICIENTS).max(axis=1)
-    rough = tails > _SMOOTH_LOADS * np.ptp(np.log(few), axis=1)
-    if rough.any():
-        loads[rough] = rows.critical_loads(question, node_positions(low[rough], high[rough]), row[rough])
+    row, low, high = panels.row, panels.low, panels.high
+    ends = rows.critical_loads(question, np.stack([low, high], axis=1), row)
+    loads = np.tile(ends[:, :1], ORDER)
+    bent = np.flatnonzero(ends[:, 0] < ends[:, 1])
+    inner = node_positions(low[bent], high[bent], _LOAD_POINTS[1:-1])
+    few = np.log(np.column_stack([ends[bent, 0], rows.critical_loads(question, inner, row[bent]), ends[bent, 1]]))
+    loads[bent, 1:-1] = np.exp(few @ _BETWEEN_POINTS)[:, 1:-1]
+    loads[:, -1] = ends[:, 1]
+    rough = bent[np.abs(few @ _LAST_COEFFICIENTS).max(axis=1) > _SMOOTH_LOADS * np.ptp(few, axis=1)]
+    loads[rough] = rows.critical_loads(question, node_positions(low[rough], high[rough]), row[rough])
     return np.asarray(np.clip(loads, question.min_load, question.max_load))
 
 
@@ -344,6 +416,13 @@ class _Scouted:
 
     log_spread: Array
     log_density: Array
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Log a below and above which there is no mass."""
+        inside = np.flatnonzero(self.log_density > self.log_density.max() - _DEPTH)
+        first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, len(self.log_spread) - 1)
+        return float(self.log_spread[first]), float(self.log_spread[last])
 
     @property
     def log_mass(self) -> float:
