@@ -34,26 +34,18 @@ from lossratio.plrsearch.quadrature.panels import (
     roughness_of_nodes,
 )
 from lossratio.plrsearch.quadrature.rows import explaining_starts, find_rows, pieces_of
+from lossratio.plrsearch.quadrature.scouting import DEEP, DEPTH, edges_of, scouted_slices
 
 _NODES = 7
 """Nodes of a block, in log s and in log a."""
-_PEAKS = 3
-"""Most peaks in log a at one log s."""
-_DEEP = 20.0
-"""Nats below the maximum where a row ends."""
-_DEPTH = 18.0
-"""Nats below the maximum where the integral over log a ends; a broad shoulder may be that deep and still matter."""
 _SLICE_DEPTH = 14.0
 """Nats below the maximum where the integral over log s ends."""
-_JUMP = 3.0
-"""Nats by which the density differs between the ends of a first block, about."""
 _WELL_WITHIN = 0.2
 """Share of a tolerance that is left for what is not halved, so that a round does not halve a single block."""
 _NO_MASS = 1e-10
 """Share of the mass that a panel without mass has."""
 _TOUCHING = 1e-9
 """Distance from the end of a domain that is none."""
-_ZOOMS = 40
 _ROUNDS = 60
 _LOAD_POINTS, _ = lobatto(8)
 """Points at which critical loads are computed."""
@@ -141,7 +133,7 @@ class _Quadrature:
         self, model: Model, question: CriticalLoadQuestion, bounds: tuple[float, float], effort: Effort
     ) -> None:
         self._model, self._question, self._effort, self._bounds = model, question, effort, bounds
-        self._ceiling = model.prior.highest_log_mrr(_DEEP)
+        self._ceiling = model.prior.highest_log_mrr(DEEP)
         self._top = -np.inf
         self._outer = np.zeros((0, 2))
         self._inner = np.zeros((0, 2))
@@ -149,12 +141,12 @@ class _Quadrature:
         self.panels = _NO_PANELS
         places = np.linspace(*bounds, effort.slices)
         spreads = np.linspace(0.0, self._ceiling, effort.spreads)
-        scouted = _scouted(model, places, spreads)
+        scouted = scouted_slices(model, places, spreads)
         self._top = max(one.log_mass for one in scouted)
-        heavy = [one for one in scouted if one.log_mass > self._top - _DEPTH]
+        heavy = [one for one in scouted if one.log_mass > self._top - DEPTH]
         low, high = min(one.ends[0] for one in heavy), max(one.ends[1] for one in heavy)
         self._spreads = np.unique([low, *spreads[(spreads > low) & (spreads < high)], high])
-        edges = _edges(places, np.array([one.log_mass for one in scouted]), _SLICE_DEPTH)
+        edges = edges_of(places, np.array([one.log_mass for one in scouted]), _SLICE_DEPTH)
         self._add_outer(np.stack([edges[:-1], edges[1:]], axis=1))
 
     @property
@@ -243,13 +235,13 @@ class _Quadrature:
         first = len(self._outer) * _NODES
         self._outer = np.concatenate([self._outer, blocks])
         log_deviation = node_positions(blocks[:, 0], blocks[:, 1], nodes).ravel()
-        scouted = _scouted(self._model, log_deviation, self._spreads)
+        scouted = scouted_slices(self._model, log_deviation, self._spreads)
         self._top = max(self._top, *(one.log_mass for one in scouted))
         inner, slices = [np.zeros((0, 2))], list[int]()
         for number, one in enumerate(scouted):
-            depth = _DEPTH - (self._top - one.log_mass)
+            depth = DEPTH - (self._top - one.log_mass)
             if depth > 0.0:
-                edges = _edges(one.log_spread, one.log_density, max(depth, 6.0))
+                edges = edges_of(one.log_spread, one.log_density, max(depth, 6.0))
                 inner += [np.stack([edges[:-1], edges[1:]], axis=1)]
                 slices += [first + number] * (len(edges) - 1)
         self._add_inner(np.array(slices, dtype=int), np.concatenate(inner))
@@ -360,7 +352,7 @@ def _open_ends(nodes: Array, blocks: Array, group: Indices, domain: tuple[float,
 
 def _panels_of(rows: RowDensity, question: CriticalLoadQuestion, log_weight: Array) -> Panels:
     """Rows cut at their modes, and where the critical load meets its limits."""
-    ends = find_rows(rows, explaining_starts(rows), _DEEP)
+    ends = find_rows(rows, explaining_starts(rows), DEEP)
     heavy = np.flatnonzero(ends.log_mass + log_weight > np.max(ends.log_mass + log_weight) + np.log(_NO_MASS))
     loads = np.tile([question.min_load, question.max_load], len(heavy))
     curves = Curves(
@@ -403,109 +395,3 @@ def _critical_loads(rows: RowDensity, question: CriticalLoadQuestion, panels: Pa
     rough = bent[np.abs(few @ _LAST_COEFFICIENTS).max(axis=1) > _SMOOTH_LOADS * np.ptp(few, axis=1)]
     loads[rough] = rows.critical_loads(question, node_positions(low[rough], high[rough]), row[rough])
     return np.asarray(np.clip(loads, question.min_load, question.max_load))
-
-
-@dataclass(frozen=True)
-class _Scouted:
-    """The posterior at one log s, about, at some places in log a.
-
-    Attributes:
-        log_spread: Log a, increasing.
-        log_density: Logarithms of the rows' integrals over log m, about.
-    """
-
-    log_spread: Array
-    log_density: Array
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Log a below and above which there is no mass."""
-        inside = np.flatnonzero(self.log_density > self.log_density.max() - _DEPTH)
-        first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, len(self.log_spread) - 1)
-        return float(self.log_spread[first]), float(self.log_spread[last])
-
-    @property
-    def log_mass(self) -> float:
-        """Logarithm of the integral over log a, about."""
-        width = np.diff(self.log_spread)
-        top = self.log_density.max()
-        density = np.exp(self.log_density - top)
-        return float(top + np.log(np.sum(0.5 * width * (density[1:] + density[:-1]))))
-
-
-def _scouted(model: Model, log_deviation: Array, log_spread: Array) -> list[_Scouted]:
-    """Looks for the peaks in log a at each log s: a coarse look first, then closer and closer around each maximum."""
-
-    def heights(which: Indices, log_spread: Array) -> Array:
-        deviation = np.broadcast_to(np.exp(log_deviation[which])[:, None], log_spread.shape)
-        rows = model.rows(log_spread.ravel(), deviation.ravel())
-        return find_rows(rows, explaining_starts(rows), _DEEP).log_mass.reshape(log_spread.shape)
-
-    every = np.arange(len(log_deviation))
-    x = np.tile(log_spread, (len(every), 1))
-    y = heights(every, x)
-    known = [(np.repeat(every, len(log_spread)), x.ravel(), y.ravel())]
-    padded = np.pad(y, ((0, 0), (1, 1)), constant_values=-np.inf)
-    summit = (y >= padded[:, :-2]) & (y > padded[:, 2:])
-    order = np.argsort(np.argsort(np.where(summit, -y, np.inf), axis=1), axis=1)
-    which, middle = np.nonzero(summit & (order < _PEAKS))
-    places = np.clip(middle[:, None] + [-1, 0, 1], 0, len(log_spread) - 1)
-    x, y = x[which[:, None], places], y[which[:, None], places]
-    for _ in range(_ZOOMS):
-        wide = (np.ptp(y, axis=1) > _JUMP) & (np.ptp(x, axis=1) > 1e-9)
-        which, x, y = which[wide], x[wide], y[wide]
-        if not len(which):
-            break
-        new = _between(x, y)
-        new_heights = heights(which, new)
-        known.append((np.repeat(which, new.shape[1]), new.ravel(), new_heights.ravel()))
-        x, y = np.concatenate([x, new], axis=1), np.concatenate([y, new_heights], axis=1)
-        order = np.argsort(x, axis=1)
-        x, y = np.take_along_axis(x, order, axis=1), np.take_along_axis(y, order, axis=1)
-        top = np.argmax(y, axis=1)
-        places = np.clip(top[:, None] + [-1, 0, 1], 0, x.shape[1] - 1)
-        x, y = np.take_along_axis(x, places, axis=1), np.take_along_axis(y, places, axis=1)
-    index, log_spread, log_density = (np.concatenate(parts) for parts in zip(*known, strict=True))
-    return [_sorted(log_spread[index == number], log_density[index == number]) for number in every]
-
-
-def _sorted(log_spread: Array, log_density: Array) -> _Scouted:
-    places, first = np.unique(log_spread, return_index=True)
-    return _Scouted(places, log_density[first])
-
-
-def _between(x: Array, y: Array) -> Array:
-    """Places where the maximum may be, between three places: the middles, and the parabola's vertex and around it."""
-    left, right = x[:, 1] - x[:, 0], x[:, 2] - x[:, 1]
-    rise, fall = y[:, 1] - y[:, 0], y[:, 1] - y[:, 2]
-    bend = rise * right + fall * left
-    with np.errstate(divide="ignore", invalid="ignore"):
-        vertex = x[:, 1] + 0.5 * (rise * right**2 - fall * left**2) / bend
-    vertex = np.where(np.isfinite(vertex), vertex, x[:, 1])
-    reach = 0.03 * (x[:, 2] - x[:, 0])
-    new = np.stack([x[:, 0] + 0.5 * left, x[:, 1] + 0.5 * right, vertex - reach, vertex, vertex + reach], axis=1)
-    return np.clip(new, x[:, :1], x[:, 2:])
-
-
-def _edges(x: Array, y: Array, depth: float) -> Array:
-    """Edges of blocks: at the maxima, where the height has changed much, and at both ends, `depth` below the top."""
-    top = y.max()
-    inside = np.flatnonzero(y > top - depth)
-    first, last = inside[0], inside[-1]
-    edges = [_end(x, y, first, first - 1, top, depth)]
-    height = y[first]
-    for place in range(first, last + 1):
-        is_summit = 0 < place < len(x) - 1 and y[place] >= y[place - 1] and y[place] > y[place + 1]
-        if is_summit or abs(y[place] - height) > _JUMP:
-            edges.append(x[place])
-            height = y[place]
-    edges.append(_end(x, y, last, last + 1, top, depth))
-    return np.unique(edges)
-
-
-def _end(x: Array, y: Array, inside: int, outside: int, top: float, depth: float) -> float:
-    """Where the height is `depth` below the top, as if it were a parabola."""
-    if not 0 <= outside < len(x):
-        return float(x[inside])
-    near, far = np.sqrt(top - y[inside]), np.sqrt(top - y[outside])
-    return float(x[inside] + (x[outside] - x[inside]) * (np.sqrt(depth) - near) / (far - near))
