@@ -6,16 +6,17 @@ After a change that is meant, write the files anew: ``python tests/unit/testbed/
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from lossratio.commands.testbed import check
-from lossratio.dut.linux.cores import choose_cores
-from lossratio.dut.vpp.configuration import card_commands
-from lossratio.dut.vpp.startup import Card as VppCard
-from lossratio.dut.vpp.startup import startup_configuration
+from lossratio.dut.linux.cores import choose_cores, choose_cores_of_both
+from lossratio.dut.linux.program_dut import is_card
+from lossratio.dut.vpp.configuration import card_commands, placement_commands
+from lossratio.dut.vpp.startup import both_cards, startup_configuration
 from lossratio.errors import TopologyError
 from lossratio.nodes import Card, Core, Hardware
 from lossratio.topology import TrexGenerator, load_topology
@@ -26,27 +27,40 @@ EXAMPLES = Path(__file__).parents[3] / "topologies" / "examples"
 GENERATED = EXAMPLES / "generated"
 FILES = sorted(EXAMPLES.glob("*.yaml"))
 CORES = tuple(Core((number, number + 64), number // 32) for number in range(64))
-"""Two sockets of 32 cores with two threads each, as in a usual server; the cards are on NUMA node 0."""
+"""Two sockets of 32 cores with two threads each, as in a usual server."""
+
+
+VM = Hardware(tuple(Core((number,), 0) for number in range(4)), {0: 1024}, {})
+"""A virtual machine of four CPUs."""
+
+
+def numa_node(address):
+    """Servers have the first half of the PCI buses on the first socket."""
+    return int(int(address.split(":")[1], 16) >= 0x80)
 
 
 def trex_files(topology):
-    """TRex's configuration and its arguments on such a server with 16 GB of hugepages for each socket."""
+    """TRex's configuration and its arguments, on such a server with 16 GB of hugepages for each socket or on the VM."""
     generator = topology.nodes[topology.tg_name].generator
     if not isinstance(generator, TrexGenerator):
         return {}
-    files = {f"{topology.name}.trex_cfg": trex_file(generator, topology.paths(1))}
+    files = {f"{topology.name}.trex_cfg": trex_file(topology, topology.paths(1))}
     with suppress(TopologyError):
-        files[f"{topology.name}.2-links.trex_cfg"] = trex_file(generator, topology.paths(2))
+        files[f"{topology.name}.2-links.trex_cfg"] = trex_file(topology, topology.paths(2))
     return files
 
 
-def trex_file(generator, paths):
+def trex_file(topology, paths):
+    generator = topology.nodes[topology.tg_name].generator
     ports = [port for path in paths for port in (path.west, path.east)]
     cards = {
-        port.interface.pci_address: Card(port.interface.pci_address, 0, "vfio-pci", None, None, "1", None, None, None)
+        address: Card(address, numa_node(address), "vfio-pci", None, None, "1", None, None, None)
         for port in ports
+        if (address := port.interface.pci_address) is not None
     }
-    choice = choose_server(generator, ports, 128, Hardware(CORES, {0: 16_384, 1: 16_384}, cards))
+    server = VM if topology.name.startswith("vm-") else Hardware(CORES, {0: 16_384, 1: 16_384}, {})
+    cpus = sum(len(core.cpus) for core in server.cores)
+    choice = choose_server(generator, ports, cpus, replace(server, cards=cards))
     macs = [port.interface.mac_address for port in ports]
     server_ports = [ServerPort(port, macs[number], macs[number ^ 1]) for number, port in enumerate(ports)]
     arguments = server_arguments(generator, "/run/lossratio/trex-default/config.yaml", choice)
@@ -58,10 +72,14 @@ def vpp_files(topology):
     """VPP's start-up configuration on each DUT, and the commands that give it cards by its own drivers."""
     files = {}
     for hop in topology.path().hops:
-        takes_cards = hop.uio_driver is not None or hop.west.interface.driver is not None
-        cores = choose_cores(CORES, 1, 0, where=hop.node_name)
-        addresses = [(port.interface.pci_address, side) for port, side in ((hop.west, "west"), (hop.east, "east"))]
-        cards = [VppCard(address, side, 2, 1024) for address, side in addresses] if takes_cards else []
+        both = (hop.west, hop.east)
+        addresses = tuple(port.interface.pci_address for port in both)
+        cards, cores = (), choose_cores(CORES, 1, 0, where=hop.node_name)
+        if all(is_card(port, hop.uio_driver) for port in both):
+            numa_nodes = tuple(map(numa_node, addresses))
+            if len(set(numa_nodes)) > 1:
+                cores = choose_cores_of_both(CORES, 2, numa_nodes, where=hop.node_name)
+            cards = both_cards(addresses, cores, queues=None, descriptors=1024)
         text = startup_configuration("/run/lossratio/vpp-1", cores, cards, hop.vpp)
         files[f"{topology.name}.{hop.node_name}.startup.conf"] = text
         names = [port.interface.name for port in (hop.west, hop.east)]
@@ -70,6 +88,7 @@ def vpp_files(topology):
             for card, name in zip(cards, names, strict=False)
             for command in card_commands(hop.vpp.driver, card, name, "02:00:00:00:00:01")
         ]
+        commands += [command.text for command in placement_commands(cards)]
         if commands:
             files[f"{topology.name}.{hop.node_name}.vppctl"] = "".join(f"{command}\n" for command in commands)
     return files

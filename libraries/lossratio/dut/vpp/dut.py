@@ -41,7 +41,7 @@ from lossratio.dut.vpp.reports import (
     parse_runtime,
     parse_workers,
 )
-from lossratio.dut.vpp.startup import Card, hugepage_megabytes, startup_configuration
+from lossratio.dut.vpp.startup import Card, both_cards, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner, DutNode
 from lossratio.topology import Hop, VppDriver
@@ -392,18 +392,8 @@ class Vpp(ProgramDut[VppOptions]):
     def _vpp_cards(self, cores: CoreChoice) -> tuple[Card, ...]:
         if not self.uses_cards:
             return ()
-        # VPP numbers its workers in the order of their CPUs.
-        numbers = {cpu: number for number, cpu in enumerate(sorted(cores.workers))}
-        return tuple(
-            Card(
-                address,
-                name,
-                self.options.queues or len(workers),
-                self.options.frame_queue,
-                tuple(sorted(numbers[cpu] for cpu in workers)) if cores.of_east else (),
-            )
-            for name, address, workers in zip(("west", "east"), (self.west, self.east), cores.by_side, strict=True)
-        )
+        options = self.options
+        return both_cards((self.west, self.east), cores, queues=options.queues, descriptors=options.frame_queue)
 
     def _take_cards(self, control: VppControl, changes: Changes, cards: Sequence[Card]) -> None:
         macs, links = self.own_macs(), existing_links(self.node)

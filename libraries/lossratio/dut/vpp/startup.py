@@ -38,6 +38,32 @@ class Card:
     workers: tuple[int, ...] = ()
 
 
+def both_cards(
+    addresses: tuple[str, str], cores: CoreChoice, *, queues: int | None, descriptors: int
+) -> tuple[Card, Card]:
+    """The cards west and east, with their queues and the workers that poll them.
+
+    Args:
+        addresses: Their PCI addresses.
+        cores: VPP's CPUs.
+        queues: Receive queues of each card; None: one for each worker that polls it.
+        descriptors: Descriptors of each queue.
+    """
+    # VPP numbers its workers in the order of their CPUs.
+    numbers = {cpu: number for number, cpu in enumerate(sorted(cores.workers))}
+    west, east = (
+        Card(
+            address,
+            name,
+            queues or len(workers),
+            descriptors,
+            tuple(sorted(numbers[cpu] for cpu in workers)) if cores.of_east else (),
+        )
+        for name, address, workers in zip(("west", "east"), addresses, cores.by_side, strict=True)
+    )
+    return west, east
+
+
 def startup_configuration(
     directory: str, cores: CoreChoice, cards: Sequence[Card], start: VppStart | None = None, *, routes: int = 0
 ) -> str:
