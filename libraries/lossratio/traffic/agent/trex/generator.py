@@ -18,6 +18,7 @@ from .cards import Neighbours
 from .connection import TrexConnection, TrexLibrary, TrexSettings
 from .delays import find_delays
 from .flow_statistics import check_arrivals, latency_answer, latency_error, latency_rate, numbered_rate, stream_answer
+from .pace import Pace
 from .run import Run, TrexCounters, TrexLookout, TrexRunner, least_sent
 from .streams import StreamMaker
 
@@ -145,8 +146,9 @@ class TrexGenerator:
         lookout = TrexLookout(
             self._counters, self._directions, load, duration, watch, self._settings.late_end, self._clock
         )
-        run = self._runner.flow(load, duration, check, self._all_sent(load, duration), lookout.must_end)
-        counters = self._read(load, run, duration, check)
+        pace = self._pace(load, duration)
+        run = self._runner.flow(load, duration, check, self._all_sent(load, duration), lookout.must_end, pace)
+        counters = self._read(load, run, duration, check, pace)
         if run.was_cut:
             flowed = run.stopping - run.latest_begin
             counters = [
@@ -307,8 +309,14 @@ class TrexGenerator:
             self._counters.clear()
 
     def _measure(self, load: float, factor: float, duration: float, check: Callable[[], None]) -> list[Message]:
-        run = self._runner.flow(factor, duration, check, self._all_sent(load, duration))
-        return self._read(load, run, duration, check)
+        pace = self._pace(load, duration)
+        run = self._runner.flow(factor, duration, check, self._all_sent(load, duration), pace=pace)
+        return self._read(load, run, duration, check, pace)
+
+    def _pace(self, load: float, duration: float) -> Pace | None:
+        if not (self._settings.uses_linux and self._settings.sleeps):
+            return None
+        return Pace(self._directions, load, duration, self._clock)
 
     def _all_sent(self, load: float, duration: float) -> Callable[[], bool]:
         frames = {
@@ -324,9 +332,11 @@ class TrexGenerator:
         if self._neighbours.greet(self._settle_time):
             self._counters.clear()
 
-    def _read(self, load: float, run: Run, duration: float, check: Callable[[], None]) -> list[Message]:
+    def _read(
+        self, load: float, run: Run, duration: float, check: Callable[[], None], pace: Pace | None = None
+    ) -> list[Message]:
         self._runner.wait(self._settle_time, check)
-        counters = self._counters.read(load, run, duration)
+        counters = self._counters.read(load, run, duration, pace)
         if run.ended_by_itself:
             self._runner.finish()
         if self._links is not None:

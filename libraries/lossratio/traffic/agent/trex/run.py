@@ -14,6 +14,8 @@ from ..core.pacing import frames_within
 from ..core.protocol import AgentError, Message
 from .connection import TrexConnection
 from .delays import start_delayed
+from .pace import LOOK_SECONDS as PACE_SECONDS
+from .pace import Pace
 from .streams import GAP
 
 _CHECK_SECONDS = 0.1
@@ -121,6 +123,7 @@ class TrexRunner:
         check: Callable[[], None],
         all_sent: Callable[[], bool],
         must_end: Callable[[Run], bool] | None = None,
+        pace: Pace | None = None,
     ) -> Run:
         """Sends at a load for a duration. Traffic that ended by itself is yet to be stopped, with `finish`.
 
@@ -130,21 +133,22 @@ class TrexRunner:
             check: To be called several times a second; an exception from it ends the traffic.
             all_sent: Whether each port has sent all frames of that duration.
             must_end: Looks at the traffic, every 50 ms at least; whether to end it at once. None: nobody looks.
+            pace: Looks at the traffic, every few milliseconds.
 
         Raises:
             AgentError: If the server cannot do it, or is lost.
         """
-        run = self._begun(load, duration)
+        run = self._begun(load, duration, pace)
         end = run.latest_begin + duration
         transmitting, unfinished = True, run.started
         with ExitStack() as undo:
             undo.callback(self._connection.stop_quietly, self._ports)
             while must_end is not None and end - self._clock() > LOOK_SECONDS:
-                self.wait(LOOK_SECONDS, check)
+                self.wait(LOOK_SECONDS, check, pace)
                 if must_end(run):
                     undo.pop_all()
                     return replace(self._stopped(run.asked, run.started), was_cut=True)
-            self.wait(end - self._clock(), check)
+            self.wait(end - self._clock(), check, pace)
             while transmitting and self._clock() <= end + self._late_end:
                 self._sleep(_POLL_SECONDS)
                 check()
@@ -194,9 +198,10 @@ class TrexRunner:
             undo.pop_all()
         self.stop(run)
 
-    def wait(self, seconds: float, check: Callable[[], None]) -> None:
-        """Waits, and makes sure that the controller is still there."""
+    def wait(self, seconds: float, check: Callable[[], None], pace: Pace | None = None) -> None:
+        """Waits, looks at the pace meanwhile, and makes sure that the controller is still there."""
         end = self._clock() + seconds
+        step = _CHECK_SECONDS if pace is None else PACE_SECONDS
         while True:
             left = end - self._clock()
             if left <= 0:
@@ -204,15 +209,19 @@ class TrexRunner:
             if left > _CHECK_SECONDS:
                 # Never at the end of traffic, which must be noticed in time.
                 self._beside()
-            self._sleep(min(max(0.0, end - self._clock()), _CHECK_SECONDS))
+            self._sleep(min(max(0.0, end - self._clock()), step))
             check()
+            if pace is not None:
+                pace.look()
 
-    def _begun(self, load: float, duration: float | None) -> Run:
+    def _begun(self, load: float, duration: float | None, pace: Pace | None = None) -> Run:
         asked = self._clock()
         self._start(load, duration)
         started = self._clock()
         latest = started + max(self._delays.values(), default=0.0) + self._late_end
         while self._has_begun is not None and started < latest:
+            if pace is not None:
+                pace.look()
             look = self._clock()
             has_begun = self._has_begun()
             started = self._clock()
@@ -306,20 +315,21 @@ class TrexCounters:
             for direction in self._directions
         }
 
-    def read(self, load: float, run: Run, duration: float) -> list[Message]:
+    def read(self, load: float, run: Run, duration: float, pace: Pace | None = None) -> list[Message]:
         """The counters of each direction since they were zero, once they stand still.
 
         Args:
             load: Frames per second that were asked for.
             run: When traffic flowed.
             duration: Seconds for which it should have been sent at that load.
+            pace: What looked at the traffic.
 
         Raises:
             AgentError: If they mean nothing.
         """
         statistics = self._standing()
         counters = [
-            self._counters(number, direction, statistics, load, run, duration)
+            self._counters(number, direction, statistics, load, run, duration, pace)
             for number, direction in enumerate(self._directions)
         ]
         self._received = {direction["name"]: direction["received"] for direction in counters}
@@ -358,7 +368,14 @@ class TrexCounters:
             before = statistics
 
     def _counters(
-        self, number: int, direction: Direction, statistics: Statistics, load: float, run: Run, duration: float
+        self,
+        number: int,
+        direction: Direction,
+        statistics: Statistics,
+        load: float,
+        run: Run,
+        duration: float,
+        pace: Pace | None,
     ) -> Message:
         source, sink = statistics[self._ports[direction.transmit]], statistics[self._ports[direction.receive]]
         sent, received = int(source["opackets"]), int(sink["ipackets"])
@@ -388,6 +405,7 @@ class TrexCounters:
             "late_of_trial_before": self._late.get(direction.name, 0),
             "elapsed": due,
             "stretch": max(0.0, end - run.asked - duration) if in_time else 0.0,
+            "worst_lateness": None if pace is None else pace.lateness(direction.transmit),
             "examination": None,
         }
 

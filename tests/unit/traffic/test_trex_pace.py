@@ -1,0 +1,88 @@
+"""How much a TRex that sleeps is behind while it sends: by the counters of its interfaces, with a known truth."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trex_lab import PAIR
+
+from lossratio.traffic import load_profile, make_configuration
+from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.agent.trex.pace import BATCH, LOOK_SECONDS, Pace, transmitted
+
+LOAD, DURATION = 10_000.0, 0.5
+
+
+def directions(frame_size="64B"):
+    configuration = make_configuration(load_profile("ethip4-udp", frame_size=frame_size), [PAIR], settle_time=0.005)
+    return Configuration.from_json(configuration.to_json()).directions
+
+
+def looked_at(stalls, began=1.0, slow=0.0):
+    """The lateness of a sender that begins at a time and stands still at some times, for some seconds each."""
+    now = [began - 0.01]
+
+    def sent():
+        """What was due when the last stall began, or is due now where none lasts."""
+        now[0] += slow
+        due = now[0]
+        for start, seconds in stalls:
+            if began + start <= now[0] < began + start + seconds:
+                due = min(due, began + start)
+        flowed = min(due - began, DURATION)
+        count = round(LOAD * BATCH * math.floor(flowed / BATCH + 1e-6)) + 1 if flowed >= 0 else 0
+        return {"east": 500 + count, "west": 500 + count, "lo": 0}
+
+    pace = Pace(directions(), LOAD, DURATION, lambda: now[0], sent)
+    while now[0] < began + DURATION:
+        now[0] += LOOK_SECONDS
+        pace.look()
+    return pace.lateness("east")
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.floats(0.0, 0.4), st.floats(0.0, 0.09))
+def test_a_stall_at_any_time_is_seen_but_for_a_look_and_a_batch(start, seconds):
+    assert seconds - LOOK_SECONDS - 2 * BATCH <= looked_at([(start, seconds)]) <= seconds + BATCH
+
+
+def test_a_stall_right_at_the_begin_is_seen_as_frames_leave_faster_than_they_may():
+    assert looked_at([(0.0, 0.03)]) == pytest.approx(0.03, abs=0.004)
+
+
+def test_one_that_is_in_time_is_not_late_and_the_longest_of_several_stalls_counts():
+    assert looked_at([]) < 0.5e-3
+    assert looked_at([(0.1, 0.01), (0.2, 0.04), (0.3, 0.02)]) == pytest.approx(0.04, abs=0.004)
+
+
+def test_a_look_that_waited_for_a_cpu_says_nothing():
+    assert looked_at([(0.2, 0.04)], slow=0.001) == 0.0
+
+
+def test_traffic_that_is_over_is_not_late():
+    counts = iter([0, 1000, 5001, 5001])
+    now = iter([0.1, 0.1, 0.5, 0.5, 0.8, 0.8])
+    pace = Pace(directions(), LOAD, DURATION, lambda: next(now), lambda: dict.fromkeys(("east", "west"), next(counts)))
+    for _ in range(3):
+        pace.look()
+    assert pace.lateness("west") == 0.0
+
+
+def test_the_streams_of_a_mix_send_their_first_frames_at_once():
+    now = iter([1.0, 1.0, 1.1, 1.1])
+    counts = iter([0, 3, 1003])
+    pace = Pace(
+        directions("IMIX_v4_1"),
+        LOAD,
+        DURATION,
+        lambda: next(now),
+        lambda: dict.fromkeys(("east", "west"), next(counts)),
+    )
+    pace.look()
+    pace.look()
+    assert pace.lateness("east") == 0.0
+
+
+def test_the_kernel_counts_the_frames_of_its_interfaces():
+    assert transmitted()["lo"] >= 0
