@@ -16,7 +16,15 @@ import lossratio
 from lossratio.dashboard.slices import NEWEST, Job, Results, as_script, slices
 from lossratio.drawing import html_fragment
 from lossratio.errors import ReportError, StorageError
-from lossratio.history import RUNS, History, TrendRequest, analyse_entries, known_changes
+from lossratio.history import (
+    RUNS,
+    TELEMETRY,
+    History,
+    TrendRequest,
+    analyse_entries,
+    known_changes,
+    series_of_readings,
+)
 from lossratio.report import LEAST_CHANGE, SIGNIFICANCE
 from lossratio.results import INTERRUPTED, TERMINATED
 
@@ -78,15 +86,16 @@ def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
     """
     _check_folder(folder)
     known = known_changes(history, request.trend.annotations)
-    stored = history.read()
+    stored = history.read(readings=True)
     analysis = analyse_entries(stored, known, request.trend)
+    telemetry = series_of_readings(stored.table, request.trend.last, request.trend.fresh, (TELEMETRY,))
     links = _links(history, folder, request.runs, Results(stored.table).jobs)
     data = folder / _DATA
     digest = hashlib.sha256()
     names, written = set(), 0
     try:
         data.mkdir(parents=True, exist_ok=True)
-        for name, content in slices(stored.table, analysis, links):
+        for name, content in slices(stored.table, analysis, links, telemetry):
             script = as_script(name, {**content, **_about(request, analysis.problems)} if name == "index" else content)
             digest.update(script)
             names.add(f"{name}.js")

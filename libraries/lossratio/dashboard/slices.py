@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lossratio.history import Analysis, Trend, TrendVerdict, describe_trend
+from lossratio.history import BETWEEN, Analysis, Series, Trend, TrendVerdict, describe_trend
 
 Slice: TypeAlias = dict[str, Any]
 
@@ -164,15 +164,21 @@ class Results:
         return {"names": names.names, "rows": rows}
 
 
-def slices(table: Any, analysis: Analysis, links: Mapping[Job, str]) -> Iterator[tuple[str, Slice]]:
+def slices(
+    table: Any, analysis: Analysis, links: Mapping[Job, str], readings: Iterable[Series] = ()
+) -> Iterator[tuple[str, Slice]]:
     """All slices of a site but the index's own description, with their names; ``index`` is the last.
 
     Args:
         table: The entries of the history.
         analysis: Their trends.
         links: Addresses of the pages or files of runs.
+        readings: Series of telemetry.
     """
     results = Results(table)
+    telemetry: dict[tuple[str, str], list[Any]] = {}
+    for course in readings:
+        telemetry.setdefault((course.key.testbed, course.key.test), []).append(_course(course))
     trends = {_key_of(trend): trend for trend in analysis.trends}
     index = Names(), Names()
     tests: list[Any] = []
@@ -181,6 +187,7 @@ def slices(table: Any, analysis: Analysis, links: Mapping[Job, str]) -> Iterator
     for block in results.blocks(range(len(results.times)), "testbed", "test"):
         series = list(results.blocks(block, "quantity"))
         name, data = _test_slice(results, series, trends, analysis)
+        data["telemetry"] = telemetry.get((data["testbed"], data["test"]), [])
         yield f"test-{name}", data
         tests.append(_test_row(results, name, series, trends, index))
         if data["latency"]:
@@ -253,6 +260,13 @@ def _test_slice(
         "latency": [row for rows in latency.values() for row in rows],
     }
     return results.test_ids[testbed, test], data
+
+
+def _course(readings: Series) -> list[Any]:
+    """A series of telemetry: quantity, place, unit, times and values."""
+    quantity, _, place = readings.key.quantity.partition(BETWEEN)
+    times = [_microsecond(time) // 1_000_000 for time in readings.times]
+    return [quantity, place, readings.unit.name, times, [_short(value) for value in readings.values]]
 
 
 def _point(results: Results, place: int, names: Names, jobs: Names) -> list[Any]:

@@ -66,6 +66,11 @@ const latencySeries = (rows, percentile, since) => {
 };
 const PERCENTILES = [["0", "median"], ["1", "90 %"], ["2", "99 %"], ["3", "largest"]];
 
+const telemetrySeries = (rows, quantity, since) => rows.filter(row => row[0] === quantity).map(([, place, unit, times, values]) => ({
+  name: place, line: true,
+  points: times.map((time, index) => ({ x: time, y: values[index], hint: `${minute(time)} UTC, ${place}: ${inUnit(values[index], unit)}` })).filter(point => point.x >= since && point.y !== null),
+})).filter(curve => curve.points.length);
+
 const testView = async (parameters, id) => {
   const test = site.byId.get(id);
   if (!test) return notThere("test");
@@ -77,6 +82,8 @@ const testView = async (parameters, id) => {
   };
   const fields = [{ name: "period", label: "Period", values: PERIODS.slice(1), all: "all" }];
   if (slice.latency.length) fields.push({ name: "percentile", label: "Latency", values: PERCENTILES, all: null });
+  const quantities = [...new Set(slice.telemetry.map(row => row[0]))];
+  if (quantities.length) fields.push({ name: "telemetry", label: "Telemetry", values: quantities, all: null });
   const head = el("div", {},
     el("h2", {}, test.name),
     el("p", { class: "about" }, `testbed ${test.testbed}`, test.frame ? ` · ${Number(test.frame.toPrecision(6))} B frames` : "", test.cores ? ` · ${plural(test.cores, "core")}` : "", slice.tags.length ? " · " : "",
@@ -96,7 +103,13 @@ const testView = async (parameters, id) => {
       el("details", {}, el("summary", {}, `All ${series.points.length} results`), resultTable(slice, series, test))));
     const latency = curves.length ? el("section", {}, el("h3", {}, `Latency, ${PERCENTILES[Number(state.percentile || 0)][1]}`),
       el("p", {}, "One way, by load and direction."), chart({ title: "Latency", unit: "µs", xDates: true, fromZero: true, series: curves })) : null;
-    body.replaceChildren(...(latency ? [el("div", { class: "pair" }, el("div", {}, sections), latency)] : sections));
+    const quantity = state.telemetry || quantities[0];
+    const measured = telemetrySeries(slice.telemetry, quantity, since);
+    const telemetry = measured.length ? el("section", {}, el("h3", {}, `Telemetry, ${quantity}`),
+      el("p", {}, "In the trial after the search, by device and place."),
+      chart({ title: `Telemetry, ${quantity}`, unit: slice.telemetry.find(row => row[0] === quantity)[2], xDates: true, series: measured })) : null;
+    const beside = [latency, telemetry].filter(Boolean);
+    body.replaceChildren(...(beside.length ? [el("div", { class: "pair" }, el("div", {}, sections), el("div", {}, beside))] : sections));
   };
   const { form, state } = filters(fields, parameters, update);
   update(state());

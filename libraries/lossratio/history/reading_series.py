@@ -16,6 +16,12 @@ from lossratio.history.entries import Series, SeriesKey
 from lossratio.history.readings import CLOCKS, OF_NODES, Reading, latency_readings
 from lossratio.units import Unit
 
+LATENCY, TELEMETRY = "latency", "telemetry"
+"""Where readings come from."""
+
+BETWEEN = ", "
+"""What is between the quantity and the place in the name of a series of readings."""
+
 TOP_NODES = 8
 """How many graph nodes of a device are followed: those with the most clocks per packet."""
 
@@ -23,7 +29,9 @@ _COLUMNS = ["started", "measured_as", "generator", "run", "tags", "frame_size_by
 _Key: TypeAlias = tuple[str, str]
 
 
-def series_of_readings(table: Any, last: int, fresh: int) -> Iterator[Series]:
+def series_of_readings(
+    table: Any, last: int, fresh: int, sources: Sequence[str] = (LATENCY, TELEMETRY)
+) -> Iterator[Series]:
     """The series of the readings in a table of entries.
 
     Those that the newest results have not are left out, and so are graph nodes beyond the first `TOP_NODES`.
@@ -32,12 +40,13 @@ def series_of_readings(table: Any, last: int, fresh: int) -> Iterator[Series]:
         table: Entries with their readings from `lossratio.history.History.read`, by testbed, test, quantity and time.
         last: How many of the newest results of each test are looked at.
         fresh: How many of them are the newest.
+        sources: Which readings: `LATENCY`, `TELEMETRY`, or both.
     """
     testbeds, tests = (table.column(name).to_pylist() for name in ("testbed", "test"))
     keys = list(zip(testbeds, tests, strict=True))
     starts = [index for index, key in enumerate(keys) if index == 0 or key != keys[index - 1]]
     for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
-        yield from _of_test(keys[start], _results(table.slice(start, end - start), last), fresh)
+        yield from _of_test(keys[start], _results(table.slice(start, end - start), last), fresh, sources)
 
 
 @dataclass(frozen=True)
@@ -69,8 +78,8 @@ def _by_key(readings: Iterable[Reading]) -> dict[_Key, Reading]:
     return {(reading.quantity, reading.place): reading for reading in readings}
 
 
-def _of_test(test: tuple[str, str], results: Sequence[_Result], fresh: int) -> Iterator[Series]:
-    for source in ("latency", "telemetry"):
+def _of_test(test: tuple[str, str], results: Sequence[_Result], fresh: int, sources: Sequence[str]) -> Iterator[Series]:
+    for source in sources:
         found = [(result.entry, readings) for result in results if (readings := getattr(result, source))]
         newest: dict[_Key, Reading] = {}
         for _, readings in found[-fresh:]:
@@ -95,7 +104,7 @@ def _series(
 ) -> Series:
     entries = [entry for entry, _ in found]
     return Series(
-        SeriesKey(*test, f"{reading.quantity}, {reading.place}"),
+        SeriesKey(*test, f"{reading.quantity}{BETWEEN}{reading.place}"),
         tuple(entry["started"] for entry in entries),
         np.array([np.nan if each is None else each.value for _, each in found]),
         (frozenset(),) * len(found),

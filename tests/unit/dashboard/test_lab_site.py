@@ -11,6 +11,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from queue import Queue
@@ -27,6 +28,7 @@ from lossratio.commands.site import site as command
 from lossratio.dashboard import SiteRequest, serve_site, write_site
 from lossratio.errors import ReportError
 from lossratio.history import History, TrendRequest, analyse, describe_trend
+from lossratio.history.readings import Reading
 
 HOW_TO = (Path(__file__).parents[3] / "docs" / "how-to" / "a-dashboard-of-the-lab.md").read_text()
 
@@ -80,6 +82,18 @@ def test_the_site_has_the_verdicts_of_trend(history, tmp_path):
     assert shown["lab-2"]["notes"] == [["2026-01-06", "new kernel"]]
     index = slice_of(tmp_path / "site", "index")
     assert [row[5][0][14] for row in index["tests"]] == [describe_trend(analysis.trends[0]), ""]
+
+
+def test_a_test_has_its_telemetry_over_nights(history, tmp_path):
+    write_site(history, tmp_path / "without", SiteRequest("lab"))
+    assert [data["telemetry"] for data in slices_of(tmp_path / "without", "test")] == [[], []]
+    for day in range(8, 10):
+        clocks = Reading("clocks per packet", "DUT1 ip4-lookup", 30.0 + day, "cycles")
+        history.add([replace(nightly(day, 9e5), readings=(clocks,))])
+    write_site(history, tmp_path / "site", SiteRequest("lab"))
+    shown = {data["testbed"]: data["telemetry"] for data in slices_of(tmp_path / "site", "test")}
+    times = [int((START + timedelta(days=day)).timestamp()) for day in (8, 9)]
+    assert shown == {"lab-1": [["clocks per packet", "DUT1 ip4-lookup", "cycles", times, [38.0, 39.0]]], "lab-2": []}
 
 
 def test_two_bands_are_two_levels_and_no_steps(tmp_path):
