@@ -42,7 +42,7 @@ from lossratio.trials import TrialInput, TrialResult
 
 _GROWTH = 1.5
 """Growth of the number of trials after which the posteriors are integrated anew in any case."""
-_SHOWN = 1.25
+_SHOWN = 1.5
 """The same for the estimate that is shown, while the choice is based on another likelihood."""
 _STEP = 1.02
 """Growth of the number of trials after which the posteriors are updated: choices do not change faster."""

@@ -18,9 +18,9 @@ Soak
     Should Be Equal As Numbers    ${found.target_loss_ratio}    0.00001
 After A Search
     Find Conditional Throughput    QUICK_NDR    frame_size=64B
-    Find Critical Load    64B    timeout=10 s    warm_start=True
+    Find Critical Load    64B    timeout=10 s    warm_start=True    likelihood=poisson
 At Least
-    Find Critical Load    64B    bidirectional=False    timeout=10 s    max_load=60 kpps
+    Find Critical Load    64B    bidirectional=False    timeout=10 s    max_load=60 kpps    likelihood=poisson
 Wrong Ratio
     Find Critical Load    64B    target_loss_ratio=lots
 No Search Before

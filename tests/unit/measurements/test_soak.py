@@ -21,7 +21,8 @@ from lossratio.trials.counters import output_from_counters
 from lossratio.trials.journal import read_journal
 
 ONE_WAY = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
-QUICK = SoakRequest(ONE_WAY, timeout=45.0)
+USUAL = SoakRequest(ONE_WAY, timeout=45.0)
+QUICK = replace(USUAL, likelihood=LikelihoodName.POISSON)
 
 
 class Stop(BaseException):
@@ -67,7 +68,7 @@ class StallingTestbed:
 def soak(tmp_path_factory):
     """A soak test of the simulated device of 150 kfps, its place and the progress after each trial."""
     where, progresses = place(tmp_path_factory.mktemp("soak")), []
-    return find_critical_load(open_testbed(SIMULATED), QUICK, where, progresses.append), where, progresses
+    return find_critical_load(open_testbed(SIMULATED), USUAL, where, progresses.append), where, progresses
 
 
 def test_a_sharp_knee_is_found_to_a_thousandth(soak):
@@ -194,7 +195,7 @@ def test_a_critical_load_outside_of_the_limits_is_irregular_and_says_on_which_si
 
 
 def test_a_policers_truth_is_in_the_interval_or_the_model_does_not_fit(tmp_path):
-    request = SoakRequest(ONE_WAY, timeout=40.0, trial_duration=1.0, trial_growth=0.0)
+    request = SoakRequest(ONE_WAY, timeout=25.0, trial_duration=1.0, trial_growth=0.0)
     result = find_critical_load(policed(police="50 kfps", burst="1000"), request, place(tmp_path))
     critical_load = result.critical_load
     inside = critical_load.least_95.per_interface_fps <= 51e3 <= critical_load.most_95.per_interface_fps

@@ -153,7 +153,7 @@ def test_a_slow_first_trial_does_not_keep_the_search_below_the_knee():
             capacities = iter([0.95 * 18e6])
             return lambda traffic: round(traffic.frames * max(0.0, 1.0 - next(capacities, 18e6) / traffic.load))
 
-    estimate, results = search(SlowAtFirst(), likelihood="varying", timeout=30.0)
+    estimate, results = search(SlowAtFirst(), likelihood="varying", timeout=25.0)
     assert results[0].forwarding_rate == pytest.approx(0.95 * 18e6, rel=1e-3)
     assert sum(result.load > 18e6 for result in results[1:]) >= 2
     assert estimate.misfit.provisional is not None
@@ -202,7 +202,7 @@ def test_loss_that_is_the_same_in_each_trial_has_no_shape():
 
 @pytest.mark.parametrize(("capacity", "limits"), [(1e6, (100.0, 1000.0)), (40e6, (1e4, 1e6))])
 def test_a_target_beyond_the_trials_is_said_to_be_and_live_estimates_are_like_the_last_one(capacity, limits):
-    controller = PLRsearch(1e-7, *limits, timeout=24.0)
+    controller = PLRsearch(1e-7, *limits, timeout=16.0)
     estimate = run_search(controller, SimulatedMeasurer(SharpKnee(capacity), seed=1))
     assert estimate.is_beyond_trials
     assert not estimate.is_at_least_max_load
@@ -214,7 +214,7 @@ def test_a_target_beyond_the_trials_is_said_to_be_and_live_estimates_are_like_th
 
 
 def test_frames_without_loss_at_the_maximum_load_verify_that_it_is_no_limit():
-    controller = PLRsearch(1e-5, 1e4, 1e6, timeout=24.0)
+    controller = PLRsearch(1e-5, 1e4, 1e6, timeout=22.0)
     estimate = run_search(controller, SimulatedMeasurer(SharpKnee(40e6), seed=1))
     assert estimate.guard.verdict is Verdict.VERIFIED
     assert estimate.is_at_least_max_load
@@ -223,7 +223,7 @@ def test_frames_without_loss_at_the_maximum_load_verify_that_it_is_no_limit():
 
 def test_some_trials_guard_the_load_that_is_about_to_be_reported():
     loads = []
-    controller = PLRsearch(1e-7, *LIMITS, timeout=200.0)
+    controller = PLRsearch(1e-7, *LIMITS, timeout=150.0)
     measurer = SimulatedMeasurer(HEALTHY, seed=1, overhead=0.5)
     while (trial_input := controller.next_trial()) is not None:
         if controller.purpose.startswith("guard of"):
@@ -239,7 +239,7 @@ def test_some_trials_guard_the_load_that_is_about_to_be_reported():
 
 
 def test_a_model_that_does_not_fit_is_never_precise_enough():
-    estimate, _ = search(PerformanceSpectrum(capacity=18e6, jitter=0.004), precision=0.01, timeout=60.0)
+    estimate, _ = search(PerformanceSpectrum(capacity=18e6, jitter=0.004), precision=0.01, timeout=35.0)
     assert estimate.stopped_by is StopReason.TIMEOUT
     assert not estimate.misfit.fits
 

@@ -26,10 +26,11 @@ class Policer:
         return RATE + self.burst / duration
 
 
-@pytest.mark.parametrize("burst", [0.0, 1e3, 1e5], ids="burst of {:g} frames".format)
-@pytest.mark.parametrize("likelihood", ["varying", "poisson"])
-def test_the_interval_contains_what_the_policer_lets_pass_in_a_trial(burst, likelihood):
-    search = PLRsearch(1e-7, 1e4, 30e6, timeout=60.0, likelihood=likelihood, initial_duration=DURATION)
+@pytest.mark.parametrize(
+    ("likelihood", "burst"), [("varying", 0.0), ("varying", 1e5), ("poisson", 0.0), ("poisson", 1e3), ("poisson", 1e5)]
+)
+def test_the_interval_contains_what_the_policer_lets_pass_in_a_trial(likelihood, burst):
+    search = PLRsearch(1e-7, 1e4, 30e6, timeout=45.0, likelihood=likelihood, initial_duration=DURATION)
     trials = []
     search_result = run_search(search, SimulatedMeasurer(Policer(burst), seed=1, overhead=0.5), on_trial=trials.append)
     low, high = search_result.interval(0.95)
