@@ -378,7 +378,8 @@ def _search(name: str, seed: int, seconds: float, options: dict[str, Any]) -> di
     }
     variation = estimated.variation
     if variation is not None:
-        run["correlation"], run["drift"] = variation.order.correlation, variation.order.drift
+        order = variation.order
+        run |= {"correlation": order.correlation, "drift": order.change, "drift_stdev": order.change_stdev}
         for shape in variation.shapes:
             if shape.name == case.shape:
                 least, most = shape.loads.interval(0.95)

@@ -176,9 +176,9 @@ def _variation(estimate: CriticalLoadEstimate, conditions: Conditions) -> Capaci
         ),
         correlation=order.correlation,
         independent_trials=variation.independent_trials,
-        drift_ratio=order.drift,
-        drift_stdev_ratio=order.drift_stdev,
-        drift_per_hour_ratio=None if hours is None else order.drift / hours,
+        drift_ratio=order.change,
+        drift_stdev_ratio=order.change_stdev,
+        drift_per_hour_ratio=None if hours is None else order.change / hours,
     )
 
 

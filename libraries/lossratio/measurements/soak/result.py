@@ -213,8 +213,8 @@ class CapacityVariation(Record):
     independent_trials: float = Field(ge=0.0)
     """Number of independent trials that show as much as these."""
     drift_ratio: float
-    """Change of the capacity from the beginning to the end, as a share; 0: none is seen. The critical load is that at
-    the end."""
+    """Change of the capacity from the beginning to the end, as a share of that at the beginning; 0: none is seen. The
+    critical load is that at the end."""
     drift_stdev_ratio: float
     """Standard deviation of the drift."""
     drift_per_hour_ratio: float | None

@@ -121,7 +121,7 @@ def check(
     chi_squared = around_poisson.chi_squared
     drift, drift_stdev = _drift(residuals)
     if variation is not None and variation.order.drift:
-        drift, drift_stdev = variation.order.drift, variation.order.drift_stdev
+        drift, drift_stdev = variation.order.change, variation.order.change_stdev
     varies = likelihood is LikelihoodName.VARYING
     is_described = variation is not None and not variation.shapes
     provisional = _provisional(chi_squared, gain, len(counts)) if varies and not is_described else None

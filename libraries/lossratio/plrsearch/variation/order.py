@@ -31,7 +31,8 @@ class Order:
     """What the order of the trials shows.
 
     Attributes:
-        drift: Change of the capacity from the beginning to the end, as a share; 0: none is seen.
+        drift: Change of the capacity from the beginning to the end, as a share of that at the time `centre`; 0: none is
+            seen.
         drift_stdev: Its standard deviation.
         centre: Time, as a share, at which the drift's standard deviation changes nothing.
         correlation: Correlation of the capacities of successive trials; 0: none is seen.
@@ -43,6 +44,16 @@ class Order:
     centre: float
     correlation: float
     share: float
+
+    @property
+    def change(self) -> float:
+        """Change of the capacity from the beginning to the end, as a share of that at the beginning."""
+        return self.drift / (1.0 - self.drift * self.centre)
+
+    @property
+    def change_stdev(self) -> float:
+        """Its standard deviation."""
+        return self.drift_stdev / (1.0 - self.drift * self.centre) ** 2
 
 
 NO_ORDER = Order(0.0, 0.0, 0.5, 0.0, 1.0)
