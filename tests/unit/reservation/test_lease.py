@@ -12,7 +12,7 @@ import pytest
 from ssh_server import needs_sshd, sshd_of
 from waiting import is_running, wait_until
 
-from lossratio.errors import ReservationError
+from lossratio.errors import NodeError, ReservationError
 from lossratio.testbed.reservation import ReservationLostError, TestbedReservedError
 from lossratio.testbed.reservation.lease import clear, holder_of
 
@@ -172,6 +172,17 @@ def test_a_holder_goes_on_after_a_reboot_if_nobody_was_faster(lab):
     lab.change_lease(boot="another boot", expires=0.0)
     lease.confirm()
     assert holder_of(lab.session(), lab.claim()).owner == "alice@ci3"
+
+
+def test_a_python_that_is_not_there_is_one_error_with_node_and_path(lab, tmp_path):
+    lab.python = str(tmp_path / "python3.12")
+    with pytest.raises(NodeError, match=r"^Node \w+: there is no Python '/\S+/python3\.12' to keep the reservation "):
+        lab.take()
+    (tmp_path / "python3.12").write_text("#!/nowhere/python3.12\n")
+    with pytest.raises(
+        NodeError, match=r"Set the generator's 'python' in the topology file to the path of a Python of"
+    ):
+        lab.take()
 
 
 def test_a_directory_that_cannot_be_written_is_one_clear_error(lab, tmp_path):

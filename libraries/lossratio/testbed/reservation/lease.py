@@ -28,6 +28,8 @@ BEATS = 4
 _ANSWER_SECONDS = 30.0
 """Seconds that an answer may take."""
 
+_NOT_STARTED = (126, 127)
+"""Exit statuses of a shell for a program that it cannot start, or does not find."""
 _PROGRAM, _FOLDER, _MAIN = "lossratio-keeper", "testbed/reservation/keeper", "main"
 _LOG = logging.getLogger(__name__)
 
@@ -80,12 +82,16 @@ class Conversation:
 
     def __init__(self, session: NodeSession, python: str, request: Mapping[str, Any]) -> None:
         self._node_name = session.name
+        self._python = python
         self.ended: Mapping[str, Any] | None = None
         self._answers: SimpleQueue[Mapping[str, Any] | NodeError] = SimpleQueue()
         program = pack_program(_FOLDER, _PROGRAM, _MAIN)
         self._process: NodeProcess = program.start(partial(session.start, plain=True), python, "-I", "-S")
         threading.Thread(target=self._listen, daemon=True).start()
-        self.send(request)
+        try:
+            self.send(request)
+        except NodeError as error:
+            raise self._explained(error) from error
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Sends a line.
@@ -122,8 +128,19 @@ class Conversation:
         except Empty:
             answer = NodeError(f"There was no answer within {seconds:g} s.")
         if isinstance(answer, NodeError):
-            raise NodeError(f"Node {self._node_name}: nobody answers for its reservation. {answer}") from answer
+            raise self._explained(answer) from answer
         return answer
+
+    def _explained(self, error: NodeError) -> NodeError:
+        """What the end or the silence of the keeper means: often there is no such Python."""
+        words = self._process.stderr_tail().strip().splitlines()
+        if self._process.exit_status in _NOT_STARTED or (words and words[-1].endswith("command not found")):
+            said = f" ({words[-1]})" if words else ""
+            return NodeError(
+                f"Node {self._node_name}: there is no Python {self._python!r} to keep the reservation{said}. Set the "
+                "generator's 'python' in the topology file to the path of a Python of that node."
+            )
+        return NodeError(f"Node {self._node_name}: nobody answers for its reservation. {error}")
 
     def _listen(self) -> None:
         try:
