@@ -38,12 +38,17 @@ cd -- "$directory" && rm -f -- "${files}pid" "${files}status" || exit 1
     echo $? > "${files}status"
 } > "${files}log" 2>&1 < /dev/null &
 tries=0
-while [ "$tries" -lt 100 ]; do
+while [ "$tries" -lt 100 ] && [ ! -e "${files}status" ]; do
     [ ! -s "${files}pid" ] || exit 0
     tries=$((tries + 1))
     sleep 0.05
 done
-echo "it did not start" >&2
+[ ! -s "${files}pid" ] || exit 0
+if ! echo > "${files}test"; then
+    why=": cannot write files as ${files}pid, is the disk full?"
+fi 2>/dev/null
+rm -f -- "${files}test"
+echo "it did not start$why" >&2
 exit 1
 """
 _IS_ALIVE = f"{LIVES} lives"

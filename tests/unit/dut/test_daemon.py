@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 from waiting import wait_until
 
@@ -92,6 +94,15 @@ def test_a_program_that_dies_at_once_says_why(changes, daemon):
     program = daemon("echo one; echo the reason >&2; exit 3")
     with pytest.raises(DutError, match=r"DUT1: program has died \(sh -c .*\)\. It wrote last: one \| the reason\."):
         program.start(changes, lambda: False)
+
+
+def test_a_program_whose_files_cannot_be_written_is_not_started_and_the_reason_is_named(tmp_path):
+    # Files of no more than 0 bytes are as a full disk.
+    program = BackgroundProgram(f"{tmp_path}/server.", str(tmp_path), ("sleep", "60"))
+    limited = "trap '' XFSZ; ulimit -f 0; exec \"$@\""
+    shell = subprocess.run(("sh", "-c", limited, "limited", *program.start), capture_output=True, text=True, timeout=60)
+    complaint = f"it did not start: cannot write files as {tmp_path}/server.pid, is the disk full?\n"
+    assert (shell.returncode, shell.stderr) == (1, complaint)
 
 
 def test_a_program_that_never_answers_is_given_up(changes, daemon, monkeypatch):
