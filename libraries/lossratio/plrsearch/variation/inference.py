@@ -35,8 +35,6 @@ _IMPROBABLE = 0.005
 """Largest probability of a sample's shape, if capacities are normal, with which other shapes are considered."""
 _STEADY = 0.3
 """Standard deviation of residuals, in that of the model; if it is smaller, their shape is that of rounding."""
-_VISIBLE = 0.3
-"""Least standard deviation of the capacity whose shape is seen, in that by chance of the trials that show it best."""
 _OUTLYING = 8.0
 """Distance of outliers below the median, in distances of the lower quartile from it: 5.4 standard deviations."""
 _ROUNDS = 4
@@ -173,8 +171,8 @@ def variation_of(given: tuple[Posterior, ...], counts: TrialCounts, question: Cr
         known = posteriors(steady, question, LikelihoodName.VARYING)
         capacities = _capacities(known, steady)
     best = _best(known)
-    # Where the capacity does not vary, residuals are those of counts, and have an odd shape only by chance.
-    varies = best.mode.deviation > _VISIBLE * best.mode.mrr * capacities.blur[capacities.certain].min(initial=np.inf)
+    # Where the capacity varies less than the best trials show it, residuals are those of counts: odd only by chance.
+    varies = best.mode.deviation > best.mode.mrr * capacities.blur[capacities.certain].min(initial=np.inf)
     if varies and _is_odd(capacities, best.mode, order):
         core = _without_outliers(best, capacities, steady, question)
         shown = Capacities.of(core.function, core.mode, steady)
