@@ -31,7 +31,12 @@ CLIENT = "automation/trex_control_plane/interactive/trex/stl"
             "version",
             r"different versions: .*server: '5\.1', client: '4\.1'.*installation",
         ),
-        ("connect", NO_ANSWER, "server_lost", r"asked to answer, and does not answer \(any more\)"),
+        (
+            "connect",
+            NO_ANSWER,
+            "server_lost",
+            r"asked to answer, and does not answer \(any more\).*hangs: kill it.*/pid\.",
+        ),
         ("acquire", TAKEN, "ports_taken", r"belong to somebody else: Port 0 .* already taken by 'root'; Port 1"),
         ("reset", NO_ANSWER, "server_lost", r"asked to reset the ports"),
         (

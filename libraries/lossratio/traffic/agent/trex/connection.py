@@ -435,7 +435,9 @@ class TrexConnection:
             ) from cause
         if any(words in lowered for words in _LOST):
             raise AgentError(
-                "server_lost", f"The TRex server was asked to {doing}, and does not answer (any more): {text}."
+                "server_lost",
+                f"The TRex server was asked to {doing}, and does not answer (any more): {text}. If it still runs, it "
+                f"hangs: kill it; its process id is in {os.path.join(os.path.dirname(self._settings.log), 'pid')}.",
             ) from cause
         raise AgentError("trex", f"The TRex server was asked to {doing}, and would not: {text}.") from cause
 
