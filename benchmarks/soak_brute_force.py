@@ -52,6 +52,8 @@ DEEP = 26.0
 """Nats below the maximum where nothing matters."""
 JUMP = 5.0
 """Nats between neighbouring nodes above which a panel near the maximum is halved."""
+BEYOND = 11.0
+"""Nats above the largest load at which the integral over log a ends."""
 POINTS_AT_ONCE = 400_000
 ERROR = 0.02
 """Allowed error of a mean, in posterior standard deviations."""
@@ -362,8 +364,9 @@ def brute_force(
         parts = np.array([at_spread(float(one)) for one in log_spread])
         return Values(parts[:, 0], parts[:, 1], parts[:, 2])
 
-    last = float(np.log(max(question.max_load, counts.load.max()))) + 3.0
-    log_total, mean, square = adaptive(at_spreads, np.linspace(1e-9, last, 8))
+    # Mrr and width of the knee may rise together: 5e-3 of the mass has been 3 nats above the maximum load.
+    last = float(np.log(max(question.max_load, counts.load.max()))) + BEYOND
+    log_total, mean, square = adaptive(at_spreads, np.linspace(1e-9, last, 11))
     return near + mean, float(np.sqrt(max(square - mean**2, 0.0))), log_total - float(np.log(np.ptp(deviations)))
 
 

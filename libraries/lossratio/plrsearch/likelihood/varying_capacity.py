@@ -42,6 +42,9 @@ _NEAR = 0.3
 """Largest distance, in standard deviations, at which the likeliest capacity is near enough for the expansion."""
 _ITERATIONS = 12
 """Most steps towards the likeliest capacity; a cell that is still far from it then is improbable in any case."""
+_NEAR_SPREAD = 0.05
+"""Width of the knee, as a share of the capacity, from which on the first guess of a bump's place is not good enough."""
+_NEAR_STEPS = 4
 _TINY = 1e-300
 _LOG_ROOT_TAU = 0.5 * float(np.log(2.0 * np.pi))
 
@@ -105,6 +108,11 @@ class VaryingCapacityLikelihood:
         place = np.maximum(function.explaining_mrr(self.groups.load, self._log_own_rate, spread), spread)
         loss = function.log_loss(self.groups.load, place, spread)
         place = np.maximum(place - (loss.log_rate - self._log_own_rate) / loss.slope, spread)
+        # The guess is good where m is far above a.
+        for _ in range(_NEAR_STEPS if np.any(spread > _NEAR_SPREAD * place) else 0):
+            loss = function.log_loss(self.groups.load, place, spread)
+            moved = np.maximum(place - (loss.log_rate - self._log_own_rate) / loss.slope, spread)
+            place = np.where(spread > _NEAR_SPREAD * place, moved, place)
         return Bumps(place, -1.0 / (loss.slope * np.sqrt(np.maximum(self.groups.lost, 1.0))))
 
     def _cells(self, function: FittingFunction, at: Parameters, bumps: Bumps) -> _Cells:

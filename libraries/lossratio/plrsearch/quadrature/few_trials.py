@@ -86,8 +86,7 @@ CLOSER = Effort(3e-4, 1e-3, 5e-3, slices=29, spreads=67)
 _SAME = 0.02
 """Nats by which masses differ that are the same."""
 _LIKELIHOOD_ERROR = 0.02
-"""Error that the approximate integral over a trial's own capacity may have: of the mean, in standard deviations. A
-brute force found up to 0.014."""
+"""Error that the approximate integral over a trial's own capacity may have: of the mean, in standard deviations."""
 _CAUTION = 4.0
 """Factor of errors by roughness, so that they are not smaller than the real ones."""
 _LEAST_ERROR = 0.002
