@@ -77,7 +77,7 @@ def transmit(
         is_stopped: Whether it must stop now.
         catch_up: Seconds of traffic that are made up for after a stall, in one go. Infinite: every frame is sent, if
             that takes less than twice the duration and `LONGEST_STALL`.
-        clock: Tells the time, in seconds.
+        clock: Returns the time, in seconds.
         sleep: Waits for so many seconds.
         note: Called after each batch with the frames sent and skipped until then; None: nobody watches.
         give_way: Called while it is behind, after each piece. Senders of the same priority on one processor take turns
@@ -150,7 +150,7 @@ def ramp_up(
         load: Frames per second that it grows to.
         duration: Seconds until then.
         is_stopped: Whether it must stop now.
-        clock: Tells the time, in seconds.
+        clock: Returns the time, in seconds.
         sleep: Waits for so many seconds.
     """
     for step in range(1, RAMP_STEPS + 1):

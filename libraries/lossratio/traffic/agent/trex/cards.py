@@ -27,7 +27,7 @@ class CardWire:
         connection: The server.
         settings: Its ports.
         sleep: Waits for so many seconds.
-        clock: Tells the time, in seconds.
+        clock: Returns the time, in seconds.
         is_own: Whether the connection is closed with it.
 
     Raises:
@@ -135,7 +135,7 @@ class Neighbours:
     Args:
         connection: The server.
         settings: Its ports, with addresses and next hops.
-        clock: Tells the time, in seconds.
+        clock: Returns the time, in seconds.
         sleep: Waits for so many seconds.
         exclude: Takes note of frames that a port has sent besides test traffic: the port's number, and how many.
 

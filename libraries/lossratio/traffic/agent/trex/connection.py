@@ -192,7 +192,7 @@ class TrexConnection:
     Args:
         library: TRex's client.
         settings: How to reach the server.
-        clock: Tells the time, in seconds.
+        clock: Returns the time, in seconds.
         sleep: Waits for so many seconds.
 
     Attributes:

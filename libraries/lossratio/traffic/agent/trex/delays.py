@@ -56,7 +56,7 @@ def find_delays(
         clear: Sets its counters to zero.
         seconds_sent: Returns how many seconds of a load each port has sent since then, by the port's number.
         ports: TRex's numbers of the ports that transmit, in the order of their starts.
-        clock: Tells the time, in seconds.
+        clock: Returns the time, in seconds.
         sleep: Waits for so many seconds.
 
     Returns:

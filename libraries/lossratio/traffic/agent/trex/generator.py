@@ -58,7 +58,7 @@ class TrexGenerator:
         configuration: Ports, directions and settle time.
         settings: How to reach the server.
         library: TRex's client.
-        clock: Tells the time, in seconds.
+        clock: Returns the time, in seconds.
         sleep: Waits for so many seconds.
 
     Raises:

@@ -40,7 +40,7 @@ class Pace:
         directions: The directions.
         load: Frames per second; each direction has its share.
         duration: Seconds.
-        clock: Tells the time, in seconds.
+        clock: Returns the time, in seconds.
         read: Tells the frames that interfaces have transmitted, by their names.
     """
 

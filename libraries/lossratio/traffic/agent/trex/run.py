@@ -86,7 +86,7 @@ class TrexRunner:
             the answer to the request to start, but from 20 ms after that request at most: an answer may come long after
             the traffic's begin.
         settle_time: Seconds for which frames may stay in flight.
-        clock: Tells the time, in seconds.
+        clock: Returns the time, in seconds.
         sleep: Waits for so many seconds.
         delays: Seconds that the streams of each port wait before their first frames, by the port's number; empty: none
             waits.
@@ -252,7 +252,7 @@ class TrexCounters:
         connection: The server.
         configuration: The directions.
         ports: TRex's numbers of the ports, by name.
-        clock: Tells the time, in seconds.
+        clock: Returns the time, in seconds.
     """
 
     def __init__(
@@ -433,7 +433,7 @@ class TrexLookout:
         duration: Seconds.
         watch: What to look for.
         late_end: Seconds by which the server may be behind without a frame being unsent.
-        clock: Tells the time, in seconds.
+        clock: Returns the time, in seconds.
 
     Attributes:
         whole: Frames that the whole trial asks for in each direction.
