@@ -315,7 +315,7 @@ def test_four_years_of_nights_are_drawn(chromium, tmp_path):
         seen.points = document.querySelectorAll("main svg circle").length;
         seen.ticks = [...document.querySelectorAll("main svg.chart text")].map(text => text.textContent);
         await set("period", "90");
-        seen.recent = document.querySelectorAll("main div.pair > div circle").length;
+        seen.recent = document.querySelectorAll("main div.pair > div:first-child circle").length;
         """,
     )
     assert seen["points"] == 2 * len(days)
