@@ -27,7 +27,8 @@ class Policer:
 
 
 @pytest.mark.parametrize(
-    ("likelihood", "burst"), [("varying", 0.0), ("varying", 1e5), ("poisson", 0.0), ("poisson", 1e3), ("poisson", 1e5)]
+    ("likelihood", "burst"),
+    [("varying", 0.0), ("varying", 1e3), ("varying", 1e5), ("poisson", 0.0), ("poisson", 1e3), ("poisson", 1e5)],
 )
 def test_the_interval_contains_what_the_policer_lets_pass_in_a_trial(likelihood, burst):
     search = PLRsearch(1e-7, 1e4, 30e6, timeout=45.0, likelihood=likelihood, initial_duration=DURATION)

@@ -63,26 +63,21 @@ def request(load=5000.0, trials=2, integrity=Integrity.DOUBT):
     return MrrRequest(PROFILE, max_load=load, trials=trials, trial_duration=0.4, integrity=integrity)
 
 
+@pytest.mark.quiet
 def test_a_dut_that_loses_a_hundredth_and_repeats_another_has_that_loss_and_a_doubt(faulty, tmp_path):
     result = measure_mrr(faulty(LOSES_AND_REPEATS), request(), place(tmp_path))
     assert result.mrr.lost_frames == pytest.approx(40, abs=4)
     east, west = result.trials[0].directions
-    # A busy host may keep the generator from sending some frames.
-    assert 1500 < east.sent_frames <= 2000
-    assert west.received_frames == west.sent_frames
-    assert east.duplicated_frames == pytest.approx(0.01 * east.sent_frames, abs=2)
+    assert (east.sent_frames, west.received_frames) == (2000, 2000)
+    assert east.duplicated_frames == pytest.approx(20, abs=2)
     assert east.examined_frames == east.received_frames + east.duplicated_frames
     assert west.duplicated_frames == west.corrupted_frames == 0
     (doubts,) = doubts_of([result])
     (doubt,) = (doubt for doubt in doubts if doubt.kind is DoubtKind.INTEGRITY)
-    directions = [direction for trial in result.trials for direction in trial.directions]
-    came = sum(direction.examined_frames for direction in directions)
-    copies = sum(direction.duplicated_frames for direction in directions)
-    assert copies == pytest.approx(40, abs=4)
-    assert f"of {came:,} frames that came back, all of them examined: {copies} duplicated (" in doubt.reason
-    assert f"Frames examined: {came:,} of {came:,} that came back. {copies} duplicated (" in message(result)
+    assert "of 8,000 frames that came back, all of them examined: 40 duplicated (0.5 %)" in doubt.reason
+    assert "Frames examined: 8,000 of 8,000 that came back. 40 duplicated (0.5 %)" in message(result)
     (row,) = csv.DictReader(io.StringIO(render(ReportFormat.CSV, [read_run(tmp_path)])))
-    assert (row["examined_frames"], row["duplicated_frames"]) == (str(came), str(copies))
+    assert (row["examined_frames"], row["duplicated_frames"]) == ("8000", "40")
     # A busy host may take CPU time from the machine, which is a doubt, too.
     assert "frame integrity" in row["doubts"].split("; ")
 
