@@ -5,6 +5,7 @@ SUITES := tests/performance tests/acceptance
 ROBOT_FILES := $(SUITES) tests/chaos resources
 
 CHAOS := --minutes 10
+MUTANTS :=
 FUZZ_SECONDS := 120
 
 # Tests that wait run beside tests that calculate, and tests that need a quiet machine at last, alone: tests/conftest.py.
@@ -13,7 +14,7 @@ PYTEST := .venv/bin/python -m pytest --numprocesses auto --dist loadgroup --no-l
 # Images of containers often set it. Each of the hundreds of programs that tests start would compile the library anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test all-tests quick no-netns chaos lint lowest docs pictures environment packages clean
+.PHONY: demo test all-tests quick no-netns chaos mutants lint lowest docs pictures environment packages clean
 
 demo:
 	@tools/virtual-environment
@@ -36,6 +37,10 @@ no-netns: environment
 chaos: environment packages
 	.venv/bin/python tests/chaos/chaos.py $(CHAOS)
 	.venv/bin/python -m pytest tests/unit/hostile_input/test_fuzzing.py --fuzz-seconds $(FUZZ_SECONDS)
+
+# Small mistakes in a copy of the library: each must make a test fail.
+mutants: environment packages
+	.venv/bin/python tests/chaos/mutants.py $(MUTANTS)
 
 lint: environment
 	.venv/bin/ruff check .
@@ -67,7 +72,7 @@ environment:
 
 packages:
 	@tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool
-	@-tools/system-packages dpdk-testpmd=dpdk-dev ovs-vswitchd=openvswitch-switch
+	@-tools/system-packages dpdk-testpmd=dpdk-dev ovs-vswitchd=openvswitch-switch chromium=chromium
 
 clean:
 	rm -rf .venv results build dist libraries/*.egg-info

@@ -8,6 +8,7 @@ setup(
     packages=find_namespace_packages("libraries", include=["lossratio", "lossratio.*"]),
     package_data={
         "lossratio": [
+            "*.pyi",
             "py.typed",
             "resources/*.resource",
             "resources/grafana-dashboard.json",
@@ -15,6 +16,8 @@ setup(
         ],
         "lossratio.dashboard": ["*.jinja", "*.js"],
         "lossratio.drawing": ["templates/*.jinja"],
+        "lossratio.dut": ["*.pyi"],
+        "lossratio.measurements": ["*.pyi"],
         "lossratio.measurements.latency": ["*.jinja"],
         "lossratio.measurements.rfc2544": ["*.jinja"],
         "lossratio.measurements.throughput": ["*.jinja"],

@@ -38,19 +38,16 @@ _READY = """new Promise(done => {
 
 @dataclass
 class Browser:
-    """A running browser with one page.
-
-    Attributes:
-        commands: File descriptor for commands.
-        answers: File for answers.
-        session: The session of the page; empty: none yet.
-        faults: Errors on the page's console, and exceptions of its scripts.
-    """
+    """A running browser with one page."""
 
     commands: int
+    """File descriptor for commands."""
     answers: Any
+    """File for answers."""
     session: str = ""
+    """The session of the page; empty: none yet."""
     faults: list[str] = field(default_factory=list)
+    """Errors on the page's console, and exceptions of its scripts."""
     _last: int = 0
 
     def open(self, page: Path, *, width: int = 1200, height: int = 1000, fragment: str = "") -> float:

@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from lossratio.builds import Bisection, Build, BuildComparison, ComparisonVerdict
+from lossratio.builds import AbRequest, Bisection, Build, BuildComparison, ComparisonVerdict
 from lossratio.measurements.open_testbed import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput
@@ -96,7 +96,7 @@ def five_each(random: np.random.Generator, revisions: int, change: float, noise:
 
 def compared(random: np.random.Generator, change: float, noise: float) -> tuple[str, int]:
     """Compares once: the verdict, and the number of measurements."""
-    comparison = BuildComparison()
+    comparison = BuildComparison(AbRequest())
     while (build := comparison.next_build()) is not None:
         mean = 1.0 + change * (build is Build.B)
         comparison.record(mean * (1.0 + noise * random.standard_normal()))
@@ -113,7 +113,7 @@ def measured(seconds: float, trial: float, trials: int, load: str) -> list[float
             end = time.monotonic() + seconds
             while time.monotonic() < end:
                 output = ready.measurer.measure(TrialInput(trial, parse_frame_rate(load)))
-                rates.append(sum(direction.received for direction in output.directions) / trial)
+                rates.append(sum(direction.received_frames for direction in output.directions) / trial)
     whole = len(rates) // trials * trials
     return [float(rate) for rate in np.mean(np.reshape(rates[:whole], (-1, trials)), axis=1)]
 
@@ -143,7 +143,7 @@ def compare_with_itself(values: list[float]) -> None:
 
 def cut(values: list[float], start: int, slowdown: float, limit: int) -> tuple[ComparisonVerdict, int]:
     """Compares the measurements from one of them on: the verdict, and the number of measurements."""
-    comparison = BuildComparison(least_change=LEAST_CHANGE, certainty=CERTAINTY, limit=limit)
+    comparison = BuildComparison(AbRequest(LEAST_CHANGE, limit, CERTAINTY))
     place = start
     while (build := comparison.next_build()) is not None:
         comparison.record(values[place % len(values)] * (1.0 - slowdown * (build is Build.B)))

@@ -17,7 +17,7 @@ import click
 
 from lossratio.errors import LossRatioError
 from lossratio.measurements.measurement import TestPlace
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
@@ -39,21 +39,18 @@ TUNNELLED = "ethip4vxlan-l2bdbase"
 
 @dataclass(frozen=True)
 class Device:
-    """A device of the table.
-
-    Attributes:
-        name: What the table calls it.
-        kind: Kind of the DUT.
-        options: What it is asked for.
-        profile: Traffic profile.
-        frame_size: Bytes with FCS.
-    """
+    """A device of the table."""
 
     name: str
+    """What the table calls it."""
     kind: str
+    """Kind of the DUT."""
     options: Mapping[str, str] = field(default_factory=dict)
+    """What it is asked for."""
     profile: str = "ethip4-ip4base"
+    """Traffic profile."""
     frame_size: int = 64
+    """Bytes with FCS."""
 
 
 DEVICES = (
@@ -83,19 +80,16 @@ DEVICES = (
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured in one way of sending, in frames per second per interface.
-
-    Attributes:
-        mrr: Forwarding rate at maximum load.
-        throughput: Conditional throughput without loss; None: even the minimum load lost frames.
-        is_limit: Whether the maximum load was forwarded without loss, so that the generator is the limit.
-        is_stalled: Whether frames that the generator could not send in time, being stalled, have bounded it.
-    """
+    """What was measured in one way of sending, in frames per second per interface."""
 
     mrr: float
+    """Forwarding rate at maximum load."""
     throughput: float | None
+    """Conditional throughput without loss; None: even the minimum load lost frames."""
     is_limit: bool
+    """Whether the maximum load was forwarded without loss, so that the generator is the limit."""
     is_stalled: bool
+    """Whether frames that the generator could not send in time, being stalled, have bounded it."""
 
     def __str__(self) -> str:
         mark = "+" if self.is_limit else "*" if self.is_stalled else ""
@@ -154,8 +148,8 @@ def figures_of(testbed: Testbed, device: Device, max_load: float, goal: SearchGo
     with tempfile.TemporaryDirectory() as directory:
         identity = TestIdentity(name="device", suite="benchmark", documentation="", tags=())
         place = TestPlace(identity, RunDirectory(Path(directory)))
-        mrr = measure_mrr(testbed, MrrRequest(profile, max_load, trials=3, trial_duration=0.5), place)
-        search = SearchRequest((goal,), profile, max_load=max_load, timeout=60.0)
+        mrr = measure_mrr(testbed, MrrRequest(profile=profile, max_load=max_load, trials=3, trial_duration=0.5), place)
+        search = SearchRequest(goals=(goal,), profile=profile, max_load=max_load, timeout=60.0)
         (report,) = find_conditional_throughput(testbed, search, place).goals
     result, rate = report.result, None if mrr.mrr is None else mrr.mrr.mean.per_interface_fps
     value = None if result is None else result.conditional_throughput

@@ -146,7 +146,9 @@ def search(goals: str, max_load: float, rounds: int, topology: Path, rate: int) 
                 place = TestPlace(
                     TestIdentity(name=f"search {number}", suite="early verdicts"), RunDirectory(Path(folder))
                 )
-                request = SearchRequest(wanted, traffic, max_load=max_load, early_verdict=early, timeout=None)
+                request = SearchRequest(
+                    goals=wanted, profile=traffic, max_load=max_load, early_verdict=early, timeout=None
+                )
                 begin = time.monotonic()
                 result = find_conditional_throughput(testbed, request, place)
                 seconds[early].append(time.monotonic() - begin)

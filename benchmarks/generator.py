@@ -74,36 +74,30 @@ print(json.dumps(stamps), flush=True)
 
 @dataclass(frozen=True)
 class Row:
-    """What one direction did.
-
-    Attributes:
-        direction: Its name.
-        achieved: Frames per second.
-        unsent: Share of the intended frames that was not sent; None if the generator knows no such thing.
-        drops: Frames that the generator dropped itself; None if it does not say.
-        stamps: Arrival times of the frames of one source address, in nanoseconds.
-    """
+    """What one direction did."""
 
     direction: str
+    """Its name."""
     achieved: float
+    """Frames per second."""
     unsent: float | None
+    """Share of the intended frames that was not sent; None if the generator knows no such thing."""
     drops: int | None
+    """Frames that the generator dropped itself; None if it does not say."""
     stamps: Sequence[int]
+    """Arrival times of the frames of one source address, in nanoseconds."""
 
 
 @dataclass(frozen=True)
 class Tester:
-    """The TG.
-
-    Attributes:
-        session: A log-in on it.
-        python: Its Python.
-        agent: The traffic agent there.
-    """
+    """The TG."""
 
     session: NodeSession
+    """A log-in on it."""
     python: str
+    """Its Python."""
     agent: AgentClient
+    """The traffic agent there."""
 
     def afpacket(self, configuration: Configuration, rate: float, duration: float) -> list[Row]:
         """Sends with the embedded generator."""
@@ -113,9 +107,9 @@ class Tester:
         return [
             Row(
                 direction.name,
-                direction.sent / duration,
-                direction.unsent / direction.intended,
-                direction.generator_drops,
+                direction.sent_frames / duration,
+                direction.unsent_frames / direction.intended_frames,
+                direction.generator_drop_frames,
                 samples[direction.name],
             )
             for direction in counters

@@ -1,21 +1,22 @@
 """The generator inside the kernel (xdp) beside the embedded one (afpacket) and trafgen: the figures of both.
 
-Builds a local testbed whose DUT receives on a CPU of its own, and prints medians of some runs:
+Builds a local testbed, and prints medians of some runs:
 
 - the largest rate of which less than 0.1 % stayed unsent, over a bare veth link, one way and both ways;
 - the rate that comes through a device in overload: the bridge, and an XDP program that redirects;
 - the error of pacing: a program at the far end of the link notes when each frame arrives, for each generator alike;
 - frames unsent at half of the largest rate, with other work beside it;
-- whether searches enclose the truth of policers with deep buckets;
+- how many searches for the throughput of policers enclose the truth, beside other programs (``--only policers``);
 - the time that a trial takes beyond its duration;
 - what a million flows, a mix of sizes and large frames cost; what batches, senders and generic receive cost.
 
-It takes less than five minutes on a quiet machine.
+It takes less than five minutes on a quiet machine, and the searches take some ten seconds each.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import statistics
@@ -32,11 +33,12 @@ from typing import Any
 import click
 from generator import bridged
 
+from lossratio.dut.linux.kernel_dut import BURST_SECONDS
 from lossratio.measurements import TestPlace
 from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.nodes import NodeSession
-from lossratio.results import RunDirectory, TestIdentity
+from lossratio.results import RunDirectory, TestIdentity, doubts_of
 from lossratio.testbed import open_testbed
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import Topology, XdpGenerator, load_topology
@@ -53,8 +55,8 @@ LINKS = (BARE, ("stamp0", "stamp1"), ("stamp2", "stamp3"), GENERIC)
 LOADS = {"afpacket": (50e3, 3e6), "xdp": (200e3, 8e6)}
 """Least and largest rates between which the largest one is searched."""
 
-POLICERS = {7_333: 733, 50_000: 5_000, 200_000: 20_000, 700_000: 14_000}
-"""Rates of the policers in frames per second, and the frames that their buckets hold."""
+POLICERS = (2_900, 20_000, 200_000, 340_000, 700_000, 1_500_000)
+"""Rates of the policers in frames per second. Their buckets hold 20 ms of that."""
 
 POLICED_SECONDS = 0.5
 """Seconds of a trial of their searches."""
@@ -117,31 +119,28 @@ sys.stdin.read()
 
 @dataclass
 class Bench:
-    """The TG, and the way of asking it.
-
-    Attributes:
-        testbed: The testbed.
-        tg: A log-in on it.
-        dut: A log-in on the DUT.
-        agent: The traffic agent.
-        runs: How many runs a figure is the median of.
-        duration: Seconds of a trial.
-        dut_ports: Interfaces of the DUT.
-        ports: Interfaces of the TG towards it.
-        overheads: Seconds that trials took beyond their duration, by generator.
-        around: The largest rate that was found last, since `configure`.
-    """
+    """The TG, and the way of asking it."""
 
     testbed: Topology
+    """The testbed."""
     tg: NodeSession
+    """A log-in on it."""
     dut: NodeSession
+    """A log-in on the DUT."""
     agent: AgentClient
+    """The traffic agent."""
     runs: int
+    """How many runs a figure is the median of."""
     duration: float
+    """Seconds of a trial."""
     dut_ports: tuple[str, str]
+    """Interfaces of the DUT."""
     ports: tuple[str, str]
+    """Interfaces of the TG towards it."""
     overheads: dict[str, list[float]] = field(default_factory=dict)
+    """Seconds that trials took beyond their duration, by generator."""
     around: float | None = None
+    """The largest rate that was found last, since `configure`."""
 
     def configure(
         self,
@@ -196,11 +195,11 @@ class Bench:
     def sends(self, generator: str, load: float) -> bool:
         """Whether less than 0.1 % stays unsent in each direction; the machine may stall it once."""
         tries = (self.trial(generator, load) for _ in range(2))
-        return any(all(way.unsent < MOST_UNSENT * way.intended for way in ways) for ways in tries)
+        return any(all(way.unsent_frames < MOST_UNSENT * way.intended_frames for way in ways) for ways in tries)
 
     def forwarded(self, generator: str, load: float) -> float:
         """The rate that comes through, in the slower direction."""
-        return min(way.received for way in self.trial(generator, load)) / self.duration
+        return min(way.received_frames for way in self.trial(generator, load)) / self.duration
 
     def median(self, measure: Callable[..., float], *arguments: Any) -> float:
         """The median of some runs."""
@@ -211,7 +210,8 @@ class Bench:
 @click.option("--runs", default=5, show_default=True, help="Runs that a figure is the median of.")
 @click.option("--duration", default=0.2, show_default=True, help="Seconds of traffic per trial.")
 @click.option("--only", multiple=True, help="Sections to run; all if none is named.")
-def main(runs: int, duration: float, only: tuple[str, ...]) -> None:
+@click.option("--beside", "besides", multiple=True, default=(0, 4, 15), help="Programs beside searches on policers.")
+def main(runs: int, duration: float, only: tuple[str, ...], besides: tuple[int, ...]) -> None:
     """Measures, and prints tables."""
     sections: dict[str, Callable[[Bench], None]] = {
         "bare": bare,
@@ -250,7 +250,10 @@ def main(runs: int, duration: float, only: tuple[str, ...]) -> None:
                 *(f"{1e3 * ordered[int(part * len(ordered))]:.1f}" for part in (0.5, 0.9)),
             )
         if not only or "policers" in only:
-            policers(own)
+            text = (ROOT / "topologies" / "local-xdp.yaml").read_text()
+            own.write_text(text.replace("name: local-xdp", f"name: policers-{os.getpid()}").replace("1 Mfps", "4 Mfps"))
+            for beside in besides:
+                policers(own, runs, beside)
 
 
 def bare(bench: Bench) -> None:
@@ -294,13 +297,13 @@ def cost(bench: Bench) -> None:
 
 
 def bridge(bench: Bench) -> None:
-    """Through the bridge, which forwards on another CPU."""
+    """Through the bridge."""
     with bridged(bench.testbed, bench.agent, {}):
         through(bench, "the bridge")
 
 
 def redirect(bench: Bench) -> None:
-    """Through an XDP program that redirects on another CPU."""
+    """Through an XDP program that redirects."""
     with _program(bench.dut, REDIRECT, *bench.dut_ports):
         through(bench, "an XDP redirect")
 
@@ -343,17 +346,11 @@ def beside_load(bench: Bench) -> None:
     for generator, catch_up in (("afpacket", 1e-3), ("xdp", 1e-3), ("xdp", 5e-3)):
         bench.configure(generator, BARE, catch_up=catch_up)
         load = bench.largest(generator) / 2
-        burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BESIDE)]
-        try:
-            time.sleep(2.0)
+        with _computing(BESIDE):
             shares, stolen = [], _stolen()
             for _ in range(bench.runs):
                 (way,) = bench.trial(generator, load, 1.0)
-                shares.append(100 * way.unsent / way.intended)
-        finally:
-            for burner in burners:
-                burner.kill()
-                burner.wait()
+                shares.append(100 * way.unsent_frames / way.intended_frames)
         _row(
             f"{generator}: unsent at {load / 1e3:.0f} kfps beside {BESIDE} programs, {1e3 * catch_up:.0f} ms made up "
             "for, median and most, %; stolen, ms",
@@ -368,29 +365,39 @@ def _stolen() -> float:
     return int(Path("/proc/stat").read_text().split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
-def policers(file: Path) -> None:
-    """Searches for the throughput of policers, one way: their bounds, and whether these enclose the truth."""
+def policers(file: Path, runs: int, beside: int) -> None:
+    """Searches for the throughput of policers, one way: whether the bounds enclose the truth, or a doubt is said."""
     goal = SearchGoal(0.0, 0.5, final_trial_duration=POLICED_SECONDS, duration_sum=1.5, width=0.005, name="no loss")
     profile = load_profile(UDP, frame_size=64, bidirectional=False)
-    for rate, bucket in POLICERS.items():
-        with open_testbed(file, dut="linux_bridge", options={"police": rate, "burst": bucket}) as testbed:
+    for rate in POLICERS:
+        counts = dict.fromkeys(("enclosed", "with a doubt", "WRONG"), 0)
+        seen: list[str] = []
+        with open_testbed(file, dut="linux_bridge", options={"police": rate}) as testbed, _computing(beside):
             # The kernel counts whole nanoseconds per frame.
-            truth = 1e9 / (10**9 // rate) + (bucket - 1) / POLICED_SECONDS
-            request = SearchRequest((goal,), profile, min_load=truth / 10, max_load=2 * truth)
-            place = TestPlace(TestIdentity(name=f"{rate}", suite="policers"), RunDirectory(file.parent))
-            (report,) = find_conditional_throughput(testbed, request, place).goals
-        found = report.result
-        assert found is not None
-        assert found.relevant_lower_bound is not None
-        assert found.relevant_upper_bound is not None
-        bounds = (found.relevant_lower_bound.per_interface_fps, found.relevant_upper_bound.per_interface_fps)
-        # Two frames more or less in a trial.
-        encloses = bounds[0] <= truth + 4 and truth - 4 <= bounds[1]
+            truth = 1e9 / (10**9 // rate) + (rate * BURST_SECONDS - 1) / POLICED_SECONDS
+            request = SearchRequest(goals=(goal,), profile=profile, min_load=truth / 10, max_load=2 * truth)
+            for run in range(runs):
+                place = TestPlace(
+                    TestIdentity(name=f"{beside} {rate} {run}", suite="policers"), RunDirectory(file.parent)
+                )
+                result = find_conditional_throughput(testbed, request, place)
+                found = result.goals[0].result
+                assert found is not None
+                lower, upper = found.relevant_lower_bound, found.relevant_upper_bound
+                least = 0.0 if lower is None else lower.per_interface_fps
+                most = math.inf if upper is None else upper.per_interface_fps
+                # Two frames more or less in a trial.
+                encloses = least <= truth + 4 and truth - 4 <= most
+                doubts = [*doubts_of([result])[0], *([] if upper is not None else ["no upper bound"])]
+                counts["enclosed" if encloses else "with a doubt" if doubts else "WRONG"] += 1
+                seen += [f"{least / 1e3:.3f} to {most / 1e3:.3f}{': ' if doubts else ''}{'; '.join(map(str, doubts))}"]
         _row(
-            f"xdp: policer of {rate} fps and {bucket} frames: truth, bounds, kfps",
-            *(f"{load / 1e3:.3f}" for load in (truth, *bounds)),
-            "enclosed" if encloses else "NOT ENCLOSED",
+            f"xdp: policer, {truth / 1e3:.1f} kfps, beside {beside} programs",
+            *(f"{count} {name}" for name, count in counts.items() if count),
+            f"load {os.getloadavg()[0]:.0f}",
         )
+        for line in seen:
+            click.echo(f"    {line}")
 
 
 def ways(bench: Bench) -> None:
@@ -403,7 +410,7 @@ def ways(bench: Bench) -> None:
         bench.configure("xdp", ports)
         rate = bench.median(bench.largest, "xdp")
         (way,) = bench.trial("xdp", rate)
-        share = 100 * way.received / max(1, way.sent)
+        share = 100 * way.received_frames / max(1, way.sent_frames)
         label = f"xdp: received {mode}: largest rate one way, kfps; of that received"
         _row(label, f"{rate / 1e3:.0f}", f"{share:.1f} %")
     with _program(bench.tg, STAMPER, "stamp1", "stamp2") as stamper:
@@ -425,6 +432,19 @@ def _program(session: NodeSession, script: str, *arguments: str) -> Iterator[Any
     with session.start(sys.executable, "-c", script, str(ROOT / "libraries"), *arguments) as process:
         assert process.read_line(timeout=30.0) == "ready"
         yield process
+
+
+@contextmanager
+def _computing(programs: int) -> Iterator[None]:
+    """Programs that compute, for as long as the block takes."""
+    burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(programs)]
+    try:
+        time.sleep(2.0)
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
 
 
 @contextmanager

@@ -69,8 +69,8 @@ def perform(agent: AgentClient, configuration: Configuration, trials: int) -> It
     for _ in range(trials):
         begin = time.monotonic()
         (counters,) = agent.trial(OVERLOAD, DURATION)
-        elapsed = counters.elapsed or DURATION
-        yield counters.received / elapsed, time.monotonic() - begin - elapsed
+        elapsed = counters.elapsed_s or DURATION
+        yield counters.received_frames / elapsed, time.monotonic() - begin - elapsed
 
 
 if __name__ == "__main__":

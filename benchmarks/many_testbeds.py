@@ -35,7 +35,7 @@ def measure(directory: Path, tests: int) -> float:
     for number in range(tests):
         place = TestPlace(TestIdentity(name=f"64B-{number}-ndrpdr", suite="Suite"), RunDirectory(directory))
         find_conditional_throughput(
-            testbed, SearchRequest((NDR, PDR), load_profile("ethip4-udp", frame_size=64)), place
+            testbed, SearchRequest(goals=(NDR, PDR), profile=load_profile("ethip4-udp", frame_size=64)), place
         )
     return (time.process_time() - began) / tests
 

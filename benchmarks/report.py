@@ -91,7 +91,7 @@ def searched(directory: Path, number: int) -> ThroughputResult:
     knee = f"performance_spectrum, capacity: {150 + 1.37 * number} kfps, jitter: 0.006"
     topology.write_text(text.replace("sharp_knee, capacity: 150 kfps", knee))
     place = TestPlace(TestIdentity(name="benchmark", suite="Benchmark"), RunDirectory(directory))
-    request = SearchRequest((NDR, PDR), load_profile("ethip4-udp", frame_size=64))
+    request = SearchRequest(goals=(NDR, PDR), profile=load_profile("ethip4-udp", frame_size=64))
     return find_conditional_throughput(open_testbed(topology), request, place)
 
 

@@ -83,10 +83,10 @@ def _bursts(file: Path, directory: Path, repeats: int) -> None:
         options = {"police": RATE, "burst": bucket, "reset": True}
         with open_testbed(file, dut="linux_bridge", options=options) as testbed:
             request = BackToBackRequest(
-                PROFILE,
-                RATE,
-                BURST_RATE,
-                max(1, round(part * repeats)),
+                profile=PROFILE,
+                throughput=RATE,
+                max_load=BURST_RATE,
+                repeats=max(1, round(part * repeats)),
                 longest_burst=max(0.02, 1.3 * truth / BURST_RATE),
                 settle=0.05,
             )
@@ -168,7 +168,14 @@ def _recovery(directory: Path, repeats: int, simulated: bool) -> None:
             (timeline,) = progress.trial.output.timelines
             changes.append((timeline.began, timeline.began + timeline.steps[1].start))
 
-        request = RecoveryRequest(PROFILE, STOPPED_RATE, 1.1 * STOPPED_RATE, repeats, 0.5, limit=1.0)
+        request = RecoveryRequest(
+            profile=PROFILE,
+            throughput=STOPPED_RATE,
+            max_load=1.1 * STOPPED_RATE,
+            repeats=repeats,
+            duration=0.5,
+            limit=1.0,
+        )
         kind = _StoppedInOverload(stop, 0.5 - DOWN / 2)
         result = measure(kind, testbed, request, _place(directory, "stopped in the overload"), note)
     assert result.recovery is not None
@@ -183,7 +190,9 @@ def _recovery(directory: Path, repeats: int, simulated: bool) -> None:
 
 
 def _recover(testbed: Testbed, directory: Path, repeats: int, truth: float) -> None:
-    request = RecoveryRequest(PROFILE, RATE, 2.0 * RATE, repeats, 1.0, limit=1.0)
+    request = RecoveryRequest(
+        profile=PROFILE, throughput=RATE, max_load=2.0 * RATE, repeats=repeats, duration=1.0, limit=1.0
+    )
     result = measure_recovery(testbed, request, _place(directory, "recovery"))
     assert result.recovery is not None
     _row("system recovery of a bucket", truth, [time.recovery_s or 0.0 for time in result.recovery.times], "s")
@@ -221,7 +230,7 @@ def _reset_times(
     reset: Callable[[], None] | None,
     known: Callable[[], list[float]],
 ) -> None:
-    request = ResetRequest(PROFILE, RESET_LOAD, reset=reset, repeats=repeats, lead=0.5, limit=0.5)
+    request = ResetRequest(profile=PROFILE, throughput=RESET_LOAD, reset=reset, repeats=repeats, lead=0.5, limit=0.5)
     result = measure_reset(testbed, request, _place(directory, f"reset {name}"))
     assert result.reset is not None
     times = result.reset.times

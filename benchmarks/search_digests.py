@@ -55,19 +55,16 @@ SEARCHES = (
 
 @dataclass(frozen=True)
 class Search:
-    """What one search was.
-
-    Attributes:
-        name: Goal set, family, seed and algorithm.
-        trials: How many trials it took.
-        seconds: How long these took, on the virtual clock.
-        digest: Of the input and the loss of each trial in their order, and of the results.
-    """
+    """What one search was."""
 
     name: str
+    """Goal set, family, seed and algorithm."""
     trials: int
+    """How many trials it took."""
     seconds: float
+    """How long these took, on the virtual clock."""
     digest: str
+    """Of the input and the loss of each trial in their order, and of the results."""
 
     def __str__(self) -> str:
         return f"{self.name}\t{self.trials}\t{self.seconds!r}\t{self.digest}"

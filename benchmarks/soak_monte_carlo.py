@@ -18,15 +18,12 @@ _WIDER = 8.0
 
 @dataclass(frozen=True)
 class MonteCarlo:
-    """What it found.
-
-    Attributes:
-        mean: Mean critical load, in frames per second.
-        samples_per_second: How many samples it took per second.
-    """
+    """What it found."""
 
     mean: float
+    """Mean critical load, in frames per second."""
     samples_per_second: float
+    """How many samples it took per second."""
 
 
 def monte_carlo(

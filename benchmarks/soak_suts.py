@@ -24,24 +24,21 @@ DRIFT_TIME = 1800.0
 
 @dataclass(frozen=True)
 class Case:
-    """A SUT and what is right about it.
-
-    Attributes:
-        sut: The SUT.
-        critical_load: Its true critical load in frames per second; None if there is none to be found.
-        healthy: Whether it is inside the model family, so that it should not be flagged.
-        shape: Shape of the capacity's distribution, by its name in results.
-        drift: Change of the critical load in `DRIFT_TIME`, as a share; the critical load is that at the beginning.
-        losses: The mean loss ratio at a load in frames per second, and the share of trials that have the losses that
-            do not come frame by frame.
-    """
+    """A SUT and what is right about it."""
 
     sut: Sut
+    """The SUT."""
     critical_load: float | None
+    """Its true critical load in frames per second; None if there is none to be found."""
     losses: Callable[[float], tuple[float, float]]
+    """The mean loss ratio at a load in frames per second, and the share of trials that have the losses that do not come
+    frame by frame."""
     healthy: bool = False
+    """Whether it is inside the model family, so that it should not be flagged."""
     drift: float = 0.0
+    """Change of the critical load in `DRIFT_TIME`, as a share; the critical load is that at the beginning."""
     shape: str = "normal"
+    """Shape of the capacity's distribution, by its name in results."""
 
     def critical_load_after(self, seconds: float) -> float | None:
         """The true critical load at a time of the search; None if there is none to be found."""
@@ -78,13 +75,10 @@ class Case:
 
 @dataclass(frozen=True)
 class DrawnCapacity:
-    """A sharp knee whose place is drawn for each trial.
-
-    Attributes:
-        draw: Draws a capacity, as a share of `CAPACITY`.
-    """
+    """A sharp knee whose place is drawn for each trial."""
 
     draw: Callable[[np.random.Generator], float]
+    """Draws a capacity, as a share of `CAPACITY`."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A SUT without memory."""
@@ -102,17 +96,14 @@ class DrawnCapacity:
 
 @dataclass(frozen=True)
 class WithStalls:
-    """A smooth knee that also stalls at times, at any load.
-
-    Attributes:
-        knee: The knee.
-        share: Mean share of the frames that stalls lose.
-        interval: Mean time between stalls, in seconds; their lengths have an exponential distribution.
-    """
+    """A smooth knee that also stalls at times, at any load."""
 
     knee: SmoothKnee
+    """The knee."""
     share: float
+    """Mean share of the frames that stalls lose."""
     interval: float = 60.0
+    """Mean time between stalls, in seconds; their lengths have an exponential distribution."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A SUT without memory between trials."""
@@ -133,15 +124,12 @@ class WithStalls:
 
 @dataclass(frozen=True)
 class WanderingCapacity:
-    """A sharp knee whose place wanders from trial to trial: a first-order autoregressive process.
-
-    Attributes:
-        deviation: Standard deviation of the capacity in the long run, as a share of `CAPACITY`.
-        correlation: Correlation of the capacities of successive trials.
-    """
+    """A sharp knee whose place wanders from trial to trial: a first-order autoregressive process."""
 
     deviation: float
+    """Standard deviation of the capacity in the long run, as a share of `CAPACITY`."""
     correlation: float
+    """Correlation of the capacities of successive trials."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A SUT that begins anywhere in its range."""
@@ -162,15 +150,12 @@ class WanderingCapacity:
 
 @dataclass(frozen=True)
 class Drifting:
-    """A SUT that becomes slower all the time, in all of its loads.
-
-    Attributes:
-        sut: The SUT at the beginning; without memory of time.
-        change: Change of its loads in `DRIFT_TIME`, as a share.
-    """
+    """A SUT that becomes slower all the time, in all of its loads."""
 
     sut: Sut
+    """The SUT at the beginning; without memory of time."""
     change: float
+    """Change of its loads in `DRIFT_TIME`, as a share."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """The SUT at the beginning, which sees more and more load."""

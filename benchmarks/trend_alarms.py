@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lossratio.history.entries import Series, SeriesKey
-from lossratio.history.trend import TrendVerdict, trends_of
+from lossratio.history.trend import TrendRules, TrendVerdict, trends_of
 
 START = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)
 QUIET = 10
@@ -53,7 +53,7 @@ def alarms(values: Values, nights: int, confirm: int) -> npt.NDArray[np.bool_]:
     """Whether each night (row) raises an alarm for each series (column)."""
     rows = []
     for night in range(QUIET + 1, QUIET + nights + 1):
-        trends = trends_of([as_series(row[:night]) for row in values], confirm=confirm)
+        trends = trends_of([as_series(row[:night]) for row in values], rules=TrendRules(confirm=confirm))
         rows.append([trend.verdict is TrendVerdict.REGRESSION for trend in trends])
     return np.array(rows)
 

@@ -54,21 +54,18 @@ BATCH = 2e-3
 
 @dataclass(frozen=True)
 class Outcome:
-    """The bounds of a policer with one generator, in frames per second per interface.
-
-    Attributes:
-        lower: The relevant lower bound.
-        upper: The relevant upper bound.
-        trials: How many trials it took.
-        version: The generator's version.
-        reason: Why the result is irregular; None if it is regular.
-    """
+    """The bounds of a policer with one generator, in frames per second per interface."""
 
     lower: float
+    """The relevant lower bound."""
     upper: float
+    """The relevant upper bound."""
     trials: int
+    """How many trials it took."""
     version: str
+    """The generator's version."""
     reason: str | None
+    """Why the result is irregular; None if it is regular."""
 
 
 @click.command(help=__doc__)
@@ -122,7 +119,7 @@ def costs(name: str, file: Path) -> None:
         for load in LOADS:
             outputs = [ready.measurer.measure(TrialInput(1.0, float(load))) for _ in range(TRIALS)]
             cost = [1e3 * ((output.elapsed or 1.0) - 1.0 - waits) for output in outputs]
-            stretch = [1e3 * max(each.stretch or 0.0 for each in output.directions) for output in outputs]
+            stretch = [1e3 * max(each.stretch_s or 0.0 for each in output.directions) for output in outputs]
             unsent = [(output.unsent_frames or 0) / (2 * load) for output in outputs]
             lost = sum(output.lost_frames or 0 for output in outputs)
             dropped = sum(map(dropped_by_generator, outputs))
@@ -153,7 +150,7 @@ def search(file: Path, rate: int, burst: int, duration: float, width: float, pro
         duration_sum=duration,
         width=width,
     )
-    request = SearchRequest((goal,), profile, min_load=0.5 * rate, max_load=2.0 * rate)
+    request = SearchRequest(goals=(goal,), profile=profile, min_load=0.5 * rate, max_load=2.0 * rate)
     options = {"police": str(rate), "burst": str(burst)}
     opened = open_testbed(file, dut="linux_bridge", options=options)
     with tempfile.TemporaryDirectory() as directory, closing(opened) as testbed:

@@ -1,6 +1,10 @@
-"""Writes the JSON Schemas of lossratio's files, beside this program or into the directory that it is given."""
+"""Writes the JSON Schemas of lossratio's files, beside this program or into the directory that it is given.
+
+The tables of generators' settings in the reference are written, too.
+"""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +14,14 @@ from pydantic import BaseModel, TypeAdapter
 from lossratio.measurements.throughput.goals import GoalFile
 from lossratio.results.kinds import built_in_results
 from lossratio.runs.job import JobFile
-from lossratio.topology import Topology
+from lossratio.topology import (
+    AfPacketGenerator,
+    GeneratorSettings,
+    SimulatedGenerator,
+    Topology,
+    TrexGenerator,
+    XdpGenerator,
+)
 from lossratio.traffic.profile import ProfileFile
 
 _DIGEST = {
@@ -20,6 +31,8 @@ _DIGEST = {
     "title": "Digest",
     "type": "string",
 }
+_REFERENCE = Path("reference", "topology.md")
+_GENERATORS: tuple[type[GeneratorSettings], ...] = (AfPacketGenerator, XdpGenerator, TrexGenerator, SimulatedGenerator)
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -35,6 +48,30 @@ def main() -> None:
     }
     for name, text in schemas.items():
         (directory / f"{name}.schema.json").write_text(text, encoding="utf-8")
+    if len(sys.argv) == 1:
+        reference = directory.parent / _REFERENCE
+        reference.write_text(with_tables(reference.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def with_tables(text: str) -> str:
+    """The reference of topology files with the settings of all generators as their models declare them."""
+    for model in _GENERATORS:
+        begin = f"<!-- {model.__name__}, by docs/schema/export.py -->\n"
+        before, _, rest = text.partition(begin)
+        after = rest[rest.index("<!-- end -->") :]
+        text = before + begin + "\n".join(settings_table(model)) + "\n" + after
+    return text
+
+
+def settings_table(model: type[GeneratorSettings]) -> list[str]:
+    """The rows of a table of a generator's settings."""
+    rows = ["| field | default | meaning |", "| --- | --- | --- |"]
+    for name, field in model.model_fields.items():
+        if name != "kind":
+            default = "" if field.default in (None, ()) else f"`{json.dumps(field.default)}`"
+            meaning = re.sub("`+", "`", " ".join(str(field.description).split())).replace("|", "\\|")
+            rows.append(f"| `{name}` | {default} | {meaning} |")
+    return rows
 
 
 def result_schema() -> str:

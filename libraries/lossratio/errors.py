@@ -23,6 +23,10 @@ class TesterError(TrafficError):
     __test__ = False
 
 
+class StarvedGeneratorError(TesterError):
+    """The generator cannot send the smallest load. Trials with unsent frames say nothing about the SUT."""
+
+
 class LinkError(TrafficError):
     """A link between two nodes failed. The trial's counters say nothing about the SUT."""
 

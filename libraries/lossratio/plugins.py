@@ -15,19 +15,16 @@ from lossratio.errors import LossRatioError
 
 @dataclass(frozen=True)
 class PluginGroup:
-    """A group of entry points.
-
-    Attributes:
-        name: The group's name, e.g. ``lossratio.dut``.
-        what: What a plug-in of the group is, for messages, e.g. ``kind of DUT``.
-        error: What to raise.
-        own: Entry points of lossratio itself. A checkout that is not installed has them, too.
-    """
+    """A group of entry points."""
 
     name: str
+    """The group's name, e.g. ``lossratio.dut``."""
     what: str
+    """What a plug-in of the group is, for messages, e.g. ``kind of DUT``."""
     error: type[LossRatioError]
+    """What to raise."""
     own: tuple[EntryPoint, ...] = ()
+    """Entry points of lossratio itself. A checkout that is not installed has them, too."""
 
     def names(self) -> tuple[str, ...]:
         """Names of all plug-ins, in alphabetical order; none is loaded for that."""

@@ -14,6 +14,7 @@ _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _NUMBER = rf"\s*((?:(?:{_DIGITS})?\.)?{_DIGITS}(?:[eE][+-]?[0-9]+)?)\s*"
 _FRAME_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:pps|fps|frames/s|packets/s)?\s*")
+_BARE_GIGA = re.compile(_NUMBER + r"G\s*")
 _BIT_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:bps|bit/s|b/s)?\s*")
 _RATIO = re.compile(_NUMBER + r"(%?)\s*")
 _LARGEST_FLOAT = sys.float_info.max
@@ -25,15 +26,12 @@ L1_OVERHEAD = 20
 
 @dataclass(frozen=True)
 class Unit:
-    """The unit of a measured quantity, and which of two values is the better one.
-
-    Attributes:
-        name: The unit as in texts and tables, e.g. ``fps``, ``frames`` or ``s``.
-        lower_is_better: Whether the lower of two values is the better one, as with times and losses.
-    """
+    """The unit of a measured quantity, and which of two values is the better one."""
 
     name: str
+    """The unit as in texts and tables, e.g. ``fps``, ``frames`` or ``s``."""
     lower_is_better: bool = False
+    """Whether the lower of two values is the better one, as with times and losses."""
 
     def is_better(self, change: float) -> bool:
         """Whether a change (new value minus old value, or that over the old value; not zero) is for the better."""
@@ -54,8 +52,12 @@ def parse_frame_rate(text: str | float) -> float:
     """Reads a frame rate such as ``10 kpps``, ``1.5 Mfps`` or ``64000``, in frames per second.
 
     Raises:
-        ValueError: If it is not a positive rate.
+        ValueError: If it is not a positive rate, or may be a link's bit rate.
     """
+    if _BARE_GIGA.fullmatch(str(text)):
+        raise ValueError(
+            f"{text!r} looks like a bit rate; write a frame rate like '10 kpps', or its unit (Gfps) if it is one."
+        )
     return _parse_scaled(text, _FRAME_RATE, "a frame rate", "10 kpps")
 
 

@@ -137,9 +137,9 @@ class TrexFaults:
                 place.mkdir()
         place.write_text(original.read_text(encoding="utf-8").replace("'major': 5", "'major': 4"), encoding="utf-8")
 
-    def kill_server_later(self, delay: timedelta) -> None:
-        """Kills the server that lossratio has started, while something else goes on."""
-        threading.Timer(delay.total_seconds(), self._on_tester, (f"kill -KILL $({PIDS})",)).start()
+    def kill_server_later(self, delay: timedelta, signal: str = "KILL") -> None:
+        """Kills the server that lossratio has started, or sends it another signal, while something else goes on."""
+        threading.Timer(delay.total_seconds(), self._on_tester, (f"kill -{signal} $({PIDS})",)).start()
 
     def kill_a_run_in_its_midst(self, topology: Path, directory: Path) -> None:
         """Starts a run of lossratio on the tester, and kills it when it has measured some trials."""
@@ -185,7 +185,7 @@ class TrexFaults:
             configuration = make_configuration(profile, [pair], settle_time=0.5, sides=[(sides[0], sides[1])])
             options = self._as_with_cards(questions if reminded else ())
             agent.configure(configuration, generator="trex", options=options)
-            return [counted.sent - counted.received for counted in agent.trial(1000.0, AGING_SECONDS)]
+            return [counted.sent_frames - counted.received_frames for counted in agent.trial(1000.0, AGING_SECONDS)]
 
     def probe_as_with_cards(self, topology: Path, links: int) -> str:
         """Looks at the cabling through a server's ports in software mode, as if the kernel did not have them."""
@@ -229,7 +229,7 @@ class TrexFaults:
     @staticmethod
     def _as_with_cards(questions: Sequence[Question]) -> dict[str, Any]:
         # In software mode, and as if the kernel did not have its ports.
-        return TrexSettings(
+        settings = TrexSettings(
             directory=os.environ["TREX_HOME"],
             ports={"tg0": 0, "tg1": 1},
             rpc_port=4501,
@@ -242,7 +242,8 @@ class TrexFaults:
             is_ours=True,
             sleeps=True,
             neighbours=tuple(asdict(question) for question in questions),
-        ).to_json()
+        )
+        return asdict(settings)
 
     @contextmanager
     def _agent(self) -> Iterator[AgentClient]:

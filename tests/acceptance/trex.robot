@@ -100,6 +100,18 @@ A Server That Is Killed Is Started Anew
     Tear Down Testbed
     No Server Should Be Left
 
+A Server That Hangs Is Ended And Started Anew
+    [Documentation]    It runs, and does not answer.
+    ${topology}    That Stays Up
+    Set Up Testbed    ${topology}    dut=linux_bridge    police=10 kfps    burst=1000
+    Kill Server Later    8 s    signal=STOP
+    ${result}    Measure MRR    64B    max_load=5 kpps    trials=10    trial_duration=2 s
+    Should Be Equal As Integers    ${{sum(trial.lost_frames for trial in $result.trials)}}    0
+    ${repair}    Evaluate    " ".join(repair for trial in $result.trials for repair in trial.repairs)
+    Should Contain    ${repair}    TRex server
+    Tear Down Testbed
+    No Server Should Be Left
+
 A Controller That Is Killed Leaves No Server And No Traffic Behind
     [Documentation]    The next run on that testbed finds the truth.
     ${topology}    That Stays Up

@@ -25,19 +25,16 @@ TAKE_PATH = "/run/lossratio"
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong while a run measures.
-
-    Attributes:
-        name: What it is called.
-        side: Who is to blame: ``controller``, ``lease``, ``TG`` or ``DUT``.
-        strike: Does it.
-        mend: Makes it good again, before the run is resumed. What lossratio has to mend by itself is not in here.
-    """
+    """Something that goes wrong while a run measures."""
 
     name: str
+    """What it is called."""
     side: str
+    """Who is to blame: ``controller``, ``lease``, ``TG`` or ``DUT``."""
     strike: Callable[[Lab, Attempt, Random], None]
+    """Does it."""
     mend: Callable[[Lab], None] = lambda lab: None
+    """Makes it good again, before the run is resumed. What lossratio has to mend by itself is not in here."""
 
 
 def kill_controller(lab: Lab, attempt: Attempt, random: Random) -> None:
@@ -115,6 +112,15 @@ def signal_agents(lab: Lab, name: str, random: Random) -> None:
         lab.on("TG", "kill", f"-{name}", random.choice(pids), check=False)
 
 
+def starve(lab: Lab, attempt: Attempt, random: Random) -> None:
+    """The agent and its senders stand still, 3 of 4 times for longer than they can make up for."""
+    pids = " ".join(lab.with_session("TG", agents))
+    times, pause = random.randint(20, 80), random.uniform(0.06, 0.2)
+    turn = f"kill -STOP {pids}; sleep {pause:.3f}; kill -CONT {pids}; sleep {pause / 3.0:.3f}"
+    if pids:
+        lab.on("TG", "sh", "-c", f"(for turn in $(seq {times}); do {turn}; done) </dev/null >/dev/null 2>&1 &")
+
+
 def lose_ssh(lab: Lab, attempt: Attempt, random: Random) -> None:
     try:
         lab.with_session(random.choice(("TG", "DUT1")), lose_connections)
@@ -174,3 +180,10 @@ FAULTS = (
         repaired("DUT1", "nft", "delete table bridge gap"),
     ),
 )
+
+STARVED = Fault("generator starved", "TG", starve)
+
+DUT_CHANGES = tuple(fault for fault in FAULTS if fault.side == "DUT")
+NOT_OF_DUT = tuple(fault for fault in FAULTS if fault.side != "DUT")
+STOPS = tuple(fault for fault in FAULTS if fault.strike in (kill_controller, interrupt))
+"""Faults that end the controller before it looks at the DUT again."""

@@ -13,17 +13,20 @@ FORWARD, REVERSE = "port0>port1", "port1>port0"
 
 
 def counters(name=FORWARD, histogram=((10.0, 900), (50.0, 99), (1000.0, 1)), **changes):
-    values = {"minimum": 10.0, "average": 15.0, "maximum": 1000.0, "jitter": 2.0, "resolution": 0.1}
+    values = {"least_us": 10.0, "mean_us": 15.0, "most_us": 1000.0, "jitter_us": 2.0, "resolution_us": 0.1}
+    values |= {"error": None, "hdr": None}
     return LatencyCounters(name, 1000, 1000, 0, 0, **(values | changes), histogram=histogram)
 
 
 def dead(name=FORWARD):
-    nothing = dict.fromkeys(("minimum", "average", "maximum", "jitter"))
+    nothing = dict.fromkeys(("least_us", "mean_us", "most_us", "jitter_us"))
     return counters(name, (), **nothing, error="None of 1000 latency frames came back.")
 
 
 def at(load, *directions, share=None):
-    traffic = tuple(DirectionCounters(direction.name, 10_000, 9_990, 9_990, unsent=10) for direction in directions)
+    traffic = tuple(
+        DirectionCounters(direction.direction, 10_000, 9_990, 9_990, unsent_frames=10) for direction in directions
+    )
     goal = None if share is None else "PDR"
     return latency_at_load(
         conditions(), load, 5.0, LatencyOutput(traffic, directions), loss_ratio=0.001, goal=goal, share=share

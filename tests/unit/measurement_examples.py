@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from lossratio.measurements.measurement import TestPlace
@@ -10,6 +12,7 @@ from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
+from lossratio.trials.counters import output_from_counters
 
 ROOT = Path(__file__).parents[2]
 SIMULATED = ROOT / "topologies" / "simulated.yaml"
@@ -24,3 +27,40 @@ def place(directory: Path, name: str = "a test", resume: Path | None = None) -> 
 
 def policed(**options):
     return open_testbed(SIMULATED, dut="linux_bridge", options=options)
+
+
+class StallingTestbed:
+    """The simulated testbed, whose generator is stalled for the last 9 % of some trials, given by their numbers."""
+
+    def __init__(self, *stalled, makes_up_for_them=False):
+        self._testbed = open_testbed(SIMULATED)
+        self._stalled = stalled
+        self._makes_up_for_them = makes_up_for_them
+        self.measured = 0
+
+    def __getattr__(self, name):
+        return getattr(self._testbed, name)
+
+    @contextmanager
+    def ready_for(self, profile, **options):
+        with self._testbed.ready_for(profile, **options) as ready:
+            self._measurer = ready.measurer
+            yield replace(ready, measurer=self)
+
+    def measure(self, trial):
+        output = self._measurer.measure(trial)
+        self.measured += 1
+        if self.measured not in self._stalled:
+            return output
+        counters = [self._as_stalled(direction, trial.duration) for direction in output.directions]
+        return output_from_counters(trial, counters, elapsed=output.elapsed)
+
+    def _as_stalled(self, counters, duration):
+        late = replace(counters, lateness_s=0.09 * duration)
+        if self._makes_up_for_them:
+            return late
+        unsent = int(0.09 * counters.sent_frames)
+        sent = counters.sent_frames - unsent
+        return replace(
+            late, sent_frames=sent, received_frames=min(counters.received_frames, sent), unsent_frames=unsent
+        )

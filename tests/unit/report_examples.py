@@ -6,7 +6,8 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from lossratio.measurements.mrr.result import mrr_result
+from lossratio.measurements import Measurement
+from lossratio.measurements.mrr import MaximumReceiveRate
 from lossratio.measurements.throughput.evidence import SearchSetup, throughput_result
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch, goal_result
 from lossratio.results.conditions import (
@@ -34,6 +35,15 @@ STARTED = datetime(2026, 8, 1, 12, 0, 0, 250_000, tzinfo=timezone.utc)
 MIN_LOAD, MAX_LOAD = 9_001.0, 400_000.0
 LINK_LIMIT = 1e9 / ((64 + 20) * 8)
 ROOT = Path(__file__).parents[2]
+
+
+def result_of(kind, test_run, max_load, entries):
+    """The result of a kind that needs no request for it."""
+    return kind.build(Measurement(test_run, None, tuple(entries), None), None, {}, max_load)
+
+
+def mrr_result(test_run, max_load, entries):
+    return result_of(MaximumReceiveRate(), test_run, max_load, entries)
 
 
 @cache
@@ -121,7 +131,7 @@ def counted_trial(load, *, lost=0, unsent=0, duration=1.0):
 def dropping_trial(load, *, lost, dropped):
     """A trial of one direction that lost frames, of which the generator dropped some."""
     sent = round(load)
-    direction = DirectionCounters("port0>port1", sent, sent, sent - lost, generator_drops=dropped)
+    direction = DirectionCounters("port0>port1", sent, sent, sent - lost, generator_drop_frames=dropped)
     output = TrialOutput(lost / sent, sent_frames=sent, lost_frames=lost, unsent_frames=0, directions=(direction,))
     return TrialResult(TrialInput(1.0, load), output)
 
@@ -165,7 +175,8 @@ def trials_of_any_kind(draw, load=None):
     names = draw(st.sampled_from([("port0>port1", "port1>port0"), ("port0>port1",), ()]))
     elapsed = draw(st.sampled_from([None, duration, duration * 1.001]))
     directions = tuple(
-        DirectionCounters(name, intended, sent, received, unsent=intended - sent, elapsed=elapsed) for name in names
+        DirectionCounters(name, intended, sent, received, unsent_frames=intended - sent, elapsed_s=elapsed)
+        for name in names
     )
     number = max(1, len(names))
     counts = {"sent_frames": sent, "lost_frames": sent - received, "unsent_frames": intended - sent}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,11 +22,17 @@ BEGIN, END = "<!-- rooms -->", "<!-- end of rooms -->"
 MOST_LINES = 500
 
 
-def rooms() -> dict[str, set[str]]:
-    """What each room may import besides itself: all rooms below it in the table of `docs/architecture.md`."""
+def lines_of_rooms() -> list[tuple[list[str], int]]:
+    """Each line of the table: its rooms, and the lines of Python that they may have together."""
     text = (ROOT / "docs" / "architecture.md").read_text()
     rows = text.partition(BEGIN)[2].partition(END)[0].strip().splitlines()[2:]
-    levels = [[name.strip(" `") for name in row.split("|")[1].split(",")] for row in rows]
+    cells = [row.split("|") for row in rows]
+    return [([name.strip(" `") for name in cell[1].split(",")], int(cell[3].replace(",", ""))) for cell in cells]
+
+
+def rooms() -> dict[str, set[str]]:
+    """What each room may import besides itself: all rooms below it in the table of `docs/architecture.md`."""
+    levels = [names for names, _ in lines_of_rooms()]
     return {
         name: {lower for level in levels[number + 1 :] for lower in level}
         for number, level in enumerate(levels)
@@ -63,12 +70,16 @@ def offered(module: str) -> frozenset[str] | None:
     path = PACKAGE.parent.joinpath(*module.split("."), "__init__.py")
     if path not in sources():
         return None
-    values = [
-        node.value
-        for node in sources()[path].body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-    ]
-    return frozenset(name for value in values for name in ast.literal_eval(value))
+    listed = [node.value for node in sources()[path].body if isinstance(node, ast.Assign) and _is_all(node)]
+    if listed:
+        return frozenset(name for value in listed for name in ast.literal_eval(value))
+    return frozenset(
+        alias.name for node in sources()[path].body if isinstance(node, ast.ImportFrom) for alias in node.names
+    )
+
+
+def _is_all(node: ast.Assign) -> bool:
+    return ast.unparse(node.targets[0]) == "__all__"
 
 
 def across() -> Iterator[tuple[str, str, str, str | None]]:
@@ -84,6 +95,14 @@ def test_the_table_has_all_rooms():
     there = {path.stem if path.is_file() else path.name for path in PACKAGE.iterdir()}
     beside = {"resources", "py", "trial", *(name for name in there if name.startswith("__"))}
     assert there - beside == set(rooms())
+
+
+def test_rooms_keep_to_their_budgets_of_lines():
+    sizes = Counter(dict.fromkeys(rooms(), 0))
+    for path in sources():
+        sizes[room(path)] += len(path.read_text().splitlines())
+    over = [(names, sum(sizes[name] for name in names), most) for names, most in lines_of_rooms()]
+    assert not [row for row in over if row[1] > row[2]]
 
 
 def test_the_ways_of_a_trial_and_of_a_night_name_modules_that_exist():

@@ -11,7 +11,7 @@ ONE_SECOND = TrialInput(duration=1.0, load=100_000.0)
 
 
 def direction(sent, received, name="port0>port1", **counters):
-    return DirectionCounters(name=name, intended=sent, sent=sent, received=received, **counters)
+    return DirectionCounters(name=name, intended_frames=sent, sent_frames=sent, received_frames=received, **counters)
 
 
 def test_frames_that_did_not_come_back_are_lost():
@@ -32,15 +32,21 @@ def test_ten_microseconds_of_traffic_may_be_missing(sent, unsent):
 
 
 def test_a_direction_is_expected_to_send_its_share_of_the_load():
-    small = DirectionCounters("port1>port0", intended=25_000, sent=25_000, received=24_000, load_share=0.25)
+    small = DirectionCounters(
+        "port1>port0", intended_frames=25_000, sent_frames=25_000, received_frames=24_000, load_ratio=0.25
+    )
     output = output_from_counters(ONE_SECOND, [direction(100_000, 100_000), small])
     assert (output.loss_ratio, output.unsent_frames) == (1_000 / 125_000, 0)
-    slow = DirectionCounters("port1>port0", intended=25_000, sent=20_000, received=20_000, load_share=0.25)
+    slow = DirectionCounters(
+        "port1>port0", intended_frames=25_000, sent_frames=20_000, received_frames=20_000, load_ratio=0.25
+    )
     assert output_from_counters(ONE_SECOND, [slow]).unsent_frames == 5_000
 
 
 def test_a_generator_that_took_longer_should_have_sent_for_as_long():
-    slow = DirectionCounters("port0>port1", intended=104_000, sent=100_000, received=100_000, elapsed=1.04)
+    slow = DirectionCounters(
+        "port0>port1", intended_frames=104_000, sent_frames=100_000, received_frames=100_000, elapsed_s=1.04
+    )
     output = output_from_counters(ONE_SECOND, [slow])
     assert output.unsent_frames == pytest.approx(4_000, abs=2)
     assert output.loss_ratio == pytest.approx(4 / 104, rel=1e-3)
@@ -49,7 +55,7 @@ def test_a_generator_that_took_longer_should_have_sent_for_as_long():
 @given(load=st.floats(1.0, 1e6), duration=st.floats(1e-3, 100.0), share=st.floats(0.1, 1.0))
 def test_intended_frames_change_nothing_for_a_generator_that_took_no_longer(load, duration, share):
     def unsent(intended):
-        counters = DirectionCounters("a>b", intended, sent=1, received=1, load_share=share)
+        counters = DirectionCounters("a>b", intended, sent_frames=1, received_frames=1, load_ratio=share)
         return output_from_counters(TrialInput(duration, load), [counters]).unsent_frames
 
     assert unsent(math.ceil(load * share * duration)) == unsent(1)
@@ -66,7 +72,7 @@ def test_a_frame_more_than_asked_for_is_expected_back():
 
 @pytest.mark.parametrize(("intended", "sent"), [(100_000, 105_001), (20, 31)])
 def test_far_more_frames_than_asked_for_are_another_load(intended, sent):
-    counters = DirectionCounters("port0>port1", intended, sent=sent, received=sent)
+    counters = DirectionCounters("port0>port1", intended, sent_frames=sent, received_frames=sent)
     with pytest.raises(CountersError, match=f"was to send {intended} frames in direction port0>port1, and sent {sent}"):
         output_from_counters(ONE_SECOND, [counters])
 
@@ -74,7 +80,9 @@ def test_far_more_frames_than_asked_for_are_another_load(intended, sent):
 @pytest.mark.parametrize(("intended", "sent"), [(100_000, 105_000), (20, 30)])
 def test_a_few_frames_more_than_asked_for_are_none(intended, sent):
     trial = TrialInput(duration=1.0, load=float(intended))
-    assert output_from_counters(trial, [DirectionCounters("a>b", intended, sent, received=sent)]).loss_ratio == 0.0
+    assert (
+        output_from_counters(trial, [DirectionCounters("a>b", intended, sent, received_frames=sent)]).loss_ratio == 0.0
+    )
 
 
 def test_a_fraction_of_a_frame_is_expected_as_a_whole_one():
@@ -94,7 +102,7 @@ def test_directions_are_summed_after_each_was_computed():
         ONE_SECOND, [direction(100_000, 99_000), direction(90_000, 90_000, name="port1>port0")], tolerance=0.0
     )
     assert output.loss_ratio == pytest.approx(11_000 / 200_000)
-    assert [one.unsent for one in output.directions] == [0, 10_000]
+    assert [one.unsent_frames for one in output.directions] == [0, 10_000]
 
 
 def test_a_surplus_is_refused_with_its_counters():
@@ -139,10 +147,10 @@ def test_a_generator_that_sent_nothing_is_all_loss_and_all_unsent():
 @pytest.mark.parametrize(
     ("counted", "named"),
     [
-        (direction(-1, 0), "sent is -1"),
-        (direction(10, -1), "received is -1"),
-        (direction(100_000, 100_000, generator_drops=-1), "generator_drops is -1"),
-        (direction(100_000, 100_000, late=-1, corrupted=-2), "late is -1, corrupted is -2"),
+        (direction(-1, 0), "intended_frames is -1, sent_frames is -1"),
+        (direction(10, -1), "received_frames is -1"),
+        (direction(100_000, 100_000, generator_drop_frames=-1), "generator_drop_frames is -1"),
+        (direction(100_000, 100_000, late_frames=-1, corrupted_frames=-2), "late_frames is -1, corrupted_frames is -2"),
     ],
 )
 def test_a_negative_count_is_an_error_that_names_it(counted, named):
@@ -157,10 +165,13 @@ def test_an_unknown_policy_is_refused():
 
 def test_times_and_other_counters_are_handed_on():
     output = output_from_counters(
-        ONE_SECOND, [direction(100_000, 99_000, generator_drops=7, late=3)], effective_duration=1.5, elapsed=1.6
+        ONE_SECOND,
+        [direction(100_000, 99_000, generator_drop_frames=7, late_frames=3)],
+        effective_duration=1.5,
+        elapsed=1.6,
     )
     assert (output.effective_duration, output.elapsed) == (1.5, 1.6)
-    assert (output.directions[0].generator_drops, output.directions[0].late) == (7, 3)
+    assert (output.directions[0].generator_drop_frames, output.directions[0].late_frames) == (7, 3)
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), min_size=1, max_size=4))
@@ -170,5 +181,5 @@ def test_the_loss_ratio_is_always_a_ratio_and_recomputable_from_the_output(count
     except NegativeLossError:
         assert any(received > sent for sent, received in counts)
         return
-    expected = sum(one.sent + one.unsent for one in output.directions)
+    expected = sum(one.sent_frames + one.unsent_frames for one in output.directions)
     assert output.loss_ratio == (output.lost_frames + output.unsent_frames) / expected

@@ -35,7 +35,8 @@ from lossratio.traffic.profile import ProfileFile, Reverse
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 README = (ROOT / "README.rst").read_text()
-PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+RECORDS = sorted((ROOT / "benchmarks" / "records").glob("*.md"))
+PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md")), *RECORDS]
 
 
 def blocks(path: Path, language: str) -> list[str]:
@@ -175,8 +176,24 @@ def test_pages_avoid_the_words_that_the_glossary_avoids():
     }
 
 
+@pytest.mark.parametrize("page", sorted(DOCS.glob("decisions/*.md")), ids=lambda page: page.stem)
+def test_a_decision_is_read_in_two_minutes(page):
+    text = page.read_text()
+    assert len(text.split()) <= 400
+    assert [path for path in re.findall(r"`(benchmarks/[\w./-]+)`", text) if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", RECORDS, ids=lambda page: page.stem)
+def test_a_record_begins_with_the_command_that_repeats_it(page):
+    first, *_ = re.findall(r"^```console\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert not page.read_text().partition("```console")[0].count("## ")
+    programs = re.findall(r"^\$ .*?(benchmarks/\w+\.py|lossratio study|-m pytest)", first, flags=re.MULTILINE)
+    assert len(programs) == first.count("$ ")
+    assert all((ROOT / name).exists() for name in programs if name.startswith("benchmarks/"))
+
+
 def test_the_file_lists_for_contributors_name_files_that_exist():
-    rows = re.findall(r"^\| (.*?) \| .*? \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    rows = re.findall(r"^\|.*\|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
     files = [file for row in rows for file in re.findall(r"`([^`]+/[^`]+)`", row)]
     assert len(files) > 15
     assert not [file for file in files if not (ROOT / file).exists()]

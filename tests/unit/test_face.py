@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 import textwrap
@@ -30,13 +29,6 @@ def test_every_name_is_the_one_of_its_room():
     for name in set(lossratio.__all__) - {"__version__"}:
         assert getattr(lossratio, name) is getattr(import_module(lossratio._ROOM_OF[name]), name)
         assert name in dir(lossratio)
-
-
-def test_type_checkers_see_the_names_that_are_imported_when_they_are_asked_for():
-    tree = ast.parse(Path(lossratio.__file__).read_text())
-    (for_checkers,) = (node for node in tree.body if isinstance(node, ast.If))
-    seen = {alias.name: node.module for node in for_checkers.body for alias in node.names}
-    assert seen == lossratio._ROOM_OF
 
 
 def test_a_name_that_the_face_lacks_is_an_error_that_names_it():

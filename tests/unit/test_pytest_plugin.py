@@ -73,6 +73,8 @@ def test_results_are_files_and_properties(measured):
 
 
 def test_without_a_topology_a_test_that_measures_says_how_to_name_one(tmp_path):
+    # Settings of folders above would be taken otherwise.
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
     printed = run(tmp_path).stdout
     assert "give one as --lossratio-topology FILE" in printed
     assert "1 passed, 3 errors" in printed

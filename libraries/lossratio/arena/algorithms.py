@@ -29,23 +29,20 @@ Goals = Sequence[SearchGoal]
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One way to search.
-
-    Attributes:
-        name: Its name in tables.
-        search: Runs one search.
-        applies: Whether it can search for these goals.
-        follows_rfc9971: Whether its results must be those of RFC 9971; then the independent checker checks them.
-        tonight: Makes the SUT as it is during the search.
-        early_verdict: Whether its trials may end as soon as their verdict is certain.
-    """
+    """One way to search."""
 
     name: str
+    """Its name in tables."""
     search: Callable[[Goals, Subject, Measurer], Outcome]
+    """Runs one search."""
     applies: Callable[[Goals], bool] = lambda goals: True
+    """Whether it can search for these goals."""
     follows_rfc9971: bool = True
+    """Whether its results must be those of RFC 9971; then the independent checker checks them."""
     tonight: Callable[[Subject], Subject] = lambda subject: subject
+    """Makes the SUT as it is during the search."""
     early_verdict: bool = False
+    """Whether its trials may end as soon as their verdict is certain."""
 
 
 def _search_with_ours(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:

@@ -101,23 +101,20 @@ def standard_error(figure: Callable[[Any], float], rows: Any) -> float:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number, and the demands on it.
-
-    Attributes:
-        name: Its name.
-        goals: The goal set; ``all`` for all together.
-        value: The number; NaN where nothing was measured.
-        error: Its standard error; NaN where it is unknown.
-        must: The largest accepted value.
-        aim: The largest value that we aim at.
-    """
+    """A number, and the demands on it."""
 
     name: str
+    """Its name."""
     goals: str
+    """The goal set; ``all`` for all together."""
     value: float
+    """The number; NaN where nothing was measured."""
     error: float
+    """Its standard error; NaN where it is unknown."""
     must: float
+    """The largest accepted value."""
     aim: float
+    """The largest value that we aim at."""
 
     @property
     def verdict(self) -> str:
@@ -303,17 +300,14 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class Growth:
-    """Decisions of a short and of a long search on the same SUT.
-
-    Attributes:
-        short_trials: Trials of the short search.
-        long_trials: Trials of the long search.
-        ratio: Processor time per decision in the long search, as a multiple of that in the short one.
-    """
+    """Decisions of a short and of a long search on the same SUT."""
 
     short_trials: int
+    """Trials of the short search."""
     long_trials: int
+    """Trials of the long search."""
     ratio: float
+    """Processor time per decision in the long search, as a multiple of that in the short one."""
 
 
 def decision_time_growth() -> Growth:

@@ -22,31 +22,28 @@ CAPACITY = (0.03, 0.9)
 
 @dataclass(frozen=True)
 class Inconstant:
-    """A SUT whose capacity depends on time and on the trials before, and that loses frames below it, too.
-
-    Attributes:
-        capacity: Frames per second, of a SUT that is warm, rested and new.
-        less: The share of the capacity that is missing while the SUT is cold, or remembers a loss.
-        warm_up: Seconds in which a cold SUT becomes warm, steadily; 0: it is warm at once.
-        memory: Seconds for which the SUT remembers a trial with loss.
-        per_trial: Growth of the capacity with each trial, as a share; below 0: it shrinks.
-        every: Seconds from one stall to the next; 0: there are no stalls.
-        stall: Seconds of a stall, in which each frame is lost.
-        share: The share of frames that is lost above the load `plateau`.
-        plateau: Frames per second.
-        frames: Frames that each trial loses at least.
-    """
+    """A SUT whose capacity depends on time and on the trials before, and that loses frames below it, too."""
 
     capacity: float
+    """Frames per second, of a SUT that is warm, rested and new."""
     less: float = 0.0
+    """The share of the capacity that is missing while the SUT is cold, or remembers a loss."""
     warm_up: float = 0.0
+    """Seconds in which a cold SUT becomes warm, steadily; 0: it is warm at once."""
     memory: float = 0.0
+    """Seconds for which the SUT remembers a trial with loss."""
     per_trial: float = 0.0
+    """Growth of the capacity with each trial, as a share; below 0: it shrinks."""
     every: float = 0.0
+    """Seconds from one stall to the next; 0: there are no stalls."""
     stall: float = 0.0
+    """Seconds of a stall, in which each frame is lost."""
     share: float = 0.0
+    """The share of frames that is lost above the load `plateau`."""
     plateau: float = 0.0
+    """Frames per second."""
     frames: int = 0
+    """Frames that each trial loses at least."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A SUT that is cold, rested and new."""

@@ -29,21 +29,18 @@ Trials = tuple[TrialResult, ...]
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a SUT before the examined search.
-
-    Attributes:
-        name: Its name in tables.
-        factor: Draws the factor by which the SUT is faster in the examined search.
-        nights: Number of earlier nights.
-        drift: Relative growth of the SUT's capacity with each of these nights.
-        is_nonsense: Whether the factor applies to the SUT of the earlier nights instead.
-    """
+    """A change of a SUT before the examined search."""
 
     name: str
+    """Its name in tables."""
     factor: Callable[[np.random.Generator], float] = lambda rng: 1.0
+    """Draws the factor by which the SUT is faster in the examined search."""
     nights: int = EARLIER_SEARCHES
+    """Number of earlier nights."""
     drift: float = 0.0
+    """Relative growth of the SUT's capacity with each of these nights."""
     is_nonsense: bool = False
+    """Whether the factor applies to the SUT of the earlier nights instead."""
 
     @property
     def with_hints(self) -> str:

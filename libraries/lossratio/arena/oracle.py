@@ -42,17 +42,14 @@ MOST_LOADS = 32
 
 
 class Kind(NamedTuple):
-    """What trials of one load and duration are like.
-
-    Attributes:
-        loss: How probable a high-loss trial is.
-        low: Mean seconds that a low-loss trial takes.
-        high: The same for a high-loss trial.
-    """
+    """What trials of one load and duration are like."""
 
     loss: float
+    """How probable a high-loss trial is."""
     low: float
+    """Mean seconds that a low-loss trial takes."""
     high: float
+    """The same for a high-loss trial."""
 
 
 class Counts(NamedTuple):
@@ -64,15 +61,12 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The best thing to do at a load, and its cost.
-
-    Attributes:
-        seconds: Mean time until the search is over.
-        is_short: Whether trials are to be short.
-    """
+    """The best thing to do at a load, and its cost."""
 
     seconds: float
+    """Mean time until the search is over."""
     is_short: bool
+    """Whether trials are to be short."""
 
 
 class Optimum:

@@ -16,32 +16,26 @@ MOST_TRIALS = 5_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """A search's result and its cost.
-
-    Attributes:
-        result: The result.
-        trials: All trials, in the order measured.
-        controller_seconds: Seconds of processor time that the controller took for all its decisions.
-    """
+    """A search's result and its cost."""
 
     result: SearchResult
+    """The result."""
     trials: tuple[TrialResult, ...]
+    """All trials, in the order measured."""
     controller_seconds: float
+    """Seconds of processor time that the controller took for all its decisions."""
 
 
 @dataclass
 class Recorder:
-    """A measurer that records the trials of another one, and their processor time.
-
-    Attributes:
-        measurer: Performs the trials.
-        trials: All trials so far.
-        seconds: Seconds of processor time that the measurer took for them.
-    """
+    """A measurer that records the trials of another one, and their processor time."""
 
     measurer: Measurer
+    """Performs the trials."""
     trials: list[TrialResult] = field(default_factory=list)
+    """All trials so far."""
     seconds: float = 0.0
+    """Seconds of processor time that the measurer took for them."""
 
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Performs one trial.

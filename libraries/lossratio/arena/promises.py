@@ -44,23 +44,20 @@ PROMISES: tuple[SequentialGoal, ...] = (
 
 @dataclass(frozen=True)
 class Kept:
-    """What became of a goal's promise.
-
-    Attributes:
-        goal: The goal.
-        searches: Number of searches, each on another SUT.
-        wrong_lower: Searches with a regular result whose lower bound is a bad load.
-        wrong_upper: Searches with a regular result whose upper bound is a good load.
-        irregular: Searches with an irregular result, which has no promise.
-        trials: Mean number of trials of a search.
-    """
+    """What became of a goal's promise."""
 
     goal: SequentialGoal
+    """The goal."""
     searches: int
+    """Number of searches, each on another SUT."""
     wrong_lower: int
+    """Searches with a regular result whose lower bound is a bad load."""
     wrong_upper: int
+    """Searches with a regular result whose upper bound is a good load."""
     irregular: int
+    """Searches with an irregular result, which has no promise."""
     trials: float
+    """Mean number of trials of a search."""
 
     @property
     def error(self) -> float:
@@ -89,15 +86,23 @@ def promises_kept(goals: tuple[SequentialGoal, ...], searches: int, first_seed: 
         )
 
 
-def search_on_curve(goal: SequentialGoal, seed: int) -> tuple[GoalResult, Curve, int]:
-    """One search on the SUT of a seed: its result, the SUT, and the number of trials."""
+def search_on_curve(goal: SequentialGoal, seed: int, stuck: int = 1) -> tuple[GoalResult, Curve, int]:
+    """One search on the SUT of a seed: its result, the SUT, and the number of trials.
+
+    Args:
+        goal: The goal.
+        seed: Seed of the SUT.
+        stuck: How many successive trials have the same luck; with more than 1 they are not independent.
+    """
     draw = random.Random(seed)
     curve = _curve(goal, draw, hardest=seed % 2 == 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SearchGoalWarning)
         controller = MLRsearch([goal], MIN_LOAD, MAX_LOAD)
+    luck = 0.0
     while (trial := controller.next_trial()) is not None:
-        controller.record(_measured(trial, goal.loss_ratio + LOST if draw.random() < curve(trial.load) else 0.0))
+        luck = luck if controller.trials % stuck else draw.random()
+        controller.record(_measured(trial, goal.loss_ratio + LOST if luck < curve(trial.load) else 0.0))
     return controller.result()[goal], curve, controller.trials
 
 

@@ -41,20 +41,17 @@ REHEARSALS = 5
 
 @dataclass(frozen=True)
 class GoalSet:
-    """The goals of one search.
-
-    Attributes:
-        name: Short name for tables.
-        title: Description.
-        goals: The search goals.
-        countable_overhead: Whether the overhead of a trial may count towards the goals' duration sums. False
-            where a trial of 60 s would count 60.5 s of a sum of 120 s: one trial would decide, and verify no loss.
-    """
+    """The goals of one search."""
 
     name: str
+    """Short name for tables."""
     title: str
+    """Description."""
     goals: tuple[SearchGoal, ...]
+    """The search goals."""
     countable_overhead: bool = True
+    """Whether the overhead of a trial may count towards the goals' duration sums. False where a trial of 60 s would
+    count 60.5 s of a sum of 120 s: one trial would decide, and verify no loss."""
 
 
 def _one_trial(loss_ratio: float) -> SearchGoal:
@@ -86,52 +83,47 @@ GOAL_SETS: Mapping[str, GoalSet] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Row:
-    """The result of a search for one goal. Loads are in frames per second, times in seconds.
-
-    Attributes:
-        goal_set: Name of the goal set.
-        family: Name of the SUT's family.
-        seed: Seed of the SUT's parameters.
-        repeat: Number of the search on this SUT.
-        overhead: The overhead of each trial.
-        counted: Whether that counted towards the duration sums.
-        algorithm: Name of the algorithm.
-        goal: Name of the goal.
-        goal_number: Its place in the goal set. The attributes below, up to `faults`, are the same for all goals of a
-            search.
-        elapsed: Search time: sum of durations and overheads of all trials; NaN for a search that failed.
-        trials: Number of trials.
-        controller_seconds: Processor time of all decisions.
-        certificate: Time in which an oracle proves the result again; NaN for all but the first search on a SUT.
-        faults: Faults of the result by the independent checker; empty if there are none, or for a result that need not
-            follow RFC 9971.
-        lower: Relevant lower bound; NaN if there is none.
-        upper: Relevant upper bound; NaN if there is none.
-        throughput: Conditional throughput; NaN if there is none.
-        regular: Whether the goal's result is regular.
-        truth: The result of a perfect search; NaN where the SUT has no truth, or the truth is outside of the searched
-            loads.
-    """
+    """The result of a search for one goal. Loads are in frames per second, times in seconds."""
 
     goal_set: str
+    """Name of the goal set."""
     family: str
+    """Name of the SUT's family."""
     seed: int
+    """Seed of the SUT's parameters."""
     repeat: int
+    """Number of the search on this SUT."""
     overhead: float
+    """The overhead of each trial."""
     counted: bool
+    """Whether that counted towards the duration sums."""
     algorithm: str
+    """Name of the algorithm."""
     goal: str
+    """Name of the goal."""
     goal_number: int
+    """Its place in the goal set. The attributes below, up to `faults`, are the same for all goals of a search."""
     elapsed: float
+    """Search time: sum of durations and overheads of all trials; NaN for a search that failed."""
     trials: int
+    """Number of trials."""
     controller_seconds: float
+    """Processor time of all decisions."""
     certificate: float
+    """Time in which an oracle proves the result again; NaN for all but the first search on a SUT."""
     faults: str
+    """Faults of the result by the independent checker; empty if there are none, or for a result that need not follow
+    RFC 9971."""
     lower: float
+    """Relevant lower bound; NaN if there is none."""
     upper: float
+    """Relevant upper bound; NaN if there is none."""
     throughput: float
+    """Conditional throughput; NaN if there is none."""
     regular: bool
+    """Whether the goal's result is regular."""
     truth: float
+    """The result of a perfect search; NaN where the SUT has no truth, or the truth is outside of the searched loads."""
 
 
 def search_rows(
@@ -196,17 +188,14 @@ def _or_nan(number: float | None) -> float:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The cost of a proof.
-
-    Attributes:
-        elapsed: Seconds that its trials took in all, on the measurer's clock.
-        trials: Number of its trials.
-        proved: Whether every load was classified as in the result.
-    """
+    """The cost of a proof."""
 
     elapsed: float
+    """Seconds that its trials took in all, on the measurer's clock."""
     trials: int
+    """Number of its trials."""
     proved: bool
+    """Whether every load was classified as in the result."""
 
 
 def certificate(

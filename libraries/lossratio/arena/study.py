@@ -57,25 +57,22 @@ OVERHEADS: Mapping[str, Overhead] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Cell:
-    """Searches that are run together.
-
-    Attributes:
-        family_set: Name of the set of families.
-        family: Name of the family.
-        goal_set: Name of the goal set.
-        overhead: The overhead of each trial.
-        algorithm: Name of the algorithm.
-        seeds: Seeds of the SUTs.
-        repeats: Searches on each SUT.
-    """
+    """Searches that are run together."""
 
     family_set: str
+    """Name of the set of families."""
     family: str
+    """Name of the family."""
     goal_set: str
+    """Name of the goal set."""
     overhead: Overhead
+    """The overhead of each trial."""
     algorithm: str
+    """Name of the algorithm."""
     seeds: tuple[int, ...]
+    """Seeds of the SUTs."""
     repeats: int
+    """Searches on each SUT."""
 
     def rows(self) -> list[Row]:
         """Runs the searches."""
@@ -93,25 +90,22 @@ class Cell:
 
 @dataclass(frozen=True)
 class Study:
-    """Algorithms that are compared on families, goal sets and overheads, in all combinations.
-
-    Attributes:
-        family_set: Name of a set of families.
-        families: Names of families in it.
-        goal_sets: Names of goal sets.
-        algorithms: Names of algorithms; each takes part where it applies.
-        overheads: The overheads of trials.
-        seeds: Seeds of the SUTs of each family.
-        repeats: Searches of each algorithm on each SUT.
-    """
+    """Algorithms that are compared on families, goal sets and overheads, in all combinations."""
 
     family_set: str
+    """Name of a set of families."""
     families: tuple[str, ...]
+    """Names of families in it."""
     goal_sets: tuple[str, ...]
+    """Names of goal sets."""
     algorithms: tuple[str, ...]
+    """Names of algorithms; each takes part where it applies."""
     overheads: tuple[Overhead, ...]
+    """The overheads of trials."""
     seeds: tuple[int, ...]
+    """Seeds of the SUTs of each family."""
     repeats: int
+    """Searches of each algorithm on each SUT."""
 
     def cells(self) -> Iterator[Cell]:
         """All cells of the study."""

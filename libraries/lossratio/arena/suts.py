@@ -17,15 +17,12 @@ Draw = np.random.Generator
 
 @dataclass(frozen=True)
 class Overhead:
-    """Time that each trial takes besides its traffic.
-
-    Attributes:
-        seconds: Its length.
-        counted: Whether it counts towards the goals' duration sums (in the effective duration), as FD.io CSIT's does.
-    """
+    """Time that each trial takes besides its traffic."""
 
     seconds: float
+    """Its length."""
     counted: bool = False
+    """Whether it counts towards the goals' duration sums (in the effective duration), as FD.io CSIT's does."""
 
     def __str__(self) -> str:
         return f"{self.seconds:g}{'-counted' if self.counted else ''}"
@@ -33,24 +30,21 @@ class Overhead:
 
 @dataclass(frozen=True)
 class Subject:
-    """A SUT that all algorithms search on.
-
-    Attributes:
-        family: Name of its family.
-        seed: Seed of its parameters.
-        sut: The model.
-        min_load: Smallest load of a search, in frames per second.
-        max_load: Largest load of a search, in frames per second.
-        max_rate: Frames per second that the generator can send; None: any number. Frames above that are unsent, and
-            count as lost.
-    """
+    """A SUT that all algorithms search on."""
 
     family: str
+    """Name of its family."""
     seed: int
+    """Seed of its parameters."""
     sut: Sut
+    """The model."""
     min_load: float
+    """Smallest load of a search, in frames per second."""
     max_load: float
+    """Largest load of a search, in frames per second."""
     max_rate: float | None = None
+    """Frames per second that the generator can send; None: any number. Frames above that are unsent, and count as
+    lost."""
 
     def measurer(self, overhead: Overhead, *stream: int) -> SimulatedMeasurer:
         """A measurer on the SUT, freshly started.
@@ -71,24 +65,21 @@ class Subject:
 
 @dataclass(frozen=True)
 class Family:
-    """SUTs of one kind, with other parameters for each seed.
-
-    Attributes:
-        name: Its name in tables.
-        group: ``quiet``, ``jittery`` or ``mix``.
-        make: Draws a model for a largest load in frames per second, with a behaviour in overload (models without
-            overload ignore it).
-        max_loads: Largest loads of searches, in frames per second; one of them is drawn.
-        min_load: Smallest load of a search, in frames per second.
-        generator: The share of the largest load that the generator can send; None: all of it.
-    """
+    """SUTs of one kind, with other parameters for each seed."""
 
     name: str
+    """Its name in tables."""
     group: str
+    """``quiet``, ``jittery`` or ``mix``."""
     make: Callable[[Draw, float, Overload], Sut]
+    """Draws a model for a largest load in frames per second, with a behaviour in overload (models without overload
+    ignore it)."""
     max_loads: tuple[float, ...]
+    """Largest loads of searches, in frames per second; one of them is drawn."""
     min_load: float
+    """Smallest load of a search, in frames per second."""
     generator: float | None = None
+    """The share of the largest load that the generator can send; None: all of it."""
 
     def subject(self, seed: int) -> Subject:
         """The SUT of a seed. With an odd seed it forwards less than its capacity in overload."""
@@ -111,13 +102,10 @@ def _number(name: str) -> int:
 
 @dataclass(frozen=True)
 class Series:
-    """A SUT made of parts, such as a noisy worker in front of a link that stalls. Its truth is not known.
-
-    Attributes:
-        parts: The SUTs, in the order in which frames pass them.
-    """
+    """A SUT made of parts, such as a noisy worker in front of a link that stalls. Its truth is not known."""
 
     parts: tuple[Sut, ...]
+    """The SUTs, in the order in which frames pass them."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """All parts in their initial states."""
@@ -139,15 +127,12 @@ class Series:
 
 @dataclass(frozen=True)
 class Scaled:
-    """A SUT that is another one, made faster by a factor, as a new version of its software may be.
-
-    Attributes:
-        part: The other SUT.
-        factor: How much faster this one is; above 0.
-    """
+    """A SUT that is another one, made faster by a factor, as a new version of its software may be."""
 
     part: Sut
+    """The other SUT."""
     factor: float
+    """How much faster this one is; above 0."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """Starts the other SUT, and gives it fewer or more frames."""

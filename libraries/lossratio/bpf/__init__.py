@@ -26,7 +26,7 @@ from lossratio.bpf.assembler import (
     W,
     XdpAction,
 )
-from lossratio.bpf.interfaces import SENDS, attached_program, xdp_features
+from lossratio.bpf.interfaces import SENDS, ask_netlink, attached_program, netlink_attributes, xdp_features
 from lossratio.bpf.kernel import (
     LEAST_KERNEL,
     Array,
@@ -40,41 +40,3 @@ from lossratio.bpf.kernel import (
     program_info,
     why_impossible,
 )
-
-__all__ = [
-    "DW",
-    "LEAST_KERNEL",
-    "R0",
-    "R1",
-    "R2",
-    "R3",
-    "R4",
-    "R5",
-    "R6",
-    "R7",
-    "R8",
-    "R9",
-    "R10",
-    "SENDS",
-    "Array",
-    "Assembler",
-    "AssemblyError",
-    "B",
-    "BpfError",
-    "H",
-    "Helper",
-    "ProgramInfo",
-    "Register",
-    "Size",
-    "Table",
-    "TableType",
-    "W",
-    "XdpAction",
-    "XdpLink",
-    "XdpMode",
-    "XdpProgram",
-    "attached_program",
-    "program_info",
-    "why_impossible",
-    "xdp_features",
-]

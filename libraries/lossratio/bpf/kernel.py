@@ -302,23 +302,20 @@ class XdpLink(_Descriptor):
 
 @dataclass(frozen=True)
 class ProgramInfo:
-    """The kernel's account of a program.
-
-    Attributes:
-        number: The kernel's number of it.
-        name: Its name.
-        tag: The kernel's digest of its instructions.
-        maps: The kernel's numbers of its maps.
-        run_nanoseconds: How long it has run, if ``kernel.bpf_stats_enabled`` is on.
-        runs: How often, if that is on.
-    """
+    """The kernel's account of a program."""
 
     number: int
+    """The kernel's number of it."""
     name: str
+    """Its name."""
     tag: str
+    """The kernel's digest of its instructions."""
     maps: tuple[int, ...]
+    """The kernel's numbers of its maps."""
     run_nanoseconds: int
+    """How long it has run, if ``kernel.bpf_stats_enabled`` is on."""
     runs: int
+    """How often, if that is on."""
 
 
 def program_info(number: int) -> ProgramInfo:

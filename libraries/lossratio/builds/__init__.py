@@ -20,24 +20,3 @@ from lossratio.builds.comparison import (
     describe_comparison,
 )
 from lossratio.builds.measuring import BuildBench, BuildRecord, set_up_build
-
-__all__ = [
-    "AbRequest",
-    "Bisection",
-    "BisectionResult",
-    "BisectionVerdict",
-    "Build",
-    "BuildBench",
-    "BuildComparison",
-    "BuildRecord",
-    "ComparisonResult",
-    "ComparisonVerdict",
-    "bisect",
-    "compare_builds",
-    "comparison_comment",
-    "describe_bisection",
-    "describe_comparison",
-    "revisions_between",
-    "set_up_build",
-    "subject_of",
-]

@@ -39,22 +39,19 @@ class BisectionVerdict(str, Enum):
 
 @dataclass(frozen=True)
 class BisectionResult:
-    """The change, as far as it is known.
-
-    Attributes:
-        verdict: Whether the change was found.
-        candidates: The revisions that are most probably the first with the change; more than one where those between
-            them could not be measured. Empty if there was no change.
-        probability: Probability of the verdict.
-        change: The change as a share of the throughput before; None if it is not known.
-        measurements: Number of measurements.
-    """
+    """The change, as far as it is known."""
 
     verdict: BisectionVerdict
+    """Whether the change was found."""
     candidates: tuple[str, ...]
+    """The revisions that are most probably the first with the change; more than one where those between them could not
+    be measured. Empty if there was no change."""
     probability: float
+    """Probability of the verdict."""
     change: float | None
+    """The change as a share of the throughput before; None if it is not known."""
     measurements: int
+    """Number of measurements."""
 
 
 class Bisection:
@@ -268,12 +265,7 @@ def bisect(
 
 
 def describe_bisection(result: BisectionResult, subject: Callable[[str], str]) -> str:
-    """The answer of a bisection in a few lines.
-
-    Args:
-        result: The answer.
-        subject: Describes a revision in a line.
-    """
+    """The answer of a bisection in a few lines."""
     counted = f"after {result.measurements} measurements"
     if result.verdict is BisectionVerdict.NO_CHANGE:
         return f"No change that matters between the first and the last revision, {counted}."

@@ -48,35 +48,39 @@ class ComparisonVerdict(str, Enum):
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """The difference of two builds, as far as it is known.
-
-    Attributes:
-        verdict: What B is.
-        difference: B's mean over A's mean of whole blocks, less one; None before the first block is whole.
-        interval: The difference is in it with the requested certainty; infinite before two blocks are whole.
-        measurements: Number of measurements of both builds.
-    """
+    """The difference of two builds, as far as it is known."""
 
     verdict: ComparisonVerdict
+    """What B is."""
     difference: float | None
+    """B's mean over A's mean of whole blocks, less one; None before the first block is whole."""
     interval: tuple[float, float]
+    """The difference is in it with the requested certainty; infinite before two blocks are whole."""
     measurements: int
+    """Number of measurements of both builds."""
+
+
+@dataclass(frozen=True)
+class AbRequest:
+    """The request for a comparison."""
+
+    least_change: float = 0.01
+    """The smallest relative difference that matters; smaller ones are ``same``."""
+    limit: int = 40
+    """The most measurements, of both builds together."""
+    certainty: float = 0.95
+    """Probability that no interval of a test's comparison misses the truth."""
 
 
 class BuildComparison:
-    """Compares two builds: asks for measurements of one or the other, and takes in their values."""
+    """Compares two builds: asks for measurements of one or the other, and takes in their values.
 
-    def __init__(self, *, least_change: float = 0.01, certainty: float = 0.95, limit: int = 40) -> None:
-        """Prepares a comparison.
+    Raises:
+        SearchError: If a value of the request is out of range.
+    """
 
-        Args:
-            least_change: The smallest relative difference that matters; smaller ones are ``same``.
-            certainty: Probability that no interval of this comparison misses the truth.
-            limit: The most measurements, of both builds together.
-
-        Raises:
-            SearchError: If a value is out of range.
-        """
+    def __init__(self, request: AbRequest) -> None:
+        least_change, limit, certainty = request.least_change, request.limit, request.certainty
         if not 0.0 < least_change < 1.0:
             raise SearchError(f"The least change is a share between 0 and 1, not {least_change!r}.")
         if not 0.5 <= certainty < 1.0:
@@ -156,31 +160,10 @@ class BuildComparison:
 MeasureBuild = Callable[[Build, BuildRecord], Mapping[str, float]]
 
 
-@dataclass(frozen=True)
-class AbRequest:
-    """The request for a comparison.
-
-    Attributes:
-        least_change: The smallest relative difference that matters.
-        limit: The most measurements, of both builds together.
-        certainty: Probability that no interval of a test's comparison misses the truth.
-    """
-
-    least_change: float
-    limit: int
-    certainty: float = 0.95
-
-
 def compare_builds(
     request: AbRequest, record: BuildRecord, measure: MeasureBuild, show: Callable[[str], None]
 ) -> dict[str, ComparisonResult]:
     """Measures two builds in turns, and compares each test. Measurements that the record has already count.
-
-    Args:
-        request: The smallest difference that matters, and the limit.
-        record: The measurements so far.
-        measure: Sets a build up, and measures it.
-        show: Called with a line of text after each measurement.
 
     Raises:
         BuildError: If a build cannot be measured, or not with the same tests each time.
@@ -192,12 +175,7 @@ def compare_builds(
             record.add(build.value, measure(build, record), record.next_directory(build.value))
         values = record.measurements[step].values or {}
         if step == 0:
-            comparisons = {
-                name: BuildComparison(
-                    least_change=request.least_change, certainty=request.certainty, limit=request.limit
-                )
-                for name in values
-            }
+            comparisons = {name: BuildComparison(request) for name in values}
         if values.keys() != comparisons.keys():
             missing = ", ".join(sorted(values.keys() ^ comparisons.keys()))
             raise BuildError(
@@ -227,11 +205,6 @@ def comparison_comment(results: Mapping[str, ComparisonResult], record: BuildRec
     """The verdicts as Markdown, for a comment on a pull request: a table, and a chart of all measurements.
 
     The chart is one of Mermaid, which GitHub and GitLab draw; neither shows a picture that a comment has in itself.
-
-    Args:
-        results: The results of the tests.
-        record: The measurements.
-        request: The request of the comparison.
     """
     verdicts = {result.verdict for result in results.values()}
     worst = next(verdict.value for verdict in _WORST_FIRST if verdict in verdicts)
@@ -290,6 +263,6 @@ def _cell(text: str) -> str:
 def _next(comparisons: Mapping[str, BuildComparison], step: int) -> Build | None:
     """The build to measure next: all comparisons that have not ended name the same one."""
     if step == 0:
-        return BuildComparison().next_build()
+        return BuildComparison(AbRequest()).next_build()
     builds = (comparison.next_build() for comparison in comparisons.values())
     return next((build for build in builds if build is not None), None)

@@ -25,9 +25,11 @@ from lossratio.results import (
     is_at_limit,
     is_too_slow,
     number_of,
+    unsent_share,
+    view_of,
 )
 from lossratio.runs import RunOutcome, RunRequest, run
-from lossratio.units import FRAMES_PER_SECOND
+from lossratio.units import FRAMES_PER_SECOND, format_ratio
 
 SKIP = 125
 """Exit status of a set-up command whose revision cannot be measured, as with ``git bisect run``."""
@@ -43,19 +45,16 @@ _FILE = "measurements.jsonl"
 
 @dataclass(frozen=True)
 class BuildBench:
-    """Measures builds.
-
-    Attributes:
-        request: The run of one measurement; each has its own output directory.
-        quantity: Only this quantity (e.g. ``NDR``); None: all.
-        warn: Called with a line of text for each doubt about a value.
-        run_suites: Runs suites.
-    """
+    """Measures builds."""
 
     request: RunRequest
+    """The run of one measurement; each has its own output directory."""
     quantity: str | None = None
+    """Only this quantity (e.g. ``NDR``); None: all."""
     warn: Callable[[str], None] = lambda caveat: None
+    """Called with a line of text for each doubt about a value."""
     run_suites: RunSuites = run
+    """Runs suites."""
 
     def measure(self, directory: Path) -> Values:
         """Measures the build that is set up.
@@ -93,6 +92,13 @@ class BuildBench:
     def _value(self, finding: Finding, directory: Path) -> float:
         """The value of a finding: how fast the build is."""
         name = _name(finding)
+        share = unsent_share(view_of(finding.result).offered(finding.result, finding))
+        if share:
+            raise BuildError(
+                f"{name} says nothing about the build: the generator left {format_ratio(share)} of the frames unsent; "
+                f"see {directory}. Leave its machine alone, or measure at a load that it can send.",
+                ExitStatus.INFRASTRUCTURE,
+            )
         if is_too_slow(finding):
             return 0.0
         value = number_of(finding.value)
@@ -138,18 +144,15 @@ def set_up_build(command: str, build: str, variable: str = "LOSSRATIO_BUILD") ->
 
 @dataclass(frozen=True)
 class BuildMeasurement:
-    """One build, measured once.
-
-    Attributes:
-        build: Which build: ``A``, ``B`` or a revision.
-        values: Aggregate throughput in frames per second, by test and quantity (``<full name> <quantity>``); None: the
-            build could not be set up, and is left out.
-        directory: The directory of its run, relative to that of the record.
-    """
+    """One build, measured once."""
 
     build: str
+    """Which build: ``A``, ``B`` or a revision."""
     values: Mapping[str, float] | None
+    """Aggregate throughput in frames per second, by test and quantity (``<full name> <quantity>``); None: the build
+    could not be set up, and is left out."""
     directory: str
+    """The directory of its run, relative to that of the record."""
 
 
 class BuildRecord:
@@ -162,10 +165,6 @@ class BuildRecord:
 
     def __init__(self, directory: Path, asked: Mapping[str, Any]) -> None:
         """Begins a record, or continues the record in the directory.
-
-        Args:
-            directory: The directory; it is made if need be.
-            asked: The request, as JSON data.
 
         Raises:
             JobError: If the record there has another request, or cannot be read.

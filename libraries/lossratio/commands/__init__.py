@@ -1,7 +1,3 @@
 """The commands of `lossratio`, one file for each subject."""
 
 from lossratio.commands.main import main
-
-__all__ = [
-    "main",
-]

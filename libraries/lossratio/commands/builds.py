@@ -3,59 +3,69 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lossratio.commands.parameters import argument, command, option
 from lossratio.errors import BuildError
 from lossratio.exit_status import ExitStatus
 
 if TYPE_CHECKING:
     from lossratio.builds import BuildBench
 
-FILE = click.Path(path_type=Path)
 
+@dataclass(frozen=True)
+class _Measured:
+    """The arguments and options that both commands have."""
 
-def _measured_with(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that both commands have."""
-    options = (
-        click.argument("suites", metavar="TEST...", nargs=-1, type=FILE, required=True),
-        click.option("--topology", metavar="FILE", type=FILE, required=True, help="The testbed."),
-        click.option("--test", "tests", metavar="NAME", multiple=True, help="Only tests with this name, or pattern."),
-        click.option("--include", metavar="TAG", multiple=True, help="Only tests with this tag, or pattern of tags."),
-        click.option("--quantity", help="Only this quantity, e.g. NDR or MRR."),
-        click.option(
-            "--least-change",
-            type=click.FloatRange(min=0.0, max=100.0, min_open=True, max_open=True),
-            default=1.0,
-            show_default=True,
-            help="Per cent; smaller changes do not matter.",
-        ),
-        click.option("--limit", type=click.IntRange(min=8), default=40, show_default=True, help="Most measurements."),
-        click.option(
-            "--output", metavar="DIR", type=FILE, required=True, help="Where runs go. A comparison in it is continued."
-        ),
+    suites: tuple[Path, ...] = argument("TEST...", required=True)
+    topology: Path = option("The testbed.", metavar="FILE")
+    tests: tuple[str, ...] = option("Only tests with this name, or pattern.", "--test", metavar="NAME")
+    include: tuple[str, ...] = option("Only tests with this tag, or pattern of tags.", metavar="TAG")
+    quantity: str | None = option("Only this quantity, e.g. NDR or MRR.")
+    least_change: float = option(
+        "Per cent; smaller changes do not matter.",
+        type=click.FloatRange(min=0.0, max=100.0, min_open=True, max_open=True),
+        default=1.0,
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    limit: int = option("Most measurements.", type=click.IntRange(min=8), default=40)
+    output: Path = option("Where runs go. A comparison in it is continued.", metavar="DIR")
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """The settings that must be the same when a comparison is continued."""
+        names = ("suites", "topology", "tests", "include", "quantity", "least_change")
+        values = {name: getattr(self, name) for name in names}
+        return {
+            name: [str(item) for item in value] if isinstance(value, tuple) else str(value)
+            for name, value in values.items()
+        }
+
+    def bench(self) -> BuildBench:
+        from lossratio.builds import BuildBench
+        from lossratio.runs import RunRequest
+
+        options = tuple(part for name in self.tests for part in ("--test", name))
+        request = RunRequest((self.topology,), self.suites, self.include, options, purpose="builds compared")
+        return BuildBench(request, self.quantity, lambda caveat: click.echo(f"Note: {caveat}", err=True))
 
 
-@click.command()
-@click.option("--set-up-a", metavar="COMMAND", required=True, help="Sets build A up, e.g. the parent of a patch.")
-@click.option("--set-up-b", metavar="COMMAND", required=True, help="Sets build B up, e.g. the patch.")
-@click.option(
-    "--certainty",
-    type=click.FloatRange(min=50.0, max=100.0, max_open=True),
-    default=95.0,
-    show_default=True,
-    help="Per cent; the share of comparisons that claim no difference where there is none is this at least.",
-)
-@click.option("--markdown", metavar="FILE", type=FILE, help="Write the verdicts as a comment for a pull request, too.")
-@_measured_with
-def ab(set_up_a: str, set_up_b: str, certainty: float, markdown: Path | None, **given: Any) -> None:
+@command()
+def ab(
+    *,
+    set_up_a: str = option("Sets build A up, e.g. the parent of a patch.", metavar="COMMAND"),
+    set_up_b: str = option("Sets build B up, e.g. the patch.", metavar="COMMAND"),
+    certainty: float = option(
+        "Per cent; the share of comparisons that claim no difference where there is none is this at least.",
+        type=click.FloatRange(min=50.0, max=100.0, max_open=True),
+        default=95.0,
+    ),
+    markdown: Path | None = option("Write the verdicts as a comment for a pull request, too.", metavar="FILE"),
+    measured: _Measured,
+) -> None:
     """Compare two builds of the SUT: measure TEST on both until the verdict is clear.
 
     TEST are files or directories with suites. The builds are measured in turns, A B B A. Their set-up commands run in
@@ -76,16 +86,16 @@ def ab(set_up_a: str, set_up_b: str, certainty: float, markdown: Path | None, **
     )
     from lossratio.report import write_report
 
-    bench = _bench(given)
+    bench = measured.bench()
     commands = {Build.A: set_up_a, Build.B: set_up_b}
-    record = BuildRecord(given["output"], {"set_up_a": set_up_a, "set_up_b": set_up_b, **_asked(given)})
+    record = BuildRecord(measured.output, {"set_up_a": set_up_a, "set_up_b": set_up_b, **measured.conditions})
 
     def measure(build: Build, record: BuildRecord) -> Any:
         if not set_up_build(commands[build], build.value):
             raise BuildError(f"The set-up of build {build.value} says that it cannot be measured.", ExitStatus.FAILED)
         return bench.measure(record.next_directory(build.value))
 
-    request = AbRequest(given["least_change"] / 100, given["limit"], certainty / 100)
+    request = AbRequest(measured.least_change / 100, measured.limit, certainty / 100)
     results = compare_builds(request, record, measure, click.echo)
     for name, result in results.items():
         click.echo(describe_comparison(name, result))
@@ -98,18 +108,19 @@ def ab(set_up_a: str, set_up_b: str, certainty: float, markdown: Path | None, **
         sys.exit(ExitStatus.FAILED)
 
 
-@click.command()
-@click.option("--good", metavar="REV", required=True, help="A revision without the change.")
-@click.option("--bad", metavar="REV", required=True, help="A later one with it.")
-@click.option("--repository", metavar="DIR", type=FILE, default=Path(), help="The git repository. Left out: this one.")
-@click.option(
-    "--set-up",
-    metavar="COMMAND",
-    required=True,
-    help="Sets up the revision in $LOSSRATIO_REVISION; exit status 125: it cannot be measured.",
-)
-@_measured_with
-def bisect(good: str, bad: str, repository: Path, set_up: str, **given: Any) -> None:
+@command()
+def bisect(
+    *,
+    good: str = option("A revision without the change.", metavar="REV"),
+    bad: str = option("A later one with it.", metavar="REV"),
+    repository: Path = option(
+        "The git repository. Left out: this one.", metavar="DIR", show_default=False, default=Path()
+    ),
+    set_up: str = option(
+        "Sets up the revision in $LOSSRATIO_REVISION; exit status 125: it cannot be measured.", metavar="COMMAND"
+    ),
+    measured: _Measured,
+) -> None:
     """Find the revision that changed the throughput of TEST.
 
     Measurements are repeated as often as the noise needs it.
@@ -127,35 +138,18 @@ def bisect(good: str, bad: str, repository: Path, set_up: str, **given: Any) -> 
     )
     from lossratio.builds import bisect as search_revisions
 
-    bench = _bench(given)
+    bench = measured.bench()
     revisions = revisions_between(good, bad, repository)
-    asked = {"good": revisions[0], "bad": revisions[-1], "set_up": set_up, **_asked(given)}
-    record = BuildRecord(given["output"], asked)
+    asked = {"good": revisions[0], "bad": revisions[-1], "set_up": set_up, **measured.conditions}
+    record = BuildRecord(measured.output, asked)
 
     def measure(revision: str, record: BuildRecord) -> Any:
         is_set_up = set_up_build(set_up, revision, "LOSSRATIO_REVISION")
         return bench.measure(record.next_directory(revision)) if is_set_up else None
 
-    search = Bisection(revisions, least_change=given["least_change"] / 100, limit=given["limit"])
+    search = Bisection(revisions, least_change=measured.least_change / 100, limit=measured.limit)
     click.echo(f"{len(revisions) - 1} revisions could have changed the throughput.")
     result = search_revisions(search, record, measure, click.echo)
     click.echo(describe_bisection(result, subject_of(repository)))
     if result.verdict is not BisectionVerdict.FOUND:
         sys.exit(ExitStatus.FAILED)
-
-
-def _bench(given: dict[str, Any]) -> BuildBench:
-    from lossratio.builds import BuildBench
-    from lossratio.runs import RunRequest
-
-    options = tuple(part for name in given["tests"] for part in ("--test", name))
-    request = RunRequest((given["topology"],), given["suites"], given["include"], options, purpose="builds compared")
-    return BuildBench(request, given["quantity"], lambda caveat: click.echo(f"Note: {caveat}", err=True))
-
-
-def _asked(given: dict[str, Any]) -> dict[str, Any]:
-    """The settings that must be the same when a comparison is continued."""
-    names = ("suites", "topology", "tests", "include", "quantity", "least_change")
-    return {
-        name: [str(item) for item in value] if isinstance(value := given[name], tuple) else str(value) for name in names
-    }

@@ -13,38 +13,28 @@ from pathlib import Path
 
 import click
 
+from lossratio.commands.parameters import command
+from lossratio.errors import DutError
+
 _EXTRAS = {"history": ("pyarrow", "duckdb", "fsspec"), "s3": ("s3fs",), "trex": ("trex_stl_lib",)}
-_DEVICES = {
-    "Open vSwitch": ("ovs-vswitchd", "apt install openvswitch-switch"),
-    "testpmd and l3fwd of DPDK": ("dpdk-testpmd", "apt install dpdk-dev"),
-    "FRRouting": ("/usr/lib/frr/zebra", "apt install frr"),
-}
 _TOOLS = {
     "nft": "rules and policers of Linux devices",
     "ethtool": "facts and offloads of interfaces",
     "perf": "counters of processors in telemetry",
     "git": "bisection between revisions",
 }
-_HOMES = {
-    "TREX_HOME": ("_t-rex-64", "the traffic generator TRex"),
-    "VPP_HOME": ("bin/vpp", "FD.io VPP as a device"),
-}
 
 
 @dataclass(frozen=True)
 class _Line:
-    """One thing that the machine can do, or not.
-
-    Attributes:
-        about: The thing, in a few words.
-        lacks: What is missing, with the way out; None: the machine can do it.
-    """
+    """One thing that the machine can do, or not."""
 
     about: str
     lacks: str | None
+    """What is missing, with the way out; None: the machine can do it."""
 
 
-@click.command()
+@command()
 def doctor() -> None:
     """Show what this machine can do, and what it lacks for the rest.
 
@@ -69,16 +59,32 @@ def _lines() -> Iterator[_Line]:
     yield _Line("local testbeds of network namespaces", why_unavailable())
     yield _Line("namespaces without a user namespace (root)", None if is_privileged() else "run it as root")
     yield _Line("generator and receiver inside the kernel (xdp)", why_impossible())
-    for about, (program, way_out) in _DEVICES.items():
-        yield _Line(f"{about} as a device", None if _has(program) else f"{program} is not installed: {way_out}")
+    yield from _devices()
     for program, about in _TOOLS.items():
         yield _Line(f"{program}: {about}", None if _has(program) else "not installed")
-    for variable, (program, about) in _HOMES.items():
-        yield _Line(f"{variable}: {about}", _home_lacks(variable, program))
+    yield _Line("TREX_HOME: the traffic generator TRex", _home_lacks("TREX_HOME", "_t-rex-64"))
     for extra, modules in _EXTRAS.items():
         missing = [module for module in modules if find_spec(module) is None]
         way_out = f"{', '.join(missing)}: in a checkout, {Path(sys.executable).name} -m pip install '.[{extra}]'"
         yield _Line(f"extra {extra}", way_out if missing else None)
+
+
+def _devices() -> Iterator[_Line]:
+    """What each kind of DUT says about its software; nothing of kinds that need none."""
+    from lossratio.dut import dut_kinds, load_kind
+
+    for kind in dut_kinds():
+        try:
+            software = load_kind(kind).software
+        except DutError as error:
+            yield _Line(f"the kind of DUT {kind}", str(error))
+            continue
+        if software is not None and software.home:
+            yield _Line(f"{software.home}: {software.title} as a device", _home_lacks(software.home, software.program))
+        elif software is not None:
+            way_out = f": apt install {software.package}" if software.package else f". {software.how}"
+            lacks = None if _has(software.program) else f"{software.program} is not installed{way_out}"
+            yield _Line(f"{software.title} as a device", lacks)
 
 
 def _has(program: str) -> bool:

@@ -12,7 +12,7 @@ import click
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from lossratio.commands.parameters import FRAME_RATE
+from lossratio.commands.parameters import FRAME_RATE, argument, command, option
 from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
 from lossratio.errors import TopologyError
 from lossratio.topology import load_topology
@@ -48,10 +48,14 @@ ${{FRAME_SIZE}}-${{CORES}}c-ethip4-ip4base-{tag}-mrr
 """
 
 
-class _PortInfo(BaseModel):
-    """What TRex's configuration says about a port; MAC addresses are texts or lists of six numbers."""
+class _Part(BaseModel):
+    """A part of ``trex_cfg.yaml``, with the fields that matter here."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _PortInfo(_Part):
+    """What TRex's configuration says about a port; MAC addresses are texts or lists of six numbers."""
 
     dest_mac: str | tuple[int, ...] | None = None
     src_mac: str | tuple[int, ...] | None = None
@@ -59,26 +63,18 @@ class _PortInfo(BaseModel):
     default_gw: str | None = None
 
 
-class _Threads(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
+class _Threads(_Part):
     socket: int
     threads: tuple[int, ...]
 
 
-class _Platform(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
+class _Platform(_Part):
     master_thread_id: int
     latency_thread_id: int
     dual_if: tuple[_Threads, ...]
 
 
-class _TrexFile(BaseModel):
-    """The fields of ``trex_cfg.yaml`` that matter here."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
+class _TrexFile(_Part):
     interfaces: tuple[str, ...] = Field(min_length=2)
     port_limit: int | None = None
     port_info: tuple[_PortInfo, ...] = ()
@@ -90,27 +86,22 @@ class _TrexFile(BaseModel):
 
 @dataclass
 class _Lab:
-    """What is known about a lab.
-
-    Attributes:
-        name: Its name.
-        generator: Settings of the generator.
-        ports: The fields of the TG's interfaces, those of the path first.
-        next_hops: MAC addresses of frames from the west and the east; None: not known.
-        remarks: What its user must know.
-    """
+    """What is known about a lab."""
 
     name: str
     generator: dict[str, Any]
     ports: list[dict[str, Any]]
+    """The fields of the TG's interfaces, those of the path first."""
     next_hops: tuple[str | None, str | None] = (None, None)
+    """MAC addresses of frames from the west and the east; None: not known."""
     remarks: list[str] = field(default_factory=list)
 
 
-@click.command()
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=Path())
-@click.option("--trex", metavar="FILE", type=click.Path(path_type=Path), help="TRex's configuration, trex_cfg.yaml.")
-def init(directory: Path, trex: Path | None) -> None:
+@command()
+def init(
+    directory: Path = argument(type=click.Path(path_type=Path, file_okay=False), default=Path()),
+    trex: Path | None = option("TRex's configuration, trex_cfg.yaml.", metavar="FILE"),
+) -> None:
     """Write topology, suite and job of a new lab to DIRECTORY.
 
     It asks for what it must know; Enter takes the answer in brackets.

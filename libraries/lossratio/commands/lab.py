@@ -6,39 +6,29 @@ from pathlib import Path
 
 import click
 
+from lossratio.commands.parameters import argument, command, option
 from lossratio.errors import TopologyError
 from lossratio.topology import import_lab, load_topology, read_containerlab, read_netlab
 
 _READERS = {"containerlab": read_containerlab, "netlab": read_netlab}
 
 
-@click.command(name="import")
-@click.argument("tool", type=click.Choice(list(_READERS)))
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--tg", metavar="NODE", help="The node of the lab that the generator is on.")
-@click.option(
-    "--join",
-    metavar="NODE",
-    multiple=True,
-    help="A node that a namespace with the generator is joined to; given twice for two nodes.",
-)
-@click.option("--dut", "duts", metavar="NODE", multiple=True, help="A node that the path goes through; in this order.")
-@click.option(
-    "--addresses",
-    type=click.Choice(["benchmark", "lab"]),
-    default="benchmark",
-    show_default=True,
-    help="Addresses of test traffic: those for benchmarking, or those of the lab.",
-)
-@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="The topology file to write.")
+@command("import")
 def import_command(
-    tool: str,
-    file: Path,
-    tg: str | None,
-    join: tuple[str, ...],
-    duts: tuple[str, ...],
-    addresses: str,
-    output: Path | None,
+    tool: str = argument(type=click.Choice(list(_READERS))),
+    file: Path = argument(),
+    *,
+    tg: str | None = option("The node of the lab that the generator is on.", metavar="NODE"),
+    join: tuple[str, ...] = option(
+        "A node that a namespace with the generator is joined to; given twice for two nodes.", metavar="NODE"
+    ),
+    duts: tuple[str, ...] = option("A node that the path goes through; in this order.", "--dut", metavar="NODE"),
+    addresses: str = option(
+        "Addresses of test traffic: those for benchmarking, or those of the lab.",
+        type=click.Choice(["benchmark", "lab"]),
+        default="benchmark",
+    ),
+    output: Path | None = option("The topology file to write.", metavar="FILE"),
 ) -> None:
     """Write a topology file for the lab in FILE, which another TOOL made."""
     if len(join) > 2:

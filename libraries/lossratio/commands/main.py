@@ -7,9 +7,9 @@ from importlib import import_module
 
 import click
 
-import lossratio
 from lossratio.errors import LossRatioError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
+from lossratio.version import __version__
 
 COMMANDS = {
     "Measure": {
@@ -20,6 +20,7 @@ COMMANDS = {
         "report": ("report:report", "Report the runs in directories DIR."),
         "compare": ("report:compare", "Compare the tests of run B with those of run A."),
         "trend": ("trend:trend", "Report what changed lately in HISTORY, a folder or the URL of an archive."),
+        "ack": ("trend:ack", "Explain the open alarms of HISTORY: WHY is known, and they are alarms no more."),
         "site": (
             "site:site",
             "Write a site with the trends, coverage and comparisons of HISTORY, which needs no server.",
@@ -76,7 +77,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands)
-@click.version_option(lossratio.__version__, prog_name="lossratio")
+@click.version_option(__version__, prog_name="lossratio")
 def commands() -> None:
     """Benchmark the data plane throughput of software networking."""
 

@@ -9,30 +9,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lossratio.commands.parameters import argument, command, option
+
 if TYPE_CHECKING:
     from lossratio.runs import History
 
-FILE = click.Path(path_type=Path)
+ARCHIVE = option("The archive: a folder, or e.g. s3://bucket/path.", "--results", metavar="URL")
 
 
-@click.command()
-@click.argument("suites", metavar="[SUITE...]", type=FILE, nargs=-1)
-@click.option(
-    "--topology", "topologies", metavar="FILE", type=FILE, multiple=True, help="A testbed; several are equal."
-)
-@click.option("--job", "job_file", metavar="FILE", type=FILE, help="The job, in place of suites and topologies.")
-@click.option("--include", metavar="TAG", multiple=True, help="Only tests with this tag, or pattern of tags.")
-@click.option("--history", metavar="DIR|URL", help="Results of earlier nights: how long tests took.")
-@click.option("--write", metavar="DIR", type=FILE, help="Write an argument file for Robot Framework per testbed.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@command()
 def plan(
-    suites: tuple[Path, ...],
-    topologies: tuple[Path, ...],
-    job_file: Path | None,
-    include: tuple[str, ...],
-    history: str | None,
-    write: Path | None,
-    as_json: bool,
+    suites: tuple[Path, ...] = argument("[SUITE...]"),
+    *,
+    topologies: tuple[Path, ...] = option("A testbed; several are equal.", "--topology", metavar="FILE"),
+    job_file: Path | None = option("The job, in place of suites and topologies.", "--job", metavar="FILE"),
+    include: tuple[str, ...] = option("Only tests with this tag, or pattern of tags.", metavar="TAG"),
+    history: str | None = option("Results of earlier nights: how long tests took.", metavar="DIR|URL"),
+    write: Path | None = option("Write an argument file for Robot Framework per testbed.", metavar="DIR"),
+    as_json: bool = option("Print JSON.", "--json"),
 ) -> None:
     """Show how long a night will take, and spread its tests over equal testbeds.
 
@@ -59,10 +53,11 @@ def plan(
     click.echo(json.dumps({**asdict(planned), "seconds": planned.seconds}) if as_json else describe_plan(planned))
 
 
-@click.command()
-@click.argument("places", metavar="FILE|DIR...", type=FILE, nargs=-1, required=True)
-@click.option("--kind", "kinds", type=click.Choice(["lab", "local", "simulated"]), multiple=True, help="Only these.")
-def matrix(places: tuple[Path, ...], kinds: tuple[str, ...]) -> None:
+@command()
+def matrix(
+    places: tuple[Path, ...] = argument("FILE|DIR...", required=True),
+    kinds: tuple[str, ...] = option("Only these.", "--kind", type=click.Choice(["lab", "local", "simulated"])),
+) -> None:
     """Print the jobs of a nightly as JSON for CI systems, one for each testbed.
 
     The testbeds are those of topology files, of directories with such files, and of job files.
@@ -83,10 +78,8 @@ def _history(place: str | None) -> History:
     return History.of(open_history(place).read().table)
 
 
-@click.command()
-@click.argument("directories", metavar="[DIR...]", type=click.Path(path_type=Path), nargs=-1)
-@click.option("--results", "url", metavar="URL", required=True, help="The archive: a folder, or e.g. s3://bucket/path.")
-def send(directories: tuple[Path, ...], url: str) -> None:
+@command()
+def send(directories: tuple[Path, ...] = argument("[DIR...]"), url: str = ARCHIVE) -> None:
     """Send the runs in directories DIR to the archive.
 
     Runs that the archive does not take wait on this machine; the next command sends them, too.
@@ -98,15 +91,17 @@ def send(directories: tuple[Path, ...], url: str) -> None:
     for directory in directories:
         for problem in outbox.add(directory):
             click.echo(problem, err=True)
-    click.echo(f"Sent {outbox.send()} files to {url}.")
+    click.echo(f"Sent {outbox.send()} files to {outbox.store}.")
 
 
-@click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--results", "url", metavar="URL", required=True, help="The archive: a folder, or e.g. s3://bucket/path.")
-@click.option("--testbed", required=True, help="The testbed whose runs are fetched.")
-@click.option("--newest", type=click.IntRange(min=1), default=1, show_default=True, help="How many runs at most.")
-def fetch(directory: Path, url: str, testbed: str, newest: int) -> None:
+@command()
+def fetch(
+    directory: Path = argument("DIR"),
+    *,
+    url: str = ARCHIVE,
+    testbed: str = option("The testbed whose runs are fetched."),
+    newest: int = option("How many runs at most.", type=click.IntRange(min=1), default=1),
+) -> None:
     """Fetch the newest runs of a testbed from the archive into DIR.
 
     Each run gets a directory of its own below DIR, for 'lossratio compare'.

@@ -1,8 +1,13 @@
-"""Quantities with units on the command line."""
+"""Commands whose options are the parameters of their functions, declared once; quantities with units among them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import signature
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import click
 
@@ -17,7 +22,6 @@ class _Quantity(click.ParamType):  # type: ignore[type-arg]
         self._parse = parse
 
     def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Reads it."""
         try:
             return self._parse(value)
         except ValueError as error:
@@ -32,3 +36,79 @@ FRAME_RATE = _Quantity("rate", parse_frame_rate)
 
 RATIO = _Quantity("ratio", parse_ratio)
 """A ratio such as ``0.1 %`` or ``1e-7``."""
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """A parameter without its name and type: those are the function's."""
+
+    kind: type[click.Option] | type[click.Argument]
+    names: tuple[str, ...]
+    settings: dict[str, Any]
+
+
+def option(text: str, *names: str, **settings: Any) -> Any:
+    """Declares an option in place of a parameter's default; name and type follow from the parameter.
+
+    Args:
+        text: The help.
+        *names: Its names, if it is not called as the parameter is.
+        **settings: Settings of `click.Option`.
+    """
+    return _Declared(click.Option, names, {"help": text, **settings})
+
+
+def argument(metavar: str | None = None, **settings: Any) -> Any:
+    """Declares an argument, likewise; one without a default is required."""
+    return _Declared(click.Argument, (), {"metavar": metavar, **settings})
+
+
+def command(
+    name: str | None = None, *, cls: type[click.Command] = click.Command, group: click.Group | None = None
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Makes a command of a function whose parameters are declared by `option` and `argument`.
+
+    A parameter whose type is a dataclass stands for the fields of the dataclass, which several commands can share.
+    """
+
+    def of(function: Callable[..., None]) -> click.Command:
+        groups = {name: kind for name, kind in get_type_hints(function).items() if is_dataclass(kind)}
+
+        @wraps(function)
+        def call(**values: Any) -> None:
+            for name, kind in groups.items():
+                values[name] = kind(**{each.name: values.pop(each.name) for each in fields(kind)})  # type: ignore[operator]
+            function(**values)
+
+        made = click.command(name, cls=cls, params=list(_parameters(function)))(call)
+        if group is not None:
+            group.add_command(made)
+        return made
+
+    return of
+
+
+def _parameters(declaring: Callable[..., Any]) -> Iterator[click.Parameter]:
+    hints = get_type_hints(declaring)
+    for name, parameter in signature(declaring).parameters.items():
+        if is_dataclass(hints[name]):
+            yield from _parameters(hints[name])
+        else:
+            yield _parameter(name, hints[name], parameter.default)
+
+
+def _parameter(name: str, hint: Any, declared: _Declared) -> click.Parameter:
+    # ``X | None`` and ``tuple[X, ...]`` are optional.
+    kind, *others = get_args(hint) or (hint,)
+    may_be_missing = bool(others) or kind is bool or "default" in declared.settings
+    settings: dict[str, Any] = {
+        "type": click.Path(path_type=Path) if kind is Path else kind,
+        "required": not may_be_missing,
+    }
+    if declared.kind is click.Argument:
+        settings |= {"nargs": -1} if others == [...] else {}
+        return click.Argument((name,), **(settings | declared.settings))
+    settings |= {"is_flag": True} if kind is bool else {"multiple": others == [...]}
+    settings["show_default"] = bool(declared.settings.get("default"))
+    names = declared.names or (f"--{name.replace('_', '-')}",)
+    return click.Option((name, *names), **(settings | declared.settings))

@@ -40,11 +40,12 @@ def replay(journal: Path, **asked: Any) -> None:
     transmitting interface.
     """
     # Imported here because numpy takes a while, and a wrong option need not wait for it.
-    from lossratio.trials import NO_DIGESTS, read_journal
+    from lossratio.trials import read_journal
 
     contents = read_journal(journal)
-    if not contents.has_digests:
-        click.echo(f"Note: {NO_DIGESTS}", err=True)
+    if contents.unproved:
+        rest = len(contents.unproved)
+        click.echo(f"Note: its last {rest} trials are left out, as nobody looked at the devices after them", err=True)
     is_throughput = contents.search.get("algorithm") == "MLRsearch"
     if is_throughput:
         for line in _describe_search(replay_search(contents, journal)):
@@ -76,10 +77,6 @@ soak = click.Command(
 
 def replay_search(journal: JournalContents, path: Path) -> SearchResult:
     """The result of a search for conditional throughput, from the trials in its journal.
-
-    Args:
-        journal: The journal's contents.
-        path: The journal's file, for messages.
 
     Raises:
         SearchError: If the journal does not say what was searched for.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from lossratio.commands.parameters import argument, command, option
 from lossratio.errors import ReportError
 from lossratio.exit_status import ExitStatus
 from lossratio.report import (
@@ -23,25 +24,22 @@ from lossratio.report import (
 )
 from lossratio.results import repair as repair_files
 
-RUN_DIRECTORY = click.Path(path_type=Path)
 
-
-@click.command()
-@click.argument("directories", metavar="DIR...", type=RUN_DIRECTORY, nargs=-1, required=True)
-@click.option(
-    "--format",
-    "report_format",
-    type=click.Choice([name.value for name in ReportFormat]),
-    default=ReportFormat.HTML.value,
-    show_default=True,
-    help="What to write.",
-)
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, allow_dash=True),
-    help="The file to write; - is standard output. Left out, it is a file in DIR.",
-)
-def report(directories: tuple[Path, ...], report_format: str, output: Path | None) -> None:
+@command()
+def report(
+    directories: tuple[Path, ...] = argument("DIR...", required=True),
+    *,
+    report_format: str = option(
+        "What to write.",
+        "--format",
+        type=click.Choice([name.value for name in ReportFormat]),
+        default=ReportFormat.HTML.value,
+    ),
+    output: Path | None = option(
+        "The file to write; - is standard output. Left out, it is a file in DIR.",
+        type=click.Path(path_type=Path, allow_dash=True),
+    ),
+) -> None:
     """Report the runs in directories DIR.
 
     The exit status is 1 if a run was cut off or has files that cannot be read; these are named, and the rest is
@@ -67,9 +65,8 @@ def report(directories: tuple[Path, ...], report_format: str, output: Path | Non
         sys.exit(ExitStatus.FAILED)
 
 
-@click.command()
-@click.argument("paths", metavar="PATH...", type=RUN_DIRECTORY, nargs=-1, required=True)
-def repair(paths: tuple[Path, ...]) -> None:
+@command()
+def repair(paths: tuple[Path, ...] = argument("PATH...", required=True)) -> None:
     """Save the good part of damaged journals and results.
 
     PATH is such a file, or the directory of a run.
@@ -89,28 +86,20 @@ def repair(paths: tuple[Path, ...]) -> None:
     sys.exit(max(statuses))
 
 
-@click.command()
-@click.argument("before", metavar="A", type=RUN_DIRECTORY)
-@click.argument("after", metavar="B", type=RUN_DIRECTORY)
-@click.option(
-    "--least-change",
-    type=click.FloatRange(min=0.0),
-    default=1.0,
-    show_default=True,
-    help="Per cent; smaller changes are none.",
-)
-@click.option(
-    "--format",
-    "table_format",
-    type=click.Choice(["text", "md"]),
-    default="text",
-    show_default=True,
-    help="Plain text in the order of the tests, or Markdown with the regressions first.",
-)
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page, e.g. compare.html, too.")
-@click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit file, too.")
+@command()
 def compare(
-    before: Path, after: Path, least_change: float, table_format: str, html: Path | None, junit: Path | None
+    before: Path = argument("A"),
+    after: Path = argument("B"),
+    *,
+    least_change: float = option("Per cent; smaller changes are none.", type=click.FloatRange(min=0.0), default=1.0),
+    table_format: str = option(
+        "Plain text in the order of the tests, or Markdown with the regressions first.",
+        "--format",
+        type=click.Choice(["text", "md"]),
+        default="text",
+    ),
+    html: Path | None = option("Write a page, e.g. compare.html, too."),
+    junit: Path | None = option("Write a JUnit file, too."),
 ) -> None:
     """Compare the tests of run B with those of run A.
 
@@ -137,16 +126,17 @@ def compare(
         sys.exit(ExitStatus.FAILED)
 
 
-@click.command()
-@click.argument("directory", metavar="DIR", type=RUN_DIRECTORY)
-@click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
-@click.option("--job", help="Name of the job for all results. Left out, each type of tests has a job of its own.")
-@click.option(
-    "--build",
-    type=click.IntRange(min=0),
-    help="Number of the run, unique within its job. Left out, it is the Unix time of the run's start.",
-)
-def csit(directory: Path, folder: Path, job: str | None, build: int | None) -> None:
+@command()
+def csit(
+    directory: Path = argument("DIR"),
+    folder: Path = argument("FOLDER"),
+    *,
+    job: str | None = option("Name of the job for all results. Left out, each type of tests has a job of its own."),
+    build: int | None = option(
+        "Number of the run, unique within its job. Left out, it is the Unix time of the run's start.",
+        type=click.IntRange(min=0),
+    ),
+) -> None:
     """Export the results of the run in DIR for FD.io CSIT's dashboards, below FOLDER.
 
     Files are written as FOLDER/JOB/BUILD/tests/.../TEST.info.json.gz, which is how CSIT keeps them. A result that would

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lossratio.commands.parameters import DURATION
+from lossratio.commands.parameters import DURATION, argument, command, option
 from lossratio.errors import TopologyError
 from lossratio.nodes import NodeSession
 from lossratio.testbed import Candidate, candidate, log_in
@@ -15,15 +15,15 @@ from lossratio.testbed.reservation import TOKEN_VARIABLE, Claim, Lease, clear, h
 from lossratio.topology import load_topology
 from lossratio.units import format_duration
 
-TOPOLOGY_FILE = click.Path(path_type=Path)
 
-
-@click.command()
-@click.argument("file", type=TOPOLOGY_FILE)
-@click.option("--for", "seconds", type=DURATION, required=True, help="How long, e.g. 2h.")
-@click.option("--wait", type=DURATION, help="How long to wait for it at most, e.g. 2h.")
-@click.option("--purpose", default="", help="The reason, which other users see.")
-def reserve(file: Path, seconds: float, wait: float | None, purpose: str) -> None:
+@command()
+def reserve(
+    file: Path = argument(),
+    *,
+    seconds: float = option("How long, e.g. 2h.", "--for", type=DURATION),
+    wait: float | None = option("How long to wait for it at most, e.g. 2h.", type=DURATION),
+    purpose: str = option("The reason, which other users see.", default=""),
+) -> None:
     """Reserve the testbed of a topology FILE for some time, e.g. to work by hand."""
     with ExitStack() as undo:
         session, claim = _opened(file, undo, purpose=purpose, seconds=seconds)
@@ -35,19 +35,19 @@ def reserve(file: Path, seconds: float, wait: float | None, purpose: str) -> Non
     click.echo(f"export {TOKEN_VARIABLE}={lease.token}")
 
 
-@click.command()
-@click.argument("file", type=TOPOLOGY_FILE)
-@click.option("--force", is_flag=True, help="Also if somebody else has it; the programs of that user there are ended.")
-def release(file: Path, force: bool) -> None:
+@command()
+def release(
+    file: Path = argument(),
+    force: bool = option("Also if somebody else has it; the programs of that user there are ended."),
+) -> None:
     """End the reservation of the testbed of a topology FILE."""
     with ExitStack() as undo:
         holder = clear(*_opened(file, undo), force=force)
     click.echo("It is free." if holder is None else f"Released. It was reserved for {holder}.")
 
 
-@click.command()
-@click.argument("files", metavar="FILE...", type=TOPOLOGY_FILE, nargs=-1, required=True)
-def status(files: tuple[Path, ...]) -> None:
+@command()
+def status(files: tuple[Path, ...] = argument("FILE...", required=True)) -> None:
     """Show who has reserved the testbeds of topology FILEs."""
     for file in files:
         with ExitStack() as undo:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lossratio.commands.parameters import DURATION
+from lossratio.commands.parameters import DURATION, argument, command, option
 from lossratio.exit_status import ExitStatus, with_trouble
 
 if TYPE_CHECKING:
@@ -32,51 +32,35 @@ def _any_of_expanded(args: Sequence[str]) -> list[str]:
     """Puts the option before each of several files behind ``--any-of``."""
     expanded: list[str] = []
     is_listing = False
-    for argument in args:
-        if argument == "--any-of":
+    for word in args:
+        if word == "--any-of":
             is_listing = True
             continue
-        is_listing = is_listing and argument.endswith((".yaml", ".yml"))
-        expanded += ["--any-of", argument] if is_listing else [argument]
+        is_listing = is_listing and word.endswith((".yaml", ".yml"))
+        expanded += ["--any-of", word] if is_listing else [word]
     return expanded
 
 
-@click.command(cls=_RunCommand)
-@click.argument("suites", metavar="SUITE... [-- ROBOT OPTIONS]", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--topology", metavar="FILE", type=click.Path(path_type=Path), help="The testbed.")
-@click.option(
-    "--any-of",
-    metavar="FILE...",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="Several equal testbeds; the first one that is free is taken.",
-)
-@click.option("--job", metavar="FILE", type=click.Path(path_type=Path), help="The job, in place of suites.")
-@click.option("--include", metavar="TAG", multiple=True, help="Only tests with this tag, or pattern of tags.")
-@click.option("--wait", type=DURATION, help="How long to wait for the testbed at most, e.g. 2h.")
-@click.option("--purpose", default="", help="The reason, which other users of the testbed see.")
-@click.option("--resume", metavar="DIR", type=click.Path(path_type=Path), help="Go on with the run in this directory.")
-@click.option("--force", is_flag=True, help="Resume it although conditions have changed.")
-@click.option("--test-timeout", type=DURATION, help="How long each test may take, e.g. 1h; its tear-down comes on top.")
-@click.option("--suite-timeout", type=DURATION, help="How long each suite may take; the rest of its tests fail.")
-@click.option("--run-timeout", type=DURATION, help="How long the run may take; then it is stopped in order.")
-@click.option("--results", metavar="URL", help="The archive to send the run to, e.g. s3://bucket/path or a folder.")
-@click.pass_context
+@command(cls=_RunCommand)
 def run(
-    ctx: click.Context,
-    suites: tuple[Path, ...],
-    topology: Path | None,
-    any_of: tuple[Path, ...],
-    job: Path | None,
-    include: tuple[str, ...],
-    wait: float | None,
-    purpose: str,
-    resume: Path | None,
-    force: bool,
-    test_timeout: float | None,
-    suite_timeout: float | None,
-    run_timeout: float | None,
-    results: str | None,
+    suites: tuple[Path, ...] = argument("SUITE... [-- ROBOT OPTIONS]"),
+    *,
+    topology: Path | None = option("The testbed.", metavar="FILE"),
+    any_of: tuple[Path, ...] = option(
+        "Several equal testbeds; the first one that is free is taken.", metavar="FILE..."
+    ),
+    job: Path | None = option("The job, in place of suites.", metavar="FILE"),
+    include: tuple[str, ...] = option("Only tests with this tag, or pattern of tags.", metavar="TAG"),
+    wait: float | None = option("How long to wait for the testbed at most, e.g. 2h.", type=DURATION),
+    purpose: str = option("The reason, which other users of the testbed see.", default=""),
+    resume: Path | None = option("Go on with the run in this directory.", metavar="DIR"),
+    force: bool = option("Resume it although conditions have changed."),
+    test_timeout: float | None = option(
+        "How long each test may take, e.g. 1h; its tear-down comes on top.", type=DURATION
+    ),
+    suite_timeout: float | None = option("How long each suite may take; the rest of its tests fail.", type=DURATION),
+    run_timeout: float | None = option("How long the run may take; then it is stopped in order.", type=DURATION),
+    results: str | None = option("The archive to send the run to, e.g. s3://bucket/path or a folder.", metavar="URL"),
 ) -> None:
     """Run suites on a testbed, which is reserved for the time of the run.
 
@@ -90,10 +74,11 @@ def run(
     from lossratio.runs import resume as go_on
     from lossratio.runs import run as begin
 
+    robot_options: tuple[str, ...] = click.get_current_context().obj or ()
     limits = Limits(test_timeout, suite_timeout, run_timeout)
     topologies = (*((topology,) if topology else ()), *any_of)
     if resume is not None:
-        if topologies or suites or include or job or ctx.obj:
+        if topologies or suites or include or job or robot_options:
             raise click.UsageError("A resumed run has the suites and options that it began with: give no others.")
         outcome = go_on(ResumeRequest(resume, force, wait or 0.0, limits))
     else:
@@ -101,7 +86,7 @@ def run(
             raise click.UsageError("Name the testbed: --topology FILE, or --any-of FILE FILE.")
         if not suites and job is None:
             raise click.UsageError("Name the suites to run, or --job FILE.")
-        outcome = begin(RunRequest(topologies, suites, include, ctx.obj or (), wait or 0.0, purpose, job, limits))
+        outcome = begin(RunRequest(topologies, suites, include, robot_options, wait or 0.0, purpose, job, limits))
     status = outcome.status
     if results is not None and outcome.directory is not None and not _is_kept(outcome.directory, results):
         status = with_trouble(status)
@@ -141,7 +126,6 @@ def _is_kept(directory: Path, url: str) -> bool:
 
 
 def _summary(verdicts: Sequence[TestVerdict], status: int) -> str:
-    """The outcome of the tests in one line."""
     passed = sum(verdict.status == "PASS" for verdict in verdicts)
     failures = Counter(verdict.failure.value for verdict in verdicts if verdict.failure is not None)
     counts = [

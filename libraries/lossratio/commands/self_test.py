@@ -7,38 +7,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lossratio.commands.parameters import FRAME_RATE
+from lossratio.commands.parameters import FRAME_RATE, argument, command, option
 
 if TYPE_CHECKING:
     from lossratio.measurements import Progress
 
 
-@click.command("self-test")
-@click.argument("topology", type=click.Path(path_type=Path))
-@click.option("--frame-size", "sizes", multiple=True, default=("64",), show_default=True, help="May be given again.")
-@click.option("--profile", default="ethip4-udp", show_default=True, help="What the traffic is.")
-@click.option("--one-way", is_flag=True, help="Transmit from the first port only.")
-@click.option("--max-load", metavar="RATE", type=FRAME_RATE, help="Try no more than this, e.g. '1 Mfps'.")
-@click.option(
-    "--record",
-    type=click.Path(path_type=Path),
-    help="Write the limits into this file, for topologies to name as the 'self_test' of their generator.",
-)
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("results/self-test"),
-    show_default=True,
-    help="Directory for the results.",
-)
+@command()
 def self_test(
-    topology: Path,
-    sizes: tuple[str, ...],
-    profile: str,
-    one_way: bool,
-    max_load: float | None,
-    record: Path | None,
-    output: Path,
+    topology: Path = argument(),
+    *,
+    sizes: tuple[str, ...] = option("May be given again.", "--frame-size", default=("64",)),
+    profile: str = option("What the traffic is.", default="ethip4-udp"),
+    one_way: bool = option("Transmit from the first port only."),
+    max_load: float | None = option("Try no more than this, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE),
+    record: Path | None = option(
+        "Write the limits into this file, for topologies to name as the 'self_test' of their generator."
+    ),
+    output: Path = option("Directory for the results.", default=Path("results/self-test")),
 ) -> None:
     """Find the largest load that the tester itself can send and receive.
 
@@ -59,7 +45,7 @@ def self_test(
     try:
         for traffic in traffics:
             place = TestPlace(TestIdentity(name=f"self-test {traffic.frame_size}", suite=""), RunDirectory(output))
-            request = SelfTestRequest(traffic, max_load, record)
+            request = SelfTestRequest(profile=traffic, max_load=max_load, record=record)
             click.echo(find_tester_limit(testbed, request, place, _tell))
     finally:
         testbed.close()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from lossratio.commands.trend import trend_rules
+from lossratio.commands.parameters import argument, command, option
+from lossratio.commands.trend import TrendRules
 
 
 def _address(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -18,34 +19,22 @@ def _address(_: click.Context, __: click.Parameter, value: str | None) -> str | 
     return value
 
 
-@click.command()
-@click.argument("history")
-@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the site.")
-@click.option("--add", "runs", metavar="DIR", type=click.Path(path_type=Path), multiple=True, help="Add a run first.")
-@click.option("--title", help="Title of the site. Left out: the name of HISTORY.")
-@click.option(
-    "--runs",
-    "pages",
-    metavar="URL",
-    callback=_address,
-    help="Where the pages of runs are; {run} is the name of a run. Without {run}: URL/{run}/lossratio.html.",
-)
-@click.option("--serve", is_flag=True, help="Show the site to browsers of this machine, until Ctrl-C.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default="any", help="Port for --serve.")
-@trend_rules
+@command()
 def site(
-    history: str,
-    output: Path | None,
-    runs: tuple[Path, ...],
-    title: str | None,
-    pages: str | None,
-    serve: bool,
-    port: int,
-    fresh: int,
-    last: int,
-    least_change: float,
-    confirm: int,
-    annotations: Path | None,
+    history: str = argument(),
+    *,
+    output: Path | None = option("Folder of the site.", type=click.Path(path_type=Path, file_okay=False)),
+    runs: tuple[Path, ...] = option("Add a run first.", "--add", metavar="DIR"),
+    title: str | None = option("Title of the site. Left out: the name of HISTORY."),
+    pages: str | None = option(
+        "Where the pages of runs are; {run} is the name of a run. Without {run}: URL/{run}/lossratio.html.",
+        "--runs",
+        metavar="URL",
+        callback=_address,
+    ),
+    serve: bool = option("Show the site to browsers of this machine, until Ctrl-C."),
+    port: int = option("Port for --serve.", type=click.IntRange(0, 65535), default=0, show_default="any"),
+    rules: TrendRules,
 ) -> None:
     """Write a site with the trends, coverage and comparisons of HISTORY, which needs no server.
 
@@ -55,7 +44,7 @@ def site(
     """
     # Imported here because numpy, scipy, pyarrow and DuckDB take a while, and a wrong option need not wait for them.
     from lossratio.dashboard import SiteRequest, serve_site, write_site
-    from lossratio.history import TrendRequest, add_runs, is_url, open_history
+    from lossratio.history import add_runs, is_url, open_history
 
     if output is None and not serve:
         raise click.UsageError("Give a folder for the site with --output, or look at it with --serve.")
@@ -64,13 +53,10 @@ def site(
     folder = open_history(history)
     for problem in add_runs(folder, runs):
         click.echo(problem, err=True)
-    trend = TrendRequest(
-        fresh=fresh, last=last, least_change=least_change / 100, annotations=annotations, confirm=confirm
-    )
     name = title or history.rstrip("/").rpartition("/")[2] or history
     with ExitStack() as stack:
         place = output or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lossratio-site-")))
-        written = write_site(folder, place, SiteRequest(name, trend, pages))
+        written = write_site(folder, place, SiteRequest(name, rules.request(), pages))
         for problem in written.problems:
             click.echo(f"Not read: {problem}", err=True)
         click.echo(

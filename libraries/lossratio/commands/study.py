@@ -38,6 +38,7 @@ from lossratio.arena import (
     run_study,
     why_not_installed,
 )
+from lossratio.commands.parameters import command, option
 
 PACKAGES = ("joblib", "pandas", "pyarrow")
 """The packages that only studies need."""
@@ -56,75 +57,52 @@ def _seed_range(ctx: click.Context, param: click.Parameter, value: str | None) -
     return range(int(first), int(last or first) + 1)
 
 
-@click.command()
-@click.option("--full", is_flag=True, help="More SUTs, searches and overheads: hours on one core.")
-@click.option(
-    "--families",
-    "family_set",
-    type=click.Choice(list(FAMILY_SETS)),
-    default="development",
-    show_default=True,
-    help="Families of SUTs: those that controllers may be tuned on, those for judging them, or those that break the "
-    "suppositions of a search.",
-)
-@click.option("--family", "families", multiple=True, help="Only this family; may be given several times.")
-@click.option(
-    "--seeds", metavar="N..M", callback=_seed_range, help="SUTs of each family.  [default: 0..1; with --full 0..19]"
-)
-@click.option("--repeats", type=click.IntRange(min=1), help="Searches on each SUT.  [default: 2; with --full 3]")
-@click.option("--goals", "goal_sets", type=click.Choice(list(GOAL_SETS)), multiple=True, help="Only this goal set.")
-@click.option(
-    "--overhead",
-    "overheads",
-    type=click.Choice(list(OVERHEADS)),
-    multiple=True,
-    help="Seconds that each trial takes besides its traffic, and whether they count.  [default: 0; with --full all]",
-)
-@click.option(
-    "--algorithm",
-    "algorithms",
-    type=click.Choice(list(ALGORITHMS)),
-    multiple=True,
-    help="Only this algorithm.  [default: all; without --full no oracle]",
-)
-@click.option(
-    "--hints",
-    "changes",
-    type=click.Choice(list(CHANGES)),
-    multiple=True,
-    help="Compare searches with hints from earlier nights with those without, after this change of the SUT, in place "
-    "of algorithms.",
-)
-@click.option(
-    "--promises",
-    metavar="SUTS",
-    type=click.IntRange(min=1),
-    help="Measure how often sequential goals have a wrong bound, on so many SUTs for each goal, and nothing else. The "
-    "first of --seeds is the first SUT's.",
-)
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results/study"),
-    show_default=True,
-    help="Directory of results. What is finished there is not run again.",
-)
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one for each core.")
-@click.option("--scheduler", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler.")
+@command()
 def study(
-    full: bool,
-    family_set: str,
-    families: tuple[str, ...],
-    seeds: range | None,
-    repeats: int | None,
-    goal_sets: tuple[str, ...],
-    overheads: tuple[str, ...],
-    algorithms: tuple[str, ...],
-    changes: tuple[str, ...],
-    promises: int | None,
-    results: Path,
-    jobs: int,
-    scheduler: str | None,
+    *,
+    full: bool = option("More SUTs, searches and overheads: hours on one core."),
+    family_set: str = option(
+        "Families of SUTs: those that controllers may be tuned on, those for judging them, or those that break the "
+        "suppositions of a search.",
+        "--families",
+        type=click.Choice(list(FAMILY_SETS)),
+        default="development",
+    ),
+    families: tuple[str, ...] = option("Only this family; may be given several times.", "--family"),
+    seeds: range | None = option(
+        "SUTs of each family.  [default: 0..1; with --full 0..19]", metavar="N..M", type=str, callback=_seed_range
+    ),
+    repeats: int | None = option("Searches on each SUT.  [default: 2; with --full 3]", type=click.IntRange(min=1)),
+    goal_sets: tuple[str, ...] = option("Only this goal set.", "--goals", type=click.Choice(list(GOAL_SETS))),
+    overheads: tuple[str, ...] = option(
+        "Seconds that each trial takes besides its traffic, and whether they count.  [default: 0; with --full all]",
+        "--overhead",
+        type=click.Choice(list(OVERHEADS)),
+    ),
+    algorithms: tuple[str, ...] = option(
+        "Only this algorithm.  [default: all; without --full no oracle]",
+        "--algorithm",
+        type=click.Choice(list(ALGORITHMS)),
+    ),
+    changes: tuple[str, ...] = option(
+        "Compare searches with hints from earlier nights with those without, after this change of the SUT, in "
+        "place of algorithms.",
+        "--hints",
+        type=click.Choice(list(CHANGES)),
+    ),
+    promises: int | None = option(
+        "Measure how often sequential goals have a wrong bound, on so many SUTs for each goal, and nothing else. "
+        "The first of --seeds is the first SUT's.",
+        metavar="SUTS",
+        type=click.IntRange(min=1),
+    ),
+    results: Path = option(
+        "Directory of results. What is finished there is not run again.",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=Path("results/study"),
+    ),
+    jobs: int = option("Processes; -1: one for each core.", default=-1),
+    scheduler: str | None = option("Run on the Dask cluster of this scheduler.", metavar="ADDRESS"),
 ) -> None:
     """Compare search algorithms side by side on simulated SUTs.
 

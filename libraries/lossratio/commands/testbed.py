@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 import click
 
+from lossratio.commands.parameters import argument, command, option
 from lossratio.errors import LinkError, NodeError, TopologyError
 from lossratio.testbed.local import LocalTestbed, describe, join, part
 from lossratio.testbed.local import status as running_testbeds
@@ -27,46 +29,43 @@ from lossratio.topology import (
 from lossratio.units import format_frame_rate
 from lossratio.yaml_file import Problem, describe_problem
 
-_TOPOLOGY_FILE = click.Path(path_type=Path)
 _SMALLEST, _SMALLEST_IPV6, _LARGEST = "64B", "78B", "1518B"
 
 
-@click.command()
-@click.argument("file", type=_TOPOLOGY_FILE)
-@click.option("--nic", metavar="MODEL", help="Draw the path over NICs of this model.")
-@click.option("--duts", metavar="N", type=click.IntRange(min=0), help="Draw the path through the first N DUTs.")
-@click.option("--links", metavar="N", type=click.IntRange(min=1), default=1, help="Draw N parallel paths.")
-@click.option("--connect", is_flag=True, help="Log in on every node, and show what it is and what it lacks.")
-@click.option(
-    "--probe", is_flag=True, help="With --connect: send some frames from each port, and find faults in cabling."
-)
-@click.option("--profile", default="ethip4-udp", show_default=True, help="The traffic profile of these frames.")
-@click.option(
-    "--frame-size", metavar="SIZE", multiple=True, help="Their sizes; 64B (IPv6: 78B) and 1518B unless given."
-)
+@dataclass(frozen=True)
+class _Paths:
+    """The paths to look at."""
+
+    nic: str | None = option("Draw the path over NICs of this model.", metavar="MODEL")
+    duts: int | None = option("Draw the path through the first N DUTs.", metavar="N", type=click.IntRange(min=0))
+    links: int = option(
+        "Draw N parallel paths.", metavar="N", type=click.IntRange(min=1), default=1, show_default=False
+    )
+
+
+@command()
 def check(
-    file: Path,
-    nic: str | None,
-    duts: int | None,
-    links: int,
-    connect: bool,
-    probe: bool,
-    profile: str,
-    frame_size: tuple[str, ...],
+    file: Path = argument(),
+    *,
+    chosen: _Paths,
+    connect: bool = option("Log in on every node, and show what it is and what it lacks."),
+    probe: bool = option("With --connect: send some frames from each port, and find faults in cabling."),
+    profile: str = option("The traffic profile of these frames.", default="ethip4-udp"),
+    frame_size: tuple[str, ...] = option("Their sizes; 64B (IPv6: 78B) and 1518B unless given.", metavar="SIZE"),
 ) -> None:
     """Check a topology FILE, and draw what it describes."""
     if probe and not connect:
         raise click.UsageError("--probe sends frames: say --connect as well.")
     topology = load_topology(file)
-    paths = topology.paths(links, duts=duts, nic=nic)
+    paths = topology.paths(chosen.links, duts=chosen.duts, nic=chosen.nic)
     problems = list(_problems(file, topology, paths))
     if problems:
         raise TopologyError("\n".join(describe_problem(file, where, text) for where, text in problems))
     click.echo(describe_topology(file, topology, paths))
     if connect:
-        _connect(topology, links, duts, nic)
+        _connect(topology, chosen)
         if probe:
-            _probe(topology, links, duts, nic, profile, frame_size)
+            _probe(topology, chosen, profile, frame_size)
     elif topology.testbed is TestbedKind.LAB:
         click.echo("No node was looked at: --connect logs in on them, and shows what they lack.")
 
@@ -76,16 +75,14 @@ def testbed() -> None:
     """Build and take down local testbeds: network namespaces of this machine."""
 
 
-@testbed.command()
-@click.argument("file", type=_TOPOLOGY_FILE, default=Path("topologies/local.yaml"))
-def up(file: Path) -> None:
+@command(group=testbed)
+def up(file: Path = argument(default=Path("topologies/local.yaml"))) -> None:
     """Build the local testbed of a topology FILE; it stays until it is taken down."""
     click.echo(describe(LocalTestbed.up(load_topology(file), keep=True)))
 
 
-@testbed.command()
-@click.argument("name", required=False)
-def down(name: str | None) -> None:
+@command(group=testbed)
+def down(name: str | None = argument()) -> None:
     """Take down the local testbed NAME, or all that stay."""
     staying = [running for running in running_testbeds() if running.keep and name in (None, running.name)]
     for running in staying:
@@ -105,17 +102,15 @@ def status() -> None:
         click.echo("No testbed is up.")
 
 
-@testbed.command("join")
-@click.argument("file", type=_TOPOLOGY_FILE)
-def join_lab(file: Path) -> None:
+@command("join", group=testbed)
+def join_lab(file: Path = argument()) -> None:
     """Join the generator's own namespace to a running lab, as lossratio import wrote the topology FILE."""
     made = join(load_topology(file))
     click.echo("\n".join(made) if made else "It is joined already.")
 
 
-@testbed.command("part")
-@click.argument("file", type=_TOPOLOGY_FILE)
-def part_lab(file: Path) -> None:
+@command("part", group=testbed)
+def part_lab(file: Path = argument()) -> None:
     """Remove the namespace and the links that `lossratio testbed join FILE` made."""
     topology = load_topology(file)
     was_there = part(topology)
@@ -156,7 +151,7 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
         yield ("nodes", topology.tg_name, "generator", "self_test"), str(error)
 
 
-def _connect(topology: Topology, links: int, duts: int | None, nic: str | None) -> None:
+def _connect(topology: Topology, chosen: _Paths) -> None:
     """Logs in on every node, and shows what it is, what it lacks, and what would be chosen there for these paths.
 
     Raises:
@@ -168,7 +163,7 @@ def _connect(topology: Topology, links: int, duts: int | None, nic: str | None) 
     if topology.testbed is TestbedKind.SIMULATED:
         click.echo("It is simulated: there is no node to connect to.")
         return
-    reports = inspect_nodes(topology, links, duts=duts, nic=nic)
+    reports = inspect_nodes(topology, **vars(chosen))
     for report in reports:
         click.echo(describe_node(report))
     faulty = [report.name for report in reports if report.problems]
@@ -176,9 +171,7 @@ def _connect(topology: Topology, links: int, duts: int | None, nic: str | None) 
         raise NodeError(f"There are problems on {', '.join(faulty)}; they are listed above.")
 
 
-def _probe(
-    topology: Topology, links: int, duts: int | None, nic: str | None, profile: str, frame_sizes: Sequence[str]
-) -> None:
+def _probe(topology: Topology, chosen: _Paths, profile: str, frame_sizes: Sequence[str]) -> None:
     """Sends frames, and shows where they come out.
 
     Raises:
@@ -190,7 +183,7 @@ def _probe(
     if topology.testbed is TestbedKind.SIMULATED:
         return
     sizes = frame_sizes or (_SMALLEST_IPV6 if "ip6" in profile else _SMALLEST, _LARGEST)
-    report = probe_cabling(topology, links, duts=duts, nic=nic, profile=profile, frame_sizes=sizes)
+    report = probe_cabling(topology, **vars(chosen), profile=profile, frame_sizes=sizes)
     click.echo("Cabling:")
     for line in describe_cabling(report):
         click.echo(line)

@@ -1,101 +1,73 @@
-"""The command ``lossratio trend``."""
+"""The commands ``lossratio trend`` and ``lossratio ack``."""
 
 from __future__ import annotations
 
+import getpass
 import os
 import sys
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from lossratio.commands.parameters import argument, command, option
 from lossratio.exit_status import ExitStatus
 from lossratio.history import CONFIRM, FRESH, LAST, LEAST_CHANGE, LOOK_AT
 from lossratio.report import FILE_NAMES, ReportFormat, junit_xml, write_report
 
+if TYPE_CHECKING:
+    from lossratio.history import TrendRequest
 
-def trend_rules(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that say what a change and an alarm are: fields of `lossratio.history.TrendRequest`."""
-    options = (
-        click.option(
-            "--fresh",
-            type=click.IntRange(min=1),
-            default=FRESH,
-            show_default=True,
-            help="A change is news if it began among this many newest results.",
-        ),
-        click.option(
-            "--last",
-            type=click.IntRange(min=4),
-            default=LAST,
-            show_default=True,
-            help="How many of the newest results make a trend.",
-        ),
-        click.option(
-            "--least-change",
-            type=click.FloatRange(min=0.0),
-            default=100 * LEAST_CHANGE,
-            show_default=True,
-            help="Per cent; smaller changes raise no alarm.",
-        ),
-        click.option(
-            "--confirm",
-            type=click.IntRange(1, LOOK_AT),
-            default=CONFIRM,
-            show_default=True,
-            help="How many of the three newest results must be worse to make an alarm; 1: one bad night is one.",
-        ),
-        click.option(
-            "--annotations",
-            type=click.Path(path_type=Path),
-            help="YAML file of known changes. Left out: annotations.yaml in HISTORY, if there is one.",
-        ),
+
+@dataclass(frozen=True)
+class TrendRules:
+    """What a change and an alarm are: fields of `lossratio.history.TrendRequest`."""
+
+    fresh: int = option(
+        "A change is news if it began among this many newest results.", type=click.IntRange(min=1), default=FRESH
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    last: int = option("How many of the newest results make a trend.", type=click.IntRange(min=4), default=LAST)
+    least_change: float = option(
+        "Per cent; smaller changes raise no alarm.", type=click.FloatRange(min=0.0), default=100 * LEAST_CHANGE
+    )
+    confirm: int = option(
+        "How many of the three newest results must be worse to make an alarm; 1: one bad night is one.",
+        type=click.IntRange(1, LOOK_AT),
+        default=CONFIRM,
+    )
+    annotations: Path | None = option(
+        "YAML file of known changes. Left out: annotations.yaml in HISTORY, if there is one."
+    )
+
+    def request(self, **others: Any) -> TrendRequest:
+        """The request with other fields."""
+        from lossratio.history import TrendRequest
+
+        return TrendRequest(**{**vars(self), "least_change": self.least_change / 100, **others})
 
 
-@click.command()
-@click.argument("history")
-@click.option("--add", "runs", metavar="DIR", type=click.Path(path_type=Path), multiple=True, help="Add a run first.")
-@click.option("--testbed", help="Only this testbed.")
-@click.option("--test", default="*", help="Only tests whose full names match, e.g. '*64B*'.")
-@click.option("--quantity", default="*", help="Only this quantity, e.g. NDR or MRR.")
-@click.option(
-    "--readings",
-    is_flag=True,
-    help="Also follow latency at each load, and the devices' telemetry: clocks per packet and others. No alarms.",
-)
-@trend_rules
-@click.option("--alert", metavar="FILE", type=click.Path(path_type=Path), help="Send the alerts of this YAML file.")
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page with a picture for each test.")
-@click.option(
-    "--runs",
-    "pages",
-    metavar="URL",
-    help="Where the pages of runs are, for links; {run} is the name of a run. Without {run}: URL/{run}/lossratio.html.",
-)
-@click.option("--json", "json_file", metavar="FILE", type=click.Path(path_type=Path), help="Write all trends as JSON.")
-@click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit file.")
+@command()
 def trend(
-    history: str,
-    runs: tuple[Path, ...],
-    testbed: str | None,
-    test: str,
-    quantity: str,
-    readings: bool,
-    fresh: int,
-    last: int,
-    least_change: float,
-    confirm: int,
-    annotations: Path | None,
-    alert: Path | None,
-    html: Path | None,
-    pages: str | None,
-    json_file: Path | None,
-    junit: Path | None,
+    history: str = argument(),
+    *,
+    runs: tuple[Path, ...] = option("Add a run first.", "--add", metavar="DIR"),
+    testbed: str | None = option("Only this testbed."),
+    test: str = option("Only tests whose full names match, e.g. '*64B*'.", default="*", show_default=False),
+    quantity: str = option("Only this quantity, e.g. NDR or MRR.", default="*", show_default=False),
+    readings: bool = option(
+        "Also follow latency at each load, and the devices' telemetry: clocks per packet and others. No alarms."
+    ),
+    rules: TrendRules,
+    alert: Path | None = option("Send the alerts of this YAML file.", metavar="FILE"),
+    html: Path | None = option("Write a page with a picture for each test."),
+    pages: str | None = option(
+        "Where the pages of runs are, for links; {run} is the name of a run. Without {run}: URL/{run}/lossratio.html.",
+        "--runs",
+        metavar="URL",
+    ),
+    json_file: Path | None = option("Write all trends as JSON.", "--json", metavar="FILE"),
+    junit: Path | None = option("Write a JUnit file."),
 ) -> None:
     """Report what changed lately in HISTORY, a folder or the URL of an archive.
 
@@ -106,7 +78,6 @@ def trend(
     # Imported here because numpy, scipy, pyarrow and DuckDB take a while, and a wrong option need not wait for them.
     from lossratio.history import (
         Alerts,
-        TrendRequest,
         add_runs,
         address_of_run,
         analyse,
@@ -125,8 +96,8 @@ def trend(
     folder = open_history(history)
     for problem in add_runs(folder, runs):
         click.echo(problem, err=True)
-    request = TrendRequest(testbed, test, quantity, fresh, last, least_change / 100, annotations, confirm, readings)
-    analysis = analyse(folder, request)
+    chosen = rules.request(testbed=testbed, test=test, quantity=quantity, readings=readings)
+    analysis = analyse(folder, chosen)
     click.echo(trend_text(analysis))
     if html is not None:
         added = {run.resolve().name: os.path.relpath(run / FILE_NAMES[ReportFormat.HTML], html.parent) for run in runs}
@@ -141,3 +112,33 @@ def trend(
         sys.exit(ExitStatus.REGRESSION)
     if not analysis.has_verdict:
         sys.exit(ExitStatus.FAILED)
+
+
+@command()
+def ack(
+    history: str = argument(),
+    why: str = argument(),
+    *,
+    by: str | None = option("Who says so. Left out: the name of this user.", metavar="NAME"),
+    testbed: str | None = option("Only alarms of this testbed."),
+    test: str = option("Only alarms of tests whose full names match, e.g. '*64B*'.", default="*", show_default=False),
+    quantity: str = option("Only alarms of this quantity, e.g. NDR or MRR.", default="*", show_default=False),
+    rules: TrendRules,
+) -> None:
+    """Explain the open alarms of HISTORY: WHY is known, and they are alarms no more.
+
+    Each gets its own line in the file of known changes, with its day, who explained it, and why.
+
+    Exit status: 0 alarms are explained, 2 no alarm is open.
+    """
+    from lossratio.history import describe_trend, explain_alarms, is_url, open_history, put_annotations
+
+    folder = open_history(history)
+    chosen = rules.request(testbed=testbed, test=test, quantity=quantity)
+    explained = explain_alarms(folder, chosen, why, by or getpass.getuser())
+    if not explained:
+        raise click.UsageError(f"No such alarm is open in {history}.")
+    if is_url(history) and rules.annotations is None:
+        put_annotations(history, folder)
+    for alarm in explained:
+        click.echo(f"explained: {describe_trend(alarm)}")

@@ -2,5 +2,3 @@
 
 from lossratio.dashboard.serve import serve_site
 from lossratio.dashboard.site import SiteRequest, write_site
-
-__all__ = ["SiteRequest", "serve_site", "write_site"]

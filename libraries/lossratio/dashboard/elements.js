@@ -1,35 +1,7 @@
-// Elements of the page, and values in words. Every text goes through textContent: names are never markup.
-
-const el = (name, attributes = {}, ...content) => {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-    else made.setAttribute(key, value === true ? "" : value);
-  }
-  made.append(...content.flat(Infinity).filter(part => part !== null && part !== undefined && part !== ""));
-  return made;
-};
-
-const svg = (name, attributes = {}, ...content) => {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (value !== null && value !== undefined) made.setAttribute(key, typeof value === "number" ? Math.round(10 * value) / 10 : value);
-  }
-  made.append(...content.flat(Infinity).filter(part => part !== null));
-  return made;
-};
+// Values in words, tables and filters.
 
 const NOTHING = "–";
-const DAY = 86400;
-const SCALES = [["G", 1e9], ["M", 1e6], ["k", 1e3]];
 
-// As lossratio.units writes it: five digits.
-const scaled = (value, unit) => {
-  const [prefix, scale] = SCALES.find(([, scale]) => value >= scale) ?? ["", 0];
-  if (!scale) return `${Number(value.toPrecision(5))} ${unit}`;
-  return `${(value / scale).toFixed(Math.max(0, 4 - Math.floor(Math.log10(value / scale))))} ${prefix}${unit}`;
-};
 const inUnit = (value, unit) => {
   if (value === null || value === undefined) return NOTHING;
   if (unit === "fps" || unit === "bit/s") return scaled(value, unit);
@@ -50,7 +22,6 @@ const minute = seconds => {
 };
 const hours = seconds => seconds >= 5400 ? `${(seconds / 3600).toFixed(1)} h` : seconds >= 90 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds)} s`;
 const bandwidth = (value, unit, frameSize) => unit === "fps" && value !== null && frameSize ? value * (frameSize + 20) * 8 : null;
-const byWords = (a, b) => String(a).localeCompare(String(b), "en", { numeric: true });
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 
 const outcomeClass = outcome => ["measured", "irregular", "failed"].includes(outcome) ? outcome : "";
@@ -67,14 +38,15 @@ const link = (path, text, parameters = {}) => el("a", { href: address(path, para
  * A table that sorts, shows its first rows, and can be saved.
  * Columns: {head, cell(row) gives text or an element, key(row) gives what to sort by, className, csv(row)}; one without `cell` is in files only.
  */
-const table = ({ name, columns, rows, step = 100, sorted = null, rowClass = () => null }) => {
-  const visible = columns.filter(column => column.cell);
+const table = ({ name, columns, rows, step = 100 }) => {
+  const isEmpty = column => { const value = column.csv ?? column.key; return value && rows.length && rows.every(row => isMissing(value(row))); };
+  const visible = columns.filter(column => column.cell && !isEmpty(column));
   let order = rows;
   let shown = step;
   const body = el("tbody");
   const more = el("button", { type: "button", onclick: () => { shown += 10 * step; fill(); } });
   const fill = () => {
-    body.replaceChildren(...order.slice(0, shown).map(row => el("tr", { class: rowClass(row) }, visible.map(column => el("td", { class: column.className }, column.cell(row))))));
+    body.replaceChildren(...order.slice(0, shown).map(row => el("tr", {}, visible.map(column => el("td", { class: column.className }, column.cell(row))))));
     more.hidden = shown >= order.length;
     more.textContent = `Show more: ${Math.min(shown, order.length)} of ${order.length} are shown`;
   };
@@ -87,11 +59,7 @@ const table = ({ name, columns, rows, step = 100, sorted = null, rowClass = () =
   const sort = (column, head, descending) => {
     heads.forEach(other => other.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-    const keyed = rows.map(row => [column.key(row), row]);
-    const sign = descending ? -1 : 1;
-    const missing = value => value === null || value === undefined || value === "";
-    keyed.sort(([a], [b]) => missing(a) || missing(b) ? missing(a) - missing(b) : sign * (typeof a === "number" && typeof b === "number" ? a - b : byWords(a, b)));
-    order = keyed.map(([, row]) => row);
+    order = sorted(rows, column.key, descending);
     fill();
   };
   const cell = value => { const text = value === null || value === undefined ? "" : String(value); return /[",\n\r]|^[=+@-]/.test(text) && typeof value !== "number" ? `"${/^[=+@-]/.test(text) ? "'" : ""}${text.replaceAll("\"", "\"\"")}"` : text; };
@@ -105,7 +73,6 @@ const table = ({ name, columns, rows, step = 100, sorted = null, rowClass = () =
   const whole = el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": name },
     el("table", { class: "overview" }, el("thead", {}, el("tr", {}, heads)), body));
   fill();
-  if (sorted) sort(visible[sorted.column], heads[sorted.column], sorted.descending);
   return el("div", {}, whole, el("p", { class: "after" }, more, columns.some(column => column.csv) ? el("button", { type: "button", onclick: save }, "Save as CSV") : null));
 };
 

@@ -50,17 +50,18 @@ const trendsView = parameters => {
     return box;
   };
   const columns = [
-    { head: "pick", cell: select },
-    nameColumn, testbedColumn,
-    { head: "quantity", cell: series => series.quantity, key: series => series.quantity, csv: series => series.quantity },
+    nameColumn,
     { head: "newest", cell: valueCell, key: series => series.value, csv: series => series.value, className: "number quote" },
+    { head: "verdict", cell: verdictCell, key: series => site.verdicts.indexOf(series.verdict), csv: series => series.verdict, className: "name" },
     { head: "unit", csv: series => series.unit },
     { head: "change", cell: series => percent(series.change), key: series => series.change, csv: series => series.change, className: "number" },
     { head: "trend", cell: series => spark(series.spark), className: "spark" },
-    { head: "verdict", cell: verdictCell, key: series => site.verdicts.indexOf(series.verdict), csv: series => series.verdict, className: "name" },
+    { head: "quantity", cell: series => series.quantity, key: series => series.quantity, csv: series => series.quantity },
+    testbedColumn,
     { head: "newest result", cell: series => day(series.last), className: "date", key: series => series.last, csv: series => minute(series.last) },
     { head: "results", cell: series => String(series.count), key: series => series.count, csv: series => series.count, className: "number" },
     { head: "build", cell: series => series.build ?? NOTHING, key: series => series.build, csv: series => series.build, className: "name" },
+    { head: "pick", cell: select },
   ];
   const counts = site.verdicts.map(verdict => [verdict, site.series.filter(series => series.verdict === verdict).length]).filter(([, count]) => count);
   const cards = el("div", { class: "cards counts" }, counts.map(([verdict, count]) => el("div", { class: "card" },

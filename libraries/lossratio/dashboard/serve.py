@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
@@ -24,10 +25,18 @@ class _Handler(SimpleHTTPRequestHandler):
         if host not in (HOST, "localhost"):
             self.send_error(HTTPStatus.FORBIDDEN, "Open the address that lossratio site --serve shows")
             return None
-        if Path(self.translate_path(self.path)).is_symlink():
+        if not self._is_inside():
             self.send_error(HTTPStatus.NOT_FOUND)
             return None
         return super().send_head()
+
+    def _is_inside(self) -> bool:
+        """Whether the path is the file's own, without a link in it."""
+        path = self.translate_path(self.path).rstrip("/")
+        try:
+            return os.path.realpath(path) == path
+        except (OSError, ValueError):
+            return False
 
     def end_headers(self) -> None:
         self.send_header("Cache-Control", "no-cache")
@@ -53,7 +62,7 @@ def serve_site(folder: Path, port: int, announce: Callable[[str], None]) -> None
         ReportError: If the port cannot be had.
     """
     try:
-        server = ThreadingHTTPServer((HOST, port), partial(_Handler, directory=str(folder)))
+        server = ThreadingHTTPServer((HOST, port), partial(_Handler, directory=str(folder.resolve())))
     except OSError as error:
         raise ReportError(
             f"Port {port} cannot be had: {error.strerror}. Give another one, or leave --port out."

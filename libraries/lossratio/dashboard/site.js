@@ -1,4 +1,4 @@
-// The page: which view an address names, colours, and what goes wrong.
+// The page: which view an address names, and what goes wrong.
 
 const VIEWS = { "": trendsView, test: testView, overlay: overlayView, coverage: coverageView, compare: compareView, latency: latencyView, scaling: scalingView, sizes: sizesView, runs: runsView, run: runView };
 const NAVIGATION = [["", "Trends"], ["coverage", "Coverage"], ["compare", "Compare"], ["latency", "Latency"], ["scaling", "Scaling"], ["sizes", "Frame sizes"], ["runs", "Runs"]];
@@ -36,24 +36,7 @@ const showView = async () => {
   document.documentElement.dataset.ready = "";
 };
 
-const colours = () => {
-  const root = document.documentElement;
-  const button = document.querySelector("button.theme");
-  const themes = ["auto", "light", "dark"];
-  const read = () => { try { return localStorage.getItem("lossratio-theme"); } catch { return null; } };
-  const show = theme => { if (theme === "auto") delete root.dataset.theme; else root.dataset.theme = theme; button.textContent = `Colours: ${theme}`; };
-  let theme = themes.includes(read()) ? read() : "auto";
-  show(theme);
-  button.hidden = false;
-  button.addEventListener("click", () => {
-    theme = themes[(themes.indexOf(theme) + 1) % themes.length];
-    try { localStorage.setItem("lossratio-theme", theme); } catch { /* a file without storage */ }
-    show(theme);
-  });
-};
-
 const begin = async () => {
-  colours();
   try {
     openSite(await lossratio.load("index"));
   } catch (error) {

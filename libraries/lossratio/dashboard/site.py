@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import lossratio
 from lossratio.dashboard.slices import NEWEST, Job, Results, as_script, slices
 from lossratio.drawing import html_fragment
 from lossratio.errors import ReportError, StorageError
@@ -27,6 +26,7 @@ from lossratio.history import (
 )
 from lossratio.report import LEAST_CHANGE, SIGNIFICANCE
 from lossratio.results import INTERRUPTED, TERMINATED
+from lossratio.version import __version__
 
 PAGE = "index.html"
 """Name of the page in the folder of a site."""
@@ -38,38 +38,32 @@ _SCRIPTS = ("elements.js", "statistics.js", "charts.js", "store.js", "lists.js",
 
 @dataclass(frozen=True)
 class SiteRequest:
-    """What a site shows.
-
-    Attributes:
-        title: Its title.
-        trend: The trends, as in `lossratio.history.analyse`; a site has all testbeds and tests.
-        runs: Address of the page of a run, with ``{run}`` for the name of its directory; None: runs have no pages.
-    """
+    """What a site shows."""
 
     title: str
+    """Its title."""
     trend: TrendRequest = field(default_factory=TrendRequest)
+    """The trends, as in `lossratio.history.analyse`; a site has all testbeds and tests."""
     runs: str | None = None
+    """Address of the page of a run, with ``{run}`` for the name of its directory; None: runs have no pages."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """A site that was written.
-
-    Attributes:
-        page: Its page.
-        results: Number of results that it shows.
-        series: Number of their series.
-        alarms: Number of series that somebody should look at.
-        written: Number of files that changed.
-        problems: Files of the history that cannot be read.
-    """
+    """A site that was written."""
 
     page: Path
+    """Its page."""
     results: int
+    """Number of results that it shows."""
     series: int
+    """Number of their series."""
     alarms: int
+    """Number of series that somebody should look at."""
     written: int
+    """Number of files that changed."""
     problems: tuple[str, ...]
+    """Files of the history that cannot be read."""
 
 
 def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
@@ -116,7 +110,7 @@ def _about(request: SiteRequest, problems: Sequence[str]) -> dict[str, Any]:
     return {
         "title": request.title,
         "made": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
-        "version": lossratio.__version__,
+        "version": __version__,
         "problems": list(problems),
         "rules": {
             "last": trend.last,

@@ -30,24 +30,22 @@ _DIGEST_LENGTH = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FAILED, _IRREGULAR = "failed", "irregular"
 _TEXTS = ("testbed", "test", "quantity", "outcome", "reason", "measured_as", "unit", "generator", "run", "build")
-_OTHERS = ("value", "lower_bound", "upper_bound", "seconds", "doubts", "lower_is_better", "tags", "frame_size_bytes")
+_NUMBERS = ("value", "lower_bound", "upper_bound", "seconds", "frame_size_bytes", "unsent_share")
+_OTHERS = (*_NUMBERS, "doubts", "lower_is_better", "tags")
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run, as far as it was on one testbed; or, in files of earlier versions, the results of a day.
-
-    Attributes:
-        testbed: Name of the testbed.
-        name: Name of the run's directory; None: not known.
-        started: When its first test began, seconds since 1970; runs of one name differ in it.
-        microseconds: The same time, exactly.
-    """
+    """A run, as far as it was on one testbed; or, in files of earlier versions, the results of a day."""
 
     testbed: str
+    """Name of the testbed."""
     name: str | None
+    """Name of the run's directory; None: not known."""
     started: int
+    """When its first test began, seconds since 1970; runs of one name differ in it."""
     microseconds: int
+    """The same time, exactly."""
 
     @cached_property
     def id(self) -> str:
@@ -57,13 +55,10 @@ class Job:
 
 @dataclass
 class Names:
-    """Names that rows refer to by their places.
-
-    Attributes:
-        places: The place of each name.
-    """
+    """Names that rows refer to by their places."""
 
     places: dict[Hashable, int] = field(default_factory=dict)
+    """The place of each name."""
 
     def place(self, name: Hashable) -> int:
         """The place of a name, which is added if it is new."""
@@ -77,13 +72,10 @@ class Names:
 
 @dataclass(frozen=True)
 class Results:
-    """The entries of a history as columns, ordered by testbed, test, quantity and time.
-
-    Attributes:
-        table: The entries, from `lossratio.history.History.read`.
-    """
+    """The entries of a history as columns, ordered by testbed, test, quantity and time."""
 
     table: Any
+    """The entries, from `lossratio.history.History.read`."""
 
     @cached_property
     def columns(self) -> Mapping[str, list[Any]]:
@@ -154,6 +146,7 @@ class Results:
             bool(column["lower_is_better"][place]),
             self.times[place],
             _number(column["seconds"][place]),
+            column["unsent_share"][place] or 0,
             names.place(self.test_ids[column["testbed"][place], column["test"][place]]),
         ]
 

@@ -170,7 +170,7 @@ const adjusted = probabilities => {
 
 /**
  * Compares two sides, quantity by quantity, as lossratio.report.comparison.compare.
- * A row of a side: {test, quantity, unit, lowerIsBetter, outcome, reason, value, measuredAs, generator, time}.
+ * A row of a side: {test, quantity, unit, lowerIsBetter, outcome, reason, value, measuredAs, generator, time, unsent}.
  */
 const compareSides = (before, after, { leastChange, significance, stopped }) => {
   const key = row => `${row.test}\n${row.quantity}`;
@@ -193,6 +193,7 @@ const compareSides = (before, after, { leastChange, significance, stopped }) => 
     row.p = p;
     const { change } = row.difference;
     if (p >= significance || Math.abs(change) < leastChange) row.verdict = "no change";
+    else if (row.isUnsent(leastChange)) Object.assign(row, { verdict: "not comparable", note: [UNSENT, row.note].filter(Boolean).join("; ") });
     else row.verdict = (change < 0) === row.lowerIsBetter ? "progression" : "regression";
   });
   return compared;
@@ -202,20 +203,35 @@ const comparedQuantity = (before, after, errors) => {
   const last = (after.length ? after : before).at(-1);
   const values = rows => rows.map(row => row.value).filter(value => value !== null);
   const [a, b] = [values(before), values(after)];
-  const base = { test: last.test, quantity: last.quantity, unit: last.unit, lowerIsBetter: last.lowerIsBetter, id: last.id, a, b, difference: null, p: null, verdict: "not comparable", note: "" };
+  const isUnsent = leastChange => unsentExplains(before, after, leastChange);
+  const base = { isUnsent, test: last.test, quantity: last.quantity, unit: last.unit, lowerIsBetter: last.lowerIsBetter, id: last.id, a, b, difference: null, p: null, verdict: "not comparable", note: "" };
   const stopped = rows => rows.every(row => errors.includes(row.reason));
   if (!before.length || !after.length) return { ...base, note: before.length ? "not in B" : "not in A" };
   if (stopped(before) || stopped(after)) return { ...base, note: `${stopped(before) ? "A" : "B"} was interrupted` };
   const meanings = new Set([...before, ...after].map(row => row.measuredAs).filter(meaning => meaning !== null));
   if (meanings.size > 1) return { ...base, note: "the sides differ in traffic, path or goal" };
+  const missing = after.every(row => row.unsent) ? "not comparable" : "regression";
   if (after.every(row => row.outcome === "failed") && before.some(row => row.outcome !== "failed")) {
-    return { ...base, verdict: "regression", note: `B has no value: ${after.at(-1).reason}` };
+    return { ...base, verdict: missing, note: `B has no value: ${after.at(-1).reason}` };
   }
   if (!a.length && !b.length && after[0].reason === null) return { ...base, note: "no single value: see the reports of the runs" };
   if (!a.length) return { ...base, note: `A has no value: ${before.at(-1).reason}` };
-  if (!b.length) return { ...base, verdict: "regression", note: `B has no value: ${after.at(-1).reason}` };
+  if (!b.length) return { ...base, verdict: missing, note: `B has no value: ${after.at(-1).reason}` };
   const note = [...generators(before, after), ...caveats("A", before), ...caveats("B", after)].join("; ");
   return { ...base, difference: difference(a, b), verdict: "too few results", note };
+};
+
+/** Whether what the generator did not send may be the difference, as lossratio.results.unsent.unsent_explain. */
+const UNSENT = "what the generator did not send may be the difference";
+const unsentExplains = (before, after, leastChange) => {
+  const sides = [before, after].map(rows => rows.filter(row => row.value !== null));
+  if (!sides.flat().some(row => row.unsent)) return false;
+  const mean = values => values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : NaN;
+  const most = rows => rows[0].lowerIsBetter ? mean(rows.filter(row => !row.unsent).map(row => row.value))
+    : mean(rows.map(row => row.unsent < 1 ? row.value / (1 - row.unsent) : Infinity));
+  const [least, highest] = [sides.map(rows => mean(rows.map(row => row.value))), sides.map(most)];
+  const change = highest[1] - highest[0];
+  return !(change * (least[1] - least[0]) > 0 && Math.abs(change) >= leastChange * highest[0]);
 };
 
 const generators = (before, after) => {

@@ -210,9 +210,9 @@ const compareView = async parameters => {
     const list = el("div");
     show = state => list.replaceChildren(table({ name: "comparison", rows: compared.filter(row => matches(`${row.test} ${row.quantity}`.toLowerCase(), state.text) && (!state.odd || ["regression", "progression"].includes(row.verdict))), columns: [
       { head: "test", cell: row => link(`test/${row.id}`, row.test), key: row => row.test, csv: row => row.test, className: "name" },
-      { head: "quantity", cell: row => row.quantity, key: row => row.quantity, csv: row => row.quantity },
       { head: "change", cell: row => percent(row.difference?.change), key: row => row.difference?.change, csv: row => row.difference?.change, className: "number quote" },
       { head: "verdict", cell: row => [el("span", { class: row.verdict === "regression" ? "alarm" : null }, words(row.verdict)), row.note ? `: ${row.note}` : ""], key: row => order.indexOf(row.verdict), csv: row => `${words(row.verdict)}${row.note ? `: ${row.note}` : ""}`, className: "name" },
+      { head: "quantity", cell: row => row.quantity, key: row => row.quantity, csv: row => row.quantity },
       { head: "A", cell: row => sample(row.a, row.unit), key: row => row.a.length ? mean(row.a) : null, csv: row => row.a.length ? mean(row.a) : null, className: "number" },
       { head: "B", cell: row => sample(row.b, row.unit), key: row => row.b.length ? mean(row.b) : null, csv: row => row.b.length ? mean(row.b) : null, className: "number" },
       { head: "unit", csv: row => row.unit },

@@ -1,15 +1,14 @@
 """Pictures and pages: SVG, plots, marks of loss, HTML."""
 
 from lossratio.drawing.html import (
+    PAGES,
     difference_bar,
     html_fragment,
-    html_page,
-    html_template,
     packed,
-    packed_sections,
     range_bar,
     sparkline,
 )
+from lossratio.drawing.overview import NOTHING, Column, Overview, Section, number_column, test_column, verdict
 from lossratio.drawing.plot import (
     INK,
     LINE_HEIGHT,
@@ -30,32 +29,3 @@ from lossratio.drawing.plot import (
     unit_of,
     xml_text,
 )
-
-__all__ = [
-    "INK",
-    "LINE_HEIGHT",
-    "MARKS",
-    "Axis",
-    "Mark",
-    "Plot",
-    "by_mark",
-    "difference_bar",
-    "drawing",
-    "element",
-    "html_fragment",
-    "html_page",
-    "html_template",
-    "in_unit",
-    "legend",
-    "mark_of",
-    "packed",
-    "packed_sections",
-    "range_bar",
-    "series_colour",
-    "sparkline",
-    "text_at",
-    "title",
-    "trial_hint",
-    "unit_of",
-    "xml_text",
-]

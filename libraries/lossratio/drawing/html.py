@@ -12,45 +12,24 @@ from types import MappingProxyType
 
 import jinja2
 
+PAGES = "lossratio.drawing"
+"""The package with the templates of pages, in its folder ``templates``."""
+
 _NO_FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType({})
-
-
-def html_page(template: str, *, filters: Mapping[str, Callable[..., str]] = _NO_FILTERS, **values: object) -> str:
-    """Makes a page. Values are escaped, unless the template marks them as markup.
-
-    Args:
-        template: Name of the template's file.
-        filters: Functions, by name, with which the template puts values into words.
-        **values: The values that the page shows.
-    """
-    return html_template(template, filters=filters)(**values)
-
-
-def html_template(template: str, *, filters: Mapping[str, Callable[..., str]] = _NO_FILTERS) -> Callable[..., str]:
-    """Reads a template once, for many fragments.
-
-    Args:
-        template: Name of the template's file.
-        filters: Functions, by name, with which the template puts values into words.
-
-    Returns:
-        A function that makes the markup of values, which are its keyword arguments.
-    """
-    return _environment(filters).get_template(template).render
 
 
 def html_fragment(
     package: str, template: str, *, filters: Mapping[str, Callable[..., str]] = _NO_FILTERS, **values: object
 ) -> str:
-    """Makes a part of a page from a template of any package, as `html_page` does.
+    """Makes a page or a part of it from a template. Values are escaped, unless the template marks them as markup.
 
     Args:
-        package: The package with the template's file.
+        package: The package with the template's file, e.g. `PAGES`.
         template: Name of the file.
         filters: By name, what the template calls to put values into words.
         **values: What it shows.
     """
-    return _fragment(package, template, tuple(filters.items())).render(values)
+    return _template(package, template, tuple(filters.items())).render(values)
 
 
 def range_bar(value: float, low: float, high: float) -> str:
@@ -102,24 +81,6 @@ def sparkline(values: Sequence[float | None]) -> str:
     )
 
 
-def packed_sections(rows: Sequence[str], sections: Sequence[tuple[str, str, Sequence[str]]]) -> dict[str, str]:
-    """The data of a large page, whose script shows the first rows, and a section when it is opened.
-
-    Args:
-        rows: The rows of the overview, as markup.
-        sections: Name (what addresses link to), heading, and markup in parts; equal parts are stored once.
-
-    Returns:
-        The data by their names on the page.
-    """
-    texts: dict[str, int] = {}
-    places = [[texts.setdefault(part, len(texts)) for part in parts] for _, _, parts in sections]
-    return {
-        "rows": packed({"rows": rows, "sections": [(name, title) for name, title, _ in sections]}),
-        "sections": packed({"texts": list(texts), "sections": places}),
-    }
-
-
 def packed(data: object) -> str:
     """Data as compressed JSON, which the script of a page reads with `page.data`; no text of it can end the script."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
@@ -127,18 +88,15 @@ def packed(data: object) -> str:
 
 
 @cache
-def _fragment(package: str, template: str, filters: tuple[tuple[str, Callable[..., str]], ...]) -> jinja2.Template:
-    text = files(package).joinpath(template).read_text(encoding="utf-8")
-    return _environment(dict(filters)).from_string(text)
-
-
-def _environment(filters: Mapping[str, Callable[..., str]]) -> jinja2.Environment:
+def _template(package: str, template: str, filters: tuple[tuple[str, Callable[..., str]], ...]) -> jinja2.Template:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("lossratio.drawing", "templates"),
+        loader=jinja2.PackageLoader(PAGES, "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(filters)
-    return environment
+    if package == PAGES:
+        return environment.get_template(template)
+    return environment.from_string(files(package).joinpath(template).read_text(encoding="utf-8"))

@@ -92,21 +92,18 @@ def drawing(width: float, height: float, description: str, parts: Iterable[str])
 
 @dataclass(frozen=True)
 class Mark:
-    """A kind of trial in a picture.
-
-    Attributes:
-        name: Short name, without spaces.
-        label: Its text in the legend.
-        shape: ``circle``, ``triangle`` (on its tip), ``square`` or ``cross``.
-        colour: Colour of the shape.
-        is_filled: Whether the shape is filled.
-    """
+    """A kind of trial in a picture."""
 
     name: str
+    """Short name, without spaces."""
     label: str
+    """Its text in the legend."""
     shape: str
+    """``circle``, ``triangle`` (on its tip), ``square`` or ``cross``."""
     colour: str
+    """Colour of the shape."""
     is_filled: bool = True
+    """Whether the shape is filled."""
 
 
 WARM_UP = Mark("warm-up", "warm-up, not counted", "cross", "#777777", is_filled=False)
@@ -146,21 +143,18 @@ _FRAME = "#999999"
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: the positions of values in a drawing.
-
-    Attributes:
-        low: The smallest value.
-        high: The largest value.
-        start: Position of the smallest value, pixels.
-        end: Position of the largest value, pixels.
-        is_logarithmic: Whether equal distances are equal ratios.
-    """
+    """An axis: the positions of values in a drawing."""
 
     low: float
+    """The smallest value."""
     high: float
+    """The largest value."""
     start: float
+    """Position of the smallest value, pixels."""
     end: float
+    """Position of the largest value, pixels."""
     is_logarithmic: bool = False
+    """Whether equal distances are equal ratios."""
 
     def holds(self, value: float) -> bool:
         """Whether a value is on the axis."""

@@ -11,13 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop
+from lossratio.units import parse_duration
 
 EASTWARD = "west>east"
 """Name of the direction from the west interface to the east one."""
@@ -25,14 +26,33 @@ EASTWARD = "west>east"
 WESTWARD = "east>west"
 """Name of the direction from the east interface to the west one."""
 
+SIDES = ("west", "east")
+"""Names of the sides of a DUT."""
+
+
+DurationOption = Annotated[
+    float, BeforeValidator(lambda value: 0.0 if str(value) in ("0", "0.0") else parse_duration(value))
+]
+"""Seconds; also read from ``2 s``, and 0 is none at all."""
+
 
 class DutOptions(BaseModel):
     """The options of a kind of DUT. Each kind has a class of its own, whose fields are the options."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    is_router: ClassVar[bool | None] = None
+    """Whether frames are routed; None: it is not known."""
     reset: bool = False
-    """Whether state that trials leave behind (such as a policer's empty bucket) is reset before each trial."""
+    """Whether state that trials leave behind, such as a policer's empty bucket, is reset before each trial. It costs a
+    command on each DUT. Without it, lossratio waits until the DUT has recovered by itself, as long as its kind knows to
+    be needed (a policer: burst / rate), or as the option ``rest`` of a ``black_box`` and the argument ``rest`` of a
+    measurement say."""
+
+    @property
+    def filters(self) -> int | None:
+        """Number of rules that each frame passes; None: it is not known."""
+        return 0
 
     def modelled_as(self) -> dict[str, Any] | None:
         """Data of the simulation model with the same truth; None: the DUT has no truth that is known beforehand."""
@@ -53,33 +73,50 @@ OptionsT_co = TypeVar("OptionsT_co", bound=DutOptions, covariant=True)
 
 
 @dataclass(frozen=True)
-class DestinationMacs:
-    """The destination MAC addresses with which frames must enter the DUT.
+class Tool:
+    """A program that must be on a node."""
 
-    Attributes:
-        from_west: For frames that enter on the west interface.
-        from_east: For frames that enter on the east interface.
-    """
+    program: str
+    """Name or path of the program."""
+    package: str
+    """The Debian packages that contain it; empty: no package does."""
+    version: str | None = "--version"
+    """The option that prints its version; None: it has none, and its path is printed."""
+    title: str = ""
+    """Name for people, of software that not every Linux has."""
+    home: str = ""
+    """Environment variable with the directory that the program is below; empty: it is in the path."""
+    how: str = ""
+    """How to get it, in a sentence, where no Debian package has it."""
+
+    @property
+    def ask_version(self) -> tuple[str, ...]:
+        """The command that prints its version, or its path."""
+        return (self.program, self.version) if self.version else ("sh", "-c", 'command -v "$1"', "which", self.program)
+
+
+@dataclass(frozen=True)
+class DestinationMacs:
+    """The destination MAC addresses with which frames must enter the DUT."""
 
     from_west: str
+    """For frames that enter on the west interface."""
     from_east: str
+    """For frames that enter on the east interface."""
 
 
 @dataclass(frozen=True)
 class DutCounters:
-    """Frames that a DUT has counted so far, or (see `since`) between two readings.
-
-    Attributes:
-        received: Frames received, by side (``west``, ``east``).
-        transmitted: Frames transmitted, by side, the DUT's own frames among them.
-        dropped: Frames that were dropped, by the name of the place. No frame is in two places.
-        details: Further counters of the DUT, by name.
-    """
+    """Frames that a DUT has counted so far, or (see `since`) between two readings."""
 
     received: Mapping[str, int]
+    """Frames received, by side (``west``, ``east``)."""
     transmitted: Mapping[str, int]
+    """Frames transmitted, by side, the DUT's own frames among them."""
     dropped: Mapping[str, int]
+    """Frames that were dropped, by the name of the place. No frame is in two places."""
     details: Mapping[str, int] = field(default_factory=dict)
+    """Further counters of the DUT, by name."""
 
     def since(self, earlier: DutCounters) -> DutCounters:
         """The counts since an earlier reading."""
@@ -115,6 +152,12 @@ class Dut(ABC, Generic[OptionsT_co]):
     """Name that suites and topologies use."""
     options_type: ClassVar[type[DutOptions]]
     """Class of the options."""
+    csit_type: ClassVar[str | None] = None
+    """FD.io CSIT's name of its type; None: the kind."""
+    software: ClassVar[Tool | None] = None
+    """The program that forwards, and that a Linux node may lack; None: there is none."""
+    tools: ClassVar[tuple[Tool, ...]] = ()
+    """Programs that it needs on the node besides this one and those of every DUT."""
     lab_addresses: ClassVar[bool] = False
     """Whether it forwards traffic with the lab's own addresses (``addresses: lab`` in the topology file). A kind that
     sets up routes or tables of its own sets them up for the benchmarking addresses."""
@@ -123,6 +166,12 @@ class Dut(ABC, Generic[OptionsT_co]):
         self.session = session
         self.hop = hop
         self.options = options
+
+    @classmethod
+    def identity(cls, options: DutOptions) -> dict[str, Any]:
+        """Kind, type in CSIT, and whether it routes, as JSON data for results."""
+        csit_type = cls.csit_type or cls.kind.lower().replace("-", "_")
+        return {"kind": cls.kind, "csit_type": csit_type, "is_router": options.is_router}
 
     @abstractmethod
     def check(self) -> None:
@@ -157,6 +206,10 @@ class Dut(ABC, Generic[OptionsT_co]):
     def describe(self) -> dict[str, Any]:
         """The configuration as JSON data, for the test report."""
 
+    def described(self) -> dict[str, Any]:
+        """The description with the identity, for results."""
+        return {**self.identity(self.options), **self.describe()}
+
     @abstractmethod
     def read_counters(self) -> DutCounters:
         """Reads the DUT's counters. Read before and after a trial, they show where frames were lost."""
@@ -188,6 +241,11 @@ class Dut(ABC, Generic[OptionsT_co]):
     def recovery_time(self) -> float:
         """Idle seconds after which the trial before has no effect on the DUT any more."""
         return self.options.recovery_time
+
+    @property
+    def program_files(self) -> tuple[str, ...]:
+        """Files on the node that begin with the ids of the programs which forward; none where the kernel does."""
+        return ()
 
     @property
     def resets(self) -> bool:
@@ -278,15 +336,44 @@ CABLE = "none"
 """Name of the kind; a path with it goes through no node."""
 
 
+class LeftAsItIs(Dut[OptionsT_co]):
+    """A device that lossratio does not set up, and of which it knows nothing."""
+
+    def set_up(self, west_mac: str, east_mac: str) -> None:
+        """Does nothing."""
+
+    def verify(self) -> None:
+        """Does nothing: its state is not known."""
+
+    def describe(self) -> dict[str, Any]:
+        """Has the kind only."""
+        return {"kind": self.kind}
+
+    def read_counters(self) -> DutCounters:
+        """Has no counters."""
+        return DutCounters({}, {}, {})
+
+    def tear_down(self) -> None:
+        """Does nothing: nothing was set up."""
+
+    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
+        """The MAC addresses of the opposite neighbours, as through a bridge."""
+        return DestinationMacs(from_west=east_mac, from_east=west_mac)
+
+
 class CableOptions(DutOptions):
     """A cable has no options of its own."""
 
+    is_router = False
 
-class Cable(Dut[CableOptions]):
+
+class Cable(LeftAsItIs[CableOptions]):
     """The kind of a path without a DUT. It cannot be set up on a node."""
 
     kind = CABLE
     options_type = CableOptions
+    # The time in which frames pass a cable cannot be measured.
+    settle_time = 0.0
 
     def check(self) -> None:
         """Refuses to be set up on a node.
@@ -302,26 +389,3 @@ class Cable(Dut[CableOptions]):
     def set_up(self, west_mac: str, east_mac: str) -> None:
         """Refuses, as `check` does."""
         self.check()
-
-    def verify(self) -> None:
-        """Does nothing: a cable has no state."""
-
-    def describe(self) -> dict[str, Any]:
-        """Has the kind only."""
-        return {"kind": self.kind}
-
-    def read_counters(self) -> DutCounters:
-        """Has no counters."""
-        return DutCounters({}, {}, {})
-
-    def tear_down(self) -> None:
-        """Does nothing: nothing is set up."""
-
-    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The MAC addresses of the opposite ports."""
-        return DestinationMacs(from_west=east_mac, from_east=west_mac)
-
-    @property
-    def settle_time(self) -> float:
-        """0: the time in which frames pass a cable cannot be measured."""
-        return 0.0

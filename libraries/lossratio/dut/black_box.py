@@ -6,39 +6,40 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from lossratio.dut.base import DestinationMacs, Dut, DutCounters, DutOptions
+from lossratio.dut.base import DestinationMacs, DurationOption, DutCounters, DutOptions, LeftAsItIs
 from lossratio.dut.hooks import HookCaller
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop
-from lossratio.units import parse_duration
 
 BLACK_BOX = "black_box"
 """Name of the kind."""
 
 
-def _duration_or_none_at_all(value: Any) -> float:
-    return 0.0 if str(value) in ("0", "0.0") else parse_duration(value)
-
-
-Duration = Annotated[float, BeforeValidator(_duration_or_none_at_all)]
 MacAddress = Annotated[str, Field(pattern="^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")]
 
 
 class BlackBoxOptions(DutOptions):
     """What its owner knows about it."""
 
-    hold: Duration = 0.5
-    """How long after a trial frames may still come out, e.g. ``2 s`` for a deep queue. Later frames count as lost."""
-    rest: Duration = 0.0
-    """Time without traffic after which a trial has no effect on the next one, e.g. until a policer's bucket is full."""
+    hold: DurationOption = 0.5
+    """How long after a trial frames may still come out of it, e.g. ``2 s`` for a deep queue; 0.5 s unless given. Later
+    frames count as lost."""
+    rest: DurationOption = 0.0
+    """Time without traffic after which a trial has no effect on the next one, e.g. until a policer's bucket is full; 0
+    unless given. lossratio waits for that between trials."""
     west_mac: MacAddress | None = None
-    """MAC address of frames from the west: the next hop, if it routes. Where missing, that of the gateway in the
-    topology file; without a gateway, that of the TG's east port."""
+    """MAC address of frames from the west: the next hop, if the device routes. Where missing, that of the gateway of
+    the TG's west port in the topology file; without one, that of the TG's east port."""
     east_mac: MacAddress | None = None
-    """MAC address of frames from the east. Where missing, that of the gateway, or of the TG's west port."""
+    """MAC address of frames from the east, likewise."""
+
+    @property
+    def filters(self) -> int | None:
+        """It is not known."""
+        return None
 
     @property
     def recovery_time(self) -> float:
@@ -46,7 +47,7 @@ class BlackBoxOptions(DutOptions):
         return self.rest
 
 
-class BlackBox(Dut[BlackBoxOptions]):
+class BlackBox(LeftAsItIs[BlackBoxOptions]):
     """A device on the path that others set up. Only its hooks touch it.
 
     Attributes:
@@ -74,12 +75,6 @@ class BlackBox(Dut[BlackBoxOptions]):
                 f"{self.hop.node_name}: a {self.kind} cannot be reset before each trial, unless it has a hook 'reset' "
                 "in the topology file. Give it time instead, e.g. rest=2 s."
             )
-
-    def set_up(self, west_mac: str, east_mac: str) -> None:
-        """Does nothing: others have set it up."""
-
-    def verify(self) -> None:
-        """Does nothing: its state is not known."""
 
     def describe(self) -> dict[str, Any]:
         """The options, that others have configured it, and the answer of the hook ``describe``."""
@@ -122,7 +117,7 @@ class BlackBox(Dut[BlackBoxOptions]):
 
     def reset(self) -> None:
         """Calls the hook ``reset``; the counters may begin anew."""
-        self.hooks.reset()
+        self.hooks.call("reset")
         self._counters = DutCounters({}, {}, {})
 
     def check_reconfigure(self, entries: int) -> None:
@@ -136,7 +131,7 @@ class BlackBox(Dut[BlackBoxOptions]):
     def reconfigure(self, entries: int) -> None:
         """Calls the hook ``reconfigure``."""
         self.check_reconfigure(entries)
-        self.hooks.reconfigure(entries)
+        self.hooks.call("reconfigure", entries)
 
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
@@ -145,9 +140,6 @@ class BlackBox(Dut[BlackBoxOptions]):
         yield report
         if self.hooks.has("describe"):
             report["describe"] = self.hooks.describe()
-
-    def tear_down(self) -> None:
-        """Does nothing: nothing was set up."""
 
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
         """The next hops of the options; where missing, the opposite ports, as through a bridge."""

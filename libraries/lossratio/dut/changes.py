@@ -11,15 +11,12 @@ from lossratio.nodes import DutNode, reason, shown
 
 @dataclass(frozen=True)
 class Setting:
-    """A kernel setting that was changed.
-
-    Attributes:
-        before: The text of its file before the change.
-        during: The text of its file since the change.
-    """
+    """A kernel setting that was changed."""
 
     before: str
+    """The text of its file before the change."""
     during: str
+    """The text of its file since the change."""
 
 
 @dataclass(frozen=True)

@@ -21,21 +21,18 @@ _LONGEST_LINE = 300
 
 @dataclass(frozen=True)
 class Daemon:
-    """A program, and the directory of all its files on the node.
-
-    Attributes:
-        node: The node.
-        directory: The directory.
-        name: Name of the program, and the beginning of its files' names.
-        command: The program and its arguments.
-        priority: Its priority before all ordinary programs, where the kernel grants that; None: it is one of them.
-    """
+    """A program, and the directory of all its files on the node."""
 
     node: DutNode
+    """The node."""
     directory: str
+    """The directory."""
     name: str
+    """Name of the program, and the beginning of its files' names."""
     command: tuple[str, ...]
+    """The program and its arguments."""
     priority: int | None = None
+    """Its priority before all ordinary programs, where the kernel grants that; None: it is one of them."""
 
     @property
     def program(self) -> BackgroundProgram:

@@ -17,8 +17,6 @@ from lossratio.dut.linux.interfaces import existing_links
 from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions, Sockets, detach_afterwards
 from lossratio.errors import DutError
 
-_SETTLE_TIME = 0.1
-"""Seconds in which the ring of a packet socket empties, also if the program shares its core."""
 FRAME_BYTES = 2048
 _FRAMES = 4096
 """Size and number of the frames in a packet socket's ring."""
@@ -48,7 +46,7 @@ class DpdkOptions(SocketOptions):
     descriptors: int = Field(default=1024, ge=64, le=32_768)
     """Descriptors of each queue of a card. Interfaces of the kernel have none."""
     largest_frame: int = Field(default=1518, ge=64, le=9216)
-    """Bytes of the largest frame that is to pass, with FCS."""
+    """Bytes of the largest frame that is to pass, with FCS; 1518 by default."""
 
 
 OptionsT_co = TypeVar("OptionsT_co", bound=DpdkOptions, covariant=True)
@@ -59,11 +57,8 @@ class DpdkDut(ProgramDut[OptionsT_co]):
 
     memory_megabytes: ClassVar[int] = 256
     """Megabytes that it needs without hugepages."""
-
-    @property
-    def settle_time(self) -> float:
-        """Seconds that frames may wait in a ring."""
-        return _SETTLE_TIME
+    # Seconds in which the ring of a packet socket empties, also if the program shares its core.
+    settle_time = 0.1
 
     def check_kind(self) -> None:
         """Checks that there are enough cores, and that AF_XDP can have the interfaces."""
@@ -91,14 +86,11 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         It does not count the frames that it received and could not hand to the other port, as that port's queue had no
         room. They are the difference of its other counters.
         """
-        _ = self.present
         answers = self._ask("/ethdev/stats,0", "/ethdev/stats,1")
         west, east = answers["/ethdev/stats,0"], answers["/ethdev/stats,1"]
         received = {side: _all_received(stats) for side, stats in (("west", west), ("east", east))}
         if self.kernel_interfaces:
-            links = existing_links(self.node, *self.kernel_interfaces)
-            for side, name in (("west", self.west), ("east", self.east)):
-                received[side] = int(links[name]["stats64"]["rx"]["packets"])
+            received = {side: int(stats["rx"]["packets"]) for side, stats in self.packets_of_kernel().items()}
         return DutCounters(
             received=received,
             transmitted={"west": west["opackets"], "east": east["opackets"]},
@@ -130,14 +122,7 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         ]
 
     def run_program(self, changes: Changes, program: Sequence[str], directory: str, name: str) -> Daemon:
-        """Starts it, and waits until its telemetry reports that both links are up.
-
-        Args:
-            changes: Makes changes that can be undone.
-            program: The program, with all of its arguments.
-            directory: The directory of its files.
-            name: Its name in messages.
-        """
+        """Starts it, and waits until its telemetry reports that both links are up."""
         daemon = Daemon(self.node, directory, name, ("env", f"RUNTIME_DIRECTORY={directory}", *program))
         if self.options.sockets is Sockets.AF_XDP:
             detach_afterwards(changes, self.node, self.kernel_interfaces)
@@ -175,9 +160,7 @@ class DpdkDut(ProgramDut[OptionsT_co]):
 
     def _ask(self, *requests: str) -> dict[str, Any]:
         """Answers of DPDK's telemetry by request, and its greeting."""
-        self.check_running()
-        (daemon,) = self.daemons
-        answers = self.node.json("python3", "-c", _ASK, _telemetry_socket(daemon.directory), *requests)
+        answers = self.node.json("python3", "-c", _ASK, _telemetry_socket(self.running.directory), *requests)
         if not isinstance(answers, dict):
             raise DutError(f"{self.node.name}: {self.kind}'s telemetry gave no answer.")
         return answers

@@ -11,22 +11,19 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from lossratio.dut.base import DestinationMacs
+from lossratio.dut.base import DurationOption, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory, write_file
 from lossratio.dut.linux import LinuxDut, LinuxOptions
-from lossratio.dut.linux.addressing import RouterSide
+from lossratio.dut.linux.addressing import MOST_HOSTS, RouterSide, check_hosts, halves, router_sides
 from lossratio.dut.linux.interfaces import check_free
-from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
 from lossratio.dut.linux_router import enable_forwarding
 from lossratio.errors import DutError
 from lossratio.nodes import reason
-from lossratio.topology import EAST, WEST
-from lossratio.units import parse_duration
 
 _HOME = "/usr/lib/frr"
 _USER = "frr"
@@ -37,7 +34,6 @@ _NEIGHBOURS = (-3, -4)
 _PREFIX = 29
 _LINKS = 16
 """A link to a peer has the addresses that so many are left after in the network of one side."""
-_MOST_HOSTS = 65_000
 _LEARN_SECONDS = 60.0
 """Seconds in which routes must come or go. BGP itself takes seconds, 10,000 routes less than one."""
 _POLL = 0.02
@@ -59,22 +55,21 @@ class Reconfiguration(str, Enum):
     """The first peer withdraws the routes of test traffic, and announces them again."""
 
 
-def _duration_or_none_at_all(value: Any) -> float:
-    return 0.0 if str(value) in ("0", "0.0") else parse_duration(value)
-
-
 class FrrOptions(LinuxOptions):
     """The options of a router with FRR."""
 
-    routes: int | None = Field(default=None, ge=2, le=2 * _MOST_HOSTS, multiple_of=2)
+    is_router = True
+    routes: int | None = Field(default=None, ge=2, le=2 * MOST_HOSTS, multiple_of=2)
     """Routes to single hosts, half of them to the first hosts of each side's network, which the peers announce. There
     are no other routes then. Where missing, they announce one route to each side's network."""
     peers: int = Field(default=1, ge=1, le=2)
-    """BGP peers that announce all routes. The second one's are taken when the first one withdraws its own."""
+    """BGP peers, 1 (the default) or 2, that announce all routes. The second one announces them with other next hops,
+    which lead to the same ports. They are taken when the first one withdraws its own."""
     reconfiguration: Reconfiguration = Reconfiguration.ANNOUNCE
-    """What a reconfiguration does: ``announce`` (further routes) or ``withdraw`` (the routes of test traffic)."""
-    outage: Annotated[float, BeforeValidator(_duration_or_none_at_all)] = 0.0
-    """How long withdrawn routes stay withdrawn, e.g. ``1 s``, from when the kernel has none of them."""
+    """What a reconfiguration does: ``announce`` (the first peer announces further routes, which no test traffic takes;
+    the default) or ``withdraw`` (it withdraws the routes of test traffic and announces them again)."""
+    outage: DurationOption = 0.0
+    """How long withdrawn routes stay withdrawn, from when the kernel has none of them, e.g. ``1 s``; 0 unless given."""
 
     @model_validator(mode="after")
     def _outage_belongs_to_a_withdrawal(self) -> FrrOptions:
@@ -85,21 +80,18 @@ class FrrOptions(LinuxOptions):
 
 @dataclass(frozen=True)
 class _Peer:
-    """A BGP peer of the router.
-
-    Attributes:
-        number: 0 is the first one, whose routes are preferred.
-        link: The router's end of the link to it.
-        near: The side whose network has the addresses of that link.
-        sides: Both sides.
-        directory: The directory of its files.
-    """
+    """A BGP peer of the router."""
 
     number: int
+    """0 is the first one, whose routes are preferred."""
     link: str
+    """The router's end of the link to it."""
     near: RouterSide
+    """The side whose network has the addresses of that link."""
     sides: tuple[RouterSide, RouterSide]
+    """Both sides."""
     directory: str
+    """The directory of its files."""
 
     @property
     def own(self) -> str:
@@ -143,7 +135,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
     kind = "frr"
     options_type = FrrOptions
     family = "inet"
-    tools = (IP, NFT, ETHTOOL, Tool((f"{_HOME}/zebra", "--version"), "frr"))
+    software = Tool(f"{_HOME}/zebra", "frr", title="FRRouting")
 
     def check_kind(self) -> None:
         """Checks that the networks of test traffic are free here, and that programs can run as FRR's user."""
@@ -196,22 +188,16 @@ class FrrRouter(LinuxDut[FrrOptions]):
                 f"from its peer. {self._router[1].last_output()} Tear it down and set it up again."
             )
 
-    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The addresses of the router's own interfaces."""
-        return self.own_macs()
-
     def reconfigure(self, entries: int) -> None:
         """Lets the first peer announce further routes, or withdraw and announce its own; see `FrrOptions`."""
         _ = self.present
         if self.options.reconfiguration is Reconfiguration.WITHDRAW:
             self._withdraw()
             return
-        counts = (entries - entries // 2, entries // 2)
-        if max(counts) + (self.options.routes or 0) // 2 + _LINKS > _MOST_HOSTS:
-            raise DutError(f"{self.node.name}: a side has {_MOST_HOSTS} hosts; add fewer routes.")
+        check_hosts(self.node.name, entries + 2 * _LINKS, self.options.routes)
         hosts = (
             f"{side.network[-_LINKS - number]}/32"
-            for side, count in zip(self._sides, counts, strict=True)
+            for side, count in zip(self._sides, halves(entries), strict=True)
             for number in range(1, count + 1)
         )
         # Those of the second peer would be the same routes.
@@ -238,7 +224,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
 
     @property
     def _sides(self) -> tuple[RouterSide, RouterSide]:
-        return RouterSide(self.west, WEST.ipv4), RouterSide(self.east, EAST.ipv4)
+        return router_sides(self.west, self.east)
 
     def _networks(self) -> Iterator[str]:
         for side in self._sides:
@@ -284,15 +270,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
     def _start(
         self, changes: Changes, directory: str, name: str, inside: Sequence[str] = (), options: Sequence[str] = ()
     ) -> Daemon:
-        """Starts a program of FRR, and waits until it takes commands.
-
-        Args:
-            changes: Makes changes that can be undone.
-            directory: The directory of its files.
-            name: Its name.
-            inside: The command that runs it in a namespace; empty: in that of the node.
-            options: Options besides those that all have.
-        """
+        """Starts a program of FRR, and waits until it takes commands."""
         files = ("-f", f"{directory}/{name}.conf", "-i", f"{directory}/{name}.frr", "-z", f"{directory}/zebra.api")
         common = ("--vty_socket", directory, "-P", "0", "--log", "stdout")
         command = (*inside, f"{_HOME}/{name}", *options, *files, *common)

@@ -9,101 +9,40 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from lossratio.dut.base import DestinationMacs, DutCounters
+from lossratio.dut.base import SIDES, DutCounters, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
-from lossratio.dut.linux.addressing import RouterSide
+from lossratio.dut.linux.addressing import MOST_HOSTS, IpVersion, RouterSide, check_hosts, halves, router_sides
 from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.linux.interfaces import check_free, existing_links
+from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
-from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
 from lossratio.errors import DutError
-from lossratio.nodes import DutNode
-from lossratio.topology import EAST, WEST
 
 HOME_VARIABLE = "GROUT_HOME"
 """Environment variable of the controller that names grout's directory on the node."""
-
-_SETTLE_TIME = 0.1
-"""Seconds that frames may wait in the queue of a TAP interface."""
-_CARD_SETTLE_TIME = 0.01
-_MOST_HOSTS = 65_000
-_SIDES = ("west", "east")
-"""Names of its ports."""
-
-
-def _number(value: Any) -> Any:
-    return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 class GroutOptions(ProgramOptions):
     """The options of grout."""
 
+    is_router = True
     home: str = Field(default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr"), pattern="^/")
     """Directory of grout on the node, with ``bin/grout`` and ``bin/grcli``; where missing, the value of the environment
-    variable GROUT_HOME on the machine that runs the suite, or ``/usr``."""
-    ip_version: Annotated[Literal[4, 6], BeforeValidator(_number)] = 4
-    """IP version that it routes."""
-    routes: int | None = Field(default=None, ge=2, le=2 * _MOST_HOSTS, multiple_of=2)
+    variable ``GROUT_HOME`` on the machine that runs the suite, or ``/usr``."""
+    ip_version: IpVersion = 4
+    """4 (the default) or 6."""
+    routes: int | None = Field(default=None, ge=2, le=2 * MOST_HOSTS, multiple_of=2)
     """Routes to single hosts, half of them on each side, and no others."""
     poll: bool = True
-    """Whether its threads poll without any sleep; otherwise they sleep for microseconds while nothing comes."""
+    """Whether its threads poll without any sleep (``true`` unless given); otherwise they sleep for microseconds while
+    nothing comes."""
     frame_queue: int = Field(default=1024, ge=64, le=32_768)
     """Descriptors of each queue."""
-
-
-@dataclass(frozen=True)
-class GroutControl:
-    """A running grout.
-
-    Attributes:
-        node: The node that it runs on.
-        home: Directory that it is installed in.
-        directory: Directory of its socket.
-    """
-
-    node: DutNode
-    home: str
-    directory: str
-
-    def ask(self, *words: str) -> str:
-        """Grout's answer to a command.
-
-        Raises:
-            DutError: If it refuses the command, or does not answer.
-        """
-        return self.node.run(*self._line, *words)
-
-    def table(self, *words: str) -> list[dict[str, Any]]:
-        """The rows of a command that shows a table."""
-        rows = self.node.json(*self._line, "-j", *words)
-        if not isinstance(rows, list):
-            raise DutError(f"{self.node.name}: grout's answer to {' '.join(words)!r} is no table.")
-        return rows
-
-    def answers(self) -> bool:
-        """Whether it answers."""
-        return self.node.attempt(*self._line, "interface", "show").exit_status == 0
-
-    def configure(self, changes: Changes, name: str, lines: Sequence[str]) -> None:
-        """Gives it commands from a file. The configuration ends with grout, so there is no undo.
-
-        Raises:
-            DutError: If it refuses one; with the command.
-        """
-        path = f"{self.directory}/{name}"
-        write_file(changes, path, "".join(f"{line}\n" for line in lines))
-        changes.run(*self._line, "-e", "-x", "-f", path)
-
-    @property
-    def _line(self) -> tuple[str, ...]:
-        return (f"{self.home}/bin/grcli", "-p", "-s", f"{self.directory}/grout.sock")
 
 
 class Grout(ProgramDut[GroutOptions]):
@@ -111,17 +50,7 @@ class Grout(ProgramDut[GroutOptions]):
 
     kind = "grout"
     options_type = GroutOptions
-    tools = (IP, NFT, ETHTOOL)
-
-    @property
-    def tools_needed(self) -> tuple[Tool, ...]:
-        """The tools of every program, and grout in the directory of the option ``home``."""
-        return (*super().tools_needed, Tool((f"{self.options.home}/bin/grout", "-V"), "grout (from its own releases)"))
-
-    @property
-    def settle_time(self) -> float:
-        """Seconds that frames may wait in front of it."""
-        return _CARD_SETTLE_TIME if self.uses_cards else _SETTLE_TIME
+    software = Tool("bin/grout", "", "-V", "grout", HOME_VARIABLE, "Take grout from its own releases.")
 
     def check_kind(self) -> None:
         """Checks that there are enough CPUs, and that its networks are free."""
@@ -133,38 +62,31 @@ class Grout(ProgramDut[GroutOptions]):
         hugepages = () if self.uses_cards else ("-t",)
         polls = ("-p",) if self.options.poll else ()
         # Its metrics would listen on a TCP port of the node.
-        command = (f"{self.options.home}/bin/grout", "-s", f"{directory}/grout.sock", "-M", ":0", *hugepages, *polls)
+        command = (self.program, "-s", f"{directory}/grout.sock", "-M", ":0", *hugepages, *polls)
         daemon = Daemon(self.node, directory, "grout", command)
-        control = GroutControl(self.node, self.options.home, directory)
-        daemon.start(changes, control.answers)
-        control.configure(changes, "configuration", list(self._configuration(cores, (west_mac, east_mac))))
+        show = (*self._line(directory), "interface", "show")
+        daemon.start(changes, lambda: self.node.attempt(*show).exit_status == 0)
+        self._configure(changes, directory, list(self._configuration(cores, (west_mac, east_mac))))
         return [daemon]
-
-    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """Its own addresses."""
-        return self.own_macs()
 
     def reconfigure(self, entries: int) -> None:
         """Adds routes to single hosts, half of them on each side, from the last hosts of its network down."""
-        control = self._control
-        counts = (entries - entries // 2, entries // 2)
-        if max(counts) + (self.options.routes or 0) // 2 > _MOST_HOSTS:
-            raise DutError(f"{self.node.name}: a side has {_MOST_HOSTS} hosts; add fewer routes.")
+        directory = self.running.directory
+        check_hosts(self.node.name, entries, self.options.routes)
         lines = [
             line
-            for side, count in zip(self._sides, counts, strict=True)
+            for side, count in zip(self._sides, halves(entries), strict=True)
             for line in _routes(side, side.last_hosts(count))
         ]
-        control.configure(self.present.changes, "reconfiguration", lines)
+        self._configure(self.present.changes, directory, lines)
 
     def facts(self) -> dict[str, Any]:
         """Version, CPUs, ports and addresses, as grout reports them."""
-        control = self._control
         shown = ("affinity cpus show", "affinity qmap show", "address show")
         return {
             **super().facts(),
-            "version": self.node.run(f"{self.options.home}/bin/grout", "-V").strip(),
-            "shown": {command: control.ask(*command.split()).splitlines() for command in shown},
+            "version": self.node.run(self.program, "-V").strip(),
+            "shown": {command: self._ask(*command.split()).splitlines() for command in shown},
         }
 
     def read_counters(self) -> DutCounters:
@@ -172,20 +94,22 @@ class Grout(ProgramDut[GroutOptions]):
 
         Frames that its graph drops are in no counter of a port: they are the difference of its other counters.
         """
-        rows = {row["interface"]: row for row in self._control.table("interface", "stats")}
-        sides = {side: self.node.find("grout's port", side, rows) for side in _SIDES}
+        table = self.node.json(*self._line(self.running.directory), "-j", "interface", "stats")
+        if not isinstance(table, list):
+            raise DutError(f"{self.node.name}: grout's answer to 'interface stats' is no table.")
+        rows = {row["interface"]: row for row in table}
+        sides = {side: self.node.find("grout's port", side, rows) for side in SIDES}
         count = {side: {name: int(row[name]) for name in row if name != "interface"} for side, row in sides.items()}
         received = {side: counts["rx_packets"] + counts["rx_drops"] for side, counts in count.items()}
         transmitted = {side: counts["tx_packets"] for side, counts in count.items()}
         dropped = {f"{side} port, receive drops": counts["rx_drops"] for side, counts in count.items()}
         dropped |= {f"{side} port, transmit errors": counts["tx_errors"] for side, counts in count.items()}
-        for here, there in (_SIDES, _SIDES[::-1]):
+        for here, there in (SIDES, SIDES[::-1]):
             sent = transmitted[there] + count[there]["tx_errors"]
             dropped[f"grout's graph, frames from the {here}"] = count[here]["rx_packets"] - sent
         if not self.uses_cards:
-            links = existing_links(self.node, *self.kernel_interfaces)
-            for side, name in zip(_SIDES, (self.west, self.east), strict=True):
-                kernel = int(links[name]["stats64"]["rx"]["packets"])
+            for side, stats in self.packets_of_kernel().items():
+                kernel = int(stats["rx"]["packets"])
                 dropped[f"TAP in front of grout, {side}"] = kernel - received[side]
                 received[side] = kernel
         return DutCounters(received, transmitted, dropped)
@@ -193,23 +117,26 @@ class Grout(ProgramDut[GroutOptions]):
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
         """The counters of grout's graph nodes, besides the reports of the node."""
-        control = self._control
-        control.ask("stats", "reset")
+        self._ask("stats", "reset")
         with super().telemetry() as report:
             yield report
-        report["stats show"] = control.ask("stats", "show").splitlines()
+        report["stats show"] = self._ask("stats", "show").splitlines()
 
-    @property
-    def _control(self) -> GroutControl:
-        _ = self.present
-        self.check_running()
-        return GroutControl(self.node, self.options.home, self.daemons[0].directory)
+    def _line(self, directory: str) -> tuple[str, ...]:
+        return (f"{self.options.home}/bin/grcli", "-p", "-s", f"{directory}/grout.sock")
+
+    def _ask(self, *words: str) -> str:
+        return self.node.run(*self._line(self.running.directory), *words)
+
+    def _configure(self, changes: Changes, directory: str, lines: Sequence[str]) -> None:
+        """Gives it commands from a file. The configuration ends with grout, so there is no undo."""
+        path = f"{directory}/configuration"
+        write_file(changes, path, "".join(f"{line}\n" for line in lines))
+        changes.run(*self._line(directory), "-e", "-x", "-f", path)
 
     @property
     def _sides(self) -> tuple[RouterSide, RouterSide]:
-        ipv4 = self.options.ip_version == 4
-        west, east = (WEST.ipv4, EAST.ipv4) if ipv4 else (WEST.ipv6, EAST.ipv6)
-        return RouterSide("west", west), RouterSide("east", east)
+        return router_sides(*SIDES, self.options.ip_version)
 
     def _configuration(self, cores: CoreChoice, neighbours: tuple[str, str]) -> Iterator[str]:
         workers = ",".join(map(str, cores.workers))
@@ -218,7 +145,7 @@ class Grout(ProgramDut[GroutOptions]):
         for number, name in enumerate((self.west, self.east)):
             # A TAP interface takes the frames of the kernel's interface, and sends by it.
             device = name if self.uses_cards else f"net_tap{number},iface={self.stem}.{number},remote={name}"
-            yield f"interface add port {_SIDES[number]} devargs {device} rxqs {queues} qsize {self.options.frame_queue}"
+            yield f"interface add port {SIDES[number]} devargs {device} rxqs {queues} qsize {self.options.frame_queue}"
         for side, mac in zip(self._sides, neighbours, strict=True):
             length = side.network.max_prefixlen - 2
             yield f"address add {side.address}/{length} iface {side.interface}"

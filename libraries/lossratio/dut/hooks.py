@@ -7,13 +7,11 @@ import json
 import os
 import re
 import shlex
-import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from lossratio.callouts import AnswerError, CallError, http_request, run_program, without_secrets
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import CommandRunner
 from lossratio.topology import CountersHook, DescribeHook, Hook, Hooks, SnmpAgent
@@ -21,6 +19,7 @@ from lossratio.topology import CountersHook, DescribeHook, Hook, Hooks, SnmpAgen
 MOST_OUTPUT = 1_000_000
 """Bytes of an answer; a longer one is none."""
 
+_MOST_DIGITS = 20
 _SHOWN = 200
 _ENVIRONMENT = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _COUNTERS = ("received", "transmitted", "dropped", "details")
@@ -28,13 +27,7 @@ Counts = dict[str, dict[str, int]]
 
 
 class HookCaller:
-    """Calls the hooks of one device. Every way in which one can fail is one error that names the device and the hook.
-
-    Args:
-        name: The device.
-        hooks: Its hooks in the topology file.
-        session: Runs commands on its node.
-    """
+    """Calls the hooks of a device. Every way in which one can fail is an error that names device and hook."""
 
     def __init__(self, name: str, hooks: Hooks, session: CommandRunner) -> None:
         self.name = name
@@ -78,29 +71,13 @@ class HookCaller:
             if hook is not None and getattr(hook, "snmp", None) is not None:
                 _load_snmp(self.name)
 
-    def reset(self) -> None:
-        """Calls ``reset``.
-
-        Raises:
-            LossRatioError: If it fails.
-        """
-        self._answer("reset")
-
-    def reconfigure(self, entries: int) -> None:
-        """Calls ``reconfigure``.
-
-        Raises:
-            LossRatioError: If it fails.
-        """
-        self._answer("reconfigure", entries)
-
     def describe(self) -> Any:
         """The device's description: values by name, the JSON that it gave, or text.
 
         Raises:
             LossRatioError: If it fails.
         """
-        answer = self._answer("describe")
+        answer = self.call("describe")
         hook = None if self.is_function("describe") else self._hooks.describe
         if hook is None or isinstance(answer, dict):
             return answer
@@ -114,7 +91,7 @@ class HookCaller:
         Raises:
             LossRatioError: If it fails, or what it gives is no counters.
         """
-        answer = self._answer("counters")
+        answer = self.call("counters")
         hook = None if self.is_function("counters") else self._hooks.counters
         places = {} if hook is None else hook.places
         if isinstance(answer, str):
@@ -144,8 +121,12 @@ class HookCaller:
                 counts[field][str(name)] = count
         return counts
 
-    def _answer(self, name: str, entries: int | None = None) -> Any:
-        """Calls a hook: the text that it gave, the values of SNMP by OID, or the value of a function."""
+    def call(self, name: str, entries: int | None = None) -> Any:
+        """Calls a hook: the text that it gave, the values of SNMP by OID, or the value of a function.
+
+        Raises:
+            LossRatioError: If it fails.
+        """
         function = self._functions.get(name)
         if function is not None:
             return function() if entries is None else function(entries)
@@ -181,33 +162,26 @@ class HookCaller:
 
     def _run_here(self, name: str, hook: Hook, command: tuple[str, ...]) -> tuple[int, str, str]:
         try:
-            done = subprocess.run(
-                command, capture_output=True, timeout=hook.timeout, check=False, stdin=subprocess.DEVNULL
-            )
-        except OSError as error:
-            raise self._error(name, f"{shlex.join(command)} cannot be run on this machine: {error.strerror}") from error
-        except subprocess.TimeoutExpired as error:
-            raise self._error(name, f"{shlex.join(command)} took longer than {hook.timeout:g} s") from error
-        if len(done.stdout) > MOST_OUTPUT:
-            raise self._error(name, f"{shlex.join(command)} printed more than {MOST_OUTPUT:,} bytes")
+            done = run_program(command, stdin=b"", timeout=hook.timeout, most=MOST_OUTPUT)
+        except CallError as error:
+            raise self._error(name, f"{shlex.join(command)} {error}") from error
         return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
 
     def _of_request(self, name: str, hook: Hook, entries: int | None) -> str:
         url = _filled(str(hook.url), entries)
+        shown = f"{hook.method} {without_secrets(url)}"
         body = None if hook.body is None else _with_secrets(_filled(hook.body, entries)).encode()
         headers = {key: _with_secrets(value) for key, value in hook.headers.items()}
-        # The pattern of the field lets only http and https through.
-        request = urllib.request.Request(url, data=body, headers=headers, method=hook.method)  # noqa: S310
         try:
-            with urllib.request.urlopen(request, timeout=hook.timeout) as response:  # noqa: S310
-                data: bytes = response.read(MOST_OUTPUT + 1)
-        except urllib.error.HTTPError as error:
-            raise self._error(name, f"{hook.method} {url} was answered with {error.code} {error.reason}") from error
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "reason", error)
-            raise NodeError(f"{self.name}: the hook {name!r} failed: {hook.method} {url}: {reason}.") from error
+            data = http_request(
+                url, method=hook.method, body=body, headers=headers, timeout=hook.timeout, most=MOST_OUTPUT
+            )
+        except AnswerError as error:
+            raise self._error(name, f"{shown} was answered with {error}") from error
+        except CallError as error:
+            raise NodeError(f"{self.name}: the hook {name!r} failed: {shown}: {error}.") from error
         if len(data) > MOST_OUTPUT:
-            raise self._error(name, f"the answer of {url} has more than {MOST_OUTPUT:,} bytes")
+            raise self._error(name, f"the answer to {shown} has more than {MOST_OUTPUT:,} bytes")
         return data.decode(errors="replace")
 
     def _of_snmp(self, name: str, hook: CountersHook | DescribeHook, agent: SnmpAgent) -> dict[str, Any]:
@@ -272,7 +246,7 @@ def _snmp_get(name: str, agent: SnmpAgent, oids: list[str], timeout: float) -> d
             if type(value).__name__.startswith(("NoSuch", "EndOfMib")):
                 raise _SnmpError(f"it has no value {oid}")
             text = value.prettyPrint()
-            answers[oid] = int(text) if text.isdecimal() else text
+            answers[oid] = text if (count := _count(text)) is None else count
         return answers
 
     # In a thread of its own, as the caller may be in an event loop already: a notebook is.
@@ -301,18 +275,24 @@ def _with_secrets(text: str) -> str:
 
 def _json_in(text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError:
+        value = json.loads(text)
+        # What is kept of it must be JSON that any reader takes: no infinity, no half of a surrogate pair.
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
         return None
+    return value
 
 
 def _count(value: Any) -> int | None:
+    """A number of frames, of 64 bits at most; None: it is none."""
     if isinstance(value, bool):
         return None
-    if isinstance(value, int):
-        return value if value >= 0 else None
-    text = str(value).strip()
-    return int(text) if text.isascii() and text.isdecimal() else None
+    if not isinstance(value, int):
+        text = str(value).strip()
+        if len(text) > _MOST_DIGITS or not (text.isascii() and text.isdecimal()):
+            return None
+        value = int(text)
+    return value if 0 <= value < 1 << 64 else None
 
 
 def _shown(value: Any) -> str:

@@ -8,12 +8,12 @@ from ipaddress import IPv4Network, IPv6Network
 
 from pydantic import Field
 
-from lossratio.dut.base import DestinationMacs
+from lossratio.dut.base import Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.dpdk import DpdkDut, DpdkOptions
 from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, PYTHON
+from lossratio.dut.linux.requirements import PYTHON
 from lossratio.errors import DutError
 from lossratio.topology import EAST, WEST
 
@@ -38,11 +38,12 @@ def _program() -> str:
 class L3fwdOptions(DpdkOptions):
     """The options of l3fwd."""
 
+    is_router = True
     program: str = Field(default_factory=_program)
     """The program on the node; where missing, the value of the environment variable ``L3FWD`` on the machine that runs
     the suite, or ``dpdk-l3fwd``, the name that DPDK's own build gives it."""
     lookup: Lookup = Lookup.LPM
-    """How it finds the way of a frame: ``lpm`` or ``fib``."""
+    """How it finds the way of a frame: ``lpm`` (the default) or ``fib``."""
 
 
 class L3fwd(DpdkDut[L3fwdOptions]):
@@ -50,19 +51,23 @@ class L3fwd(DpdkDut[L3fwdOptions]):
 
     kind = "l3fwd"
     options_type = L3fwdOptions
-    tools = (IP, NFT, ETHTOOL, PYTHON)
+    csit_type = "dpdk"
+    software = Tool(
+        *("dpdk-l3fwd", "", None, "l3fwd of DPDK"),
+        how="It is an example of DPDK (Debian: dpdk-doc and libdpdk-dev), which is built with make; name its path with "
+        "program=PATH, or put it in the path as dpdk-l3fwd. See docs/reference/duts.md.",
+    )
+    tools = (PYTHON,)
     memory_megabytes = 512
 
+    @property
+    def program(self) -> str:
+        """The option ``program``."""
+        return self.options.program
+
     def check_kind(self) -> None:
-        """Checks that the program is there, and the number of its queues."""
+        """Checks the number of its queues."""
         super().check_kind()
-        program = self.options.program
-        if self.node.attempt("sh", "-c", 'command -v "$1"', "which", program).exit_status != 0:
-            raise DutError(
-                f"{self.node.name} has no program {program!r}. It is an example of DPDK (Debian: dpdk-doc and "
-                "libdpdk-dev), which is built with make; name its path with program=PATH, or put it in the path as "
-                "dpdk-l3fwd. See docs/reference/duts.md."
-            )
         queues, workers = self.options.queues, len(self._choose_cores().workers)
         if queues not in (None, workers) and not self.uses_cards:
             raise DutError(
@@ -77,7 +82,7 @@ class L3fwd(DpdkDut[L3fwdOptions]):
         # Each of its threads has a queue to transmit, so the main thread forwards, too.
         environment = self.of_the_environment(cores.workers, len(cores.workers))
         own = self._of_l3fwd(cores, directory, west_mac, east_mac)
-        return [self.run_program(changes, (self.options.program, *environment, "--", *own), directory, "l3fwd")]
+        return [self.run_program(changes, (self.program, *environment, "--", *own), directory, "l3fwd")]
 
     def is_ready(self, daemon: Daemon) -> bool:
         """Whether its links are up, and it is in its main loop."""
@@ -86,16 +91,12 @@ class L3fwd(DpdkDut[L3fwdOptions]):
             and self.node.attempt("grep", "-q", "entering main loop", daemon.program.log).exit_status == 0
         )
 
-    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """Its own addresses."""
-        return self.own_macs()
-
     def _of_l3fwd(self, cores: CoreChoice, directory: str, west_mac: str, east_mac: str) -> tuple[str, ...]:
         threads = len(cores.workers)
         queues = self.options.queues or threads
         config = ",".join(f"({port},{queue},{queue % threads})" for port in (0, 1) for queue in range(queues))
         largest = self.options.largest_frame
-        relaxed = self.node.attempt("sh", "-c", _HAS_RELAXED, "relaxed", self.options.program).exit_status == 0
+        relaxed = self.node.attempt("sh", "-c", _HAS_RELAXED, "relaxed", self.program).exit_status == 0
         descriptors = str(self.options.descriptors)
         return (
             *("-p", "0x3", "-P", f"--config={config}", f"--lookup={self.options.lookup.value}"),

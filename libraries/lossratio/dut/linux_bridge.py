@@ -6,26 +6,30 @@ from itertools import islice
 
 from pydantic import Field
 
-from lossratio.dut.base import EASTWARD, WESTWARD, DestinationMacs
+from lossratio.dut.base import EASTWARD, WESTWARD
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux import LinuxDut, LinuxOptions
-from lossratio.dut.linux.addressing import EAST_VNI, WEST_VNI, Tunnel
+from lossratio.dut.linux.addressing import EAST_VNI, WEST_VNI, Tunnel, halves, unused_macs
 from lossratio.dut.linux.interfaces import check_free
-from lossratio.dut.linux.requirements import BRIDGE, ETHTOOL, IP, NFT
+from lossratio.dut.linux.requirements import BRIDGE
 from lossratio.topology import EAST, WEST
-
-_UNUSED = 0x02FF00 << 24
-"""The first of the MAC addresses that no test traffic has."""
 
 
 class BridgeOptions(LinuxOptions):
     """The options of a bridge."""
 
+    is_router = False
     rules: int = Field(default=0, ge=0, le=10_000)
     """nftables rules that filter every frame: each rule examines the frame, and no rule drops it."""
     vxlan: bool = False
-    """Whether frames come and go in VXLAN tunnels, one on each link; the bridge takes frames out of one tunnel and puts
-    them into the other. The traffic profile ``ethip4vxlan-l2bdbase`` has such frames."""
+    """Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The traffic profile
+    ``ethip4vxlan-l2bdbase`` has such frames: VNI 24 from the west and 25 from the east, between the first address of
+    the sender's network and the second of the opposite one."""
+
+    @property
+    def filters(self) -> int:
+        """The option ``rules``."""
+        return self.rules
 
 
 class LinuxBridge(LinuxDut[BridgeOptions]):
@@ -39,12 +43,7 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
     kind = "linux_bridge"
     options_type = BridgeOptions
     family = "bridge"
-    tools = (IP, BRIDGE, NFT, ETHTOOL)
-
-    @property
-    def walked_rules(self) -> int:
-        """The option ``rules``."""
-        return self.options.rules
+    tools = (BRIDGE,)
 
     @property
     def entrances(self) -> dict[str, str]:
@@ -90,10 +89,9 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
 
     def reconfigure(self, entries: int) -> None:
         """Adds static entries to the forwarding database, half of them for each port."""
-        addresses = iter(range(_UNUSED, _UNUSED + entries))
-        for port, count in zip(self._ports, (entries - entries // 2, entries // 2), strict=True):
-            added = ((address.to_bytes(6, "big").hex(":"), port) for address in islice(addresses, count))
-            lines = (f"fdb replace {mac} dev {name} master static\n" for mac, name in added)
+        addresses = iter(unused_macs(entries))
+        for port, count in zip(self._ports, halves(entries), strict=True):
+            lines = (f"fdb replace {mac} dev {port} master static\n" for mac in islice(addresses, count))
             self.present.changes.run("bridge", "-batch", "-", stdin="".join(lines))
 
     def restart(self) -> None:
@@ -102,11 +100,10 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
         for state in ("down", "up"):
             self.node.run("ip", "link", "set", "dev", self.stem, state)
 
-    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The opposite neighbours' addresses; with tunnels, those of its own interfaces."""
-        if not self.options.vxlan:
-            return DestinationMacs(from_west=east_mac, from_east=west_mac)
-        return self.own_macs()
+    @property
+    def is_addressed(self) -> bool:
+        """The ends of tunnels are."""
+        return self.options.vxlan
 
     @property
     def _ports(self) -> tuple[str, str]:

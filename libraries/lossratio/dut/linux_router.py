@@ -6,18 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from lossratio.dut.base import EASTWARD, WESTWARD, DestinationMacs
+from lossratio.dut.base import EASTWARD, WESTWARD
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux import LinuxDut, LinuxOptions
-from lossratio.dut.linux.addressing import RouterSide, add_host_routes
+from lossratio.dut.linux.addressing import (
+    IpVersion,
+    RouterSide,
+    add_host_routes,
+    check_hosts,
+    halves,
+    router_sides,
+)
 from lossratio.dut.linux.interfaces import check_free, existing_links, read_routes
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
-from lossratio.topology import EAST, WEST
 
 _IPV4 = "/proc/sys/net/ipv4/conf"
 _IPV6 = "/proc/sys/net/ipv6/conf"
@@ -108,18 +113,16 @@ class Handover:
     The stage is a veth pair. Frames from the west are routed into its west end by a rule of their own. They come out of
     its east end in that interface's NAPI thread, and are routed on from there as usual. Frames from the east go the
     other way through the same pair. A frame's TTL is lowered twice. No root is needed, as it would be for RPS.
-
-    Attributes:
-        west: West side of the router.
-        east: East side of the router.
-        west_end: Name of the veth's end into which frames from the west are sent.
-        east_end: Name of the other end.
     """
 
     west: RouterSide
+    """West side of the router."""
     east: RouterSide
+    """East side of the router."""
     west_end: str
+    """Name of the veth's end into which frames from the west are sent."""
     east_end: str
+    """Name of the other end."""
 
     @property
     def interfaces(self) -> tuple[str, str]:
@@ -172,28 +175,31 @@ class Handover:
         target.add(changes, "rule", "iif", source.interface, "lookup", str(table), "priority", str(table))
 
 
-_MOST_HOSTS = 65_000
 _QUEUE = 256
 """Frames that the queue in front of a handover's thread holds."""
 _SECONDS_PER_RULE = 2e-7
 """Seconds that a frame may take for a rule: measured 4e-8 on an idle core, five times that on a busy one."""
 
 
-def _number(value: Any) -> Any:
-    return int(value) if isinstance(value, str) and value.isdecimal() else value
-
-
 class RouterOptions(LinuxOptions):
     """The options of a router."""
 
-    ip_version: Annotated[Literal[4, 6], BeforeValidator(_number)] = 4
-    """IP version that it routes."""
+    is_router = True
+    ip_version: IpVersion = 4
+    """4 (the default) or 6."""
     routes: int | None = Field(default=None, ge=2, le=130_000, multiple_of=2)
-    """Routes to single hosts, half of them to the first hosts of each side's network. The router has no other routes
-    then, so test traffic must not go to more hosts. Where missing, there is one route to each side's network."""
+    """Routes to single hosts, e.g. 10000: half of them to the first hosts of each side's network, and no others, so
+    test traffic must not go to more hosts. Where missing, one route to each side's network. Profiles such as
+    ``ethip4-ip4scale20k`` send to as many hosts."""
     rules: int = Field(default=0, ge=0, le=10_000)
-    """nftables rules that every frame passes in a kernel thread of its direction, behind a queue of 256 frames. With
-    enough rules the router loses frames by itself: 1000 rules took 40 microseconds a frame where this was measured."""
+    """nftables rules that every frame passes in a second stage: behind a queue of 256 frames for each direction, in a
+    kernel thread of that direction. With enough rules (hundreds) the router loses frames by itself: 1000 rules took 40
+    microseconds a frame where this was measured. The TTL is lowered twice then. Not together with ``police``."""
+
+    @property
+    def filters(self) -> int:
+        """The option ``rules``."""
+        return self.rules
 
     @model_validator(mode="after")
     def _one_truth(self) -> RouterOptions:
@@ -214,11 +220,6 @@ class LinuxRouter(LinuxDut[RouterOptions]):
     kind = "linux_router"
     options_type = RouterOptions
     family = "inet"
-
-    @property
-    def walked_rules(self) -> int:
-        """The option ``rules``."""
-        return self.options.rules
 
     @property
     def entrances(self) -> dict[str, str]:
@@ -256,13 +257,12 @@ class LinuxRouter(LinuxDut[RouterOptions]):
 
     def check_reconfigure(self, entries: int) -> None:
         """Refuses more routes than a side has hosts."""
-        if (self.options.routes or 0) // 2 + entries - entries // 2 > _MOST_HOSTS:
-            raise DutError(f"{self.node.name}: a side has {_MOST_HOSTS} hosts; add fewer routes.")
+        check_hosts(self.node.name, entries, self.options.routes)
 
     def reconfigure(self, entries: int) -> None:
         """Adds routes to single hosts, half of them on each side, from the last hosts of its network down."""
         self.check_reconfigure(entries)
-        for side, count in zip(self._sides, (entries - entries // 2, entries // 2), strict=True):
+        for side, count in zip(self._sides, halves(entries), strict=True):
             add_host_routes(self.present.changes, side.last_hosts(count), side.neighbour, side.interface)
             self.depend_on_host_routes(side.interface, count)
 
@@ -274,17 +274,9 @@ class LinuxRouter(LinuxDut[RouterOptions]):
                 path = f"/proc/sys/net/ipv{self.options.ip_version}/conf/{name}/forwarding"
                 self.node.run("tee", path, stdin=f"{value}\n")
 
-    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The addresses of the router's own interfaces."""
-        return self.own_macs()
-
     @property
     def _sides(self) -> tuple[RouterSide, RouterSide]:
-        ipv4 = self.options.ip_version == 4
-        return (
-            RouterSide(self.west, WEST.ipv4 if ipv4 else WEST.ipv6),
-            RouterSide(self.east, EAST.ipv4 if ipv4 else EAST.ipv6),
-        )
+        return router_sides(self.west, self.east, self.options.ip_version)
 
     @property
     def _handover(self) -> Handover:

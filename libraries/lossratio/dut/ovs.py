@@ -12,14 +12,14 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from lossratio.dut.base import EASTWARD, WESTWARD, DestinationMacs, DutCounters
+from lossratio.dut.base import EASTWARD, SIDES, WESTWARD, DutCounters, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
+from lossratio.dut.linux.addressing import unused_macs
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.interfaces import read_links
 from lossratio.dut.linux.kernel_dut import PolicedOptions
 from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions, Sockets, detach_afterwards
-from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
 from lossratio.topology import EAST, WEST
@@ -52,10 +52,6 @@ def parse_pmd_statistics(lines: Sequence[str]) -> list[dict[str, Any]]:
 def parse_pmd_workers(statistics: Sequence[Mapping[str, Any]], queues: Sequence[str]) -> list[dict[str, Any]]:
     """The load of the threads that poll; of the main thread if it has the frames, as it does without such threads.
 
-    Args:
-        statistics: Statistics from `parse_pmd_statistics`.
-        queues: The output of ``dpif-netdev/pmd-rxq-show``: the receive queues of each thread.
-
     Returns:
         The workers as `lossratio.dut.Dut.telemetry` has them.
     """
@@ -87,15 +83,12 @@ _RXQ = re.compile(r"^\s+port:\s+(?P<port>\S+)\s+queue-id:\s+(?P<queue>\d+)")
 
 @dataclass(frozen=True)
 class OvsControl:
-    """A private Open vSwitch.
-
-    Attributes:
-        node: The node that it runs on.
-        directory: Its directory there.
-    """
+    """A private Open vSwitch."""
 
     node: DutNode
+    """The node that it runs on."""
     directory: str
+    """Its directory there."""
 
     @property
     def database(self) -> Daemon:
@@ -107,10 +100,6 @@ class OvsControl:
     def switch(self) -> Daemon:
         """The switch."""
         return self._daemon("ovs-vswitchd", f"unix:{self.directory}/db.sock")
-
-    def create_database(self) -> tuple[str, ...]:
-        """The command that makes an empty database."""
-        return ("ovsdb-tool", "create", f"{self.directory}/conf.db")
 
     def vsctl(self, *arguments: str) -> tuple[str, ...]:
         """A command that changes the configuration."""
@@ -185,9 +174,6 @@ def parse_socket_drops(text: str, interface: str) -> int:
 METERS: Mapping[str, int] = MappingProxyType({EASTWARD: 1, WESTWARD: 2})
 """Numbers of the meters, by direction."""
 
-_UNUSED = 0x02FF00 << 24
-"""The first of the MAC addresses that no test traffic has."""
-
 
 class OvsForwarding(str, Enum):
     """How Open vSwitch decides where frames go."""
@@ -198,27 +184,16 @@ class OvsForwarding(str, Enum):
     """By OpenFlow rules."""
 
 
-@dataclass(frozen=True)
-class CardPort:
-    """A port on a card that DPDK polls.
-
-    Attributes:
-        address: Its PCI address.
-        queues: Its receive queues.
-    """
-
-    address: str
-    queues: int
-
-
 class OvsOptions(SocketOptions, PolicedOptions):
     """The options of Open vSwitch."""
 
+    is_router = False
     forwarding: OvsForwarding = OvsForwarding.OPENFLOW
-    """``openflow`` (rules) or ``learning`` (a switch that learns addresses)."""
+    """``openflow`` (rules; the default) or ``learning`` (a switch that learns addresses; the set-up enters those of
+    the neighbours)."""
     rules: int = Field(default=1, ge=1, le=60_000)
-    """OpenFlow rules of each direction. With more than one, each rule is for one IPv4 destination, from the first host
-    of the other side's network up."""
+    """OpenFlow rules of each direction. A single rule is for all frames of the direction. With more, each rule is for
+    one IPv4 destination, from the first host of the other side's network up."""
 
     @model_validator(mode="after")
     def _rules_are_openflow(self) -> OvsOptions:
@@ -228,47 +203,27 @@ class OvsOptions(SocketOptions, PolicedOptions):
 
 
 def bridge_arguments(
-    bridge: str, ports: Sequence[str], cards: Sequence[CardPort], sockets: Sockets = Sockets.PACKET
+    bridge: str, ports: Sequence[str], cards: Sequence[str], queues: int, sockets: Sockets
 ) -> Iterator[str]:
-    """Arguments of ovs-vsctl that make the bridge and its two ports.
-
-    Args:
-        bridge: Name of the bridge.
-        ports: Names of the ports, west and east. Without cards these are the names of the kernel's interfaces.
-        cards: The cards, west and east; empty: the ports are interfaces of the kernel.
-        sockets: How it gets the frames of the kernel's interfaces.
-    """
+    """Arguments of ovs-vsctl that make the bridge and its two ports, on cards (PCI addresses) if there are any."""
     yield from ("add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev", "fail_mode=secure")
     yield from ("protocols=OpenFlow13", "other-config:disable-in-band=true")
     for index, port in enumerate(ports):
         yield from ("--", "add-port", bridge, port, "--", "set", "interface", port, f"ofport_request={index + 1}")
         if cards:
-            yield from ("type=dpdk", f"options:dpdk-devargs={cards[index].address}")
-            yield f"options:n_rxq={cards[index].queues}"
+            yield from ("type=dpdk", f"options:dpdk-devargs={cards[index]}", f"options:n_rxq={queues}")
         elif sockets is Sockets.AF_XDP:
             yield "type=afxdp"
 
 
 def dpdk_settings(cores: CoreChoice) -> tuple[str, ...]:
     """Settings of a switch that polls cards by DPDK on these CPUs."""
-    polling = hex(sum(1 << cpu for cpu in cores.workers))
     return (
         "other_config:dpdk-init=true",
         f"other_config:dpdk-lcore-mask={hex(1 << cores.main)}",
-        f"other_config:pmd-cpu-mask={polling}",
+        f"other_config:pmd-cpu-mask={hex(sum(1 << cpu for cpu in cores.workers))}",
         "other_config:dpdk-extra=--file-prefix=lossratio-ovs",
     )
-
-
-def meter_numbers(options: OvsOptions) -> tuple[int, ...]:
-    """Numbers of the meters that the options ask for."""
-    return tuple(METERS.values()) if options.police is not None else ()
-
-
-def meter(number: int, options: OvsOptions) -> str:
-    """A meter that polices frames, as ovs-ofctl reads it."""
-    band = f"band=type=drop,rate={options.police},burst_size={options.bucket}"
-    return f"meter={number},pktps,burst,stats,{band}"
 
 
 def forwarding_rules(options: OvsOptions) -> str:
@@ -286,25 +241,9 @@ def forwarding_rules(options: OvsOptions) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def unused_rules(count: int) -> str:
-    """Rules for MAC addresses that no test traffic has, one on each line."""
-    return "".join(f"priority=5,dl_dst={_mac(_UNUSED + number)},actions=drop\n" for number in range(count))
-
-
-def _mac(number: int) -> str:
-    return number.to_bytes(6, "big").hex(":")
-
-
 _PACKAGE = "openvswitch-switch"
-_TOOLS = tuple(
-    Tool((name, "--version"), _PACKAGE) for name in ("ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl")
-)
-_SS = Tool(("ss", "--version"), "iproute2")
 _DATAPATH_TAP = "ovs-netdev"
-_SETTLE_TIME = 0.1
-"""Seconds that frames may wait in a packet socket while Open vSwitch is busy."""
 _SHOWN_RULES = 20
-_SIDES = ("west", "east")
 
 
 class OpenVswitch(ProgramDut[OvsOptions]):
@@ -315,17 +254,13 @@ class OpenVswitch(ProgramDut[OvsOptions]):
 
     kind = "ovs"
     options_type = OvsOptions
-    tools = (IP, NFT, ETHTOOL, _SS, *_TOOLS)
-
-    @property
-    def settle_time(self) -> float:
-        """Seconds that frames may wait in front of it."""
-        return _SETTLE_TIME
-
-    @property
-    def recovery_time(self) -> float:
-        """Idle seconds until the meters' buckets are full again."""
-        return self.options.recovery_time
+    # Seconds that frames may wait in a packet socket while it is busy.
+    settle_time = 0.1
+    software = Tool("ovs-vswitchd", _PACKAGE, title="Open vSwitch")
+    tools = (
+        Tool("ss", "iproute2"),
+        *(Tool(name, _PACKAGE) for name in ("ovsdb-server", "ovsdb-tool", "ovs-vsctl")),
+    )
 
     def check_kind(self) -> None:
         """Checks that a userspace datapath is possible: only one on a node, with TAP devices, with DPDK for cards."""
@@ -350,7 +285,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
     def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
         """Starts database and switch, and makes a bridge of the two ports."""
         control = OvsControl(self.node, directory)
-        changes.run(*control.create_database())
+        changes.run("ovsdb-tool", "create", f"{directory}/conf.db")
         control.database.start(changes, lambda: control.answers(control.database))
         changes.run(*control.vsctl("--no-wait", "init"))
         if self.uses_cards:
@@ -363,21 +298,18 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         control.switch.start(changes, lambda: control.answers(control.switch))
         bridge = self.stem
         queues = self.options.queues or len(cores.workers)
-        cards = tuple(CardPort(address, queues) for address in (self.west, self.east)) if self.uses_cards else ()
-        changes.run(*control.vsctl(*bridge_arguments(bridge, self._ports, cards, self.options.sockets)))
+        cards = (self.west, self.east) if self.uses_cards else ()
+        changes.run(*control.vsctl(*bridge_arguments(bridge, self._ports, cards, queues, self.options.sockets)))
         if self.options.forwarding is OvsForwarding.LEARNING:
             for port, neighbour in zip(self._ports, (west_mac, east_mac), strict=True):
                 changes.run(*control.appctl("fdb/add", bridge, port, "0", neighbour))
             changes.run(*control.ofctl("add-flow", bridge, "actions=NORMAL"))
         else:
-            for number in meter_numbers(self.options):
-                changes.run(*control.ofctl("add-meter", bridge, meter(number, self.options)))
+            for number in METERS.values() if self.options.police is not None else ():
+                band = f"band=type=drop,rate={self.options.police},burst_size={self.options.bucket}"
+                changes.run(*control.ofctl("add-meter", bridge, f"meter={number},pktps,burst,stats,{band}"))
             changes.run(*control.ofctl("add-flows", bridge, "-"), stdin=forwarding_rules(self.options))
         return [control.database, control.switch]
-
-    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The opposite neighbours' addresses, as a switch does not change frames."""
-        return DestinationMacs(from_west=east_mac, from_east=west_mac)
 
     def facts(self) -> dict[str, Any]:
         """Version, configuration, rules and datapath, as Open vSwitch reports them."""
@@ -394,16 +326,16 @@ class OpenVswitch(ProgramDut[OvsOptions]):
 
     def read_counters(self) -> DutCounters:
         """Reads the counters of ports, meters, the datapath, and of the sockets in front of it."""
-        _ = self.present
-        self.check_running()
         control = self._control
         ports = parse_ports(self.node.run(*control.ofctl("dump-ports", self.stem, "--names")))
-        sides = {side: self.node.find("port", name, ports) for side, name in zip(_SIDES, self._ports, strict=True)}
+        sockets = self.node.run("ss", "-0", "-m", "-n", "-O")
+        kernels = dict(zip(SIDES, self.kernel_interfaces, strict=False))
+        sides = {side: self.node.find("port", name, ports) for side, name in zip(SIDES, self._ports, strict=True)}
         return DutCounters(
             received={side: port["rx"]["pkts"] for side, port in sides.items()},
             transmitted={side: port["tx"]["pkts"] for side, port in sides.items()},
             dropped={
-                **{f"{side} socket, full": self._socket_drops(name) for side, name in self._named_sides().items()},
+                **{f"{side} socket, full": parse_socket_drops(sockets, name) for side, name in kernels.items()},
                 **{f"{side} port, going out": port["tx"].get("drop", 0) for side, port in sides.items()},
                 **self._metered(control),
                 **parse_coverage(self.node.run(*control.appctl("coverage/show"))),
@@ -413,8 +345,8 @@ class OpenVswitch(ProgramDut[OvsOptions]):
 
     def reconfigure(self, entries: int) -> None:
         """Adds OpenFlow rules for destination MAC addresses that no test traffic has."""
-        changes = self.present.changes
-        changes.run(*self._control.ofctl("add-flows", self.stem, "-"), stdin=unused_rules(entries))
+        rules = "".join(f"priority=5,dl_dst={mac},actions=drop\n" for mac in unused_macs(entries))
+        self.present.changes.run(*self._control.ofctl("add-flows", self.stem, "-"), stdin=rules)
 
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
@@ -433,16 +365,12 @@ class OpenVswitch(ProgramDut[OvsOptions]):
 
     @property
     def _control(self) -> OvsControl:
-        _ = self.present
-        return OvsControl(self.node, self.daemons[0].directory)
+        return OvsControl(self.node, self.running.directory)
 
     @property
     def _ports(self) -> tuple[str, str]:
         """Names of the two ports of the bridge."""
-        return _SIDES if self.uses_cards else (self.west, self.east)
-
-    def _named_sides(self) -> dict[str, str]:
-        return dict(zip(_SIDES, self.kernel_interfaces, strict=False))
+        return SIDES if self.uses_cards else (self.west, self.east)
 
     def _metered(self, control: OvsControl) -> dict[str, int]:
         """Frames that each meter has dropped."""
@@ -450,6 +378,3 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             return {}
         meters = parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem)))
         return {f"meter {direction}": self.node.find("meter", number, meters) for direction, number in METERS.items()}
-
-    def _socket_drops(self, interface: str) -> int:
-        return parse_socket_drops(self.node.run("ss", "-0", "-m", "-n", "-O"), interface)

@@ -7,10 +7,15 @@ and its object is a subclass of `lossratio.dut.Dut`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from importlib.metadata import EntryPoint
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import BeforeValidator, ValidationError
+from pydantic.fields import FieldInfo
 
 from lossratio.dut.base import Dut, DutOptions
 from lossratio.errors import DutError
@@ -47,6 +52,11 @@ def dut_kinds() -> tuple[str, ...]:
     return _KINDS.names()
 
 
+def built_in_kinds() -> tuple[type[Dut[DutOptions]], ...]:
+    """The classes of lossratio's own kinds, in the order of their names."""
+    return tuple(load_kind(name) for name in sorted(entry.name for entry in _KINDS.own))
+
+
 def load_kind(kind: str) -> type[Dut[DutOptions]]:
     """Imports the class of a kind.
 
@@ -60,6 +70,40 @@ def load_kind(kind: str) -> type[Dut[DutOptions]]:
         missing = ", ".join(sorted(loaded.__abstractmethods__))
         raise _KINDS.broken(_KINDS.find(kind), f"lacks what every kind of DUT has: {missing}")
     return loaded
+
+
+def types_of_options() -> dict[str, Any]:
+    """The types in which options of lossratio's own kinds may be given, by their names: simple ones, and text."""
+    parts: dict[str, list[Any]] = {}
+    for kind in built_in_kinds():
+        for name, field in kind.options_type.model_fields.items():
+            parts.setdefault(name, []).extend(_parts(field))
+    return {name: _joined(parts[name]) for name in sorted(parts, key=lambda name: (name != "reset", name))}
+
+
+def _parts(field: FieldInfo) -> list[Any]:
+    """The simple types of an option, and its values if it has few."""
+    wanted = field.annotation
+    parts: list[Any] = []
+    for part in get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,):
+        if get_origin(part) is Literal:
+            parts += get_args(part)
+        elif part is int and any(isinstance(item, BeforeValidator) for item in field.metadata):
+            parts.append(float)  # It is read from other quantities, too.
+        elif part in (bool, int, float):
+            parts.append(part)
+        elif part is Path:
+            parts.append(PathLike[str])
+        elif isinstance(part, type) and issubclass(part, Enum):
+            parts += [member.value for member in part]
+    return parts
+
+
+def _joined(parts: list[Any]) -> Any:
+    values = tuple(dict.fromkeys(part for part in parts if isinstance(part, int | str)))
+    types = dict.fromkeys(part for part in parts if not isinstance(part, int | str))
+    members = (*((Literal[values],) if values else ()), *types, str)
+    return Union[members]  # noqa: UP007 (made of a tuple)
 
 
 def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:

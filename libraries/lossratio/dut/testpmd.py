@@ -6,16 +6,13 @@ from enum import Enum
 
 from pydantic import Field
 
-from lossratio.dut.base import DestinationMacs
+from lossratio.dut.base import Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.dpdk import FRAME_BYTES, RING_HEADROOM, DpdkDut, DpdkOptions, power_of_two
 from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, PYTHON, Tool
+from lossratio.dut.linux.requirements import PYTHON
 from lossratio.errors import DutError
-
-# It has no option for its version. Its telemetry reports it.
-TESTPMD = Tool(("sh", "-c", "command -v dpdk-testpmd"), "dpdk-dev")
 
 _MBUFS = 16_384
 _FOREVER = "86400"
@@ -37,12 +34,14 @@ class ForwardMode(str, Enum):
 class TestpmdOptions(DpdkOptions):
     """The options of testpmd."""
 
+    is_router = False
     __test__ = False
 
     mode: ForwardMode = ForwardMode.IO
-    """What it does to frames: ``io``, ``mac``, ``5tswap`` or ``csum``."""
+    """What it does to frames: ``io`` (nothing; the default), ``mac`` (puts its own and the neighbour's address on
+    them), ``5tswap`` (swaps source and destination on layers 2 to 4) or ``csum`` (also computes checksums again)."""
     burst: int = Field(default=32, ge=1, le=512)
-    """Frames that it takes from a queue at once."""
+    """Frames that it takes from a queue at once; 32 by default."""
 
 
 class Testpmd(DpdkDut[TestpmdOptions]):
@@ -52,7 +51,10 @@ class Testpmd(DpdkDut[TestpmdOptions]):
 
     kind = "testpmd"
     options_type = TestpmdOptions
-    tools = (IP, NFT, ETHTOOL, PYTHON, TESTPMD)
+    csit_type = "dpdk"
+    # It has no option for its version. Its telemetry reports it.
+    software = Tool("dpdk-testpmd", "dpdk-dev", None, "testpmd of DPDK")
+    tools = (PYTHON,)
     places_queues = True
 
     def check_kind(self) -> None:
@@ -70,14 +72,13 @@ class Testpmd(DpdkDut[TestpmdOptions]):
         # Testpmd gives its threads the queues in this order: the first of the west card, the first of the east card ...
         workers = [cpu for pair in zip(*cores.by_side, strict=True) for cpu in pair] if cores.of_east else cores.workers
         environment = self.of_the_environment((cores.main, *workers), self._queues(cores))
-        program = ("dpdk-testpmd", *environment, "--", *self._of_testpmd(cores, west_mac, east_mac))
+        program = (self.program, *environment, "--", *self._of_testpmd(cores, west_mac, east_mac))
         return [self.run_program(changes, program, directory, "testpmd")]
 
-    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """Its own addresses if it puts them on frames, otherwise the opposite neighbours' addresses."""
-        if self.options.mode in (ForwardMode.MAC, ForwardMode.CSUM):
-            return self.own_macs()
-        return DestinationMacs(from_west=east_mac, from_east=west_mac)
+    @property
+    def is_addressed(self) -> bool:
+        """Where it puts its own addresses on frames."""
+        return self.options.mode in (ForwardMode.MAC, ForwardMode.CSUM)
 
     def _of_testpmd(self, cores: CoreChoice, west_mac: str, east_mac: str) -> tuple[str, ...]:
         """Arguments of testpmd itself."""

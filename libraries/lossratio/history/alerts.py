@@ -12,9 +12,6 @@ import re
 import shlex
 import smtplib
 import ssl
-import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,8 +25,9 @@ from urllib.parse import urlsplit
 import numpy as np
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
+from lossratio.callouts import AnswerError, CallError, http_request, run_program, without_secrets
 from lossratio.errors import ReportError, StorageError
-from lossratio.history.trend import LOOK_AT, Trend, TrendVerdict, describe_trend
+from lossratio.history.trend import LOOK_AT, Trend, TrendVerdict, describe_trend, missing_in_a_row
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.report import write_report
 from lossratio.yaml_file import load_yaml_file
@@ -41,6 +39,8 @@ _VARIABLE_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _TEXT = "{text}"
 _HERE = ("localhost", "127.0.0.1", "::1")
 _SHOWN = 200
+_MOST_OUTPUT = 1_000_000
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 
 Address = Annotated[str, Field(pattern=r"^[^@\s<>,;]+@[^@\s<>,;]+$")]
 
@@ -157,17 +157,14 @@ class _AlertsFile(_FileModel):
 
 @dataclass(frozen=True)
 class Alerts:
-    """The alerts of a file.
-
-    Attributes:
-        alerts: The alerts.
-        memory: The file of the alerts that were sent.
-        sent: What was sent before: by alert and change, when the newest result was measured that it was about.
-    """
+    """The alerts of a file."""
 
     alerts: tuple[Alert, ...]
+    """The alerts."""
     memory: Path
+    """The file of the alerts that were sent."""
     sent: Mapping[str, Mapping[str, datetime]]
+    """What was sent before: by alert and change, when the newest result was measured that it was about."""
 
     @classmethod
     def load(cls, path: Path) -> Alerts:
@@ -241,7 +238,7 @@ def how_sure(trend: Trend) -> str:
     The scatter is the standard deviation of the values of the step before the change.
     """
     if trend.verdict is TrendVerdict.NO_VALUE or trend.change is None:
-        missing = _missing(trend)
+        missing = missing_in_a_row(trend.series)
         return (
             f"certain: the newest result has no value, and so have {missing} in a row"
             if missing > 1
@@ -266,16 +263,6 @@ def how_sure(trend: Trend) -> str:
     return said + ("; the values are in two bands, of which this is the lower one" if trend.bands is not None else "")
 
 
-def _missing(trend: Trend) -> int:
-    """Number of newest results in a row without a value."""
-    has_value = np.flatnonzero(np.isfinite(trend.series.values))
-    return len(trend.series.values) - (int(has_value[-1]) + 1 if len(has_value) else 0)
-
-
-def _began(trend: Trend) -> datetime:
-    return trend.change.began if trend.change is not None else trend.series.times[-max(1, _missing(trend))]
-
-
 def _key(trend: Trend) -> str:
     key = trend.series.key
     return json.dumps([key.testbed, key.test, key.quantity, trend.verdict.value])
@@ -284,7 +271,7 @@ def _key(trend: Trend) -> str:
 def _is_new(trend: Trend, changes: Mapping[str, datetime]) -> bool:
     """Whether no alert was sent for a change: it began after the newest result that the last alert was about."""
     last = changes.get(_key(trend))
-    return last is None or _began(trend) > last
+    return last is None or trend.began > last
 
 
 class _Memory(BaseModel):
@@ -339,7 +326,7 @@ def _as_data(subject: str, text: str, trends: Sequence[Trend]) -> dict[str, Any]
                 "quantity": trend.series.key.quantity,
                 "verdict": trend.verdict.value,
                 "ratio": trend.change.ratio if trend.change is not None and np.isfinite(trend.change.ratio) else None,
-                "began": _began(trend).isoformat(),
+                "began": trend.began.isoformat(),
                 "how_sure": how_sure(trend),
             }
             for trend in trends
@@ -351,22 +338,22 @@ def _request(webhook: Webhook, subject: str, text: str, trends: Sequence[Trend],
     data = _as_data(subject, text, trends)
     body = data if webhook.body is None else _filled(webhook.body, data["text"])
     url = _with_variables(webhook.url)
-    place = urlsplit(url).hostname or "the webhook"
+    if not _ADDRESS.match(url):
+        raise _NotSentError("the address of the webhook begins with neither http:// nor https://")
+    headers = {name: _with_variables(value) for name, value in webhook.headers.items()}
     try:
-        if urlsplit(url).scheme not in ("http", "https"):
-            raise _NotSentError("the address of the webhook begins with neither http:// nor https://")
-        headers = {"Content-Type": "application/json"} | {
-            name: _with_variables(value) for name, value in webhook.headers.items()
-        }
-        request = urllib.request.Request(url, json.dumps(body).encode(), headers, method="POST")  # noqa: S310
-        with urllib.request.urlopen(request, timeout=timeout) as response:  # noqa: S310
-            response.read(_SHOWN)
-    except urllib.error.HTTPError as error:
-        raise _NotSentError(f"{place} answered with {error.code} {error.reason}") from error
-    except (OSError, ValueError) as error:
-        # The words of a ValueError may have the address or a header in them, which are secrets.
-        reason = getattr(error, "reason", None) or (error if isinstance(error, OSError) else "the request is not valid")
-        raise _NotSentError(f"{place}: {reason}") from error
+        http_request(
+            url,
+            method="POST",
+            body=json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"} | headers,
+            timeout=timeout,
+            most=_SHOWN,
+        )
+    except CallError as error:
+        place = without_secrets(url).split("/")[2] or "the webhook"
+        said = f" answered with {error}" if isinstance(error, AnswerError) else f": {error}"
+        raise _NotSentError(f"{place.partition(':')[0]}{said}") from error
 
 
 def _mail(email: Email, subject: str, text: str, timeout: float) -> None:
@@ -400,13 +387,9 @@ def _command(alert: Alert, text: str, trends: Sequence[Trend]) -> None:
     words = alert.words
     given = json.dumps(_as_data(alert_subject(trends), text, trends)) if alert.input == "json" else text
     try:
-        done = subprocess.run(
-            words, input=f"{given}\n".encode(), capture_output=True, timeout=alert.timeout, check=False
-        )
-    except OSError as error:
-        raise _NotSentError(f"{words[0]} cannot be run: {error.strerror}") from error
-    except subprocess.TimeoutExpired as error:
-        raise _NotSentError(f"{words[0]} took longer than {alert.timeout:g} s") from error
+        done = run_program(words, stdin=f"{given}\n".encode(), timeout=alert.timeout, most=_MOST_OUTPUT)
+    except CallError as error:
+        raise _NotSentError(f"{words[0]} {error}") from error
     if done.returncode != 0:
         said = _shown((done.stderr or done.stdout).decode(errors="replace").strip() or "it printed nothing")
         raise _NotSentError(f"{words[0]} ended with exit status {done.returncode}: {said}")

@@ -14,58 +14,46 @@ from pathlib import Path
 import numpy as np
 
 from lossratio.errors import RegressionError, ReportError
-from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, load_known_changes
+from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, add_known_changes, load_known_changes
 from lossratio.history.entries import MEASURED, Entry, Series, SeriesKey, entries_of, series_of
 from lossratio.history.reading_series import series_of_readings
 from lossratio.history.store import History, StoredEntries
-from lossratio.history.trend import CONFIRM, FRESH, LAST, LEAST_CHANGE, Trend, TrendVerdict, describe_trend, trends_of
+from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, NO_VERDICT, Trend, TrendRules, describe_trend, trends_of
 from lossratio.report import Run, read_run
 from lossratio.results import TestResult
 from lossratio.units import Unit
 
 
 @dataclass(frozen=True)
-class TrendRequest:
-    """Which trends to compute.
-
-    Attributes:
-        testbed: Name of the testbed; None: all.
-        test: Full names of tests: one, or a pattern with ``*``.
-        quantity: Names of goals (or MRR), likewise.
-        fresh: A change that began among this many newest values is fresh.
-        last: How many of the newest results of a series are looked at.
-        least_change: Smaller relative changes raise no alarm.
-        annotations: File of known changes; None: the file in the history's folder, if there is one.
-        confirm: How many of the three newest values must be worse for an alarm.
-        readings: Whether readings have trends, too: latency at each load, and numbers of the devices' telemetry.
-    """
+class TrendRequest(TrendRules):
+    """Which trends to compute."""
 
     testbed: str | None = None
+    """Name of the testbed; None: all."""
     test: str = "*"
+    """Full names of tests: one, or a pattern with ``*``."""
     quantity: str = "*"
-    fresh: int = FRESH
+    """Names of goals (or MRR), likewise."""
     last: int = LAST
-    least_change: float = LEAST_CHANGE
+    """How many of the newest results of a series are looked at."""
     annotations: Path | None = None
-    confirm: int = CONFIRM
+    """File of known changes; None: the file in the history's folder, if there is one."""
     readings: bool = False
+    """Whether readings have trends, too: latency at each load, and numbers of the devices' telemetry."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """The trends of a history.
-
-    Attributes:
-        trends: The trends, by testbed, test and quantity.
-        known: Known changes.
-        problems: Files that could not be read.
-        readings: The trends of readings, by testbed and test. They explain others, and none is an alarm.
-    """
+    """The trends of a history."""
 
     trends: tuple[Trend, ...]
+    """The trends, by testbed, test and quantity."""
     known: tuple[KnownChange, ...]
+    """Known changes."""
     problems: tuple[str, ...]
+    """Files that could not be read."""
     readings: tuple[Trend, ...] = ()
+    """The trends of readings, by testbed and test. They explain others, and none is an alarm."""
 
     @property
     def alarms(self) -> tuple[Trend, ...]:
@@ -75,7 +63,7 @@ class Analysis:
     @property
     def has_verdict(self) -> bool:
         """Whether any series has enough results for a verdict."""
-        return any(trend.verdict is not TrendVerdict.TOO_FEW for trend in self.trends)
+        return any(trend.verdict not in NO_VERDICT for trend in self.trends)
 
 
 def analyse(history: History, request: TrendRequest) -> Analysis:
@@ -102,13 +90,7 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
     trends, explaining = (
         tuple(
             replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
-            for trend in trends_of(
-                [series for series in found if _is_chosen(series.key, request)],
-                known,
-                fresh=request.fresh,
-                least_change=request.least_change,
-                confirm=request.confirm,
-            )
+            for trend in trends_of([series for series in found if _is_chosen(series.key, request)], known, request)
         )
         for found in (whole, readings)
     )
@@ -130,16 +112,29 @@ def _newest_by_testbed(whole: Sequence[Series]) -> dict[str, datetime]:
 def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...]:
     """The known changes of a history.
 
-    Args:
-        history: The history.
-        file: The file of known changes; None: the file in the history's folder, if there is one.
-
     Raises:
         ReportError: If the file cannot be read.
     """
     default = history.path / ANNOTATIONS_NAME
     chosen = file or (default if default.exists() else None)
     return () if chosen is None else load_known_changes(chosen)
+
+
+def explain_alarms(history: History, request: TrendRequest, note: str, by: str) -> tuple[Trend, ...]:
+    """Adds the reason of each alarm to the known changes of a history, so that it is an alarm no more.
+
+    Returns:
+        The alarms that were there.
+
+    Raises:
+        ReportError: If the history or the known changes cannot be read, or have no place for more.
+        StorageError: If the known changes cannot be written.
+    """
+    alarms = analyse(history, request).alarms
+    if alarms:
+        changes = [KnownChange.of(trend.series.key, trend.began, note, by) for trend in alarms]
+        add_known_changes(request.annotations or history.path / ANNOTATIONS_NAME, changes)
+    return alarms
 
 
 def add_runs(history: History, runs: Iterable[Path]) -> list[str]:
@@ -159,16 +154,8 @@ def add_runs(history: History, runs: Iterable[Path]) -> list[str]:
     return problems
 
 
-def trends_with(history: History, result: TestResult, *, fresh: int, least_change: float) -> list[Trend]:
+def trends_with(history: History, result: TestResult, rules: TrendRules) -> list[Trend]:
     """The trends of a test with a result at the end of its history, which is not changed.
-
-    A demand judges this one result: no other one must confirm it.
-
-    Args:
-        history: The history.
-        result: The result.
-        fresh: A change that began among this many newest values is fresh.
-        least_change: Smaller relative changes raise no alarm.
 
     Raises:
         ReportError: If the history or its known changes cannot be read.
@@ -176,7 +163,7 @@ def trends_with(history: History, result: TestResult, *, fresh: int, least_chang
     entries = list(entries_of(Run(history.path, (result,))))
     earlier = {series.key: series for series in series_of(history.read(testbed=entries[0].testbed).table, LAST)}
     series = [_continued(earlier.get(_key(entry)), entry) for entry in entries]
-    return trends_of(series, known_changes(history, None), fresh=fresh, least_change=least_change, confirm=1)
+    return trends_of(series, known_changes(history, None), rules)
 
 
 def require_no_regression(
@@ -203,7 +190,8 @@ def require_no_regression(
         RegressionError: If a value got worse or is missing, and no known change explains it.
         ReportError: If the history cannot be read, or the result has no such quantity.
     """
-    trends = trends_with(history, result, fresh=fresh, least_change=least_change)
+    # A demand judges this one result: no other one must confirm it.
+    trends = trends_with(history, result, TrendRules(fresh, least_change, confirm=1))
     chosen = [trend for trend in trends if quantity in (None, trend.series.key.quantity)]
     if not chosen:
         known = ", ".join(trend.series.key.quantity for trend in trends)
@@ -231,6 +219,7 @@ def _continued(earlier: Series | None, entry: Entry) -> Series:
         (entry.measured_as,),
         Unit(entry.unit, entry.lower_is_better),
         (entry.generator,),
+        unsent=(entry.unsent_share or 0.0,),
     )
     if earlier is None:
         return newest
@@ -245,4 +234,5 @@ def _continued(earlier: Series | None, entry: Entry) -> Series:
         bounds=(),
         runs=(),
         generators=(before.generators or (None,) * len(before.times)) + newest.generators,
+        unsent=(before.unsent or (0.0,) * len(before.times)) + newest.unsent,
     )

@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from lossratio.errors import ReportError
+from lossratio.errors import ReportError, StorageError
 from lossratio.history.entries import SeriesKey
+from lossratio.topology import FileModel
 from lossratio.yaml_file import load_yaml_file
 
 ANNOTATIONS_NAME = "annotations.yaml"
 """Name of the file of known changes in a history's folder."""
 
 
-class KnownChange(BaseModel):
+class KnownChange(FileModel):
     """A change of the testbed or the SUT whose reason is known."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     date: date
     """The day of the change, UTC."""
     note: str = Field(min_length=1)
     """The reason: what was changed."""
+    by: str | None = None
+    """Who says so."""
     testbed: str = "*"
     """Testbeds that the change concerns: a name, or a pattern with ``*``."""
     test: str = "*"
     """Full names of tests that the change concerns, likewise."""
     quantity: str = "*"
     """Quantities that the change concerns, e.g. ``NDR``, likewise."""
+
+    @classmethod
+    def of(cls, key: SeriesKey, began: datetime, note: str, by: str) -> KnownChange:
+        """The reason of a change in one series, and in no other one."""
+        names = {"testbed": escape(key.testbed), "test": escape(key.test), "quantity": escape(key.quantity)}
+        return cls(date=began.date(), note=note, by=by, **names)
+
+    def __str__(self) -> str:
+        return self.note if self.by is None else f"{self.note} ({self.by})"
 
     def concerns(self, key: SeriesKey) -> bool:
         """Whether the change concerns a series."""
@@ -48,10 +63,8 @@ class KnownChange(BaseModel):
         return self.concerns(key) and before.date() <= self.date <= after.date() + timedelta(days=1)
 
 
-class KnownChanges(BaseModel):
+class KnownChanges(FileModel):
     """A file of known changes."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     changes: tuple[KnownChange, ...]
     """The changes."""
@@ -64,3 +77,34 @@ def load_known_changes(path: Path) -> tuple[KnownChange, ...]:
         ReportError: If the file cannot be read, or a value in it is wrong; with line and field.
     """
     return load_yaml_file(path, KnownChanges, ReportError).changes
+
+
+def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:
+    """Adds known changes at the end of a file, whose other lines and comments stay; the file is made if it is missing.
+
+    Raises:
+        ReportError: If the file cannot be read, or its form has no place for more at its end; it is as it was then.
+        StorageError: If the file cannot be written.
+    """
+    before = load_known_changes(path) if path.exists() else ()
+    try:
+        text = path.read_text(encoding="utf-8") if before else "changes:\n"
+        indent = re.search(r"^( *)- ", text, re.MULTILINE)
+        lines = [
+            f"{indent[1] if indent else '  '}- {json.dumps(change.model_dump(mode='json'), ensure_ascii=False)}\n"
+            for change in changes
+        ]
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            part.write_text("".join([text if text.endswith("\n") else f"{text}\n", *lines]), encoding="utf-8")
+            try:
+                is_whole = load_known_changes(part) == (*before, *changes)
+            except ReportError:
+                is_whole = False
+            if not is_whole:
+                raise ReportError(f"{path} has no list of changes at its end. Add there by hand:\n{''.join(lines)}")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"Cannot write {path}: {error.strerror}.") from error

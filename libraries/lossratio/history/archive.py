@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import re
 import secrets
 import tarfile
 import tempfile
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from lossratio.callouts import without_secrets
 from lossratio.errors import ArchiveError, ReportError, StorageError
 from lossratio.history.annotations import ANNOTATIONS_NAME
 from lossratio.history.entries import entries_of
@@ -27,20 +29,22 @@ from lossratio.history.store import History
 from lossratio.report import Run, read_run
 from lossratio.results import write_whole
 
+_MIRRORED = re.compile(rf"testbed=[^/]+/date=[^/]+/[^/]+\.parquet|{re.escape(ANNOTATIONS_NAME)}")
+
 HISTORY = "history"
 """Folder below an archive's URL with the rows of all its runs, a `lossratio.history.History`."""
 
 
 @dataclass(frozen=True)
 class ObjectStore:
-    """A store of objects, whose names have slashes.
-
-    Attributes:
-        url: A folder, or a URL such as ``s3://bucket/lossratio``. Credentials are in the environment, where the store's
-            own tools read them (e.g. ``AWS_PROFILE``), and never in the URL.
-    """
+    """A store of objects, whose names have slashes."""
 
     url: str
+    """A folder, or a URL such as ``s3://bucket/lossratio``. Credentials are in the environment, where the store's own
+    tools read them (e.g. ``AWS_PROFILE``), and never in the URL."""
+
+    def __str__(self) -> str:
+        return without_secrets(self.url)
 
     def put(self, file: Path, name: str) -> None:
         """Stores a file under a name, as a whole or not at all. An object with that name is replaced.
@@ -107,12 +111,12 @@ class ObjectStore:
             yield
         except ImportError as error:
             raise ArchiveError(
-                f"{self.url}: a Python package for this kind of store is missing ({error}). "
+                f"{self}: a Python package for this kind of store is missing ({error}). "
                 f"Folders need fsspec, S3 needs s3fs, GCS gcsfs and Azure adlfs."
             ) from error
         except Exception as error:
             # Each kind of store has errors of its own, without a common class.
-            raise ArchiveError(f"{self.url} does not {what}: {type(error).__name__}: {error}") from error
+            raise ArchiveError(without_secrets(f"{self} does not {what}: {type(error).__name__}: {error}")) from error
 
 
 def _protocols(files: Any) -> tuple[str, ...]:
@@ -142,25 +146,31 @@ def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
 
     A file's name follows from its content, so a file that is here already is never fetched again.
 
-    Args:
-        store: The archive.
-        cache: The folder of the mirror; None: in this user's cache.
-
     Raises:
         ArchiveError: If the archive does not give the history.
         ReportError: If the archive has no history.
     """
     folder = cache or _cache(store.url)
-    names = store.names(f"{HISTORY}/**")
-    wanted = {name.removeprefix(f"{HISTORY}/") for name in names if name.endswith((".parquet", ANNOTATIONS_NAME))}
+    names = {name.removeprefix(f"{HISTORY}/") for name in store.names(f"{HISTORY}/**")}
+    # Only a file of a history's own layout is fetched: another name might lead out of the mirror.
+    wanted = {name for name in names if _MIRRORED.fullmatch(name)}
     if not wanted:
-        raise ReportError(f"{store.url} has no history yet: nothing below {HISTORY}/.")
-    here = {path.relative_to(folder).as_posix() for path in folder.rglob("*.parquet")} if folder.is_dir() else set()
-    for name in sorted(wanted - here):
+        raise ReportError(f"{store} has no history yet: nothing below {HISTORY}/.")
+    here = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    for name in sorted(wanted - (here - {ANNOTATIONS_NAME})):
         store.get(f"{HISTORY}/{name}", folder / name)
     for name in here - wanted:
         (folder / name).unlink(missing_ok=True)
     return History(folder)
+
+
+def put_annotations(url: str, history: History) -> None:
+    """Stores the known changes of an archive's mirror in the archive.
+
+    Raises:
+        ArchiveError: If the archive does not take them.
+    """
+    ObjectStore(url).put(history.path / ANNOTATIONS_NAME, f"{HISTORY}/{ANNOTATIONS_NAME}")
 
 
 def _cache(url: str) -> Path:
@@ -174,15 +184,12 @@ RUNS = "runs"
 
 @dataclass(frozen=True)
 class Outbox:
-    """The files that wait on this machine's disk until one archive has them. So no run is lost with the connection.
-
-    Attributes:
-        path: The folder of the files, in the archive's own layout.
-        store: The archive.
-    """
+    """The files that wait on this machine's disk until one archive has them. So no run is lost with the connection."""
 
     path: Path
+    """The folder of the files, in the archive's own layout."""
     store: ObjectStore
+    """The archive."""
 
     @classmethod
     def of(cls, url: str) -> Outbox:
@@ -208,7 +215,7 @@ class Outbox:
         except OSError as error:
             raise StorageError(
                 f"Cannot write the outbox {self.path}: {error.strerror}. Make room, and send the run with: "
-                f"lossratio send {directory} --results {self.store.url}"
+                f"lossratio send {directory} --results {self.store}"
             ) from error
         return list(run.problems)
 
@@ -312,9 +319,9 @@ def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
             with tarfile.open(packed) as archive:
                 archive.extractall(unpacked, filter="data")
         except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
-            raise ArchiveError(f"{store.url}: {name} is damaged: {error}.") from error
+            raise ArchiveError(f"{store}: {name} is damaged: {error}.") from error
         runs = [*unpacked.iterdir()]
         if len(runs) != 1 or not runs[0].is_dir():
-            raise ArchiveError(f"{store.url}: {name} is damaged: it does not hold one directory, that of a run.")
+            raise ArchiveError(f"{store}: {name} is damaged: it does not hold one directory, that of a run.")
         runs[0].rename(place)
     return place

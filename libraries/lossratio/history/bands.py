@@ -67,21 +67,18 @@ _SMALLEST = 1e-3
 
 @dataclass(frozen=True)
 class Bands:
-    """The two bands of a series.
-
-    Attributes:
-        low: Level of the lower band now.
-        high: Level of the upper band now.
-        in_upper: Of each value, whether it is in the upper band.
-        looked_at: Number of the newest values in which bands were looked for.
-        starts: Indices of the first values of the steps: of values between two real changes.
-    """
+    """The two bands of a series."""
 
     low: float
+    """Level of the lower band now."""
     high: float
+    """Level of the upper band now."""
     in_upper: npt.NDArray[np.bool_]
+    """Of each value, whether it is in the upper band."""
     looked_at: int
+    """Number of the newest values in which bands were looked for."""
     starts: tuple[int, ...]
+    """Indices of the first values of the steps: of values between two real changes."""
 
     @property
     def ratio(self) -> float:

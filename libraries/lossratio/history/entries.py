@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from lossratio.results import (
     findings_of,
     generator_of,
     number_of,
+    unsent_share_of,
     view_of,
 )
 from lossratio.units import FRAMES_PER_SECOND, Unit
@@ -37,58 +39,57 @@ FAILED = "failed"
 
 @dataclass(frozen=True)
 class Entry:
-    """One quantity of one test of one run.
-
-    Attributes:
-        testbed: Name of the testbed. Equal testbeds differ, so each has trends of its own.
-        test: Full name of the test.
-        quantity: Name of the goal, or MRR.
-        started: When the test began; with a time zone.
-        seconds: How long the test took.
-        value: The value in the unit; a rate is an aggregate; None: there is none.
-        lower_bound: Relevant lower bound, likewise.
-        upper_bound: Relevant upper bound, likewise.
-        outcome: ``measured``, ``irregular`` or ``failed``.
-        reason: Why it is irregular or failed; None: it was measured.
-        doubts: Kinds of doubts about the result.
-        lossratio_version: Version of lossratio that measured it.
-        measured_as: Distinguishes values of other traffic, paths or goals with the same name of test; None: not known,
-            as the result was added by an earlier version.
-        unit: Name of the unit of the value and the bounds.
-        lower_is_better: Whether the lower of two values is the better one.
-        generator: Kind of the traffic generator; None: not known, as the result was added by an earlier version.
-        run: Name of the run's directory; None: not known, likewise.
-        run_started: When the first test of the run began, which distinguishes runs of one name; None: likewise.
-        tags: The tags of the test.
-        frame_size_bytes: Average frame size; None: likewise.
-        build: Kind and version of the DUTs; None: not known.
-        latency: Latencies of the test, if it has any.
-        readings: Readings of the test's telemetry, if it has any; the first entry of a result has them.
-    """
+    """One quantity of one test of one run."""
 
     testbed: str
+    """Name of the testbed. Equal testbeds differ, so each has trends of its own."""
     test: str
+    """Full name of the test."""
     quantity: str
+    """Name of the goal, or MRR."""
     started: datetime
+    """When the test began; with a time zone."""
     seconds: float
+    """How long the test took."""
     value: float | None
+    """The value in the unit; a rate is an aggregate; None: there is none."""
     lower_bound: float | None
+    """Relevant lower bound, likewise."""
     upper_bound: float | None
+    """Relevant upper bound, likewise."""
     outcome: str
+    """``measured``, ``irregular`` or ``failed``."""
     reason: str | None
+    """Why it is irregular or failed; None: it was measured."""
     doubts: tuple[str, ...]
+    """Kinds of doubts about the result."""
     lossratio_version: str
+    """Version of lossratio that measured it."""
     measured_as: str | None = None
+    """Distinguishes values of other traffic, paths or goals with the same name of test; None: not known, as the result
+    was added by an earlier version."""
     unit: str = FRAMES_PER_SECOND.name
+    """Name of the unit of the value and the bounds."""
     lower_is_better: bool = FRAMES_PER_SECOND.lower_is_better
+    """Whether the lower of two values is the better one."""
     generator: str | None = None
+    """Kind of the traffic generator; None: not known, as the result was added by an earlier version."""
     run: str | None = None
+    """Name of the run's directory; None: not known, likewise."""
     run_started: datetime | None = None
+    """When the first test of the run began, which distinguishes runs of one name; None: likewise."""
     tags: tuple[str, ...] = ()
+    """The tags of the test."""
     frame_size_bytes: float | None = None
+    """Average frame size; None: likewise."""
     build: str | None = None
+    """Kind and version of the DUTs; None: not known."""
     latency: tuple[LatencyPoint, ...] = ()
+    """Latencies of the test, if it has any."""
+    unsent_share: float | None = None
+    """Share of the value's frames that the generator left unsent; 1: the value is a least one; None: not known."""
     readings: tuple[Reading, ...] = ()
+    """Readings of the test's telemetry, if it has any; the first entry of a result has them."""
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
@@ -125,22 +126,20 @@ def _entry(run: Run, finding: Finding, doubts: tuple[str, ...]) -> Entry:
         frame_size_bytes=result.conditions.traffic.average_frame_size_bytes,
         build=build_of(result),
         latency=tuple(view_of(result).latencies(result)),
+        unsent_share=unsent_share_of(finding),
     )
 
 
 @dataclass(frozen=True)
 class SeriesKey:
-    """The testbed, test and quantity of a series.
-
-    Attributes:
-        testbed: Name of the testbed.
-        test: Full name of the test.
-        quantity: Name of the goal, or MRR.
-    """
+    """The testbed, test and quantity of a series."""
 
     testbed: str
+    """Name of the testbed."""
     test: str
+    """Full name of the test."""
     quantity: str
+    """Name of the goal, or MRR."""
 
     def __str__(self) -> str:
         return f"{self.test}, {self.quantity}, on {self.testbed}"
@@ -148,37 +147,36 @@ class SeriesKey:
 
 @dataclass(frozen=True)
 class Series:
-    """One quantity of one test on one testbed.
-
-    Attributes:
-        key: Its testbed, test and quantity.
-        times: When its results were measured.
-        values: Values in the unit, rates as aggregates; NaN: the result has no value.
-        kinds: Of each result: ``irregular`` or ``failed``, and kinds of doubts.
-        reasons: Why a result is irregular or failed; None: it was measured.
-        measured_as: Distinguishes results of other traffic, paths, goals or units; None: not known.
-        unit: The unit of the newest result.
-        generators: Kind of the traffic generator of each result; None: not known. Empty: not known of any.
-        bounds: Lower and upper bound of each value, in the unit; None: there is none. Empty: not known of any.
-        runs: Name of each result's run; None: not known. Empty: not known of any.
-        tags: The tags of the newest result's test.
-        frame_size_bytes: Average frame size of the newest result; None: not known.
-        is_reading: Whether its values are readings, whose changes are no alarms.
-    """
+    """One quantity of one test on one testbed."""
 
     key: SeriesKey
+    """Its testbed, test and quantity."""
     times: tuple[datetime, ...]
+    """When its results were measured."""
     values: npt.NDArray[np.float64]
+    """Values in the unit, rates as aggregates; NaN: the result has no value."""
     kinds: tuple[frozenset[str], ...]
+    """Of each result: ``irregular`` or ``failed``, and kinds of doubts."""
     reasons: tuple[str | None, ...]
+    """Why a result is irregular or failed; None: it was measured."""
     measured_as: tuple[str | None, ...]
+    """Distinguishes results of other traffic, paths, goals or units; None: not known."""
     unit: Unit = FRAMES_PER_SECOND
+    """The unit of the newest result."""
     generators: tuple[str | None, ...] = ()
+    """Kind of the traffic generator of each result; None: not known. Empty: not known of any."""
     bounds: tuple[tuple[float | None, float | None], ...] = ()
+    """Lower and upper bound of each value, in the unit; None: there is none. Empty: not known of any."""
     runs: tuple[str | None, ...] = ()
+    """Name of each result's run; None: not known. Empty: not known of any."""
     tags: tuple[str, ...] = ()
+    """The tags of the newest result's test."""
     frame_size_bytes: float | None = None
+    """Average frame size of the newest result; None: not known."""
     is_reading: bool = False
+    """Whether its values are readings, whose changes are no alarms."""
+    unsent: tuple[float, ...] = ()
+    """Share of each value's frames that the generator left unsent; 1: the value is a least one. Empty: none."""
 
     def bounds_of(self, place: int) -> tuple[float | None, float | None]:
         """The bounds of a result by its index."""
@@ -187,6 +185,10 @@ class Series:
     def run_of(self, place: int) -> str | None:
         """The name of a result's run by the result's index; None: not known."""
         return self.runs[place] if self.runs else None
+
+    def unsent_share(self, place: int) -> float:
+        """The share of a value's frames that the generator left unsent, by the index of its result."""
+        return self.unsent[place] if self.unsent else 0.0
 
     def chosen(self, places: Sequence[int]) -> Series:
         """The series of some of the results, by their indices."""
@@ -200,6 +202,7 @@ class Series:
             generators=tuple(self.generators[place] for place in places) if self.generators else (),
             bounds=tuple(self.bounds[place] for place in places) if self.bounds else (),
             runs=tuple(self.runs[place] for place in places) if self.runs else (),
+            unsent=tuple(self.unsent[place] for place in places) if self.unsent else (),
         )
 
     def like_newest(self) -> Series:
@@ -222,7 +225,7 @@ def series_of(table: Any, last: int) -> Iterator[Series]:
     names = [table.column(name).to_pylist() for name in ("testbed", "test", "quantity")]
     keys = list(zip(*names, strict=True))
     starts = [index for index, key in enumerate(keys) if index == 0 or key != keys[index - 1]]
-    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+    for start, end in pairwise([*starts, len(keys)]):
         first = max(start, end - last)
         yield _series(SeriesKey(*keys[start]), table.slice(first, end - first))
 
@@ -246,6 +249,7 @@ def _series(key: SeriesKey, rows: Any) -> Series:
         tuple(rows.column("run").to_pylist()),
         tuple(rows.column("tags")[-1].as_py() or ()),
         rows.column("frame_size_bytes")[-1].as_py(),
+        unsent=tuple(share or 0.0 for share in rows.column("unsent_share").to_pylist()),
     )
 
 

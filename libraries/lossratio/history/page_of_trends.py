@@ -9,31 +9,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from urllib.parse import quote
 
 import numpy as np
 from pydantic import JsonValue
 
 from lossratio.drawing import (
+    NOTHING,
+    PAGES,
     Axis,
+    Column,
     Mark,
+    Overview,
     Plot,
     drawing,
     element,
-    html_page,
-    html_template,
+    html_fragment,
     in_unit,
     legend,
+    number_column,
     packed,
-    packed_sections,
     sparkline,
+    test_column,
     text_at,
     unit_of,
+    verdict,
 )
 from lossratio.history.analysis import Analysis
 from lossratio.history.annotations import KnownChange
 from lossratio.history.entries import Series
-from lossratio.history.trend import Trend, TrendVerdict, describe_trend, details_of
+from lossratio.history.trend import NO_VERDICT, Trend, TrendVerdict, describe_trend, details_of
 from lossratio.units import FRAMES_PER_SECOND
 
 _WIDTH, _HEIGHT = 900.0, 240.0
@@ -45,23 +51,9 @@ _DOUBTFUL = Mark("doubtful", "irregular, or doubts about it", "square", "#0072B2
 _MISSING = Mark("missing", "no value", "cross", "#B3261E", is_filled=False)
 _MOST_HINTS = 300
 """A picture of more results has no hint for each of them."""
-_CARDS, _FEW, _MANY_SERIES, _MANY_RESULTS = 8, 3, 200, 20_000
+_FEW, _MANY_SERIES, _MANY_RESULTS = 3, 200, 20_000
 _SPARK = 60
 """Results in a small picture: more would lie on each other."""
-_COLUMNS = (
-    "test",
-    "frame size",
-    "goal",
-    "testbed",
-    "verdict",
-    "newest value",
-    "bounds",
-    "change",
-    "since",
-    "course",
-    "results",
-    "newest result, UTC",
-)
 _HOURS = (1, 2, 3, 6, 12)
 _DAYS = (1, 2, 7, 14)
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
@@ -118,11 +110,11 @@ class _Row:
         """The class of the verdict's colour."""
         if self.trend.is_alarm:
             return "alarm"
-        undecided = (TrendVerdict.TOO_FEW, TrendVerdict.UNCONFIRMED, TrendVerdict.ONE_OTHER)
+        undecided = (*NO_VERDICT, TrendVerdict.UNCONFIRMED, TrendVerdict.ONE_OTHER)
         return "irregular" if self.trend.verdict in undecided else "measured"
 
     @property
-    def is_changed(self) -> bool:
+    def is_odd(self) -> bool:
         return self.trend.change is not None or self.trend.is_alarm or bool(self.trend.new_kinds)
 
     @property
@@ -151,13 +143,30 @@ class _Row:
         return sorted(self.series.kinds[-1] - {"irregular", "failed"})
 
     @property
-    def change(self) -> str:
-        return "" if self.trend.change is None else f"{100 * self.trend.change.ratio:+.2f} %"
+    def marked_verdict(self) -> str:
+        """The verdict with what a reader needs besides, as markup."""
+        doubts = (f"doubt: {doubt}" for doubt in self.doubts)
+        return verdict(
+            self.kind, self.verdict, filter(None, ("old" if self.trend.is_old else "", self.reason, *doubts))
+        )
 
     @property
-    def change_number(self) -> float | str:
+    def test(self) -> str:
+        return self.series.key.test
+
+    @property
+    def quoted(self) -> tuple[str, float | None]:
+        """The newest value in words and as a number; None: it may not be quoted."""
+        return (self.value, self.newest) if self.is_quotable else (NOTHING, None)
+
+    @property
+    def ratio(self) -> float | None:
         change = self.trend.change
-        return "" if change is None or not np.isfinite(change.ratio) else change.ratio
+        return None if change is None or not np.isfinite(change.ratio) else change.ratio
+
+    @property
+    def change(self) -> str:
+        return "" if self.trend.change is None else f"{100 * self.trend.change.ratio:+.2f} %"
 
     @property
     def since(self) -> str:
@@ -172,6 +181,22 @@ class _Row:
         """The course of the newest values, as a small picture."""
         values = self.series.values[-_SPARK:]
         return sparkline([float(value) if np.isfinite(value) else None for value in values])
+
+
+_COLUMNS: tuple[Column[_Row], ...] = (
+    test_column(_Row),
+    Column("newest value", lambda row: row.quoted[0], lambda row: row.quoted[1], style="number quote"),
+    Column("verdict", lambda row: row.verdict, style="words", markup=lambda row: row.marked_verdict),
+    Column("goal", lambda row: row.series.key.quantity, style="words"),
+    Column("frame size", lambda row: row.frame_size, lambda row: row.series.frame_size_bytes),
+    Column("testbed", lambda row: row.series.key.testbed),
+    Column("bounds", lambda row: row.bounds, style="number"),
+    Column("change", lambda row: row.change, lambda row: row.ratio, style="number"),
+    Column("since", lambda row: row.since, style="date"),
+    Column("course", lambda row: "", markup=lambda row: row.picture),
+    number_column("results", lambda row: len(row.series.times), str),
+    Column("newest result, UTC", lambda row: f"{row.newest_time:%Y-%m-%d %H:%M}", style="date"),
+)
 
 
 def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None] = lambda run: None) -> str:
@@ -189,38 +214,35 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
     )
     rows = [_Row(trend, place) for place, trend in enumerate(trends, start=1)]
     numbers = sum(len(row.series.times) for row in rows)
-    body = html_template("trend_section.html.jinja")
+    body = partial(html_fragment, PAGES, "trend_section.html.jinja")
     sections = [
         (row.link, str(row.series.key), (body(row=row, picture=draw_trend(row.trend, analysis.known)),)) for row in rows
     ]
-    row = html_template("trend_row.html.jinja")
-    marked_rows = [row(row=values) for values in rows]
-    is_large = len(rows) > _MANY_SERIES or numbers > _MANY_RESULTS
-    data = {"series": packed({row.link: _columns(row.series, links) for row in rows})} if rows else {}
-    if is_large:
-        data |= packed_sections(marked_rows, sections)
-    return html_page(
+    filters: dict[str, tuple[str, Callable[[_Row], str]]] = {
+        "verdict": ("Verdict", lambda row: row.verdict),
+        "goal": ("Goal", lambda row: row.series.key.quantity),
+        "size": ("Frame size", lambda row: row.frame_size),
+        "testbed": ("Testbed", lambda row: row.series.key.testbed),
+        "tags": ("Tag", lambda row: "\n".join(row.series.tags)),
+        "of": ("Series of", lambda row: row.of),
+    }
+    overview = Overview(
+        rows,
+        _COLUMNS,
+        filters,
+        only="Only changed",
+        card_name="series, the worst first",
+        few=_FEW,
+        has_card=lambda row: not row.series.is_reading,
+    )
+    return overview.page(
         "trend.html.jinja",
+        sections,
+        is_large=len(rows) > _MANY_SERIES or numbers > _MANY_RESULTS,
+        data={"series": packed({row.link: _columns(row.series, links) for row in rows})} if rows else {},
         title=title,
         headline=_headline(rows),
         problems=analysis.problems,
-        rows=marked_rows,
-        cards=[row for row in rows[:_CARDS] if not row.series.is_reading],
-        card_name="series, the worst first",
-        columns=_COLUMNS,
-        selections={
-            "verdict": "Verdict",
-            "goal": "Goal",
-            "size": "Frame size",
-            "testbed": "Testbed",
-            "tags": "Tag",
-            **({"of": "Series of"} if analysis.readings else {}),
-        },
-        only="Only changed",
-        sections=sections,
-        few=_FEW,
-        packed=is_large,
-        data=data,
     )
 
 

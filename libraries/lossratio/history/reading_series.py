@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -45,7 +46,7 @@ def series_of_readings(
     testbeds, tests = (table.column(name).to_pylist() for name in ("testbed", "test"))
     keys = list(zip(testbeds, tests, strict=True))
     starts = [index for index, key in enumerate(keys) if index == 0 or key != keys[index - 1]]
-    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+    for start, end in pairwise([*starts, len(keys)]):
         yield from _of_test(keys[start], _results(table.slice(start, end - start), last), fresh, sources)
 
 

@@ -19,19 +19,16 @@ _LEAST_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Reading:
-    """A number of a result that explains its value, from telemetry or latency.
-
-    Attributes:
-        quantity: The quantity, e.g. ``clocks per packet``.
-        place: Where it was counted, e.g. ``DUT1 ip4-lookup``; of a latency the load, e.g. ``90 % of PDR``.
-        value: Its value.
-        unit: Its unit, e.g. ``cycles``.
-    """
+    """A number of a result that explains its value, from telemetry or latency."""
 
     quantity: str
+    """The quantity, e.g. ``clocks per packet``."""
     place: str
+    """Where it was counted, e.g. ``DUT1 ip4-lookup``; of a latency the load, e.g. ``90 % of PDR``."""
     value: float
+    """Its value."""
     unit: str
+    """Its unit, e.g. ``cycles``."""
 
 
 class _Column(NamedTuple):

@@ -70,19 +70,15 @@ def _walk_back(last_starts: npt.NDArray[np.int64], length: int) -> list[int]:
 
 @dataclass
 class _Open:
-    """Groups that may still grow: one for each series (row) and each value that it may begin with (column).
-
-    Attributes:
-        average: Their averages.
-        moment: Their sums of squared distances from the average.
-        base: Message lengths of all groups before them, bits.
-        previous: Averages of the groups before them.
-    """
+    """Groups that may still grow: one for each series (row) and each value that it may begin with (column)."""
 
     average: Values
     moment: Values
+    """Their sums of squared distances from the average."""
     base: Values
+    """Message lengths of all groups before them, bits."""
     previous: Values
+    """Averages of the groups before them."""
 
 
 def _last_starts(scaled: Values) -> npt.NDArray[np.int64]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, is_dataclass
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 from urllib.parse import quote
 
 from lossratio.errors import ReportError, StorageError
@@ -23,32 +24,39 @@ from lossratio.results import write_whole
 _PARTITIONS = ("testbed", "date")
 _DIGEST_LENGTH = 32
 _OLDEST_COLUMNS = ("test", "quantity", "started", "value", "outcome", "doubts")
-_READING = ("quantity", "place", "value", "unit")
-_LATENCY = ("load", "direction", "p50_us", "p90_us", "p99_us", "most_us")
+_TIMES = "BETWEEN '0002-01-01' AND '9998-12-31'"
+_USABLE = f"""
+    test IS NOT NULL AND quantity IS NOT NULL AND outcome IS NOT NULL AND coalesce(value, 0) >= 0
+    AND started {_TIMES} AND coalesce(run_started, started) {_TIMES}
+    AND list_bool_and([isfinite(coalesce(number, 0)) FOR number IN
+        [value, lower_bound, upper_bound, seconds, frame_size_bytes, unsent_share]])
+    AND len(coalesce(doubts, [])) = list_count(coalesce(doubts, []))
+    AND len(coalesce(tags, [])) = list_count(coalesce(tags, []))
+    AND coalesce(list_bool_and([point.load || point.direction IS NOT NULL
+        AND isfinite(coalesce(point.p50_us, 0) + coalesce(point.p90_us, 0) + coalesce(point.p99_us, 0)
+            + coalesce(point.most_us, 0)) FOR point IN latency]), true)
+    AND coalesce(list_bool_and([reading.quantity || reading.place || reading.unit IS NOT NULL
+        AND coalesce(isfinite(reading.value), false) FOR reading IN readings]), true)
+"""
+"""Rows that a trend can be computed from: a value or a list may be null, but nothing in a list."""
 
 
 @dataclass(frozen=True)
 class StoredEntries:
-    """Entries read from a history.
-
-    Attributes:
-        table: A `pyarrow.Table` of the entries, each once, by testbed, test, quantity and time.
-        problems: Files that cannot be read, and why.
-    """
+    """Entries read from a history."""
 
     table: Any
+    """A `pyarrow.Table` of the entries, each once, by testbed, test, quantity and time."""
     problems: tuple[str, ...]
+    """Files that cannot be read, and why."""
 
 
 @dataclass(frozen=True)
 class History:
-    """A history of results.
-
-    Attributes:
-        path: The folder; it is made when entries are added.
-    """
+    """A history of results."""
 
     path: Path
+    """The folder; it is made when entries are added."""
 
     def add(self, entries: Iterable[Entry]) -> list[Path]:
         """Adds entries; those of one testbed and day go into one file.
@@ -87,12 +95,16 @@ class History:
         files, problems = _with_schema(paths)
         duckdb = required("duckdb")
         try:
-            table = _query(files, testbed, since, readings=readings)
+            table, unusable = _query(files, testbed, since, readings=readings)
         except duckdb.Error:
             # So far only the end of each file was read: to read whole files each time would take too long.
             files, more = _without_damage(files)
             problems += more
-            table = _query(files, testbed, since, readings=readings)
+            table, unusable = _query(files, testbed, since, readings=readings)
+        problems += [
+            f"{file} is left out: it has a row without a name or a time, or with a number that no measurement gives."
+            for file in unusable
+        ]
         return StoredEntries(table, tuple(problems))
 
     def _write(self, testbed: str, day: str, entries: Sequence[Entry]) -> Path:
@@ -157,40 +169,46 @@ def _damaged(file: Path, error: Exception) -> str:
     return f"{file} is damaged, and left out: {' '.join(str(error).split())}"
 
 
-def _query(files: Sequence[Path], testbed: str | None, since: str | None, *, readings: bool) -> Any:
-    """The entries in some files, of one testbed and since a day if these are not None.
+def _query(files: Sequence[Path], testbed: str | None, since: str | None, *, readings: bool) -> tuple[Any, list[str]]:
+    """The entries in some files, of one testbed and since a day if these are not None; and files that are left out.
 
-    A run that was added before it was resumed, and again afterwards, has entries in two files: each counts once.
+    Testbed and day are the names of a file's own folders. Folders above may have such names, too, and Hive's own
+    reading would take them for columns. A run that was added before it was resumed, and again afterwards, has entries
+    in two files: each counts once.
     """
     if not files:
         raise ReportError("No file of the history can be read: all of them are damaged.")
+    names = ", ".join(name for name in _schema().names if name != "readings")
     with required("duckdb").connect() as connection:
         connection.register("all_columns", _schema().empty_table())
-        query = connection.sql(
-            """
-            SELECT * REPLACE (CASE WHEN $readings THEN readings END AS readings) FROM (
-                SELECT * FROM read_parquet(
-                    $files, union_by_name = true, hive_partitioning = true,
-                    hive_types = {"testbed": VARCHAR, 'date': DATE}
+        connection.execute(
+            f"""
+            CREATE TEMP TABLE found AS SELECT *, coalesce({_USABLE}, false) AS is_usable FROM (
+                SELECT {names}, CASE WHEN $readings THEN readings END AS readings, filename AS file,
+                    url_decode(split_part(split_part(filename, '/', -3), '=', 2)) AS testbed,
+                    split_part(split_part(filename, '/', -2), '=', 2)::DATE AS date
+                FROM (
+                    FROM read_parquet($files, union_by_name = true, hive_partitioning = false, filename = true)
+                    UNION ALL BY NAME FROM all_columns
                 )
-                UNION ALL BY NAME SELECT * FROM all_columns
             )
             WHERE ($testbed IS NULL OR testbed = $testbed) AND ($since IS NULL OR date >= $since::DATE)
+            """,  # noqa: S608  (names and conditions are ours; values are parameters)
+            {"files": [str(file) for file in files], "testbed": testbed, "since": since, "readings": readings},
+        )
+        unusable = connection.execute("SELECT DISTINCT file FROM found WHERE NOT is_usable ORDER BY file").fetchall()
+        query = connection.sql(
+            """
+            SELECT * EXCLUDE (file, is_usable) FROM found
+            WHERE file NOT IN (SELECT file FROM found WHERE NOT is_usable)
             QUALIFY row_number() OVER (
                 PARTITION BY testbed, test, quantity, started
-                ORDER BY len(doubts) DESC, CASE WHEN $readings THEN len(readings) END DESC NULLS LAST,
-                    run_started NULLS LAST, run
+                ORDER BY len(doubts) DESC, len(readings) DESC NULLS LAST, run_started NULLS LAST, run
             ) = 1
             ORDER BY testbed, test, quantity, started
-            """,
-            params={
-                "files": [str(file) for file in files],
-                "testbed": testbed,
-                "since": since,
-                "readings": readings,
-            },
+            """
         )
-        return query.to_arrow_table()
+        return query.to_arrow_table(), [file for (file,) in unusable]
 
 
 def required(module: str) -> Any:
@@ -216,33 +234,19 @@ def _parquet(rows: Sequence[dict[str, Any]]) -> bytes:
 
 
 def _schema() -> Any:
-    """The columns of a file."""
+    """The columns of a file: the fields of `Entry`."""
+    columns = get_type_hints(Entry)
+    return required("pyarrow").schema([(name, _type(columns[name])) for name in columns if name not in _PARTITIONS])
+
+
+def _type(hint: Any) -> Any:
+    """The type of a column for a type of Python."""
     arrow = required("pyarrow")
-    text, number = arrow.string(), arrow.float64()
-    texts, numbers = dict.fromkeys(_LATENCY[:2], text), dict.fromkeys(_LATENCY[2:], number)
-    return arrow.schema(
-        [
-            ("test", arrow.string()),
-            ("quantity", arrow.string()),
-            ("started", arrow.timestamp("us", tz="UTC")),
-            ("seconds", arrow.float64()),
-            ("value", arrow.float64()),
-            ("lower_bound", arrow.float64()),
-            ("upper_bound", arrow.float64()),
-            ("outcome", arrow.string()),
-            ("reason", arrow.string()),
-            ("doubts", arrow.list_(arrow.string())),
-            ("lossratio_version", arrow.string()),
-            ("measured_as", arrow.string()),
-            ("unit", arrow.string()),
-            ("lower_is_better", arrow.bool_()),
-            ("generator", arrow.string()),
-            ("run", arrow.string()),
-            ("run_started", arrow.timestamp("us", tz="UTC")),
-            ("tags", arrow.list_(arrow.string())),
-            ("frame_size_bytes", arrow.float64()),
-            ("build", arrow.string()),
-            ("latency", arrow.list_(arrow.struct([*texts.items(), *numbers.items()]))),
-            ("readings", arrow.list_(arrow.struct([(name, number if name == "value" else text) for name in _READING]))),
-        ]
-    )
+    # ``X | None`` is X here, as all columns can be null.
+    kind, *others = get_args(hint) or (hint,)
+    if others == [...]:
+        return arrow.list_(_type(kind))
+    if is_dataclass(kind):
+        return arrow.struct([(name, _type(each)) for name, each in get_type_hints(kind).items()])
+    types = {str: arrow.string(), float: arrow.float64(), bool: arrow.bool_()}
+    return arrow.timestamp("us", tz="UTC") if kind is datetime else types[kind]

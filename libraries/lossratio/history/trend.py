@@ -13,6 +13,8 @@ from lossratio.history.annotations import KnownChange
 from lossratio.history.bands import Bands, bands_in
 from lossratio.history.entries import FAILED, Series
 from lossratio.history.steps import group_starts
+from lossratio.results import unsent_explain
+from lossratio.units import format_ratio
 
 FRESH = 5
 """A change that began among this many newest values is fresh."""
@@ -40,9 +42,11 @@ class TrendVerdict(str, Enum):
     """The verdict of a trend."""
 
     REGRESSION = "regression"
-    """The value got worse lately, and no known change explains it."""
+    """The value got worse, and has neither recovered nor been explained by a known change since."""
     NO_VALUE = "no value any more"
     """The newest result has no value, and earlier ones had."""
+    NOT_OFFERED = "load not offered"
+    """The value got worse lately or is missing, and what the generator left unsent may be the reason."""
     UNCONFIRMED = "one bad result"
     """The newest result is worse, and no other one confirms it yet."""
     EXPLAINED = "known change"
@@ -62,22 +66,22 @@ class TrendVerdict(str, Enum):
 ALARMS = (TrendVerdict.REGRESSION, TrendVerdict.NO_VALUE)
 """Verdicts that somebody should look at."""
 
+NO_VERDICT = (TrendVerdict.TOO_FEW, TrendVerdict.NOT_OFFERED)
+"""Verdicts that say nothing about the value."""
+
 
 @dataclass(frozen=True)
 class Step:
-    """A sequence of values around one mean, or in two bands.
-
-    Attributes:
-        first: Index of its first result in the series.
-        last: Index of its last one.
-        mean: Mean of its values, in the unit of the series; with bands the level of the lower one.
-        upper: Level of the upper band; None: no value is in it.
-    """
+    """A sequence of values around one mean, or in two bands."""
 
     first: int
+    """Index of its first result in the series."""
     last: int
+    """Index of its last one."""
     mean: float
+    """Mean of its values, in the unit of the series; with bands the level of the lower one."""
     upper: float | None = None
+    """Level of the upper band; None: no value is in it."""
 
     @property
     def levels(self) -> tuple[float, ...]:
@@ -87,47 +91,42 @@ class Step:
 
 @dataclass(frozen=True)
 class Change:
-    """The newest change of a trend.
-
-    Attributes:
-        ratio: The difference over the mean before.
-        before: Mean before, in the unit of the series; of a series with bands the level of the lower one.
-        after: Mean after, likewise.
-        began: When the first result after the change was measured.
-        known: The known change that explains this one; None: there is none.
-    """
+    """The newest change of a trend."""
 
     ratio: float
+    """The difference over the mean before."""
     before: float
+    """Mean before, in the unit of the series; of a series with bands the level of the lower one."""
     after: float
+    """Mean after, likewise."""
     began: datetime
+    """When the first result after the change was measured."""
     known: KnownChange | None
+    """The known change that explains this one; None: there is none."""
 
 
 @dataclass(frozen=True)
 class Trend:
-    """The trend of a series.
-
-    Attributes:
-        series: The results with the same meaning as the newest.
-        steps: Its steps, in the order of time.
-        verdict: The verdict.
-        change: The newest change, if it is fresh; None: nothing changed lately.
-        new_kinds: Kinds of the newest result that the fresh results before it do not have: a change of kind.
-        left_out: Number of earlier results with another meaning (other traffic, another path, goal
-            or generator).
-        idle: Time from the newest result of the series to the newest result of its testbed.
-        bands: The two bands between which the values flip from run to run; None: there are none.
-    """
+    """The trend of a series."""
 
     series: Series
+    """The results with the same meaning as the newest."""
     steps: tuple[Step, ...]
+    """Its steps, in the order of time."""
     verdict: TrendVerdict
+    """The verdict."""
     change: Change | None
+    """The newest change, if it is fresh; else the regression that is open; None: there is neither."""
     new_kinds: tuple[str, ...]
+    """Kinds of the newest result that the fresh results before it do not have: a change of kind."""
     left_out: int = 0
+    """Number of earlier results with another meaning (other traffic, another path, goal or generator)."""
     idle: timedelta = timedelta()
+    """Time from the newest result of the series to the newest result of its testbed."""
     bands: Bands | None = None
+    """The two bands between which the values flip from run to run; None: there are none."""
+    known: KnownChange | None = None
+    """The known change that explains why the newest result has no value; None: there is none."""
 
     @property
     def is_alarm(self) -> bool:
@@ -135,33 +134,40 @@ class Trend:
         return self.verdict in ALARMS and not self.series.is_reading
 
     @property
+    def began(self) -> datetime:
+        """When the first result of its newest change, or of those without a value, was measured."""
+        if self.change is not None:
+            return self.change.began
+        return self.series.times[-max(1, missing_in_a_row(self.series))]
+
+    @property
     def is_old(self) -> bool:
         """Whether its test seems not to run any more: the verdict is as old as its newest result."""
         return self.idle >= OLD
 
 
-def trends_of(
-    series: Sequence[Series],
-    known: Sequence[KnownChange] = (),
-    *,
-    fresh: int = FRESH,
-    least_change: float = LEAST_CHANGE,
-    confirm: int = CONFIRM,
-) -> list[Trend]:
-    """Computes the trends of some series.
+@dataclass(frozen=True)
+class TrendRules:
+    """What a change and an alarm are."""
 
-    Args:
-        series: The series.
-        known: Known changes.
-        fresh: A change that began among this many newest values is fresh.
-        least_change: Smaller relative changes raise no alarm.
-        confirm: How many of the newest `LOOK_AT` values must be worse for an alarm.
-    """
+    fresh: int = FRESH
+    """A change that began among this many newest values is fresh."""
+    least_change: float = LEAST_CHANGE
+    """Smaller relative changes raise no alarm."""
+    confirm: int = CONFIRM
+    """How many of the newest `LOOK_AT` values must be worse for an alarm."""
+
+
+_USUAL = TrendRules()
+
+
+def trends_of(series: Sequence[Series], known: Sequence[KnownChange] = (), rules: TrendRules = _USUAL) -> list[Trend]:
+    """Computes the trends of some series. Known changes explain alarms."""
     alike = [whole.like_newest() for whole in series]
     places = [np.flatnonzero(np.isfinite(part.values)) for part in alike]
     finite = [part.values[place] for part, place in zip(alike, places, strict=True)]
     trends = [
-        _trend(_Judged.of(part, place, begins), known, fresh, least_change, confirm)
+        _trend(_Judged.of(part, place, begins), known, rules)
         for part, place, begins in zip(alike, places, group_starts(finite), strict=True)
     ]
     return [
@@ -172,19 +178,13 @@ def trends_of(
 
 @dataclass(frozen=True)
 class _Judged:
-    """A series as it is judged.
-
-    Attributes:
-        series: The series.
-        places: Indices of its results with a value.
-        values: Their values, in the lower band.
-        steps: Its steps.
-        bands: Its bands; None: there are none.
-    """
+    """A series as it is judged."""
 
     series: Series
     places: np.ndarray
+    """Indices of its results with a value."""
     values: np.ndarray
+    """Their values, in the lower band."""
     steps: tuple[Step, ...]
     bands: Bands | None
 
@@ -202,21 +202,80 @@ class _Judged:
             steps.append(Step(int(places[start]), int(places[end - 1]), mean, upper))
         return cls(series, places, values, tuple(steps), bands)
 
+    def offered(self, step: Step) -> list[tuple[float, float]]:
+        """The values of a step, each with the share of its frames that the generator left unsent."""
+        return [
+            (float(value), self.series.unsent_share(int(place)))
+            for place, value in zip(self.places, self.values, strict=True)
+            if step.first <= place <= step.last
+        ]
 
-def _trend(judged: _Judged, known: Sequence[KnownChange], fresh: int, least_change: float, confirm: int) -> Trend:
+
+def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> Trend:
     series, places, steps = judged.series, judged.places, judged.steps
-    new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - fresh : -1])))
+    new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - rules.fresh : -1])))
     if _is_missing(series, places):
-        return Trend(series, steps, TrendVerdict.NO_VALUE, None, new_kinds, bands=judged.bands)
+        first = len(series.times) - missing_in_a_row(series)
+        cause = _explanation(series, first - 1, first, known)
+        verdict = TrendVerdict.NO_VALUE if cause is None else TrendVerdict.EXPLAINED
+        verdict = TrendVerdict.NOT_OFFERED if series.unsent_share(-1) else verdict
+        return Trend(series, steps, verdict, None, new_kinds, bands=judged.bands, known=cause)
     if len(places) < LEAST_RESULTS:
         return Trend(series, steps, TrendVerdict.TOO_FEW, None, new_kinds)
-    change = _fresh_change(series, steps, places, known, fresh)
-    verdict = _verdict(change, series, least_change)
+    before = _last_old_step(steps, places, rules.fresh)
+    change = None if before is steps[-1] else _change(series, before, steps[-1], known)
+    verdict = _verdict(change, series, rules.least_change)
+    if verdict is TrendVerdict.REGRESSION and unsent_explain(
+        judged.offered(before), judged.offered(steps[-1]), series.unit, rules.least_change
+    ):
+        verdict = TrendVerdict.NOT_OFFERED
     if verdict in _UNCONFIRMED and change is not None:
         in_step = int(np.count_nonzero(places >= steps[-1].first))
-        if max(in_step, _worse(judged.values[-LOOK_AT:], change, least_change)) < confirm:
+        if max(in_step, _worse(judged.values[-LOOK_AT:], change, rules.least_change)) < rules.confirm:
             verdict = _UNCONFIRMED[verdict]
+    if verdict is not TrendVerdict.REGRESSION and not series.is_reading:
+        still_open = _open_regression(judged, known, rules)
+        if still_open is not None:
+            verdict, change = TrendVerdict.REGRESSION, still_open
     return Trend(series, steps, verdict, change, new_kinds, bands=judged.bands)
+
+
+def _open_regression(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> Change | None:
+    """The regression that has neither recovered nor been explained since its alarm; None: there is none.
+
+    Steps of fewer than ``confirm`` values neither raise an alarm nor end one. A known change in between moves the level
+    that counts as a recovery, and explains nothing but itself.
+    """
+    series, places = judged.series, judged.places
+    steps = [step for step in judged.steps if np.sum((places >= step.first) & (places <= step.last)) >= rules.confirm]
+    found, origin, level = None, None, 0.0
+    for number, step in enumerate(steps[1:], start=1):
+        if found is None or origin is None:
+            # The alarm was raised by the value that confirmed it, against the step from before the fresh values.
+            raised = int(np.searchsorted(places, step.first)) + rules.confirm
+            origin = _last_old_step(tuple(steps[:number]), places[:raised], rules.fresh)
+            level = origin.mean
+        change = _change(series, origin if found is None else steps[number - 1], step, known)
+        if change.known is not None:
+            level *= 1.0 + change.ratio if np.isfinite(change.ratio) else 1.0
+            continue
+        difference = step.mean - level
+        if abs(difference) < rules.least_change * abs(level) or not difference or series.unit.is_better(difference):
+            found = None
+        elif not unsent_explain(judged.offered(origin), judged.offered(step), series.unit, rules.least_change):
+            opened = found or change
+            after = step.mean if level == origin.mean else opened.after
+            ratio = (after - origin.mean) / origin.mean if origin.mean else opened.ratio
+            found = replace(opened, after=after, ratio=ratio)
+    return found
+
+
+def missing_in_a_row(series: Series) -> int:
+    """Number of newest results in a row without a value; in a series without values, of those that failed."""
+    there = np.isfinite(series.values)
+    if not there.any():
+        there = np.array([FAILED not in kinds for kinds in series.kinds])
+    return len(there) - (int(np.flatnonzero(there)[-1]) + 1 if there.any() else 0)
 
 
 def _worse(values: np.ndarray, change: Change, least_change: float) -> int:
@@ -232,19 +291,22 @@ def _is_missing(series: Series, places: np.ndarray) -> bool:
     return FAILED in series.kinds[-1] and any(FAILED not in kinds for kinds in series.kinds)
 
 
-def _fresh_change(
-    series: Series, steps: tuple[Step, ...], places: np.ndarray, known: Sequence[KnownChange], fresh: int
-) -> Change | None:
-    """The change from the step before the fresh values to the newest step. Steps in between do not count."""
+def _last_old_step(steps: tuple[Step, ...], places: np.ndarray, fresh: int) -> Step:
+    """The step before the fresh values. Steps between it and the newest one do not count."""
     last_old = int(places[-1 - fresh]) if len(places) > fresh else int(places[0])
-    before = next(step for step in reversed(steps) if step.first <= last_old)
-    after = steps[-1]
-    if after is before:
-        return None
+    return next(step for step in reversed(steps) if step.first <= last_old)
+
+
+def _change(series: Series, before: Step, after: Step, known: Sequence[KnownChange]) -> Change:
     ratio = (after.mean - before.mean) / before.mean if before.mean else float("inf")
-    previous, began = series.times[before.last], series.times[after.first]
-    explanation = next((change for change in known if change.explains(series.key, previous, began)), None)
-    return Change(ratio, before.mean, after.mean, began, explanation)
+    began = series.times[after.first]
+    return Change(ratio, before.mean, after.mean, began, _explanation(series, before.last, after.first, known))
+
+
+def _explanation(series: Series, before: int, after: int, known: Sequence[KnownChange]) -> KnownChange | None:
+    """The known change that explains a difference between two results, by their indices."""
+    times = series.times
+    return next((change for change in known if change.explains(series.key, times[before], times[after])), None)
 
 
 _UNCONFIRMED = {
@@ -277,11 +339,16 @@ def details_of(trend: Trend) -> Iterator[str]:
             f"{unit.format(change.before)} to {unit.format(change.after)} ({100 * change.ratio:+.2f} %) "
             f"since {change.began:%Y-%m-%d %H:%M} UTC"
         )
-        if change.known is not None:
-            yield f"known: {change.known.note}"
+    known = trend.known if trend.change is None else trend.change.known
+    if known is not None:
+        yield f"known: {known}"
     if trend.bands is not None:
         yield trend.bands.describe(trend.series.unit)
-    if trend.verdict is TrendVerdict.NO_VALUE:
+    if trend.verdict is TrendVerdict.NOT_OFFERED:
+        share = max(trend.series.unsent[-FRESH:], default=0.0)
+        size = f": up to {format_ratio(share)} of the frames were unsent" if share < 1.0 else ""
+        yield f"the generator did not send what was asked for, so this says nothing about the SUT{size}"
+    if not np.isfinite(trend.series.values[-1]) and trend.verdict in (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED):
         yield f"the newest result of {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC: {trend.series.reasons[-1]}"
     if trend.new_kinds:
         yield f"change of kind: {', '.join(trend.new_kinds)}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from lossratio.history.analysis import Analysis
 from lossratio.history.bands import Bands
-from lossratio.history.trend import Change, Trend, TrendVerdict, describe_trend
+from lossratio.history.trend import NO_VERDICT, Change, Trend, TrendVerdict, describe_trend
 from lossratio.report import Case
 
 FORMAT = "lossratio-trend/1"
@@ -60,12 +60,12 @@ def _summary(analysis: Analysis) -> Iterator[str]:
     if old:
         yield f"Old: {old} of these series, whose tests seem not to run any more; their verdicts are as old."
     if not analysis.has_verdict:
-        yield "No verdict: there are too few results."
+        yield "No verdict: there are too few results, or the generator did not send enough."
     yield from (f"Not read: {problem}" for problem in analysis.problems)
 
 
 def _case(trend: Trend) -> Case:
-    state = "failure" if trend.is_alarm else "skipped" if trend.verdict is TrendVerdict.TOO_FEW else "passed"
+    state = "failure" if trend.is_alarm else "skipped" if trend.verdict in NO_VERDICT else "passed"
     key = trend.series.key
     text = describe_trend(trend)
     return Case(suite=f"{key.testbed}.{key.test}", name=key.quantity, state=state, message=text, output=text)

@@ -4,12 +4,3 @@ It starts in a few milliseconds, as it loads only the standard library.
 """
 
 from lossratio.holder.plan import ADDRESS, LinkEnd, Plan, Tools
-from lossratio.holder.system import prefer
-
-__all__ = [
-    "ADDRESS",
-    "LinkEnd",
-    "Plan",
-    "Tools",
-    "prefer",
-]

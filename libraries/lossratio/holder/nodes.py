@@ -58,13 +58,11 @@ def build(plan: Plan, report: Callable[[Any], None]) -> None:
     for name in plan.nodes:
         _enter(visible[name])
         _wait_until_running(name, _interfaces(plan, name))
-    for name, cpu in plan.device_cpus.items():
+    for name in plan.take_xdp_frames:
         _enter(visible[name])
         for interface in _interfaces(plan, name):
             # Only now, as the other end does not see it before this one is up.
             system.take_xdp_frames(interface)
-            if cpu is not None:
-                system.receive_in_thread(Path(f"/proc/{visible[name]}/root/sys"), interface)
     report({"visible": visible, "own": [keeper.pid for keeper in keepers.values()]})
 
 
@@ -174,17 +172,14 @@ _ENTER = (
 
 @dataclass(frozen=True)
 class Server:
-    """The SSH server of a node.
-
-    Attributes:
-        listener: The socket that it listens on.
-        config: Path of its configuration file.
-        host_key: Its public host key.
-    """
+    """The SSH server of a node."""
 
     listener: socket.socket
+    """The socket that it listens on."""
     config: str
+    """Path of its configuration file."""
     host_key: str
+    """Its public host key."""
 
 
 def prepare_servers(plan: Plan, nodes: dict[str, int], authorized_key: str) -> dict[str, Server]:
@@ -193,11 +188,6 @@ def prepare_servers(plan: Plan, nodes: dict[str, int], authorized_key: str) -> d
     None of these files is on the machine's disks: /run is a new file system here, with the directory that sshd demands
     and all files of the testbed. The accounts are the testbed's own, so no expired account, unusual shell or directory
     service can prevent a log-in.
-
-    Args:
-        plan: The plan of the testbed.
-        nodes: Id of each node's process, as /proc shows it.
-        authorized_key: The public key that may log in.
 
     Raises:
         OSError: If the kernel forbids one of the mounts, or no port is free.

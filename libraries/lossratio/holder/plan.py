@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 ADDRESS = "127.0.0.1"
 """Where the nodes' SSH servers listen."""
@@ -11,70 +11,60 @@ ADDRESS = "127.0.0.1"
 
 @dataclass(frozen=True)
 class LinkEnd:
-    """One end of a veth pair.
-
-    Attributes:
-        node: Name of the node that the end is in.
-        interface: Name of the interface.
-        mac_address: MAC address of the interface; None: the kernel chooses one.
-    """
+    """One end of a veth pair."""
 
     node: str
+    """Name of the node that the end is in."""
     interface: str
+    """Name of the interface."""
     mac_address: str | None
+    """MAC address of the interface; None: the kernel chooses one."""
 
 
 @dataclass(frozen=True)
 class Tools:
-    """Absolute paths of the programs that the holder starts.
-
-    Attributes:
-        sshd: OpenSSH's server.
-        ssh_keygen: OpenSSH's key generator.
-        ip: iproute2.
-        nsenter: From util-linux.
-        sftp_server: OpenSSH's SFTP server; None: the nodes have no SFTP.
-    """
+    """Absolute paths of the programs that the holder starts."""
 
     sshd: str
+    """OpenSSH's server."""
     ssh_keygen: str
+    """OpenSSH's key generator."""
     ip: str
+    """iproute2."""
     nsenter: str
+    """From util-linux."""
     sftp_server: str | None
+    """OpenSSH's SFTP server; None: the nodes have no SFTP."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A local testbed to build.
-
-    Attributes:
-        nodes: Names of the nodes.
-        links: The two ends of each link.
-        tools: The programs to use.
-        directory: The testbed's own directory; the holder puts the user's private key there.
-        lock: File descriptor that holds the directory's lock.
-        runner: Process id of the run that the testbed belongs to.
-        user: Name to log in with.
-        home: Home directory of the sessions.
-        privileged: Whether no user namespace is needed.
-        keep: Whether the run may ask the holder to outlive it.
-        device_cpus: Nodes whose interfaces take frames of XDP programs, each with the processor for a thread of the
-            kernel that receives for them; None: the processor that sends does that.
-        mtu: MTU of the links, bytes.
-    """
+    """A local testbed to build."""
 
     nodes: tuple[str, ...]
+    """Names of the nodes."""
     links: tuple[tuple[LinkEnd, LinkEnd], ...]
+    """The two ends of each link."""
     tools: Tools
+    """The programs to use."""
     directory: str
+    """The testbed's own directory; the holder puts the user's private key there."""
     lock: int
+    """File descriptor that holds the directory's lock."""
     runner: int
+    """Process id of the run that the testbed belongs to."""
     user: str
+    """Name to log in with."""
     home: str
+    """Home directory of the sessions."""
     privileged: bool
+    """Whether no user namespace is needed."""
     keep: bool
-    device_cpus: dict[str, int | None] = field(default_factory=dict)
+    """Whether the run may ask the holder to outlive it."""
+    take_xdp_frames: tuple[str, ...] = ()
+    """Names of the nodes whose interfaces take frames of XDP programs."""
     mtu: int = 9216
+    """MTU of the links, bytes."""
 
     def to_json(self) -> str:
         """The plan as one line of JSON."""

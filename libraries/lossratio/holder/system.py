@@ -39,7 +39,6 @@ _RUNNING = 0x40
 _ETHTOOL_REQUEST = 0x8946
 _OFFLOADS = {"rx": 0x15, "tx": 0x17, "sg": 0x19, "tso": 0x1F, "gso": 0x24, "gro": 0x2C}
 """ETHTOOL_S* commands that switch one offload each, by the name that ``ethtool -K`` has for it."""
-_DEVICE_PRIORITY = 30
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL)
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -113,33 +112,6 @@ def take_xdp_frames(interface: str) -> None:
     _switch(interface, _OFFLOADS["gro"], on=True)
 
 
-def receive_in_thread(sysfs: Path, interface: str) -> None:
-    """Has a thread of the kernel receive for an interface, which is up; old kernels have no such thread.
-
-    Args:
-        sysfs: The /sys of the interface's network namespace.
-        interface: The interface.
-
-    Raises:
-        OSError: If the kernel forbids it.
-    """
-    switch = sysfs / "class" / "net" / interface / "threaded"
-    if switch.exists():
-        switch.write_text("1")
-
-
-def prefer(thread: int) -> None:
-    """Lets a thread go before all programs, the senders of generators among them.
-
-    Threads like it take turns of 100 ms with each other. With SCHED_FIFO, the first one of two that are overloaded
-    would keep the processor. Ordinary threads, however preferred, wait for realtime ones.
-
-    Raises:
-        OSError: If the kernel forbids it.
-    """
-    os.sched_setscheduler(thread, os.SCHED_RR, os.sched_param(_DEVICE_PRIORITY))
-
-
 def _switch(interface: str, command: int, *, on: bool) -> None:
     """Switches an offload of an interface; a driver without the switch does not have the offload."""
     value = ctypes.create_string_buffer(struct.pack("II", command, on))
@@ -196,15 +168,12 @@ class BuildError(Exception):
 
 @dataclass(frozen=True)
 class Child:
-    """A child process.
-
-    Attributes:
-        pid: Its process id.
-        pipe: The pipe that its report comes from.
-    """
+    """A child process."""
 
     pid: int
+    """Its process id."""
     pipe: int
+    """The pipe that its report comes from."""
 
     def report(self) -> Any:
         """Waits for the child's report.

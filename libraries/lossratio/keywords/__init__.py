@@ -2,6 +2,7 @@
 
 from lossratio.keywords.catalogue import Catalogue, SuiteExpander
 from lossratio.keywords.library import LossRatio
+from lossratio.keywords.measurements import measurement_keyword
 from lossratio.keywords.measuring import measured
 
 __all__ = [
@@ -9,4 +10,5 @@ __all__ = [
     "LossRatio",
     "SuiteExpander",
     "measured",
+    "measurement_keyword",
 ]

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from robot.api.deco import keyword
 from robot.api.types import Secret
 
-from lossratio.dut import OptionValues
+from lossratio.dut import types_of_options
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput import GoalSet, goal_from, goal_set_from
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
@@ -138,7 +138,7 @@ def with_option_values(method: FunctionT) -> FunctionT:
     Editors complete them then, and show their types. Values are handed over as they are: the kind reads them, and
     refuses those of other kinds. OPTIONS in the keyword's documentation stands for their names.
     """
-    values = get_type_hints(OptionValues)
+    values = types_of_options()
     signature = inspect.signature(method)
     *others, last = signature.parameters.values()
     own = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in values]

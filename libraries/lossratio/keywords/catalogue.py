@@ -30,17 +30,14 @@ _LINKS = {1: "single", 2: "double"}
 
 @dataclass(frozen=True)
 class _Setting:
-    """The properties that all tests of a suite share.
-
-    Attributes:
-        name: What distinguishes it from other settings; empty if there is only one.
-        variables: Values of variables, by their names.
-        tags: Tags of its tests.
-    """
+    """The properties that all tests of a suite share."""
 
     name: str
+    """What distinguishes it from other settings; empty if there is only one."""
     variables: Mapping[str, str]
+    """Values of variables, by their names."""
     tags: tuple[str, ...] = ()
+    """Tags of its tests."""
 
 
 @dataclass(frozen=True)

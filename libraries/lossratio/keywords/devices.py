@@ -11,7 +11,8 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.dut import BlackBox
 from lossratio.errors import DutError, SearchError
-from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
+from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameSize, typed_keyword
+from lossratio.keywords.measurements import asks, request_of
 from lossratio.keywords.measuring import announce, describe_profile, measured
 from lossratio.keywords.session import Keywords, Session
 from lossratio.measurements.reconfiguration import (
@@ -28,13 +29,10 @@ from lossratio.measurements.telemetry import (
     add_telemetry,
     describe_telemetry,
 )
-from lossratio.measurements.throughput import DEFAULT_TIMEOUT, SearchRequest, ThroughputResult
+from lossratio.measurements.throughput import ThroughputResult
 from lossratio.mlrsearch import SearchGoal
-from lossratio.traffic import load_profile
-from lossratio.trials import Integrity
 
 _ENTRIES = 1000
-_TIMEOUT = timedelta(seconds=DEFAULT_TIMEOUT)
 
 
 class DeviceKeywords(Keywords):
@@ -100,7 +98,7 @@ class DeviceKeywords(Keywords):
         calls: dict[str, Callable[[], Any]] = {
             "reset": boxes[0].reset,
             "counters": caller.counters,
-            "reconfigure": lambda: caller.reconfigure(entries),
+            "reconfigure": lambda: caller.call("reconfigure", entries),
             "describe": caller.describe,
         }
         if hook not in calls:
@@ -115,6 +113,7 @@ class DeviceKeywords(Keywords):
             raise DutError(f"There is {which} on the path. Set up the testbed with dut=black_box.")
         return boxes
 
+    @asks(ReconfigurationRequest)
     @typed_keyword()
     def measure_reconfiguration_loss(
         self,
@@ -124,12 +123,7 @@ class DeviceKeywords(Keywords):
         entries: int = _ENTRIES,
         keyword: str | None = None,
         goal: SearchGoal = RECONFIGURATION_GOAL,
-        bidirectional: bool | None = None,
-        min_load: FrameRate | None = None,
-        max_load: FrameRate | None = None,
-        timeout: timedelta = _TIMEOUT,
-        rest: timedelta = timedelta(),
-        integrity: Integrity = Integrity.DOUBT,
+        **fields: Any,
     ) -> ReconfigurationResult:
         """Measures the frames lost while the devices are reconfigured, as FD.io CSIT does, and returns the result.
 
@@ -141,15 +135,6 @@ class DeviceKeywords(Keywords):
         | `Measure Reconfiguration Loss`    frame_size=64B    entries=10000
         | `Measure Reconfiguration Loss`    frame_size=64B    keyword=Restart The Routing Daemon
         """
-        search = SearchRequest(
-            (goal,),
-            load_profile(profile, frame_size=frame_size, bidirectional=bidirectional),
-            min_load,
-            max_load,
-            seconds(timeout),
-            integrity=integrity,
-            rest=rest.total_seconds(),
-        )
 
         def reconfigure() -> None:
             if keyword is None:
@@ -157,15 +142,16 @@ class DeviceKeywords(Keywords):
             else:
                 BuiltIn().run_keyword(keyword)
 
+        fields |= {"goals": (goal,), "reconfigure": reconfigure}
+        request = request_of(self.session, ReconfigurationRequest, frame_size, profile, fields)
         if keyword is None:
             check_reconfigurable(self.session.ready_testbed(), entries)
         else:
             # A search before it would be in vain.
             BuiltIn().run_keyword("Keyword Should Exist", keyword)
-        request = ReconfigurationRequest(search, reconfigure)
         return measured(
             self.session,
-            f"Measuring the loss of a reconfiguration: {describe_profile(search.profile)}",
+            f"Measuring the loss of a reconfiguration: {describe_profile(request.profile)}",
             lambda testbed, place, show: measure_reconfiguration_loss(testbed, request, place, show),
         )
 
@@ -182,9 +168,10 @@ def telemetry_after_search(
     if search is None:
         raise SearchError("No search has been made since this testbed was set up. Call e.g. 'Find NDR And PDR' first.")
     name, load = search.result.relevant_load(goal)
-    request = TelemetryRequest(search.profile, load, name, duration)
+    request = TelemetryRequest(profile=search.profile, load=load, goal=name, duration=duration)
     announce(f"Collecting telemetry at {name}: {describe_profile(search.profile)}")
-    result = add_telemetry(session.ready_testbed(), request, search.place, search.result)
+    with session.after_search("telemetry"):
+        result = add_telemetry(session.ready_testbed(), request, search.place, search.result)
     session.remember_search(result, search.profile, search.place)
     logger.info(describe_telemetry(result.telemetry[-1]))
     return result

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from itertools import groupby
 from statistics import fmean
+from typing import Any
 
 from robot.api import logger
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
 from lossratio.keywords.live_view import say
+from lossratio.keywords.measurements import asks, request_of
 from lossratio.keywords.measuring import announce, describe_profile, measured, show_result
 from lossratio.keywords.session import Keywords, Session
 from lossratio.measurements.latency import (
-    LATENCY_DURATION,
     LATENCY_SHARES,
     LatencyAtLoad,
     LatencyPoint,
@@ -28,8 +28,6 @@ from lossratio.measurements.latency import (
     points_of,
 )
 from lossratio.measurements.throughput import ThroughputResult
-from lossratio.traffic import load_profile
-from lossratio.trials import Integrity
 
 _SHARES = tuple(Share(share) for share in LATENCY_SHARES)
 
@@ -37,19 +35,16 @@ _SHARES = tuple(Share(share) for share in LATENCY_SHARES)
 class LatencyKeywords(Keywords):
     """Latency after a search, or at given loads."""
 
+    @asks(LatencyRequest)
     @typed_keyword()
     def measure_latency(
         self,
         *loads: FrameRate,
         frame_size: FrameSize | None = None,
         profile: str = DEFAULT_PROFILE,
-        bidirectional: bool | None = None,
         goal: str | None = None,
         shares: tuple[Share, ...] = _SHARES,
-        duration: timedelta = timedelta(seconds=LATENCY_DURATION),
-        rest: timedelta = timedelta(),
-        repeats: int = 1,
-        integrity: Integrity = Integrity.DOUBT,
+        **fields: Any,
     ) -> ThroughputResult | LatencyResult:
         """Measures one-way latency at some loads, in one trial of ``duration`` each, and returns the result.
 
@@ -76,32 +71,24 @@ class LatencyKeywords(Keywords):
         load or a direction that fails is a warning, and the others stay. If all fail, the keyword fails.
         """
         if not loads:
-            return latency_after_search(
-                self.session, goal, shares, duration.total_seconds(), integrity, rest.total_seconds(), repeats
-            )
+            fields.pop("bidirectional", None)
+            return latency_after_search(self.session, goal, shares, **fields)
         if frame_size is None:
             raise SearchError("Say the frame_size of the traffic, e.g. frame_size=64B.")
-        traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
-        points = _repeated([LatencyPoint(load) for load in sorted(loads, reverse=True)], repeats)
-        request = LatencyRequest(traffic, points, duration.total_seconds(), integrity, rest.total_seconds())
+        points = [LatencyPoint(load) for load in sorted(loads, reverse=True)]
+        request = request_of(self.session, LatencyRequest, frame_size, profile, {"points": points, **fields})
         result = measured(
             self.session,
-            f"Measuring latency: {describe_profile(traffic)}",
+            f"Measuring latency: {describe_profile(request.profile)}",
             lambda testbed, place, _: measure_latency(testbed, request, place, _show),
         )
         _require_some(result.latency)
-        _show_average(result.latency, repeats)
+        _show_average(result.latency, request.repeats)
         return result
 
 
 def latency_after_search(
-    session: Session,
-    goal: str | None = None,
-    shares: Sequence[float] = LATENCY_SHARES,
-    duration: float = LATENCY_DURATION,
-    integrity: Integrity = Integrity.DOUBT,
-    rest: float = 0.0,
-    repeats: int = 1,
+    session: Session, goal: str | None = None, shares: Sequence[float] = LATENCY_SHARES, **fields: Any
 ) -> ThroughputResult:
     """Measures latency at shares of what the last search found; see `LatencyKeywords.measure_latency`.
 
@@ -114,14 +101,15 @@ def latency_after_search(
             "No search in this test and on this testbed has found loads to measure latency at. Call e.g. "
             "'Find NDR And PDR' before, or say the loads: 'Measure Latency    10 kpps    frame_size=64B'."
         )
-    points = _repeated(points_of(search.result, goal=goal, shares=shares), repeats)
-    request = LatencyRequest(search.profile, points, duration, integrity, rest)
+    points = points_of(search.result, goal=goal, shares=shares)
+    request = LatencyRequest(profile=search.profile, points=points, **fields)
     announce(f"Measuring latency: {describe_profile(search.profile)}")
-    result = add_latency(session.ready_testbed(), request, search.place, search.result, _show)
+    with session.after_search("latency"):
+        result = add_latency(session.ready_testbed(), request, search.place, search.result, _show)
     session.remember_search(result, search.profile, search.place)
     show_result(result, search.place.directory)
     _require_some(result.latency)
-    _show_average(result.latency, repeats)
+    _show_average(result.latency, request.repeats)
     return result
 
 
@@ -134,12 +122,6 @@ def _show(latency: LatencyAtLoad) -> None:
 def _require_some(latency: Sequence[LatencyAtLoad]) -> None:
     if not any(load.is_measured for load in latency):
         raise TrafficError(f"No latency could be measured at any load. {'; '.join(latency[0].faults)}")
-
-
-def _repeated(points: Sequence[LatencyPoint], repeats: int) -> tuple[LatencyPoint, ...]:
-    if repeats < 1:
-        raise SearchError(f"Latency is measured in one trial or more at each load, not in {repeats}.")
-    return tuple(point for point in points for _ in range(repeats))
 
 
 def _show_average(latency: Sequence[LatencyAtLoad], repeats: int) -> None:

@@ -7,20 +7,19 @@ from pathlib import Path
 from robot.api import logger
 from robot.api.deco import keyword, library
 
-import lossratio
 from lossratio.errors import ReportError
 from lossratio.keywords.arguments import CONVERTERS
 from lossratio.keywords.devices import DeviceKeywords
-from lossratio.keywords.frame_loss import FrameLossKeywords
 from lossratio.keywords.latency import LatencyKeywords
+from lossratio.keywords.measurements import MeasurementKeywords
 from lossratio.keywords.rfc2544 import Rfc2544Keywords
 from lossratio.keywords.session import Keywords, Session
-from lossratio.keywords.soak import SoakKeywords
 from lossratio.keywords.testbed import ReservationKeywords, TestbedKeywords
 from lossratio.keywords.tester import TesterKeywords, TrafficKeywords
 from lossratio.keywords.throughput import RegressionKeywords, ThroughputKeywords
 from lossratio.measurements.throughput import NdrPdrGoals
 from lossratio.report import ReportFormat, write_reports
+from lossratio.version import __version__
 
 
 class ReportKeywords(Keywords):
@@ -43,13 +42,12 @@ class ReportKeywords(Keywords):
             logger.console(f"lossratio: {path}")
 
 
-@library(scope="SUITE", version=lossratio.__version__, converters=dict(CONVERTERS), doc_format="ROBOT")
+@library(scope="SUITE", version=__version__, converters=dict(CONVERTERS), doc_format="ROBOT")
 class LossRatio(
     TestbedKeywords,
     ReservationKeywords,
     ThroughputKeywords,
-    SoakKeywords,
-    FrameLossKeywords,
+    MeasurementKeywords,
     LatencyKeywords,
     Rfc2544Keywords,
     TrafficKeywords,
@@ -89,6 +87,7 @@ class LossRatio(
     | ``rest``          | Least time without traffic before every trial, for a device that remembers the last one; it is part of the trial's time, and of ``timeout``. Left out: what the device's kind needs, which the result states. |
     | ``integrity``     | What happens if frames come back more than once, changed, truncated, padded or elsewhere. They never count as received. ``doubt`` (left out: this): the result carries the doubt, with its size. ``fail``: the test fails, as a fault of the device. ``off``: frames are counted and not looked at, for a device that changes them on purpose, such as one that translates addresses. |
     | ``hints``         | Directory of an earlier run, a folder of such directories, or a journal: a search starts where the last searches of the same test found the bounds. None of their trials is evidence. Left out: there are no hints. |
+    | ``memory_rest``   | Time without traffic before one more short trial at the end of a search, above its bounds: a SUT that passes it is asked further, and the result has the doubt *memory of the device*. ``0 s``: no such trial. Left out: 15 s, and no such trial after a quick search (where no goal has a duration sum of 5 s). |
     | ``early_verdict`` | ``on``: a trial of a search ends as soon as it is certain to lose more than every goal allows; it counts as the full trial. Faster, but no goal complies with RFC 2544 unconditionally then. ``off``: trials take their whole duration. Left out: as the file of goals says, else ``off``. |
     | ``must_find``     | Whether the test of a search fails if no load meets a goal, so that there is no number. Left out: yes; ``False``: the result is irregular, and the test passes. |
     | ``resume``        | Directory of an earlier run. If the same measurement of the same test was interrupted there, it is continued, and nothing is measured twice. |

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,25 +15,22 @@ from lossratio.measurements import TestPlace
 from lossratio.measurements.throughput import GoalSet, ThroughputResult, goal_set_from
 from lossratio.report import RunReport
 from lossratio.results import RunDirectory, TestIdentity, TestResult, result_name
-from lossratio.testbed import RunningTraffic, Testbed
+from lossratio.testbed import RunningTraffic, Testbed, describe_traffic
 from lossratio.traffic import TrafficProfile
 
 
 @dataclass(frozen=True)
 class Search:
-    """A search of this suite.
-
-    Attributes:
-        result: Its result.
-        profile: What the traffic was.
-        place: Which test it belongs to.
-        test_name: Name of the running test when it was made.
-    """
+    """A search of this suite."""
 
     result: ThroughputResult
+    """Its result."""
     profile: TrafficProfile
+    """What the traffic was."""
     place: TestPlace
+    """Which test it belongs to."""
     test_name: str
+    """Name of the running test when it was made."""
 
 
 class Session:
@@ -127,10 +125,45 @@ class Session:
         """Name of the running test; in the suite's set-up ``Suite Setup``."""
         return str(BuiltIn().get_variable_value("${TEST NAME}") or "Suite Setup")
 
+    def throughput_of(self, traffic: TrafficProfile) -> float | None:
+        """The throughput without loss that the last search found with this traffic, frames per second per interface.
+
+        Returns:
+            The throughput; None: it is not known.
+        """
+        search = self.last_search
+        if search is None or describe_traffic(search.profile) != describe_traffic(traffic):
+            return None
+        for report in search.result.goals:
+            if report.goal.loss_ratio == 0.0 and report.result is not None and report.result.conditional_throughput:
+                return report.result.conditional_throughput.per_interface_fps
+        return None
+
     def remember_search(self, result: ThroughputResult, profile: TrafficProfile, place: TestPlace) -> None:
         """Keeps a search for later keywords of its test."""
         self.last_result = result
         self.last_search = Search(result, profile, place, self.test_name)
+
+    @contextmanager
+    def after_search(self, what: str) -> Iterator[None]:
+        """Measures something after the last search: if it fails, the result of the search says so, and why.
+
+        Args:
+            what: What is measured.
+        """
+        try:
+            yield
+        except SearchError:
+            # Nothing was tried.
+            raise
+        except LossRatioError as error:
+            search = self.last_search
+            if search is not None:
+                remarks = (*search.result.remarks, f"{what} was not measured after the search: {error}")
+                result = search.result.model_copy(update={"remarks": remarks})
+                search.place.directory.write(result)
+                self.remember_search(result, search.profile, search.place)
+            raise
 
     def place(self, resume: Path | None) -> TestPlace:
         """The place of the measurement that begins now: the running test, or the suite in its set-up.

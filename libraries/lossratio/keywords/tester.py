@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 from itertools import islice
-from pathlib import Path
+from typing import Any
 
 from robot.api import logger
 
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
 from lossratio.keywords.live_view import live_view
+from lossratio.keywords.measurements import asks, request_of
 from lossratio.keywords.measuring import announce, describe_profile
 from lossratio.keywords.session import Keywords
 from lossratio.measurements.self_test import SelfTest, SelfTestRequest, find_tester_limit
@@ -22,35 +23,26 @@ from lossratio.trials import Integrity
 class TesterKeywords(Keywords):
     """The self-test of the tester."""
 
+    @asks(SelfTestRequest)
     @typed_keyword()
-    def find_tester_limit(
-        self,
-        frame_size: FrameSize,
-        profile: str = DEFAULT_PROFILE,
-        *,
-        bidirectional: bool | None = None,
-        max_load: FrameRate | None = None,
-        record: Path | None = None,
-    ) -> SelfTest:
+    def find_tester_limit(self, frame_size: FrameSize, profile: str = DEFAULT_PROFILE, **fields: Any) -> SelfTest:
         """Searches for the largest load at which the tester sends every frame in time and gets every one back.
 
         There must be no device between the ports of the TG: a cable joins them, as in ``topologies/local-cable.yaml``.
         Above that limit no search can distinguish loss of the generator from loss of a device. RFC 9971 recommends the
         limit as maximum load.
 
-        ``max_load`` is the first load that is tried; left out, it is what links and NICs can do. ``record`` is a file
-        that the limit is written into. A topology whose generator names that file as its ``self_test`` has the limit
-        as maximum load of its searches; a search with a larger one warns. The other arguments are described
-        under `Arguments of measurements`.
+        ``max_load`` is the first load that is tried; left out, it is what links and NICs can do. A topology whose
+        generator names the file ``record`` as its ``self_test`` has the limit as maximum load of its searches; a search
+        with a larger one warns.
 
         | `Set Up Testbed`    topologies/local-cable.yaml
         | ${test} =    `Find Tester Limit`    frame_size=64B    record=topologies/local.self-test.yaml
         | Log    ${test.limit.max_load}
         """
-        traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
+        request = request_of(self.session, SelfTestRequest, frame_size, profile, fields)
         place = self.session.place(None)
-        announce(f"Testing the tester: {describe_profile(traffic)}")
-        request = SelfTestRequest(traffic, max_load, record)
+        announce(f"Testing the tester: {describe_profile(request.profile)}")
         testbed = self.session.ready_testbed()
         with live_view(testbed) as show:
             test = find_tester_limit(testbed, request, place, show)

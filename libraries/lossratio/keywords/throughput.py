@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from robot.api import logger
 from robot.api.deco import keyword
@@ -13,18 +13,17 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import LossRatioError
 from lossratio.history import FRESH, LEAST_CHANGE
-from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
+from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
 from lossratio.keywords.devices import telemetry_after_search
 from lossratio.keywords.latency import latency_after_search
 from lossratio.keywords.live_view import live_view
-from lossratio.keywords.measuring import announce, describe_profile, measured, show_result
+from lossratio.keywords.measurements import asks, request_of
+from lossratio.keywords.measuring import announce, describe_profile, show_result
 from lossratio.keywords.session import Keywords
-from lossratio.measurements import TestPlace, warm_up_like
+from lossratio.measurements import TestPlace
 from lossratio.measurements.latency import LATENCY_DURATION
-from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MRR_TRIALS, MrrRequest, MrrResult, measure_mrr
 from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.measurements.throughput import (
-    DEFAULT_TIMEOUT,
     GoalSet,
     SearchRequest,
     ThroughputResult,
@@ -34,16 +33,12 @@ from lossratio.measurements.throughput import (
     require_throughput,
 )
 from lossratio.mlrsearch import SearchGoal
-from lossratio.traffic import load_profile
-from lossratio.trials import Integrity
-
-_TIMEOUT = timedelta(seconds=DEFAULT_TIMEOUT)
-_NO_RAMP = _NO_REST = timedelta()
 
 
 class ThroughputKeywords(Keywords):
     """Searches, MRR, and demands."""
 
+    @asks(SearchRequest, without="goals warm_up_duration fail_fast")
     @typed_keyword("Find NDR And PDR")
     def find_ndr_and_pdr(
         self,
@@ -51,28 +46,18 @@ class ThroughputKeywords(Keywords):
         profile: str = DEFAULT_PROFILE,
         *,
         goals: GoalSet | None = None,
-        bidirectional: bool | None = None,
-        min_load: FrameRate | None = None,
-        max_load: FrameRate | None = None,
-        timeout: timedelta = _TIMEOUT,
-        warm_up: timedelta | None = None,
-        warm_up_profile: str | None = None,
-        ramp: timedelta = _NO_RAMP,
-        rest: timedelta = _NO_REST,
-        integrity: Integrity = Integrity.DOUBT,
-        hints: Path | None = None,
-        early_verdict: bool | None = None,
         repeat: int = 1,
         latency: bool | None = None,
         telemetry: bool | None = None,
         must_find: bool = True,
         resume: Path | None = None,
+        **fields: Any,
     ) -> ThroughputResult:
         """Searches for the non-drop rate and the partial drop rate at once, and returns the result.
 
         ``goals`` says with which search goals: ``csit`` (comparable with FD.io CSIT's numbers), ``quick`` (a tenth of
         the evidence), ``sequential`` (with a promised error), presets, or a file of your own. Left out, it is what the
-        library was imported with. The other arguments are described under `Arguments of measurements`.
+        library was imported with.
 
         ``repeat`` makes the same search several times. Each search has a result of its own. The message has mean,
         standard deviation and range of the results, and the last result is returned.
@@ -88,22 +73,9 @@ class ThroughputKeywords(Keywords):
         | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mpps    timeout=2 min
         | `Find NDR And PDR`    frame_size=64B    hints=/srv/nightly
         """
-        traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
         wanted = self.session.goals if goals is None else goals
-        request = SearchRequest(
-            wanted.goals,
-            traffic,
-            min_load,
-            max_load,
-            seconds(timeout),
-            seconds(warm_up) if warm_up_profile is None else None,
-            hints=hints,
-            warm_up=None if warm_up_profile is None else warm_up_like(traffic, seconds(warm_up), warm_up_profile),
-            ramp=ramp.total_seconds(),
-            rest=rest.total_seconds(),
-            integrity=integrity,
-            early_verdict=wanted.early_verdict if early_verdict is None else early_verdict,
-        )
+        fields = {"goals": wanted.goals, "early_verdict": wanted.early_verdict, **fields}
+        request = self._asked_search(frame_size, profile, fields)
         result = self._search(request, resume, repeat, must_find=must_find)
         if (self.session.collects_telemetry if telemetry is None else telemetry) and self.session.ready_testbed().duts:
             with self._more("Telemetry", is_asked_for=telemetry is not None):
@@ -114,95 +86,32 @@ class ThroughputKeywords(Keywords):
                 result = latency_after_search(
                     self.session,
                     duration=duration_after_search(wanted.goals, LATENCY_DURATION),
-                    integrity=integrity,
-                    rest=rest.total_seconds(),
+                    integrity=request.integrity,
+                    rest=request.rest,
                 )
-        return result
+        # It says what could not be measured after it.
+        return result if self.session.last_search is None else self.session.last_search.result
 
+    @asks(SearchRequest, without="goals warm_up_duration fail_fast")
     @typed_keyword()
     def find_conditional_throughput(
         self,
         *goals: SearchGoal,
         frame_size: FrameSize,
         profile: str = DEFAULT_PROFILE,
-        bidirectional: bool | None = None,
-        min_load: FrameRate | None = None,
-        max_load: FrameRate | None = None,
-        timeout: timedelta = _TIMEOUT,
-        warm_up: timedelta | None = None,
-        warm_up_profile: str | None = None,
-        ramp: timedelta = _NO_RAMP,
-        rest: timedelta = _NO_REST,
-        integrity: Integrity = Integrity.DOUBT,
-        hints: Path | None = None,
-        early_verdict: bool = False,
         must_find: bool = True,
         resume: Path | None = None,
+        **fields: Any,
     ) -> ThroughputResult:
         """Searches for the conditional throughput of any search goals at once, and returns the result.
 
-        ``goals`` are presets or your own ones, see the type ``SearchGoal``. The other arguments are described under
-        `Arguments of measurements`.
+        ``goals`` are presets or your own ones, see the type ``SearchGoal``.
 
         | `Find Conditional Throughput`    RFC2544    frame_size=1518B    timeout=1 h
         | `Find Conditional Throughput`    NDR    {"loss_ratio": "0.1 %", "width": "2 %"}    frame_size=64B
         """
-        traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
-        request = SearchRequest(
-            goals,
-            traffic,
-            min_load,
-            max_load,
-            seconds(timeout),
-            seconds(warm_up) if warm_up_profile is None else None,
-            hints=hints,
-            warm_up=None if warm_up_profile is None else warm_up_like(traffic, seconds(warm_up), warm_up_profile),
-            ramp=ramp.total_seconds(),
-            rest=rest.total_seconds(),
-            integrity=integrity,
-            early_verdict=early_verdict,
-        )
+        request = self._asked_search(frame_size, profile, {"goals": goals, **fields})
         return self._search(request, resume, must_find=must_find)
-
-    @typed_keyword("Measure MRR")
-    def measure_mrr(
-        self,
-        frame_size: FrameSize,
-        profile: str = DEFAULT_PROFILE,
-        *,
-        bidirectional: bool | None = None,
-        max_load: FrameRate | None = None,
-        trials: int = MRR_TRIALS,
-        trial_duration: timedelta = timedelta(seconds=MRR_TRIAL_DURATION),
-        ramp: timedelta = _NO_RAMP,
-        rest: timedelta = _NO_REST,
-        integrity: Integrity = Integrity.DOUBT,
-        resume: Path | None = None,
-    ) -> MrrResult:
-        """Measures the maximum receive rate: what comes back at maximum load, and returns the result.
-
-        Each of ``trials`` trials of ``trial_duration`` gives a value, the frames forwarded over the time really spent;
-        the result has all of them, their mean and their standard deviation. Frames that the generator could not send
-        are reported, and are no loss. The other arguments are described under `Arguments of measurements`.
-
-        | `Measure MRR`    frame_size=64B    profile=ethip4-udp
-        """
-        traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
-        request = MrrRequest(
-            traffic,
-            max_load,
-            trials,
-            trial_duration.total_seconds(),
-            ramp.total_seconds(),
-            integrity,
-            rest.total_seconds(),
-        )
-        return measured(
-            self.session,
-            f"Measuring MRR: {describe_profile(traffic)}",
-            lambda testbed, place, show: measure_mrr(testbed, request, place, show),
-            resume,
-        )
 
     @typed_keyword()
     def throughput_should_be_at_least(self, least: FrameRate, goal: str | None = None) -> None:
@@ -210,12 +119,19 @@ class ThroughputKeywords(Keywords):
 
         ``goal`` is the name of a goal of that search, e.g. ``PDR``; left out, it is the first one (NDR after
         `Find NDR And PDR`). Both rates are per transmitting interface. A search without a conditional throughput fails,
-        too; one that is irregular because even the maximum load was forwarded does not.
+        too; one that is irregular because even the maximum load was forwarded does not. Where the generator's limit is
+        below ``least``, nothing is known about the device: that is a failure of the infrastructure (exit status 69).
 
         | `Find NDR And PDR`    frame_size=64B
         | `Throughput Should Be At Least`    50 kpps    goal=PDR
         """
         require_throughput(self.session.last_result, least, goal)
+
+    def _asked_search(self, frame_size: FrameSize, profile: str, fields: dict[str, Any]) -> SearchRequest:
+        """The search; a warm-up with the same traffic is its first trial."""
+        if fields.get("warm_up_profile") is None:
+            fields["warm_up_duration"] = fields.pop("warm_up", None)
+        return request_of(self.session, SearchRequest, frame_size, profile, fields)
 
     @contextmanager
     def _more(self, what: str, *, is_asked_for: bool) -> Iterator[None]:
@@ -273,17 +189,17 @@ class RegressionKeywords(Keywords):
         a goal, e.g. ``PDR``, or ``MRR``; left out, it is everything that was measured. A change is found as
         ``lossratio trend`` finds it: it counts if it began among the ``fresh`` newest results, is of ``least_change``
         per cent or more, and no known change explains it. This one result is judged: unlike ``lossratio trend``, the
-        keyword waits for no second one that confirms it. With too few results in the history, there is a warning, and
-        no verdict.
+        keyword waits for no second one that confirms it. With too few results in the history, or if the generator did
+        not send enough, there is a warning, and no verdict.
 
         | `Find NDR And PDR`    frame_size=64B
         | `Throughput Should Not Have Regressed`    /srv/history    goal=PDR
         """
         # Imported here because pyarrow and DuckDB are an extra, and most suites need none of them.
-        from lossratio.history import History, TrendVerdict, describe_trend, require_no_regression
+        from lossratio.history import NO_VERDICT, History, describe_trend, require_no_regression
 
         result = self.session.last_result
         trends = require_no_regression(History(history), result, goal, fresh=fresh, least_change=least_change / 100)
         for trend in trends:
-            log = logger.warn if trend.verdict is TrendVerdict.TOO_FEW else logger.info
+            log = logger.warn if trend.verdict in NO_VERDICT else logger.info
             log(describe_trend(trend))

@@ -9,38 +9,21 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from lossratio.errors import SearchError
 from lossratio.measurements.measurement import Measurement, TestPlace, perform
 from lossratio.measurements.progress import Progress
+from lossratio.measurements.request import Request, RequestT, WarmUp
 from lossratio.mlrsearch import Forecast, SearchGoalWarning
-from lossratio.results import MEMORY_REMARK, Kind, MaxLoad, TestResult
-from lossratio.trials import Controller, Integrity, Measurer, TrialInput, TrialResult
+from lossratio.results import MEMORY_REMARK, Conditions, Kind, MaxLoad, TestResult
+from lossratio.trials import Controller, Measurer, TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed
     from lossratio.traffic import TrafficProfile
-
-
-@dataclass(frozen=True)
-class WarmUp:
-    """The settings of a warm-up.
-
-    Attributes:
-        duration: Seconds.
-        profile: Its traffic.
-    """
-
-    duration: float
-    profile: TrafficProfile
-
-    def to_json(self) -> dict[str, Any]:
-        """The warm-up as JSON data."""
-        return {"duration_s": self.duration, "profile": self.profile.description_in_full()}
 
 
 def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str | Path | None = None) -> WarmUp | None:
@@ -63,9 +46,9 @@ def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str |
             raise SearchError(f"How long is the warm-up with {profile}? Say e.g. warm_up=5 s.")
         return None
     if profile is None:
-        return WarmUp(duration, traffic)
+        return WarmUp(duration=duration, profile=traffic)
     own = load_profile(profile, frame_size=traffic.frame_size, bidirectional=traffic.bidirectional)
-    return WarmUp(duration, own)
+    return WarmUp(duration=duration, profile=own)
 
 
 def run_warm_up(testbed: Testbed, warm_up: WarmUp, load: float) -> str:
@@ -141,7 +124,7 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
         with testbed.ready_for(request.profile, rest=rest) as ready:
             count = first + _MEMORY_REPEATS
             trials = [ready.measurer.measure(TrialInput(MEMORY_DURATION, load)) for _ in range(count)]
-        return [sum(direction.received for direction in output.directions) for output in trials[first:]]
+        return [sum(direction.received_frames for direction in output.directions) for output in trials[first:]]
 
     # A rested device is in the state after a rest in any case.
     rested, unrested = min(forwarded(MEMORY_REST, first=0)), max(forwarded(usual))
@@ -160,44 +143,6 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
     return (f"{MEMORY_REMARK}{seen}. Results depend on the order of trials; a rest of {rest:.3g} s serves (rest=)",)
 
 
-class Request:
-    """The settings of every measurement; a kind's own dataclass adds more, and may give defaults.
-
-    Attributes:
-        profile: The test traffic.
-        max_load: Largest load per interface, frames per second; None: the smallest limit of the testbed.
-        min_load: Smallest load per interface; None: see `lossratio.testbed.loads.load_range`.
-        ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
-        rest: Least seconds without traffic before each trial, for a SUT that remembers the last one. They are part of
-            the trial's time.
-        warm_up: A warm-up at maximum load with traffic of its own, before the first trial; None: there is none.
-        integrity: What happens if frames do not come back as they were sent.
-    """
-
-    profile: TrafficProfile
-    max_load: float | None = None
-    min_load: float | None = None
-    ramp: float = 0.0
-    rest: float = 0.0
-    warm_up: WarmUp | None = None
-    integrity: Integrity = Integrity.DOUBT
-
-
-def known_throughput(throughput: float | None) -> float:
-    """The throughput that a measurement needs, frames per second per interface.
-
-    Raises:
-        SearchError: If it is None: not known.
-    """
-    if throughput is None:
-        raise SearchError(
-            "The throughput of this traffic is not known, and this measurement needs it (RFC 2544, section 26). Find "
-            "it before in the same suite, e.g. with 'Find Conditional Throughput    RFC2544', or give it, e.g. "
-            "throughput=1 Mpps."
-        )
-    return throughput
-
-
 class InWords(Protocol):
     """The progress of a measurement after a trial."""
 
@@ -206,7 +151,6 @@ class InWords(Protocol):
         ...
 
 
-RequestT = TypeVar("RequestT", bound=Request)
 ResultT = TypeVar("ResultT", bound=TestResult)
 ControllerT = TypeVar("ControllerT", bound=Controller[Any])
 ProgressT = TypeVar("ProgressT", bound=InWords)
@@ -215,7 +159,10 @@ ProgressT = TypeVar("ProgressT", bound=InWords)
 class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, ResultT]):
     """A kind whose trials are chosen by one controller; `measure` does the rest."""
 
-    algorithm: ClassVar[str | None]
+    title: ClassVar[str]
+    """The work in words, for consoles: ``Measuring ...``."""
+    request: type[RequestT]
+    """The class of the requests."""
 
     @abstractmethod
     def controller(self, request: RequestT, loads: LoadRange) -> ControllerT:
@@ -229,9 +176,9 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
             SearchError: If the request makes no sense.
         """
 
-    @abstractmethod
     def inputs(self, request: RequestT, loads: LoadRange, controller: ControllerT) -> Mapping[str, Any]:
         """The settings that trials depend on, besides the traffic, as JSON data: a continued journal has the same."""
+        return {"max_load_fps": loads.max_load, **request.inputs()}
 
     @abstractmethod
     def progress(self, request: RequestT, controller: ControllerT, trial: TrialResult) -> ProgressT:
@@ -250,6 +197,14 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
             max_load: The largest load.
         """
 
+    def prepare(self, testbed: Testbed, request: RequestT, place: TestPlace) -> None:
+        """Checks or reads what this measurement needs before its controller is made; nothing, unless a kind does.
+
+        Raises:
+            LossRatioError: If the request cannot be met.
+        """
+        return
+
     def measurer(self, request: RequestT, testbed: Testbed, ready: Ready) -> Measurer:
         """Performs the trials: that of the testbed, unless a kind does more than to send."""
         return ready.measurer
@@ -258,7 +213,7 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
         """Further remarks for the reader of the numbers."""
         yield from ()
 
-    def watch(self) -> Callable[[TrialResult], None]:
+    def watch(self, request: RequestT, loads: LoadRange) -> Callable[[TrialResult], None]:
         """A function that gets each trial of one measurement, and raises an error when more trials make no sense."""
         return lambda _: None
 
@@ -347,6 +302,7 @@ def measure(
     # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.testbed import load_limits, load_range
 
+    kind.prepare(testbed, request, place)
     limits = load_limits(testbed, request.profile)
     loads = load_range(limits, min_load=request.min_load, max_load=request.max_load)
     with warnings.catch_warnings(record=True) as caught:
@@ -356,28 +312,26 @@ def measure(
     advice = (*(str(warning.message) for warning in caught), *kind.remarks(request, controller))
     if request.warm_up is not None:
         advice = (*advice, run_warm_up(testbed, request.warm_up, loads.max_load))
-    advice = (*advice, *remarks_on_memory(testbed, request, loads.max_load))
-    watch = kind.watch()
+    remarks = (*loads.remarks, *advice, *remarks_on_memory(testbed, request, loads.max_load))
+    watch = kind.watch(request, loads)
 
-    def after(trial: TrialResult) -> None:
-        if on_progress is not None:
-            on_progress(kind.progress(request, controller, trial))
-        watch(trial)
+    class Course:
+        def __init__(self) -> None:
+            self.inputs: Mapping[str, Any] = inputs
+            self.remarks: tuple[str, ...] = remarks
 
-    measured: Measurement[Any] = perform(
-        controller,
-        testbed,
-        request.profile,
-        place,
-        inputs=inputs,
-        remarks=(*loads.remarks, *advice),
-        on_trial=after,
-        measurer=lambda ready: kind.measurer(request, testbed, ready),
-        ramp=request.ramp,
-        rest=request.rest,
-        integrity=request.integrity,
-        about=lambda conditions: {"max_load": loads.describe(conditions).model_dump(mode="json")},
-    )
+        def measurer(self, ready: Ready) -> Measurer:
+            return kind.measurer(request, testbed, ready)
+
+        def seen(self, trial: TrialResult) -> None:
+            if on_progress is not None:
+                on_progress(kind.progress(request, controller, trial))
+            watch(trial)
+
+        def about(self, conditions: Conditions) -> Mapping[str, Any]:
+            return {"max_load": loads.describe(conditions).model_dump(mode="json")}
+
+    measured: Measurement[Any] = perform(controller, testbed, request, place, Course())
     result = kind.build(measured, request, inputs, loads.describe(measured.run.conditions))
     place.directory.write(result)
     measured.raise_failure()

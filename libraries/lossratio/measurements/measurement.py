@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-import lossratio
-from lossratio.errors import DutError, SearchError, StorageError
+from lossratio.errors import SearchError, StarvedGeneratorError, StorageError
+from lossratio.measurements.request import Request
 from lossratio.records import Record
-from lossratio.results import FORCED, INTERRUPTED, Conditions, RunDirectory, TestIdentity, TestRun, low_rate_check
+from lossratio.results import (
+    FORCED,
+    INTERRUPTED,
+    Conditions,
+    MaxLoad,
+    Outcome,
+    RunDirectory,
+    TestIdentity,
+    TestRun,
+    describe_trials,
+    low_rate_check,
+)
 from lossratio.trials import (
-    NO_DIGESTS,
     Addition,
     Controller,
     Integrity,
@@ -31,16 +40,15 @@ from lossratio.trials import (
     run_search,
 )
 from lossratio.units import format_frame_rate
+from lossratio.version import __version__
 
 if TYPE_CHECKING:
     from lossratio.testbed import Ready, Testbed
-    from lossratio.traffic import TrafficProfile
 
 ResultT = TypeVar("ResultT")
-OnTrial = Callable[[TrialResult], None]
 
-WITHDRAWN = "withdrawn, as nobody knows whether the DUT was still as it was set up: trials "
-"""Beginning of the remark that names the trials which were removed from the journal."""
+UNPROVED = "not proved, as nobody knows whether the DUT was still as it was set up: trials "
+"""Beginning of the remark that names the trials which no run continues."""
 
 
 class Span:
@@ -61,21 +69,18 @@ class Span:
 
 @dataclass(frozen=True)
 class TestPlace:
-    """The test that a measurement belongs to, and the directories of its files.
-
-    Attributes:
-        test: The test; no two measurements of a run have the same full name.
-        directory: The directory of the run.
-        resume: The directory of an earlier run, whose journal of the same test is continued if there is one.
-        forced: The differences from the earlier run, if the user continues it in spite of them; all results name them.
-    """
+    """The test that a measurement belongs to, and the directories of its files."""
 
     __test__ = False
 
     test: TestIdentity
+    """The test; no two measurements of a run have the same full name."""
     directory: RunDirectory
+    """The directory of the run."""
     resume: RunDirectory | None = None
+    """The directory of an earlier run, whose journal of the same test is continued if there is one."""
     forced: str | None = None
+    """The differences from the earlier run, if the user continues it in spite of them; all results name them."""
 
     def begin(self) -> TestPlace:
         """Removes an earlier run's files of this test from the directory, so that nobody takes them for this run's.
@@ -90,19 +95,28 @@ class TestPlace:
 
 @dataclass(frozen=True)
 class Measurement(Generic[ResultT]):
-    """The trials and the conclusion of a measurement, also of one that failed.
-
-    Attributes:
-        run: The test, its time and its conditions.
-        result: The controller's conclusion from all trials there are.
-        entries: All trials there are.
-        failure: The exception that stopped the measurement; None if nothing did.
-    """
+    """The trials and the conclusion of a measurement, also of one that failed."""
 
     run: TestRun
+    """The test, its time and its conditions."""
     result: ResultT
+    """The controller's conclusion from all trials there are."""
     entries: tuple[JournalEntry, ...]
+    """All trials there are."""
     failure: BaseException | None
+    """The exception that stopped the measurement; None if nothing did."""
+
+    def stated(self, max_load: MaxLoad, reason: str | None = None, *remarks: str) -> dict[str, Any]:
+        """The fields that results of all kinds have.
+
+        Args:
+            max_load: The largest load.
+            reason: Why the result is irregular; None: it is not.
+            remarks: Further facts for a reader of the numbers.
+        """
+        outcome = Outcome.FAILED if self.run.error is not None else Outcome.IRREGULAR if reason else Outcome.MEASURED
+        trials = describe_trials(self.entries)
+        return {**self.run.stated(*remarks), "outcome": outcome, "trials": trials, "max_load": max_load}
 
     def raise_failure(self) -> None:
         """Raises the exception that stopped the measurement, if there was one."""
@@ -168,111 +182,147 @@ class Additions:
         self._journal.add(Addition(self._part, self._measurement, self._asked[place], json.loads(text)))
 
 
+@dataclass(frozen=True)
+class _ProvedLog:
+    """A `lossratio.trials.trial.TrialLog`: the journal of a measurement gets with each trial whether it is proved."""
+
+    journal: Journal
+    """The journal."""
+    is_verified: Callable[[], bool]
+    """Returns whether the DUTs were found as they were set up after the last trial."""
+
+    @property
+    def results(self) -> Sequence[TrialResult]:
+        """The trials of an earlier attempt at the measurement."""
+        return self.journal.results
+
+    def append(self, result: TrialResult, purpose: str | None = None, rule: str | None = None) -> None:
+        """Writes a trial that has just ended."""
+        self.journal.append(result, purpose, rule, verified=self.is_verified())
+
+
+class Course(Protocol):
+    """What a kind of measurement does around the trials of its controller."""
+
+    inputs: Mapping[str, Any]
+    """The controller's settings, as JSON data; a journal is continued only with the same settings."""
+    remarks: tuple[str, ...]
+    """Further remarks for the reader of the numbers."""
+
+    def measurer(self, ready: Ready) -> Measurer:
+        """What performs the trials on the testbed that is ready."""
+
+    def seen(self, trial: TrialResult) -> None:
+        """Takes each trial that was measured."""
+
+    def about(self, conditions: Conditions) -> Mapping[str, Any]:
+        """What else of the result is known before the first trial, as JSON data for the journal's header."""
+
+
 def perform(
-    controller: Controller[ResultT],
-    testbed: Testbed,
-    profile: TrafficProfile,
-    place: TestPlace,
-    *,
-    inputs: Mapping[str, Any],
-    remarks: tuple[str, ...] = (),
-    on_trial: OnTrial | None = None,
-    measurer: Callable[[Ready], Measurer] = lambda ready: ready.measurer,
-    ramp: float = 0.0,
-    rest: float = 0.0,
-    integrity: Integrity = Integrity.DOUBT,
-    about: Callable[[Conditions], Mapping[str, Any]] = lambda conditions: {},
+    controller: Controller[ResultT], testbed: Testbed, request: Request, place: TestPlace, course: Course
 ) -> Measurement[ResultT]:
     """Runs a controller's trials on a testbed.
 
     Any exception that stops the trials, also an interrupt from the keyboard, is in the answer's `failure`. So the
-    caller can write the result file before it raises the exception. After a failure of a DUT, the journal keeps only
-    the trials from before the DUTs were last seen as they were set up; the answer has all trials.
-
-    Args:
-        controller: Chooses the trials.
-        testbed: Performs the trials.
-        profile: The test traffic.
-        place: The test, and the directory of its files.
-        inputs: The controller's settings, as JSON data; a journal is continued only with the same settings.
-        remarks: Further remarks for the reader of the numbers.
-        on_trial: Called after each trial that was measured.
-        measurer: Makes what performs the trials on the testbed that is ready.
-        ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
-        rest: Least seconds without traffic before each trial.
-        integrity: What happens if frames do not come back as they were sent. With ``fail``, the trial that shows it is
-            the last one, and the measurement has failed; so has one that continues it.
-        about: What else of the result is known before the first trial, as JSON data; it is in the journal's header.
+    caller can write the result file before it raises the exception. The answer has all trials; those behind the last
+    verification of the DUTs are named in a remark, and a run that is resumed measures them anew. With the integrity
+    ``fail``, the trial that shows a fault is the last one, and so has a measurement failed that continues it.
 
     Raises:
         LossRatioError: If the measurement could not even begin.
     """
-    # Imported here because paramiko takes a while, and reports of results need none of it.
-    from lossratio.testbed import guilty_of
-
-    if ramp < 0.0:
-        raise SearchError(f"A ramp takes some seconds, or none, but not {ramp:g}.")
-    if not 0.0 <= rest < math.inf:
-        raise SearchError(f"A rest before each trial takes some seconds, or none, but not {rest:g}.")
-    if rest:
-        inputs = {**inputs, "rest_s": rest}
-    if integrity is not Integrity.DOUBT:
-        inputs = {**inputs, "integrity": integrity.value}
-    span: Span | None = None
-    late: int | None = None
-    failure: BaseException | None = None
+    attempt: _Attempt | None = None
+    how: Any = {"ramp": request.ramp, "rest": request.rest, "integrity": request.integrity}
     try:
-        with (
-            testbed.ready_for(profile, ramp=ramp, rest=rest, integrity=integrity) as ready,
-            _journal(
-                place,
-                ready.conditions,
-                _search(testbed, ready, inputs),
-                {**_about(place, ready.conditions, remarks), **about(ready.conditions)},
-            ) as journal,
-        ):
-            span = Span()
-            if integrity is Integrity.FAIL:
-                check_integrity(low_rate_check(ready.conditions.generator), "in the check before the first trial")
-                for earlier in journal.results:
-                    _check_trial(earlier)
-                on_trial = _checking(on_trial)
-            run_search(controller, measurer(ready), journal=journal, on_trial=on_trial)
-            late = ready.late_frames()
+        with testbed.ready_for(request.profile, **how) as ready:
+            attempt = _Attempt(testbed, ready, request, place, course)
+            attempt.check_earlier()
+            log = _ProvedLog(attempt.journal, ready.is_verified)
+            run_search(controller, course.measurer(ready), journal=log, on_trial=attempt.seen)
+            attempt.late = ready.late_frames()
     except BaseException as error:
         # The caller raises the exception, also an interrupt, after it has written the result file. Before the first
         # trial there is nothing to write.
-        if span is None:
+        if attempt is None:
             raise
-        failure = error
-    error_text = None if failure is None else what_stopped(failure)
-    contents = read_journal(journal.path)
-    entries = contents.entries
-    all_remarks = [
-        *remarks,
-        *(() if contents.has_digests else (NO_DIGESTS,)),
-        *(() if place.forced is None else (f"{FORCED}{place.forced}",)),
-    ]
-    if isinstance(failure, DutError):
-        # Nobody knows since when the DUT was not as it was set up: the trials are reported, and never continued.
-        journal.withdraw(keep=ready.known_good())
-        kept = len(read_journal(journal.path).entries)
-        if kept < len(entries):
-            all_remarks.append(f"{WITHDRAWN}{kept + 1} to {len(entries)}; a run that is resumed measures them anew")
-    guilty = guilty_of(failure)
-    run = TestRun(place.test, span.started, span.end(), ready.conditions, tuple(all_remarks), error_text, late, guilty)
-    return Measurement(run, controller.result(), entries, failure)
+        attempt.failure = error
+    entries = attempt.end()
+    return Measurement(attempt.run(), controller.result(), entries, attempt.failure)
 
 
-def _checking(on_trial: OnTrial | None) -> OnTrial:
-    """Ends a measurement at the first trial whose frames did not come back as they were sent."""
+class _Attempt:
+    """An attempt at a measurement, with its journal."""
 
-    def check(trial: TrialResult) -> None:
-        if on_trial is not None:
-            on_trial(trial)
-        _check_trial(trial)
+    def __init__(self, testbed: Testbed, ready: Ready, request: Request, place: TestPlace, course: Course) -> None:
+        self._ready, self._place, self._course = ready, place, course
+        self._is_checked = request.integrity is Integrity.FAIL
+        inputs = {**course.inputs, **({"rest_s": request.rest} if request.rest else {})}
+        if request.integrity is not Integrity.DOUBT:
+            inputs["integrity"] = request.integrity.value
+        conditions = ready.conditions
+        about = {**_about(place, conditions, self._remarks), **course.about(conditions)}
+        self.journal = _journal(place, conditions, _search(testbed, ready, inputs), about)
+        self._span, self._continued = Span(), len(self.journal.results)
+        self.late: int | None = None
+        self.failure: BaseException | None = None
 
-    return check
+    @property
+    def _remarks(self) -> tuple[str, ...]:
+        forced = self._place.forced
+        return (*self._course.remarks, *(() if forced is None else (f"{FORCED}{forced}",)))
+
+    def check_earlier(self) -> None:
+        """Checks the frames of the trials that are continued, and of the check before them."""
+        if self._is_checked:
+            check_integrity(low_rate_check(self._ready.conditions.generator), "in the check before the first trial")
+            for trial in self.journal.results:
+                _check_trial(trial)
+
+    def seen(self, trial: TrialResult) -> None:
+        """Ends a measurement at the first trial whose frames did not come back as they were sent, if it is checked."""
+        self._course.seen(trial)
+        if self._is_checked:
+            _check_trial(trial)
+
+    def end(self) -> tuple[JournalEntry, ...]:
+        """Closes the journal and proves or withdraws its last trials; returns all trials there are."""
+        self.journal.close()
+        contents = read_journal(self.journal.path)
+        entries = (*contents.entries, *contents.unproved)
+        try:
+            if isinstance(self.failure, StarvedGeneratorError):
+                # A search has counted the unsent frames as loss, and would never find its way back from them.
+                new = [entry.result.output for entry in entries[self._continued :]]
+                keep = next((number for number, output in enumerate(new) if output.unsent_frames), len(new))
+                self.journal.withdraw(keep=keep)
+            if self._ready.is_verified():
+                Journal.prove(self.journal.path)
+        except StorageError as error:
+            self.failure = self.failure or error
+        return entries
+
+    def run(self) -> TestRun:
+        """The test, its time and its conditions."""
+        # Imported here because paramiko takes a while, and reports of results need none of it.
+        from lossratio.testbed import guilty_of
+
+        contents = read_journal(self.journal.path)
+        proved, unproved = len(contents.entries), len(contents.unproved)
+        remarks = self._remarks
+        if unproved:
+            again = f"{UNPROVED}{proved + 1} to {proved + unproved}; a run that is resumed measures them anew"
+            remarks = (*remarks, again)
+        return TestRun(
+            self._place.test,
+            self._span.started,
+            self._span.end(),
+            self._ready.conditions,
+            remarks,
+            error=None if self.failure is None else what_stopped(self.failure),
+            late_frames=self.late,
+            guilty=guilty_of(self.failure),
+        )
 
 
 def _check_trial(trial: TrialResult) -> None:
@@ -290,7 +340,7 @@ def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[s
     """The settings and versions that must be the same for a measurement to be continued."""
     dut = testbed.request.dut
     return {
-        "lossratio": lossratio.__version__,
+        "lossratio": __version__,
         **inputs,
         "traffic": ready.conditions.traffic.model_dump(mode="json"),
         "load": ready.conditions.load.model_dump(mode="json"),
@@ -308,7 +358,7 @@ def _about(place: TestPlace, conditions: Conditions, remarks: tuple[str, ...]) -
     return {
         "test": place.test.model_dump(mode="json"),
         "conditions": conditions.model_dump(mode="json"),
-        "remarks": [*remarks, *(() if place.forced is None else (f"{FORCED}{place.forced}",))],
+        "remarks": [*remarks],
     }
 
 

@@ -4,42 +4,63 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lossratio.measurements.frame_loss import FrameLossRequest, FrameLossResult, measure_frame_loss_rate
-from lossratio.measurements.measure import Request
+from lossratio.measurements.back_to_back import BackToBack
+from lossratio.measurements.frame_loss import FrameLossRate
+from lossratio.measurements.measure import MeasuredKind, measure
 from lossratio.measurements.measurement import TestPlace
-from lossratio.measurements.mrr import MrrRequest, MrrResult, measure_mrr
-from lossratio.measurements.progress import OnProgress
-from lossratio.measurements.soak import SoakRequest, SoakResult, find_critical_load
-from lossratio.measurements.throughput import (
-    SearchRequest,
-    ThroughputResult,
-    find_conditional_throughput,
-    goal_from,
-    goal_set_from,
-)
-from lossratio.mlrsearch import SearchGoal
+from lossratio.measurements.mrr import MaximumReceiveRate
+from lossratio.measurements.recovery import Recovery
+from lossratio.measurements.reset import Reset
+from lossratio.measurements.soak import Soak
+from lossratio.measurements.throughput import Throughput
 from lossratio.results import RunDirectory, TestIdentity, TestResult, result_name
-from lossratio.trials import Integrity
-from lossratio.units import parse_frame_rate
 
 if TYPE_CHECKING:
-    from lossratio.dut import AnyOptions, Dut, DutOptions
+    from lossratio.dut import AnyOptions
     from lossratio.nodes import Credentials
-    from lossratio.testbed import Ready, Recovery, Testbed, TestbedRequest
+    from lossratio.testbed import Recovery as Repairs
+    from lossratio.testbed import Testbed
     from lossratio.traffic import TrafficProfile
+else:
+    # It has what a testbed has from the one that it opens: to import testbeds takes a while.
+    Testbed = object
 
-RequestT = TypeVar("RequestT", bound=Request)
 ResultT = TypeVar("ResultT", bound=TestResult)
 
-Goals = str | SearchGoal | tuple[str | SearchGoal, ...]
-"""Search goals: a set by name (``csit``, ``quick``), presets by name, goals, or a file of goals."""
+
+def _measuring(kind: type[MeasuredKind[Any, Any, Any, ResultT]], noun: str | None = None) -> Callable[..., ResultT]:
+    """A method that measures. The generated `open_testbed.pyi` has its arguments: the fields of the kind's request.
+
+    Args:
+        kind: The kind of measurement.
+        noun: What is in the names of tests behind the frame size; None: the names of the goals.
+    """
+
+    def method(
+        self: OpenTestbed,
+        frame_size: str | int,
+        profile: str = "ethip4-udp",
+        *,
+        dut: str | None = None,
+        options: AnyOptions | None = None,
+        bidirectional: bool | None = None,
+        name: str | None = None,
+        on_progress: Callable[[Any], None] | None = None,
+        **asked: Any,
+    ) -> ResultT:
+        request = kind.request(profile=self._profile(frame_size, profile, bidirectional), **asked)
+        testbed = self._with(dut, options)
+        words = noun or ", ".join(map(str, request.goals))
+        return self._kept(measure(kind(), testbed, request, self._place(name or f"{frame_size} {words}"), on_progress))
+
+    method.__doc__ = kind.request.__doc__
+    return method
 
 
-class OpenTestbed:
+class OpenTestbed(Testbed):
     """A testbed that measures; a `lossratio.testbed.Testbed`, too. Open it with `open_testbed`.
 
     A measurement may name another kind of DUT than the testbed has: the testbed is closed then, and opened with it.
@@ -63,149 +84,21 @@ class OpenTestbed:
         self._dut = (dut, dict(options))
         self._testbed = self._opened()
 
-    def ndr_pdr(
-        self,
-        frame_size: str | int,
-        profile: str = "ethip4-udp",
-        *,
-        goals: Goals = "csit",
-        dut: str | None = None,
-        options: AnyOptions | None = None,
-        bidirectional: bool | None = None,
-        min_load: str | float | None = None,
-        max_load: str | float | None = None,
-        timeout: float | None = None,
-        name: str | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> ThroughputResult:
-        """Searches for the non-drop rate and the partial drop rate at once, or for any other goals.
-
-        Args:
-            frame_size: Bytes with FCS (``64B`` or 64), or the name of a mix of sizes.
-            profile: The traffic profile, by name or file.
-            goals: The search goals.
-            dut: Kind of the DUTs; None: as the testbed is.
-            options: The kind's options by name, e.g. ``{"police": "50 kfps"}``.
-            bidirectional: Whether both ports send; None: as the profile says.
-            min_load: Smallest load per interface, in frames per second or with a unit (``10 kfps``); None: the default.
-            max_load: Largest load per interface, likewise.
-            timeout: Seconds of trials after which the search ends; None: 1200.
-            name: Name of the test in results; None: the frame size and the goals.
-            on_progress: Called after each trial.
-
-        Raises:
-            LossRatioError: If an argument makes no sense, or the measurement fails.
-        """
-        wanted = _goals(goals)
-        request = SearchRequest(wanted, self._profile(frame_size, profile, bidirectional), *_loads(min_load, max_load))
-        if timeout is not None:
-            request = SearchRequest(wanted, request.profile, request.min_load, request.max_load, timeout)
-        test = name or f"{frame_size} {', '.join(goal.name or str(goal) for goal in wanted)}"
-        testbed = self._with(dut, options)
-        return self._kept(find_conditional_throughput(testbed, request, self._place(test), on_progress))
-
-    def mrr(
-        self,
-        frame_size: str | int,
-        profile: str = "ethip4-udp",
-        *,
-        dut: str | None = None,
-        options: AnyOptions | None = None,
-        bidirectional: bool | None = None,
-        max_load: str | float | None = None,
-        name: str | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> MrrResult:
-        """Measures the maximum receive rate: what comes back at maximum load. Arguments are those of `ndr_pdr`.
-
-        Raises:
-            LossRatioError: If an argument makes no sense, or the measurement fails.
-        """
-        request = MrrRequest(self._profile(frame_size, profile, bidirectional), _load(max_load))
-        place = self._place(name or f"{frame_size} MRR")
-        return self._kept(measure_mrr(self._with(dut, options), request, place, on_progress))
-
-    def frame_loss(
-        self,
-        frame_size: str | int,
-        profile: str = "ethip4-udp",
-        *,
-        dut: str | None = None,
-        options: AnyOptions | None = None,
-        bidirectional: bool | None = None,
-        max_load: str | float | None = None,
-        name: str | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> FrameLossResult:
-        """Measures which share of the frames is lost at each load (RFC 2544). Arguments are those of `ndr_pdr`.
-
-        Raises:
-            LossRatioError: If an argument makes no sense, or the measurement fails.
-        """
-        request = FrameLossRequest(self._profile(frame_size, profile, bidirectional), _load(max_load))
-        place = self._place(name or f"{frame_size} frame loss rate")
-        return self._kept(measure_frame_loss_rate(self._with(dut, options), request, place, on_progress))
-
-    def critical_load(
-        self,
-        frame_size: str | int,
-        profile: str = "ethip4-udp",
-        *,
-        target_loss_ratio: float = 1e-7,
-        timeout: float = 1800.0,
-        dut: str | None = None,
-        options: AnyOptions | None = None,
-        bidirectional: bool | None = None,
-        min_load: str | float | None = None,
-        max_load: str | float | None = None,
-        name: str | None = None,
-    ) -> SoakResult:
-        """Searches for the critical load with PLRsearch, in trials of so many seconds (``timeout``) together.
-
-        ``target_loss_ratio`` is the loss ratio at the critical load. Further arguments are those of `ndr_pdr`.
-
-        Raises:
-            LossRatioError: If an argument makes no sense, or the measurement fails.
-        """
-        profile_ = self._profile(frame_size, profile, bidirectional)
-        request = SoakRequest(profile_, target_loss_ratio, *_loads(min_load, max_load), timeout)
-        place = self._place(name or f"{frame_size} critical load")
-        return self._kept(find_critical_load(self._with(dut, options), request, place))
+    ndr_pdr = _measuring(Throughput)
+    mrr = _measuring(MaximumReceiveRate, "MRR")
+    frame_loss = _measuring(FrameLossRate, "frame loss rate")
+    back_to_back = _measuring(BackToBack, "back-to-back frames")
+    recovery = _measuring(Recovery, "system recovery")
+    reset_time = _measuring(Reset, "reset time")
+    critical_load = _measuring(Soak, "critical load")
 
     @property
     def results(self) -> tuple[TestResult, ...]:
         """The results of its methods so far, in their order."""
         return tuple(self._results)
 
-    @property
-    def request(self) -> TestbedRequest:
-        """The request that it was opened with."""
-        return self._testbed.request
-
-    @property
-    def duts(self) -> tuple[Dut[DutOptions], ...]:
-        """The DUTs that were set up."""
-        return self._testbed.duts
-
-    @property
-    def generator_limit(self) -> float | None:
-        """The most frames per second that the generator can send, per interface; None: not known."""
-        return self._testbed.generator_limit
-
-    def ready_for(
-        self,
-        profile: TrafficProfile,
-        *,
-        ramp: float = 0.0,
-        rest: float = 0.0,
-        integrity: Integrity = Integrity.DOUBT,
-    ) -> AbstractContextManager[Ready]:
-        """Makes the testbed ready for a traffic profile; see `lossratio.testbed.Testbed`."""
-        return self._testbed.ready_for(profile, ramp=ramp, rest=rest, integrity=integrity)
-
-    def watch_trials(self, see: Callable[[int, int], None] | None) -> None:
-        """Shows running trials; see `lossratio.testbed.Testbed`."""
-        self._testbed.watch_trials(see)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._testbed, name)
 
     def close(self) -> None:
         """Stops all traffic, and puts the nodes back to their earlier state."""
@@ -268,7 +161,7 @@ def open_testbed(
     nic: str | None = None,
     links: int = 1,
     credentials: Credentials | None = None,
-    recovery: Recovery | None = None,
+    recovery: Repairs | None = None,
 ) -> OpenTestbed:
     """Opens a testbed, sets up its DUTs, and measures on it; close it in the end, best by a ``with`` block.
 
@@ -291,19 +184,3 @@ def open_testbed(
     settings |= {} if credentials is None else {"credentials": credentials}
     settings |= {} if recovery is None else {"recovery": recovery}
     return OpenTestbed(Path(topology), Path(results), dut, options or {}, settings)
-
-
-def _goals(goals: Goals) -> tuple[SearchGoal, ...]:
-    if isinstance(goals, str):
-        return tuple(goal_set_from(goals).goals)
-    return tuple(
-        goal_from(goal) if isinstance(goal, str) else goal for goal in (goals if isinstance(goals, tuple) else (goals,))
-    )
-
-
-def _load(load: str | float | None) -> float | None:
-    return None if load is None else parse_frame_rate(load)
-
-
-def _loads(min_load: str | float | None, max_load: str | float | None) -> tuple[float | None, float | None]:
-    return _load(min_load), _load(max_load)

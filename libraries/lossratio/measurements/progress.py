@@ -22,27 +22,24 @@ _WIDEST_BAR, _NARROWEST_BAR = 20, 8
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a measurement after a trial.
-
-    Attributes:
-        number: Number of trials so far, with those of an interrupted run.
-        trial: The last trial.
-        bounds: The bounds of each goal; none if the measurement is no search.
-        time_left: The expected time of the remaining trials, with its range; None: not known.
-        purpose: Why the trial was chosen; None: the controller gives no reason, or there is nothing to choose.
-        rule: Name of the rule that chose the trial; None: as for the purpose, or the trial is a warm-up.
-        elapsed: Seconds that all trials so far took; None: not known.
-        following: The trial that comes next; None: none, or not known.
-    """
+    """The progress of a measurement after a trial."""
 
     number: int
+    """Number of trials so far, with those of an interrupted run."""
     trial: TrialResult
+    """The last trial."""
     bounds: tuple[GoalBounds, ...]
+    """The bounds of each goal; none if the measurement is no search."""
     time_left: Forecast | None
+    """The expected time of the remaining trials, with its range; None: not known."""
     purpose: str | None = None
+    """Why the trial was chosen; None: the controller gives no reason, or there is nothing to choose."""
     rule: str | None = None
+    """Name of the rule that chose the trial; None: as for the purpose, or the trial is a warm-up."""
     elapsed: float | None = None
+    """Seconds that all trials so far took; None: not known."""
     following: TrialInput | None = None
+    """The trial that comes next; None: none, or not known."""
 
     def line(self) -> str:
         """The line that the console shows."""

@@ -15,12 +15,14 @@ from lossratio.mlrsearch.forecast import Forecast
 from lossratio.mlrsearch.goal import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import EARLIER_SEARCHES
+from lossratio.mlrsearch.memory import ENOUGH, usual_rest
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, goal_result
 from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.mlrsearch.stages import CoarseTarget, GoalBounds
 
 __all__ = [
     "EARLIER_SEARCHES",
+    "ENOUGH",
     "NDR",
     "PDR",
     "RFC2544",
@@ -52,4 +54,5 @@ __all__ = [
     "goal_result",
     "inconstancy_in",
     "level_loss_in",
+    "usual_rest",
 ]

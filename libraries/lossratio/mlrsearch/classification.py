@@ -30,19 +30,16 @@ def nanoseconds(seconds: float) -> int:
 
 @dataclass(frozen=True)
 class Criterion:
-    """The part of a goal that classifies loads, ready to be computed with.
-
-    Attributes:
-        trial_duration: Seconds; trials of at least this duration are full-length.
-        loss_ratio: Trials that lose more are high-loss.
-        duration_sum: Nanoseconds.
-        exceed: The exceed ratio as a fraction, as it is written in decimals: numerator and denominator.
-    """
+    """The part of a goal that classifies loads, ready to be computed with."""
 
     trial_duration: float
+    """Seconds; trials of at least this duration are full-length."""
     loss_ratio: float
+    """Trials that lose more are high-loss."""
     duration_sum: int
+    """Nanoseconds."""
     exceed: tuple[int, int]
+    """The exceed ratio as a fraction, as it is written in decimals: numerator and denominator."""
 
     @classmethod
     def make(cls, goal: SearchGoal, trial_duration: float, duration_sum: float) -> Criterion:
@@ -58,21 +55,18 @@ class Criterion:
 
 @dataclass
 class Tally:
-    """Sums of effective durations at one load, in nanoseconds, by trial duration and loss.
-
-    Attributes:
-        full_low: Full-length trials with low loss.
-        full_high: Full-length trials with high loss.
-        short_low: Shorter trials with low loss.
-        short_high: Shorter trials with high loss.
-        full_trials: How many full-length trials there are (not a duration).
-    """
+    """Sums of effective durations at one load, in nanoseconds, by trial duration and loss."""
 
     full_low: int = 0
+    """Full-length trials with low loss."""
     full_high: int = 0
+    """Full-length trials with high loss."""
     short_low: int = 0
+    """Shorter trials with low loss."""
     short_high: int = 0
+    """Shorter trials with high loss."""
     full_trials: int = 0
+    """How many full-length trials there are (not a duration)."""
 
     def add(self, criterion: Criterion, result: TrialResult) -> None:
         """Counts one trial; not one whose early verdict leaves open whether it is a low-loss or a high-loss trial."""

@@ -64,40 +64,34 @@ class Change(Enum):
 
 @dataclass(frozen=True)
 class Inconstancy:
-    """A change of the SUT that explains the contradictions of its trials.
-
-    Attributes:
-        change: What happened.
-        weak: Number of trials that lost more than others.
-        strong: Number of the others, which had no lower load and were no shorter.
-        less: How much less was forwarded in a weak trial than in a strong one, at most; a share.
-        after: Seconds from the last loss to the beginning of the weak trial that was farthest from it; for other
-            changes, from the first trial to the end of the last weak one.
-        until: Seconds from the last loss to the beginning of the strong trial that was closest to it; for other
-            changes, from the first trial to the beginning of the first strong one.
-    """
+    """A change of the SUT that explains the contradictions of its trials."""
 
     change: Change
+    """What happened."""
     weak: int
+    """Number of trials that lost more than others."""
     strong: int
+    """Number of the others, which had no lower load and were no shorter."""
     less: float
+    """How much less was forwarded in a weak trial than in a strong one, at most; a share."""
     after: float
+    """Seconds from the last loss to the beginning of the weak trial that was farthest from it; for other changes, from
+    the first trial to the end of the last weak one."""
     until: float
+    """Seconds from the last loss to the beginning of the strong trial that was closest to it; for other changes, from
+    the first trial to the beginning of the first strong one."""
 
 
 @dataclass(frozen=True)
 class _Contradictions:
-    """Pairs of trials of which the easier one lost more; one item of each array is a pair.
-
-    Attributes:
-        weak: Numbers of the trials that lost more.
-        strong: Numbers of the others.
-        sizes: Differences of their loss ratios.
-    """
+    """Pairs of trials of which the easier one lost more; one item of each array is a pair."""
 
     weak: NDArray[np.intp]
+    """Numbers of the trials that lost more."""
     strong: NDArray[np.intp]
+    """Numbers of the others."""
     sizes: NDArray[np.float64]
+    """Differences of their loss ratios."""
 
     def size(self, chosen: NDArray[np.bool_]) -> float:
         """The sum over the weak trials of their largest contradiction among the chosen ones."""
@@ -116,7 +110,8 @@ def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] 
     found = _contradictions(results, passed_over)
     if found.sizes.max(initial=0.0) < LEAST_SIZE:
         return None
-    starts = np.array([0.0, *accumulate(result.elapsed for result in results)])
+    rests = np.array([*(result.input.rest for result in results), 0.0])
+    starts = np.array([0.0, *accumulate(result.elapsed for result in results)]) + rests
     ends = starts[:-1] + [result.traffic_duration for result in results]
     forwarded = np.array([result.load * (1.0 - result.loss_ratio) for result in results])
     gaps = _times_since_loss(results, starts)
@@ -211,21 +206,18 @@ class LossUnit(Enum):
 
 @dataclass(frozen=True)
 class LevelLoss:
-    """A loss that does not depend on load.
-
-    Attributes:
-        unit: What is the same at all loads. Where all trials had one length, seconds are the same as a share.
-        lost: So many frames per interface; so many seconds of traffic; or such a share of the frames.
-        loads: Number of loads.
-        lowest: The lowest of the loads, in frames per second per interface.
-        highest: The highest of them.
-    """
+    """A loss that does not depend on load."""
 
     unit: LossUnit
+    """What is the same at all loads. Where all trials had one length, seconds are the same as a share."""
     lost: float
+    """So many frames per interface; so many seconds of traffic; or such a share of the frames."""
     loads: int
+    """Number of loads."""
     lowest: float
+    """The lowest of the loads, in frames per second per interface."""
     highest: float
+    """The highest of them."""
 
 
 def level_loss_in(results: Sequence[TrialResult]) -> LevelLoss | None:

@@ -18,7 +18,7 @@ from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import Hint, hint_of, overload_of
 from lossratio.mlrsearch.memory import NAME as MEMORY
-from lossratio.mlrsearch.memory import Memory
+from lossratio.mlrsearch.memory import RESTED, Memory, Rested
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_from_bounds
 from lossratio.mlrsearch.rules import Choice, GoalView, choose
 from lossratio.mlrsearch.stages import CoarseTarget, GoalBounds, Interval, Stages, Target, targets_of
@@ -45,21 +45,18 @@ _IF_IT_REMEMBERS = {
 
 @dataclass(frozen=True)
 class Proposal:
-    """A trial that would help a goal.
-
-    Attributes:
-        goal: The goal.
-        choice: The trial, and the rule that wants it.
-        target: The target that the trial is for.
-        interval: Where the target's bounds are.
-        hinted: Whether earlier searches promise the bound here.
-    """
+    """A trial that would help a goal."""
 
     goal: SearchGoal
+    """The goal."""
     choice: Choice
+    """The trial, and the rule that wants it."""
     target: Target
+    """The target that the trial is for."""
     interval: Interval
+    """Where the target's bounds are."""
     hinted: bool
+    """Whether earlier searches promise the bound here."""
 
     @property
     def is_coarse(self) -> bool:
@@ -110,6 +107,12 @@ class GoalSearch:
         """The goal's bounds so far."""
         return self._view.known.bounds()
 
+    def too_much(self) -> tuple[float, float]:
+        """The smallest load that all trials, short ones too, showed to be too much, and what a trial may lose."""
+        lower, upper = self.relevant_bounds()
+        of_short = self._view.stages[0].evidence.upper_above(lower or 0.0)
+        return max(upper or 0.0, of_short or 0.0), self.goal.loss_ratio
+
     @property
     def unsure(self) -> set[float]:
         """Loads that were decided without the certainty that the goal promises."""
@@ -155,33 +158,32 @@ class GoalSearch:
 
 @dataclass(frozen=True)
 class Purpose:
-    """Why a trial was chosen. Loads are per interface, in frames per second.
-
-    Attributes:
-        goals: The goals that it serves; none for a warm-up.
-        load: The trial's load.
-        duration_sum: Seconds of trials at this load that the goals' current targets ask for.
-        expected: What the load is expected to be for the goals.
-        lower: The tightest lower bound of the first goal when the trial was chosen; None if there was none.
-        upper: The tightest upper bound, likewise.
-        coarse: Whether single trials still search for the bounds; else a bound found so is being proved.
-        hinted: Whether earlier searches promise the bound here.
-        rule: Name of the rule that chose it, as `lossratio.mlrsearch.rules` has it; None for a warm-up.
-    """
+    """Why a trial was chosen. Loads are per interface, in frames per second."""
 
     goals: tuple[SearchGoal, ...]
+    """The goals that it serves; none for a warm-up."""
     load: float
+    """The trial's load."""
     duration_sum: float
+    """Seconds of trials at this load that the goals' current targets ask for."""
     expected: Bound
+    """What the load is expected to be for the goals."""
     lower: float | None
+    """The tightest lower bound of the first goal when the trial was chosen; None if there was none."""
     upper: float | None
+    """The tightest upper bound, likewise."""
     coarse: bool
+    """Whether single trials still search for the bounds; else a bound found so is being proved."""
     hinted: bool = False
+    """Whether earlier searches promise the bound here."""
     rule: str | None = None
+    """Name of the rule that chose it, as `lossratio.mlrsearch.rules` has it; None for a warm-up."""
 
     def __str__(self) -> str:
         if not self.goals:
             return "warm-up at the maximum load; its result is discarded"
+        if self.rule == RESTED:
+            return f"does the SUT pass more after a rest? {_EXPECTATIONS[self.expected]}, as in the search"
         if self.rule == MEMORY:
             return f"does the SUT remember loss? {_EXPECTATIONS[self.expected]} {_IF_IT_REMEMBERS[self.expected]}"
         names = ", ".join(str(goal) for goal in self.goals)
@@ -223,6 +225,7 @@ class MLRsearch:
         hints: Iterable[Sequence[TrialResult]] = (),
         coarse_targets: Sequence[CoarseTarget] | None = None,
         early_verdict: bool = False,
+        memory_rest: float = 0.0,
     ) -> None:
         """Prepares a search.
 
@@ -239,6 +242,8 @@ class MLRsearch:
             coarse_targets: Easier targets on the way to each goal; None: those that serve the goal best.
             early_verdict: Whether a trial may end as soon as it is certain to be a high-loss trial for every goal. It
                 counts as a full one then, so all verdicts are those of full trials; only the order of trials differs.
+            memory_rest: Seconds of rest before a trial at the end that shows whether the SUT passes more then; 0: there
+                is no such trial.
 
         Raises:
             SearchError: If there are no goals, or loads or times make no sense.
@@ -260,7 +265,8 @@ class MLRsearch:
         self._fail_fast = fail_fast
         self._certain_above = max(goal.loss_ratio for goal in self.goals) if early_verdict else None
         self._curve = LossCurve()
-        self._memory = Memory(self._grid, min(goal.first_duration for goal in self.goals))
+        shortest = min(goal.first_duration for goal in self.goals)
+        self._memory, self._rested = Memory(self._grid, shortest), Rested(self._grid, shortest, memory_rest)
         self._pace = Pace()
         earlier = tuple(hints)
         by_goal = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
@@ -313,6 +319,7 @@ class MLRsearch:
         self._results.setdefault(result.load, []).append(result)
         self._curve.add(result)
         self._memory.add(result)
+        self._rested.add(result)
         self._pace.add(result)
         for search in self._searches:
             search.add(result)
@@ -328,7 +335,9 @@ class MLRsearch:
         if self.next_trial() is None:
             return Forecast(0.0, 0.0, 0.0)
         warm_up = 0.0 if self._warm_up is None else self._pace.elapsed(self._warm_up.duration)
-        left = forecast((search.outlook(self._pace) for search in self._searches), warm_up)
+        left = forecast(
+            (search.outlook(self._pace) for search in self._searches), warm_up + self._rested.time_left(self._pace)
+        )
         most = self._timeout - self.elapsed
         return Forecast(min(left.seconds, most), min(left.low, most), min(left.high, most))
 
@@ -373,13 +382,16 @@ class MLRsearch:
         """The next trial that shows whether the SUT remembers loss, when all bounds are found."""
         if not all(search.is_regular() for search in self._searches):
             return None
-        question = self._memory.next_trial()
+        rule, question = MEMORY, self._memory.next_trial()
         if question is None:
-            return None
+            rested = self._rested.next_trial(*max(search.too_much() for search in self._searches))
+            if rested is None:
+                return None
+            rule, question = RESTED, (rested, Bound.UPPER)
         trial, expected = question
         lower, upper = self._searches[0].relevant_bounds()
         purpose = Purpose(
-            self.goals, trial.load, trial.duration, expected, lower, upper, coarse=True, hinted=False, rule=MEMORY
+            self.goals, trial.load, trial.duration, expected, lower, upper, coarse=True, hinted=False, rule=rule
         )
         return trial, purpose
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.classification import Bound, Criterion, Tally
 from lossratio.mlrsearch.goal import SearchGoal
-from lossratio.mlrsearch.sequential import SequentialGoal
+from lossratio.mlrsearch.sequential import Order, SequentialGoal, trials_alike
 from lossratio.trials import TrialResult
 
 
@@ -43,8 +43,12 @@ class Evidence:
 
     def add(self, result: TrialResult) -> bool:
         """Counts a trial; says whether that changed what its load is."""
+        self._tallies.setdefault(result.load, Tally()).add(self._criterion, result)
+        return self._judge(result)
+
+    def _judge(self, result: TrialResult) -> bool:
+        """Classifies the load of a trial that is in the tally; says whether that changed what the load is."""
         load = result.load
-        self._tallies.setdefault(load, Tally()).add(self._criterion, result)
         old, new = self.bound(load), self._classified(result)
         if new is old:
             return False
@@ -112,7 +116,8 @@ class SequentialEvidence(Evidence):
 
     Where no shorter trials come first, the first trial at a load is not part of its test: a trial that chooses what is
     tested is no fair evidence. A verdict stands. Trials at loads that can no longer change the result, because they are
-    not between the relevant bounds, do not count.
+    not between the relevant bounds, do not count. Where successive trials turn out to be alike, so many of them count
+    as one: then all trials are judged again, and a verdict may fall.
     """
 
     def __init__(self, goal: SequentialGoal) -> None:
@@ -122,11 +127,32 @@ class SequentialEvidence(Evidence):
         self._first_chooses = goal.first_duration == goal.final_trial_duration
         self._seen: set[float] = set()
         self._tests: dict[float, _Test] = {}
+        self._trials: list[TrialResult] = []
+        self._orders: dict[float, Order] = {}
+        self._block = 1
+
+    def add(self, result: TrialResult) -> bool:
+        """Counts a trial; says whether that changed what any load is."""
+        self._tallies.setdefault(result.load, Tally()).add(self._criterion, result)
+        is_low = result.loss_ratio <= self._goal.loss_ratio
+        if result.duration != self._goal.final_trial_duration or (is_low and result.is_early):
+            return False
+        self._trials.append(result)
+        self._orders.setdefault(result.load, Order()).add(is_low)
+        block = trials_alike(self._orders.values())
+        if block == self._block:
+            return self._judge(result)
+        self._block = block
+        for known in (self._bounds, self._lowers, self._uppers, self.unsure, self._seen, self._tests):
+            known.clear()
+        for earlier in self._trials:
+            self._judge(earlier)
+        return True
 
     def missing(self, load: float, bound: Bound) -> float:
         """Seconds of trials of the expected kind that a load still needs to be such a bound."""
         test = self._tests.get(load) or _Test(len(self._tests) + 1)
-        needed, trials = self._goal.support_needed(test.place), 0
+        needed, trials = self._block * self._goal.support_needed(test.place), 0
         while test.low + test.high + trials < self._goal.most_trials:
             if bound is Bound.LOWER and self._goal.support(test.low + trials, test.high).lower >= needed:
                 break
@@ -140,15 +166,14 @@ class SequentialEvidence(Evidence):
         lower, upper = self.relevant_bounds()
         is_low = result.loss_ratio <= goal.loss_ratio
         is_outside = (lower is not None and load <= lower) or (upper is not None and load >= upper)
-        is_open = is_low and result.is_early
-        if result.duration != goal.final_trial_duration or is_open or is_outside:
+        if is_outside:
             return self.bound(load)
         if self._first_chooses and load not in self._seen:
             self._seen.add(load)
             return Bound.UNDECIDED
         test = self._tests.setdefault(load, _Test(len(self._tests) + 1))
         test.low, test.high = test.low + is_low, test.high + (not is_low)
-        support, needed = goal.support(test.low, test.high), goal.support_needed(test.place)
+        support, needed = goal.support(test.low, test.high), self._block * goal.support_needed(test.place)
         if support.lower >= needed:
             return Bound.LOWER
         if support.upper >= needed:

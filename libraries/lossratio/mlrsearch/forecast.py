@@ -20,29 +20,23 @@ from lossratio.trials import TrialResult
 
 
 class Band(NamedTuple):
-    """Time really left, as a multiple of the least time left.
-
-    Attributes:
-        low: The 10th percentile.
-        usual: The mean.
-        high: The 90th percentile.
-    """
+    """Time really left, as a multiple of the least time left."""
 
     low: float
+    """The 10th percentile."""
     usual: float
+    """The mean."""
     high: float
+    """The 90th percentile."""
 
 
 class Stretch(NamedTuple):
-    """How much longer than the least time searches of one kind take.
-
-    Attributes:
-        looking: While single short trials still look for a bound, and before the first trial.
-        proving: When all that is left is the proof.
-    """
+    """How much longer than the least time searches of one kind take."""
 
     looking: Band
+    """While single short trials still look for a bound, and before the first trial."""
     proving: Band
+    """When all that is left is the proof."""
 
 
 STRETCHES: Mapping[tuple[bool, bool], Stretch] = MappingProxyType(
@@ -64,17 +58,14 @@ MOST_SEARCH_TRIALS = 4.0
 
 @dataclass(frozen=True)
 class Forecast:
-    """How long a search will take yet, in seconds.
-
-    Attributes:
-        seconds: The expected time left.
-        low: It will hardly be less (one search in ten).
-        high: It will hardly be more (one search in ten).
-    """
+    """How long a search will take yet, in seconds."""
 
     seconds: float
+    """The expected time left."""
     low: float
+    """It will hardly be less (one search in ten)."""
     high: float
+    """It will hardly be more (one search in ten)."""
 
 
 class Pace:
@@ -88,7 +79,7 @@ class Pace:
     def add(self, result: TrialResult) -> None:
         """Counts a trial."""
         self._trials += 1
-        self._elapsed += result.elapsed - result.traffic_duration
+        self._elapsed += result.elapsed - result.traffic_duration - result.input.rest
         self._effective += result.effective_duration - result.duration
 
     def elapsed(self, duration: float) -> float:
@@ -102,21 +93,18 @@ class Pace:
 
 @dataclass(frozen=True)
 class Outlook:
-    """The time that one goal still needs, if all goes as expected.
-
-    Attributes:
-        search: Seconds of single short trials until the bounds are found.
-        proof: Seconds of trials that prove them, by grid index of the load.
-        growing: Whether short trials come first.
-        fails_soon: Whether a trial ends as soon as it is certain to be a high-loss trial.
-        looking: Whether the bounds are not found yet.
-    """
+    """The time that one goal still needs, if all goes as expected."""
 
     search: float
+    """Seconds of single short trials until the bounds are found."""
     proof: dict[int, float]
+    """Seconds of trials that prove them, by grid index of the load."""
     growing: bool
+    """Whether short trials come first."""
     fails_soon: bool
+    """Whether a trial ends as soon as it is certain to be a high-loss trial."""
     looking: bool
+    """Whether the bounds are not found yet."""
 
 
 def outlook(

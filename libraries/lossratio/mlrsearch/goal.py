@@ -24,16 +24,6 @@ class SearchGoalWarning(UserWarning):
 class SearchGoal:
     """The definition of the throughput that a search finds (RFC 9971, search goal).
 
-    Attributes:
-        loss_ratio: Goal loss ratio: a trial that loses more is a high-loss trial. At least 0, below 1.
-        exceed_ratio: Goal exceed ratio: the share of trial seconds that may be high-loss. At least 0, below 1.
-        final_trial_duration: Seconds; trials of at least this duration are full-length.
-        duration_sum: Seconds; full-length trials that add up to this always classify a load.
-        width: How far apart the relevant bounds may be, relative to the upper one. Above 0, below 1.
-        initial_trial_duration: Seconds; no trial for this goal is shorter. None: 1 s, or the final trial duration if
-            that is shorter; the attribute then has that value.
-        name: What reports call the goal. It distinguishes goals that are otherwise equal.
-
     Raises:
         SearchError: If a value is out of range.
 
@@ -42,12 +32,20 @@ class SearchGoal:
     """
 
     loss_ratio: float
+    """Goal loss ratio: a trial that loses more is a high-loss trial. At least 0, below 1."""
     exceed_ratio: float
+    """Goal exceed ratio: the share of trial seconds that may be high-loss. At least 0, below 1."""
     final_trial_duration: float
+    """Seconds; trials of at least this duration are full-length."""
     duration_sum: float
+    """Seconds; full-length trials that add up to this always classify a load."""
     width: float
+    """How far apart the relevant bounds may be, relative to the upper one. Above 0, below 1."""
     initial_trial_duration: float | None = None
+    """Seconds; no trial for this goal is shorter. None: 1 s, or the final trial duration if that is shorter; the
+    attribute then has that value."""
     name: str | None = None
+    """What reports call the goal. It distinguishes goals that are otherwise equal."""
 
     def __post_init__(self) -> None:
         for name in ("loss_ratio", "exceed_ratio"):

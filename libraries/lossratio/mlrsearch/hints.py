@@ -34,20 +34,17 @@ A picture: in five nights it was between 99.9 and 100.2 kfps, and tonight it is 
 
 @dataclass(frozen=True)
 class Hint:
-    """The bounds of a goal in earlier searches; whole steps on the grid of loads.
-
-    Attributes:
-        lower: The relevant lower bound that is expected: the second largest one (the only one, if there is one).
-        start: Where the search by single short trials is to start: at the same, if all trials are of one length;
-            otherwise where it usually stopped.
-        stops: The smallest and the largest load at which it stopped.
-        overloads: Where the forwarding rates of the earlier searches' first trials, at maximum load, are on the grid.
-    """
+    """The bounds of a goal in earlier searches; whole steps on the grid of loads."""
 
     lower: int
+    """The relevant lower bound that is expected: the second largest one (the only one, if there is one)."""
     start: int
+    """Where the search by single short trials is to start: at the same, if all trials are of one length; otherwise
+    where it usually stopped."""
     stops: tuple[int, int]
+    """The smallest and the largest load at which it stopped."""
     overloads: tuple[float, ...] = ()
+    """Where the forwarding rates of the earlier searches' first trials, at maximum load, are on the grid."""
 
     def moved(self, overload: float, top: int) -> Hint:
         """The hint for a SUT whose forwarding rate at maximum load has moved since the earlier searches.

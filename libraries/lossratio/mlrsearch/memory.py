@@ -9,13 +9,42 @@ the next loss, it remembers. `lossratio.mlrsearch.constancy` sees that in these 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.constancy import LEAST_TRIALS
+from lossratio.mlrsearch.forecast import Pace
+from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.trials import TrialInput, TrialResult
 
 NAME = "memory"
+"""Name of the rule that chose such a trial."""
+
+RESTED = "rested"
+"""Name of the rule that chose a trial after a rest, see `Rested`."""
+
+LONG_REST = 15.0
+"""Seconds without traffic before a trial that asks whether the SUT passes more after a rest."""
+
+ENOUGH = LEAST_TRIALS
+"""Trials that pass after a rest before there is a doubt.
+
+A picture: just above its bound a noisy SUT passes every third trial, and 2 % above it every tenth.
+"""
+
+
+LEAST_EVIDENCE = 5.0
+"""Seconds of a duration sum from which on a search has such a trial; quick goals have 2 s."""
+
+
+def usual_rest(goals: Iterable[SearchGoal]) -> float:
+    """Seconds of that rest for a search; 0: none, as there is little evidence for each load anyway."""
+    return LONG_REST if any(goal.duration_sum >= LEAST_EVIDENCE for goal in goals) else 0.0
+
+
+CLIMB = 4
+"""Factor of the grid steps above the bounds from one such trial to the next: 1, 4, 16, 64, 256."""
 
 LESS = 0.05
 """The least share that a SUT must seem to forward less after a loss.
@@ -94,3 +123,51 @@ class Memory:
         """The highest loads between two indices without a trial, descending."""
         loads = (self._grid.load(index) for index in range(first, last - 1, -1))
         return [load for load in loads if load not in self._measured][: 2 * LEAST_TRIALS]
+
+
+class Rested:
+    """The last trials of a search: short and whole ones at loads above all upper bounds, each after a rest.
+
+    A SUT that remembers a loss for longer than trials rest, or that is slow only at the beginning of a trial where
+    early verdicts end trials, passes them. Any other SUT loses frames in the first one, and that was all. As their
+    loads are above the bounds, these trials change no bound; unless the maximum load is one, which is asked itself.
+
+    Args:
+        grid: The loads of the search.
+        duration: Seconds of the trials.
+        rest: Seconds of the rest; 0: nothing is asked.
+    """
+
+    def __init__(self, grid: LoadGrid, duration: float, rest: float) -> None:
+        self._grid, self._duration, self._rest = grid, duration, rest
+        self._lost: dict[int, float] = {}
+
+    def time_left(self, pace: Pace) -> float:
+        """Seconds of the one trial that most SUTs are asked, if it is still to come."""
+        return self._rest + pace.elapsed(self._duration) if self._rest and not self._lost else 0.0
+
+    def add(self, result: TrialResult) -> None:
+        """Takes in a trial."""
+        if result.input.rest:
+            self._lost[round(self._grid.position(result.load))] = result.loss_ratio
+
+    def next_trial(self, bound: float, loss_ratio: float) -> TrialInput | None:
+        """The next trial once the search is over; None: the question is answered.
+
+        Args:
+            bound: The smallest load that short trials showed to be too much for each goal, frames per second.
+            loss_ratio: What a trial may lose to pass.
+        """
+        passed = [index for index, lost in self._lost.items() if lost <= loss_ratio]
+        failed = self._lost.keys() - set(passed)
+        if not self._rest or len(passed) >= ENOUGH or len(failed) >= max(1, len(passed)):
+            return None
+        base, top = math.ceil(self._grid.position(bound)), self._grid.top
+        index = min(base + CLIMB ** len(passed), top)
+        if failed:
+            index = (max(passed) + min(failed)) // 2
+        while index in self._lost:
+            index -= 1
+        if index < base or index == base < top:
+            return None
+        return TrialInput(self._duration, self._grid.load(index), rest=self._rest)

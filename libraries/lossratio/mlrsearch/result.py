@@ -34,24 +34,21 @@ class IrregularReason(str, Enum):
 
 @dataclass(frozen=True)
 class GoalResult:
-    """The result of a search for one goal (RFC 9971, goal result). Loads are per interface, in frames per second.
-
-    Attributes:
-        goal: The search goal.
-        regular: Whether both relevant bounds exist and are no farther apart than the goal's width.
-        relevant_lower_bound: The largest lower bound below the relevant upper bound; None if there is none.
-        relevant_upper_bound: The smallest upper bound; None if there is none. Where the maximum load is a lower
-            bound it is the maximum load too: a result of zero width, which `reason` marks as irregular.
-        conditional_throughput: The typical forwarding rate at the relevant lower bound; None without one.
-        reason: Why the result is irregular; None if it is regular.
-    """
+    """The result of a search for one goal (RFC 9971, goal result). Loads are per interface, in frames per second."""
 
     goal: SearchGoal
+    """The search goal."""
     regular: bool
+    """Whether both relevant bounds exist and are no farther apart than the goal's width."""
     relevant_lower_bound: float | None
+    """The largest lower bound below the relevant upper bound; None if there is none."""
     relevant_upper_bound: float | None
+    """The smallest upper bound; None if there is none. Where the maximum load is a lower bound it is the maximum load
+    too: a result of zero width, which `reason` marks as irregular."""
     conditional_throughput: float | None
+    """The typical forwarding rate at the relevant lower bound; None without one."""
     reason: IrregularReason | None = None
+    """Why the result is irregular; None if it is regular."""
 
 
 class SearchResult(Mapping[SearchGoal, GoalResult]):

@@ -14,12 +14,15 @@ reaches 1 / x with a probability of x at most (Ville's inequality), whenever som
 
 The error is promised for the search as a whole, over all loads that it tests. They share it by their order, so that all
 shares add up to the error. A load is either good or bad, so it can be wrong in one way only, and both bounds are in the
-same sum. Two conditions: trials are independent, and larger loads are lossy at least as often.
+same sum. Two conditions: trials are independent, and larger loads are lossy at least as often. The first is examined by
+the order of the outcomes: where successive trials are alike, so many of them count as one. If trials that are `n` apart
+are independent, the nth root of their likelihood ratio is still one whose mean is at most 1 (by Hoelder's inequality).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -36,16 +39,19 @@ A picture: a load is lossy in exactly half of its trials. It needs no verdict, a
 """
 
 
-class Support(NamedTuple):
-    """How strongly trials support each verdict: natural logarithms of e-processes.
+ALIKE = 2.5
+"""Standard deviations by which outcomes change less often than independent ones, from where on trials are alike."""
 
-    Attributes:
-        lower: For a lower bound.
-        upper: For an upper bound.
-    """
+_ROUNDING = 1e-9
+
+
+class Support(NamedTuple):
+    """How strongly trials support each verdict: natural logarithms of e-processes."""
 
     lower: float
+    """For a lower bound."""
     upper: float
+    """For an upper bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +127,43 @@ class SequentialGoal(SearchGoal):
         pair = (place - 1) // 2
         share = FIRST_SHARE if pair == 0 else (1.0 - 2.0 * FIRST_SHARE) / (2.0 * pair * (pair + 1))
         return -math.log(self.error * share)
+
+
+@dataclass
+class Order:
+    """In what order the trials at a load were lossy or not."""
+
+    low: int = 0
+    """Number of trials that were not lossy."""
+    high: int = 0
+    """Number of lossy trials."""
+    changes: int = 0
+    """How often a trial's outcome was another one than the trial's before."""
+    _was_low: bool | None = None
+
+    def add(self, is_low: bool) -> None:
+        """Counts the next trial."""
+        self.changes += self._was_low is not None and is_low is not self._was_low
+        self.low, self.high, self._was_low = self.low + is_low, self.high + (not is_low), is_low
+
+
+def trials_alike(orders: Iterable[Order]) -> int:
+    """How many successive trials show as much as one; 1 if nothing speaks against independent trials.
+
+    By the test of runs (A. Wald, J. Wolfowitz, 1940), over the loads together: if trials are independent, all orders of
+    the outcomes at a load are equally likely.
+    """
+    expected = variance = 0.0
+    changes = 0
+    for order in orders:
+        trials, pairs = order.low + order.high, 2.0 * order.low * order.high
+        if pairs:
+            expected += pairs / trials
+            variance += pairs * (pairs - trials) / (trials * trials * (trials - 1))
+            changes += order.changes
+    if expected - changes <= ALIKE * math.sqrt(variance) + _ROUNDING:
+        return 1
+    return math.ceil(expected / changes - _ROUNDING)
 
 
 @lru_cache(maxsize=4096)

@@ -42,16 +42,14 @@ that stays the same begins proofs at two or three loads, and hardly ever at ten.
 class CoarseTarget:
     """A coarser target that a search uses in place of its own.
 
-    Attributes:
-        duration_sum: Seconds. Goals with no larger duration sum leave the target out.
-        widths: How far apart its bounds may be, in widths of the goal.
-
     Raises:
         SearchError: If a value makes no sense.
     """
 
     duration_sum: float
+    """Seconds. Goals with no larger duration sum leave the target out."""
     widths: int = 1
+    """How far apart its bounds may be, in widths of the goal."""
 
     def __post_init__(self) -> None:
         if not (0.0 < self.duration_sum < math.inf and self.widths >= 1):
@@ -62,19 +60,16 @@ class CoarseTarget:
 
 @dataclass(frozen=True)
 class Target:
-    """A step on the way to a goal, or (the last one) the goal itself.
-
-    Attributes:
-        trial_duration: Seconds; trials for this target take so long.
-        duration_sum: Seconds of full-length trials that always classify a load.
-        criterion: What classifies loads.
-        widths: How far apart the bounds may be, in widths of the goal.
-    """
+    """A step on the way to a goal, or (the last one) the goal itself."""
 
     trial_duration: float
+    """Seconds; trials for this target take so long."""
     duration_sum: float
+    """Seconds of full-length trials that always classify a load."""
     criterion: Criterion
+    """What classifies loads."""
     widths: int = 1
+    """How far apart the bounds may be, in widths of the goal."""
 
     @property
     def trials(self) -> int:
@@ -141,37 +136,31 @@ def _effort(target: Target) -> tuple[float, int, int]:
 
 @dataclass(frozen=True)
 class GoalBounds:
-    """The bounds of one goal after some trials.
-
-    Attributes:
-        goal: The goal.
-        proved: The relevant bounds (RFC 9971).
-        leaning: The relevant bounds of the easiest target on the way to the goal, usually a single trial of the initial
-            duration: what the trials so far point at.
-    """
+    """The bounds of one goal after some trials."""
 
     goal: SearchGoal
+    """The goal."""
     proved: RelevantBounds
+    """The relevant bounds (RFC 9971)."""
     leaning: RelevantBounds
+    """The relevant bounds of the easiest target on the way to the goal, usually a single trial of the initial duration:
+    what the trials so far point at."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The bounds of a target.
-
-    Attributes:
-        lower: The tightest lower bound, in frames per second; None if there is none yet.
-        upper: The tightest upper bound, in frames per second; None if there is none yet.
-        first: Grid index of the smallest load inside.
-        last: Grid index of the largest load inside; below `first` if there is none.
-        open: Whether something inside has to be measured.
-    """
+    """The bounds of a target."""
 
     lower: float | None
+    """The tightest lower bound, in frames per second; None if there is none yet."""
     upper: float | None
+    """The tightest upper bound, in frames per second; None if there is none yet."""
     first: int
+    """Grid index of the smallest load inside."""
     last: int
+    """Grid index of the largest load inside; below `first` if there is none."""
     open: bool
+    """Whether something inside has to be measured."""
 
     @property
     def steps(self) -> int:
@@ -181,27 +170,24 @@ class Interval:
 
 @dataclass
 class Stage:
-    """One target and what is known about it.
-
-    Attributes:
-        target: The target.
-        evidence: The trials, in the target's eyes.
-        passed: Loads that have been lower bounds, if only for a while.
-        failed: Loads that were upper bounds although they had passed the next coarser target.
-        highest_failure: The largest of these, in frames per second; 0 if there is none.
-        refused: Loads that have been upper bounds, if only for a while.
-        lifted: Loads that were lower bounds although the next coarser target had refused them.
-        lowest_lift: The smallest of these, in frames per second; infinite if there is none.
-    """
+    """One target and what is known about it."""
 
     target: Target
+    """The target."""
     evidence: Evidence
+    """The trials, in the target's eyes."""
     passed: set[float] = field(default_factory=set)
+    """Loads that have been lower bounds, if only for a while."""
     failed: set[float] = field(default_factory=set)
+    """Loads that were upper bounds although they had passed the next coarser target."""
     highest_failure: float = 0.0
+    """The largest of these, in frames per second; 0 if there is none."""
     refused: set[float] = field(default_factory=set)
+    """Loads that have been upper bounds, if only for a while."""
     lifted: set[float] = field(default_factory=set)
+    """Loads that were lower bounds although the next coarser target had refused them."""
     lowest_lift: float = math.inf
+    """The smallest of these, in frames per second; infinite if there is none."""
 
 
 class Stages:

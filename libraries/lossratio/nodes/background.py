@@ -96,18 +96,15 @@ def before_ordinary(priority: int, command: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class BackgroundProgram:
-    """A program on a node, in a session of its own, and the commands that start it, check it and stop it there.
-
-    Attributes:
-        files: Beginning of the paths of its files: ``pid`` (its id and the time of its start), ``log`` (its output) and
-            ``status`` (its exit status as a shell reports it, as soon as it has ended).
-        directory: Its working directory.
-        command: The program and its arguments.
-    """
+    """A program on a node, in a session of its own, and the commands that start it, check it and stop it there."""
 
     files: str
+    """Beginning of the paths of its files: ``pid`` (its id and the time of its start), ``log`` (its output) and
+    ``status`` (its exit status as a shell reports it, as soon as it has ended)."""
     directory: str
+    """Its working directory."""
     command: tuple[str, ...]
+    """The program and its arguments."""
 
     @property
     def start(self) -> tuple[str, ...]:
@@ -127,6 +124,11 @@ class BackgroundProgram:
             seconds: Time that the program has to end before it is killed, and then again to be gone.
         """
         return ("sh", "-c", _STOP, "stop", self.files, signal, str(round(10 * seconds)))
+
+    @property
+    def pid(self) -> str:
+        """Path of the file with the program's id, and the time of its start."""
+        return f"{self.files}pid"
 
     @property
     def log(self) -> str:

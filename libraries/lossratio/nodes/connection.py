@@ -55,15 +55,12 @@ logging.getLogger(_LOG_CHANNEL).addHandler(logging.NullHandler())
 
 @dataclass(frozen=True)
 class Credentials:
-    """Secrets for a log-in; neither shows in ``repr``.
-
-    Attributes:
-        password: Password of the user on the node.
-        passphrase: Passphrase of the private key.
-    """
+    """Secrets for a log-in; neither shows in ``repr``."""
 
     password: str | None = field(default=None, repr=False)
+    """Password of the user on the node."""
     passphrase: str | None = field(default=None, repr=False)
+    """Passphrase of the private key."""
 
     def completed(self, node_name: str) -> Credentials:
         """Takes missing secrets from LOSSRATIO_PASSWORD_<NODE> (or LOSSRATIO_PASSWORD) and LOSSRATIO_PASSPHRASE.
@@ -235,12 +232,6 @@ def _load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: s
 
     As in OpenSSH, broken lines of known_hosts do no harm if they belong to other nodes.
 
-    Args:
-        keys: Gets the keys.
-        identity: The node's name in known_hosts.
-        node: The node.
-        where: The node's name in errors.
-
     Raises:
         NodeError: If the file cannot be read, or its entry for the node is no public key; with file and line.
     """
@@ -276,11 +267,6 @@ def is_public_key(text: str) -> bool:
 
 def _load_private_key(path: Path, passphrase: str | None, where: str) -> paramiko.PKey:
     """Loads a private key, and the certificate beside it if there is one.
-
-    Args:
-        path: The file.
-        passphrase: Passphrase of the key; None: it is not encrypted.
-        where: The node's name in errors.
 
     Raises:
         NodeError: If the file cannot be read or is no key, or is encrypted and there is no passphrase.

@@ -13,7 +13,11 @@ from typing import Any
 from lossratio.nodes.session import CommandRunner
 from lossratio.results import NodeFacts, ToolVersions
 
-_SEPARATOR = "\x1e"
+REPORT = r"""
+PATH=$PATH:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL
+report() { name=$1; shift; answer=$("$@" 2>/dev/null) && printf '\036%s\n%s\n' "$name" "$answer"; }
+"""
+"""Shell code: ``report NAME COMMAND...`` gives a command's answer a name, for `answers_of`."""
 
 _BOOT_PARAMETERS = frozenset(
     {
@@ -45,8 +49,6 @@ _BOOT_PARAMETERS = frozenset(
 """Parameters of the kernel's command line that change a throughput. Others are left out: some hold secrets."""
 
 _SCRIPT = r"""
-PATH=$PATH:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL
-report() { name=$1; shift; answer=$("$@" 2>/dev/null) && printf '\036%s\n%s\n' "$name" "$answer"; }
 report os_release cat /etc/os-release
 report kernel uname -r
 report kernel_version uname -srvm
@@ -69,19 +71,16 @@ exit 0
 
 @dataclass(frozen=True)
 class GatheredFacts:
-    """Facts of a node, and details that only the description of a DUT shows; None: not reported.
-
-    Attributes:
-        facts: The facts that each result has.
-        kernel_version: Name, release and version of the kernel, and the machine architecture.
-        online_cpus: The logical CPUs that are on line, as a list of ranges.
-        online_numa_nodes: The NUMA nodes that are on line, as a list of ranges.
-    """
+    """Facts of a node, and details that only the description of a DUT shows; None: not reported."""
 
     facts: NodeFacts
+    """The facts that each result has."""
     kernel_version: str | None = None
+    """Name, release and version of the kernel, and the machine architecture."""
     online_cpus: str | None = None
+    """The logical CPUs that are on line, as a list of ranges."""
     online_numa_nodes: str | None = None
+    """The NUMA nodes that are on line, as a list of ranges."""
 
 
 def gather_facts(session: CommandRunner) -> GatheredFacts:
@@ -90,7 +89,7 @@ def gather_facts(session: CommandRunner) -> GatheredFacts:
     Raises:
         NodeError: If the session is broken.
     """
-    answers = dict(_answers(session.run("sh", "-c", _SCRIPT, check=False).stdout))
+    answers = answers_of(session, _SCRIPT)
     return GatheredFacts(
         _from_answers(answers),
         answers.get("kernel_version"),
@@ -99,11 +98,11 @@ def gather_facts(session: CommandRunner) -> GatheredFacts:
     )
 
 
-def _answers(output: str) -> Iterator[tuple[str, str]]:
-    for part in output.split(_SEPARATOR)[1:]:
-        name, _, answer = part.partition("\n")
-        if answer.strip():
-            yield name, answer.strip()
+def answers_of(session: CommandRunner, script: str, *arguments: str) -> dict[str, str]:
+    """The answers of a script that begins with `REPORT`, by name; what the node does not report is missing."""
+    output = session.run("sh", "-c", REPORT + script, "report", *arguments, check=False).stdout
+    parts = (part.partition("\n") for part in output.split("\x1e")[1:])
+    return {name: answer.strip() for name, _, answer in parts if answer.strip()}
 
 
 def _from_answers(answers: dict[str, str]) -> NodeFacts:

@@ -10,15 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lossratio.nodes.facts import answers_of
 from lossratio.nodes.session import CommandRunner
 
-_SEPARATOR = "\x1e"
 _SPEED_UNIT = 1e6
 _KIBI = 1024
 
 _SCRIPT = r"""
-PATH=$PATH:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL
-report() { name=$1; shift; answer=$("$@" 2>/dev/null) && printf '\036%s\n%s\n' "$name" "$answer"; }
 report cores lscpu --json --online --extended=CPU,CORE,SOCKET,NODE
 report hugepages grep -sH "" /sys/devices/system/node/node*/hugepages/hugepages-*kB/nr_hugepages
 for address; do
@@ -42,72 +40,57 @@ exit 0
 
 @dataclass(frozen=True)
 class Core:
-    """A physical core.
-
-    Attributes:
-        cpus: Its logical CPUs that are online: SMT siblings.
-        numa_node: Its NUMA node; 0 where the machine has none.
-    """
+    """A physical core."""
 
     cpus: tuple[int, ...]
+    """Its logical CPUs that are online: SMT siblings."""
     numa_node: int
+    """Its NUMA node; 0 where the machine has none."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """A port of a network card, by its PCI address.
-
-    Attributes:
-        address: Its PCI address.
-        numa_node: Its NUMA node; 0 where the machine has none.
-        driver: The driver that it is bound to; None: none.
-        device: Vendor and device, e.g. ``0x8086:0x1592``.
-        pcie: Speed and width of its PCI Express link.
-        iommu_group: Number of its IOMMU group; None: no IOMMU is switched on.
-        speed: Speed of its network link, bits per second; None: down, or the kernel does not have the card.
-        has_link: Whether its network link is up; None: the kernel does not have the card, or the port is down.
-        firmware: Version of its firmware; None: the kernel does not have the card, or `ethtool` is missing.
-    """
+    """A port of a network card, by its PCI address."""
 
     address: str
+    """Its PCI address."""
     numa_node: int
+    """Its NUMA node; 0 where the machine has none."""
     driver: str | None
+    """The driver that it is bound to; None: none."""
     device: str | None
+    """Vendor and device, e.g. ``0x8086:0x1592``."""
     pcie: str | None
+    """Speed and width of its PCI Express link."""
     iommu_group: str | None
+    """Number of its IOMMU group; None: no IOMMU is switched on."""
     speed: float | None
+    """Speed of its network link, bits per second; None: down, or the kernel does not have the card."""
     has_link: bool | None
+    """Whether its network link is up; None: the kernel does not have the card, or the port is down."""
     firmware: str | None
+    """Version of its firmware; None: the kernel does not have the card, or `ethtool` is missing."""
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """The hardware of a node.
-
-    Attributes:
-        cores: Its physical cores that are online, in the order of their first CPUs.
-        hugepages: Hugepages of all sizes, free or not, megabytes by NUMA node.
-        cards: The cards that were asked for and are there, by PCI address.
-    """
+    """The hardware of a node."""
 
     cores: tuple[Core, ...]
+    """Its physical cores that are online, in the order of their first CPUs."""
     hugepages: Mapping[int, int]
+    """Hugepages of all sizes, free or not, megabytes by NUMA node."""
     cards: Mapping[str, Card]
+    """The cards that were asked for and are there, by PCI address."""
 
 
 def read_hardware(session: CommandRunner, addresses: Sequence[str] = ()) -> Hardware:
     """Asks a node for its hardware, in one command.
 
-    Args:
-        session: A log-in on the node.
-        addresses: PCI addresses of cards.
-
     Raises:
         NodeError: If the session is broken.
     """
-    output = session.run("sh", "-c", _SCRIPT, "hardware", *addresses, check=False).stdout
-    parts = (part.partition("\n") for part in output.split(_SEPARATOR)[1:])
-    answers = {name: answer.strip() for name, _, answer in parts if answer.strip()}
+    answers = answers_of(session, _SCRIPT, *addresses)
     return Hardware(
         cores=cores_in(_json(answers.get("cores", ""))),
         hugepages=_hugepages(answers.get("hugepages", "")),

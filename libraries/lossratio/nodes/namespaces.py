@@ -33,10 +33,6 @@ _ENTER = 'mount -t sysfs sysfs /sys && exec sh -c "$1"'
 def enter_command(name: str, node: Node) -> tuple[str, ...]:
     """The command that runs a line of shell code, which follows it, in a node's network namespace.
 
-    Args:
-        name: The node's name in the topology.
-        node: The node, with ``netns`` or ``container``.
-
     Raises:
         NodeError: If there is no such namespace, or the container does not run.
     """

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from lossratio.errors import DutError
 from lossratio.nodes.facts import GatheredFacts, gather_facts
@@ -21,24 +21,17 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 
 
-class Will(Protocol):
-    """Keeps the commands that undo the changes to a node, for the case that the controller dies before it runs them."""
+class Will:
+    """Keeps the commands that undo the changes to a node, for the case that the controller dies before it runs them.
+
+    This one keeps nothing: after the death of the controller, the changes stay.
+    """
 
     def add(self, command: Sequence[str], stdin: str | None) -> None:
         """Adds a command, which will run before all earlier ones."""
 
     def drop_last(self) -> None:
         """Removes the command that was added last."""
-
-
-class NoWill:
-    """A `Will` that keeps nothing: after the death of the controller, the changes stay."""
-
-    def add(self, command: Sequence[str], stdin: str | None) -> None:
-        """Does nothing."""
-
-    def drop_last(self) -> None:
-        """Does nothing."""
 
 
 class DutNode:
@@ -49,7 +42,7 @@ class DutNode:
     """
 
     def __init__(self, session: CommandRunner) -> None:
-        self.will: Will = NoWill()
+        self.will = Will()
         self._session = session
 
     @property
@@ -109,11 +102,6 @@ class DutNode:
 
     def find(self, what: str, name: KeyT, reported: Mapping[KeyT, ValueT]) -> ValueT:
         """The node's report about a part of the DUT's set-up.
-
-        Args:
-            what: The kind of part, in words.
-            name: The part's name.
-            reported: The node's reports, by name.
 
         Raises:
             DutError: If the node does not report the part.

@@ -59,17 +59,14 @@ ProcessT = TypeVar("ProcessT", bound=Process)
 
 @dataclass(frozen=True)
 class NodeProgram:
-    """A packed program. Get one from `pack_program`.
-
-    Attributes:
-        name: Its name in the node's list of processes, and in messages, e.g. ``lossratio-agent``.
-        main: The module with the function `main`.
-        sources: Sources of its modules, by their names on the node.
-    """
+    """A packed program. Get one from `pack_program`."""
 
     name: str
+    """Its name in the node's list of processes, and in messages, e.g. ``lossratio-agent``."""
     main: str
+    """The module with the function `main`."""
     sources: dict[str, str]
+    """Sources of its modules, by their names on the node."""
 
     def start(self, start: Callable[..., ProcessT], python: str, *options: str) -> ProcessT:
         """Starts Python on a node, and sends the program there.
@@ -123,12 +120,7 @@ def pack_program(folder: str, name: str, main: str, rooms: Sequence[str] = ()) -
 
 
 def read_sources(folder: Path, package: str) -> dict[str, str]:
-    """Sources of a package and the packages in it, by the names of their modules.
-
-    Args:
-        folder: The package's folder.
-        package: The package's name on the node.
-    """
+    """Sources of a package and the packages in it, by the names of their modules."""
     sources = {}
     for entry in folder.iterdir():
         if entry.is_dir() and entry.name.isidentifier():

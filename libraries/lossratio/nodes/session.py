@@ -43,19 +43,16 @@ rm -f -- "$2"; exit 1
 
 @dataclass(frozen=True)
 class CommandResult:
-    """The result of a command on a node.
-
-    Attributes:
-        command: The requested command, one string per argument.
-        exit_status: Its exit status; -1 if a signal ended it.
-        stdout: Its standard output, decoded as UTF-8.
-        stderr: Its standard error, decoded as UTF-8.
-    """
+    """The result of a command on a node."""
 
     command: tuple[str, ...]
+    """The requested command, one string per argument."""
     exit_status: int
+    """Its exit status; -1 if a signal ended it."""
     stdout: str
+    """Its standard output, decoded as UTF-8."""
     stderr: str
+    """Its standard error, decoded as UTF-8."""
 
 
 class CommandRunner(Protocol):

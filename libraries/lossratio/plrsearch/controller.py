@@ -163,15 +163,12 @@ WarmStart: TypeAlias = Iterable[float] | Mapping[object, Bounds]
 
 @dataclass(frozen=True)
 class Durations:
-    """Trial durations, in seconds: each trial is longer than the last by the same amount.
-
-    Attributes:
-        initial: Duration of the first trial.
-        increment: How much longer the next one is.
-    """
+    """Trial durations, in seconds: each trial is longer than the last by the same amount."""
 
     initial: float
+    """Duration of the first trial."""
     increment: float
+    """How much longer the next one is."""
 
     def __post_init__(self) -> None:
         if not (0.0 < self.initial < math.inf and 0.0 <= self.increment < math.inf):

@@ -28,15 +28,12 @@ _FIRST_EXAMINED, _GROWTH = 50, 2.0
 
 @dataclass(frozen=True)
 class _Shift:
-    """What other shapes of the capacity's distribution, or a drift, make of the critical load.
-
-    Attributes:
-        factor: Mean, divided by that of the posterior.
-        share: Standard deviation, as a share of the mean; None: that of the posterior.
-    """
+    """What other shapes of the capacity's distribution, or a drift, make of the critical load."""
 
     factor: float = 1.0
+    """Mean, divided by that of the posterior."""
     share: float | None = None
+    """Standard deviation, as a share of the mean; None: that of the posterior."""
 
 
 class Guarding:

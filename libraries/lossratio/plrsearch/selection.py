@@ -36,27 +36,21 @@ _MODEL_ERROR = 0.03
 
 @dataclass(frozen=True)
 class Choice:
-    """A load, and the reason for it.
-
-    Attributes:
-        load: In frames per second.
-        purpose: The reason in words.
-    """
+    """A load, and the reason for it."""
 
     load: float
+    """In frames per second."""
     purpose: str
+    """The reason in words."""
 
 
 class Selection(Protocol):
-    """Chooses loads. It gets each result once, in order.
-
-    Attributes:
-        needs_posterior_from: After so many trials a choice is based on posteriors.
-        lag: How many of the latest results are not in these posteriors.
-    """
+    """Chooses loads. It gets each result once, in order."""
 
     needs_posterior_from: int
+    """After so many trials a choice is based on posteriors."""
     lag: int
+    """How many of the latest results are not in these posteriors."""
 
     def record(self, result: TrialResult) -> None:
         """Takes in a result."""
@@ -125,25 +119,22 @@ class DraftSelection:
 
 @dataclass(frozen=True)
 class _Prospects:
-    """The expected information of trials, valid as long as the posteriors are the same.
-
-    Attributes:
-        posteriors: The posteriors.
-        duration: Duration of a trial, in seconds.
-        mean: Mean critical load, in frames per second.
-        load: The load, not in overload, with the largest gain.
-        gain: Expected reduction of the variance of the critical load's logarithm by a trial there.
-        overload: A load in overload, in frames per second.
-        overload_gain: Expected reduction by a trial in overload.
-    """
+    """The expected information of trials, valid as long as the posteriors are the same."""
 
     posteriors: Sequence[Posterior]
+    """The posteriors."""
     duration: float
+    """Duration of a trial, in seconds."""
     mean: float
+    """Mean critical load, in frames per second."""
     load: float
+    """The load, not in overload, with the largest gain."""
     gain: float
+    """Expected reduction of the variance of the critical load's logarithm by a trial there."""
     overload: float
+    """A load in overload, in frames per second."""
     overload_gain: float
+    """Expected reduction by a trial in overload."""
 
     def are_of(self, posteriors: Sequence[Posterior], duration: float) -> bool:
         """Whether they belong to these posteriors and to trials of this duration."""
@@ -256,21 +247,18 @@ def _clamped(load: float, question: CriticalLoadQuestion) -> float:
 
 @dataclass(frozen=True)
 class Cloud:
-    """Equally probable points of a posterior; arrays of shape (points,), in frames per second.
-
-    Attributes:
-        function: The fitting function.
-        mrr: Limiting forwarding rates.
-        spread: Widths of the knee.
-        deviation: Standard deviations of the capacity.
-        log_load: Logarithms of the critical loads.
-    """
+    """Equally probable points of a posterior; arrays of shape (points,), in frames per second."""
 
     function: FittingFunction
+    """The fitting function."""
     mrr: Array
+    """Limiting forwarding rates."""
     spread: Array
+    """Widths of the knee."""
     deviation: Array
+    """Standard deviations of the capacity."""
     log_load: Array
+    """Logarithms of the critical loads."""
 
     @classmethod
     def of(cls, posterior: Posterior) -> Cloud:

@@ -21,28 +21,3 @@ from lossratio.report.listener import (
 )
 from lossratio.report.page_of_comparison import comparison_page
 from lossratio.report.run import Run, read_run, read_runs, runs_in
-
-__all__ = [
-    "FILE_NAMES",
-    "LEAST_CHANGE",
-    "PAGE_VARIABLE",
-    "SIGNIFICANCE",
-    "Case",
-    "ReportFormat",
-    "Run",
-    "RunReport",
-    "compare",
-    "comparison_cases",
-    "comparison_markdown",
-    "comparison_page",
-    "comparison_table",
-    "csit_export",
-    "junit_xml",
-    "read_run",
-    "read_runs",
-    "render",
-    "runs_in",
-    "write_csit",
-    "write_report",
-    "write_reports",
-]

@@ -26,8 +26,10 @@ from lossratio.results import (
     findings_of,
     generator_of,
     number_of,
+    unsent_explain,
+    unsent_share_of,
 )
-from lossratio.units import FRAMES_PER_SECOND, Unit
+from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
 
 SIGNIFICANCE = 0.05
 """Adjusted probability below which a difference counts as real."""
@@ -50,7 +52,7 @@ class Verdict(str, Enum):
     TOO_FEW = "too few results"
     """There are not enough results to distinguish a change from chance."""
     NOT_COMPARABLE = "not comparable"
-    """The two sides measured different quantities, or lack a value."""
+    """The two sides measured different quantities, lack a value, or differ by what the generator did not send."""
 
 
 _STATES = {
@@ -62,48 +64,42 @@ _STATES = {
 
 @dataclass(frozen=True)
 class ComparedQuantity:
-    """One quantity of one test, before and after.
-
-    Attributes:
-        test: Full name of the test.
-        quantity: Name of the goal, or MRR.
-        before: Values before, in the unit; rates are aggregates.
-        after: Values after, likewise.
-        difference: The difference of the values; None: one side has no values, or the sides are not comparable.
-        p_value: Probability, adjusted for the number of compared quantities; None: no statistical test.
-        verdict: The verdict.
-        note: Reason of the verdict and caveats of the values; may be empty.
-        unit: The unit of the values.
-        findings_before: The findings before, also those without a value.
-        findings_after: The findings after, likewise.
-    """
+    """One quantity of one test, before and after."""
 
     test: str
+    """Full name of the test."""
     quantity: str
+    """Name of the goal, or MRR."""
     before: Sample
+    """Values before, in the unit; rates are aggregates."""
     after: Sample
+    """Values after, likewise."""
     difference: Difference | None
+    """The difference of the values; None: one side has no values, or the sides are not comparable."""
     p_value: float | None
+    """Probability, adjusted for the number of compared quantities; None: no statistical test."""
     verdict: Verdict
+    """The verdict."""
     note: str = ""
+    """Reason of the verdict and caveats of the values; may be empty."""
     unit: Unit = FRAMES_PER_SECOND
+    """The unit of the values."""
     findings_before: tuple[Finding, ...] = ()
+    """The findings before, also those without a value."""
     findings_after: tuple[Finding, ...] = ()
+    """The findings after, likewise."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of two sets of runs.
-
-    Attributes:
-        testbed: The testbed of all runs.
-        quantities: The quantities, in the order of the tests.
-        problems: Parts of the runs that could not be read, or were cut off.
-    """
+    """A comparison of two sets of runs."""
 
     testbed: str
+    """The testbed of all runs."""
     quantities: tuple[ComparedQuantity, ...]
+    """The quantities, in the order of the tests."""
     problems: tuple[str, ...]
+    """Parts of the runs that could not be read, or were cut off."""
 
     @property
     def regressions(self) -> tuple[ComparedQuantity, ...]:
@@ -188,14 +184,16 @@ def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding])
     differing = differing_aspects([*before, *after])
     if differing:
         return replace(base, note=f"the runs differ in {', '.join(differing)}")
+    # What the generator could not send, or a TG that failed, says nothing about the SUT.
+    missing = Verdict.NOT_COMPARABLE if all(map(unsent_share_of, after)) else Verdict.REGRESSION
     if all(finding.outcome is Outcome.FAILED for finding in after) and _any_measured(before):
-        return replace(base, verdict=Verdict.REGRESSION, note=f"B has no value: {after[-1].reason}")
+        return replace(base, verdict=missing, note=f"B has no value: {after[-1].reason}")
     if not after[0].has_value:
         return replace(base, note=f"{after[0].quantity} has no single value: see the reports")
     if not old.values:
         return replace(base, note=f"A has no value: {before[-1].reason}")
     if not new.values:
-        return replace(base, verdict=Verdict.REGRESSION, note=f"B has no value: {after[-1].reason}")
+        return replace(base, verdict=missing, note=f"B has no value: {after[-1].reason}")
     note = "; ".join((*_generators(before, after), *_caveats("A", before), *_caveats("B", after)))
     return replace(base, difference=difference(old, new), verdict=Verdict.TOO_FEW, note=note)
 
@@ -229,7 +227,29 @@ def _judged(compared: Sequence[ComparedQuantity], least_change: float) -> Iterat
         else:
             probability = next(all_adjusted)
             verdict = _verdict(quantity.difference.change, quantity.unit, probability, least_change)
-            yield replace(quantity, p_value=probability, verdict=verdict)
+            yield _without_unsent(replace(quantity, p_value=probability, verdict=verdict), least_change)
+
+
+def _without_unsent(compared: ComparedQuantity, least_change: float) -> ComparedQuantity:
+    """Takes back a verdict that frames which the generator left unsent may explain."""
+    if compared.verdict is Verdict.UNCHANGED:
+        return compared
+    before, after = _offered(compared.findings_before), _offered(compared.findings_after)
+    if not unsent_explain(before, after, compared.unit, least_change):
+        return compared
+    known = ", ".join(
+        f"{name} {'is a least value' if share == 1.0 else f'lacks {format_ratio(share)} of the frames of a load'}"
+        for name, side in (("A", before), ("B", after))
+        if (share := max(share for _, share in side))
+    )
+    note = f"what the generator did not send may be the difference ({known})"
+    return replace(compared, verdict=Verdict.NOT_COMPARABLE, note="; ".join(filter(None, (note, compared.note))))
+
+
+def _offered(findings: Sequence[Finding]) -> list[tuple[float, float]]:
+    """The values, each with the share of its frames that the generator left unsent."""
+    values = ((number_of(finding.value), unsent_share_of(finding)) for finding in findings)
+    return [(value, share) for value, share in values if value is not None]
 
 
 def _verdict(change: float, unit: Unit, p_value: float, least_change: float) -> Verdict:

@@ -60,7 +60,6 @@ _NIC_CODES = {
     "cavium-a063-100g": "100ge2p1a063",
     "virtual": "1ge1p82540em",
 }
-_DUT_TYPES = {"testpmd": "dpdk", "l3fwd": "dpdk"}
 
 
 class CsitNameError(ReportError):
@@ -69,21 +68,18 @@ class CsitNameError(ReportError):
 
 @dataclass(frozen=True)
 class CsitNames:
-    """The names of a test in CSIT's results.
-
-    Attributes:
-        test_id: Suite and test in lower case, with ``_`` for spaces.
-        name_short: The driver, if any, and the body, e.g. ``avf-ethip4-ip4base``.
-        name_long: NIC, frame size, threads and cores, and the short name, e.g. ``e810cq-64b-2t1c-avf-ethip4-ip4base``.
-        test_type: ``ndrpdr``, ``mrr``, ``soak`` or ``reconf``.
-        nodes: ``1n``, ``2n`` or ``3n``: the nodes of the testbed, as in the names of jobs.
-    """
+    """The names of a test in CSIT's results."""
 
     test_id: str
+    """Suite and test in lower case, with ``_`` for spaces."""
     name_short: str
+    """The driver, if any, and the body, e.g. ``avf-ethip4-ip4base``."""
     name_long: str
+    """NIC, frame size, threads and cores, and the short name, e.g. ``e810cq-64b-2t1c-avf-ethip4-ip4base``."""
     test_type: str
+    """``ndrpdr``, ``mrr``, ``soak`` or ``reconf``."""
     nodes: str
+    """``1n``, ``2n`` or ``3n``: the nodes of the testbed, as in the names of jobs."""
 
     @property
     def path(self) -> str:
@@ -236,17 +232,14 @@ class CsitTestCase(CsitRecord):
 
 @dataclass(frozen=True)
 class CsitExport:
-    """A result as a file for CSIT.
-
-    Attributes:
-        names: The names of the test.
-        job: Name of the job for the result, see `csit_job`.
-        case: Contents of the file.
-    """
+    """A result as a file for CSIT."""
 
     names: CsitNames
+    """The names of the test."""
     job: str
+    """Name of the job for the result, see `csit_job`."""
     case: CsitTestCase
+    """Contents of the file."""
 
 
 def csit_export(result: TestResult) -> CsitExport:
@@ -356,12 +349,12 @@ def _hosts(conditions: Conditions) -> tuple[str, ...]:
 
 
 def _dut_kind(result: TestResult) -> str:
-    """CSIT's type of the DUT, or our kind, without a dash, at which the dashboards split names."""
+    """CSIT's type of the DUT."""
     duts = result.conditions.duts
-    kind = next((str(dut["kind"]) for dut in duts.values() if dut.get("kind")), "")
+    kind = next((str(dut.get("csit_type", dut["kind"])) for dut in duts.values() if dut.get("kind")), "")
     if not kind:
         raise CsitExportError(f"{result.test.full_name} does not say what kind its DUT was.")
-    return _DUT_TYPES.get(kind, kind.lower().replace("-", "_"))
+    return kind
 
 
 def _dut_version(result: TestResult) -> str:

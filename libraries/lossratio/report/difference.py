@@ -28,13 +28,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Sample:
-    """Results of repeated runs of one test.
-
-    Attributes:
-        values: The values, in any unit.
-    """
+    """Results of repeated runs of one test."""
 
     values: tuple[float, ...]
+    """The values, in any unit."""
 
     @property
     def mean(self) -> float:
@@ -49,19 +46,16 @@ class Sample:
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference of two samples.
-
-    Attributes:
-        change: Difference of the means over the mean before; infinite if only the mean before is zero.
-        interval: Confidence interval (95 %) of the change; None: too few values, or the mean before is zero.
-        test: Name of the statistical test; None: too few values for a test.
-        p_value: Probability of a difference at least as large if nothing had changed; None: too few values for a test.
-    """
+    """The difference of two samples."""
 
     change: float
+    """Difference of the means over the mean before; infinite if only the mean before is zero."""
     interval: tuple[float, float] | None
+    """Confidence interval (95 %) of the change; None: too few values, or the mean before is zero."""
     test: str | None
+    """Name of the statistical test; None: too few values for a test."""
     p_value: float | None
+    """Probability of a difference at least as large if nothing had changed; None: too few values for a test."""
 
 
 def difference(before: Sample, after: Sample) -> Difference:

@@ -20,25 +20,22 @@ from lossratio.results import Finding, Outcome, TestResult, findings_of, message
 
 @dataclass(frozen=True)
 class Case:
-    """A test case of a JUnit file.
-
-    Attributes:
-        suite: Name of the suite.
-        name: Name of the test.
-        seconds: Duration of the test.
-        state: ``passed``, ``failure``, ``error`` or ``skipped``.
-        message: Why the test did not pass.
-        output: Further text.
-        properties: Pairs of name and value, e.g. rates.
-    """
+    """A test case of a JUnit file."""
 
     suite: str
+    """Name of the suite."""
     name: str
+    """Name of the test."""
     seconds: float = 0.0
+    """Duration of the test."""
     state: str = "passed"
+    """``passed``, ``failure``, ``error`` or ``skipped``."""
     message: str = ""
+    """Why the test did not pass."""
     output: str = ""
+    """Further text."""
     properties: tuple[tuple[str, str], ...] = ()
+    """Pairs of name and value, e.g. rates."""
 
 
 def junit_report(runs: Sequence[Run]) -> str:

@@ -36,21 +36,18 @@ _STATISTICS: Mapping[str, Callable[[Finding], Any]] = {
 
 @dataclass(frozen=True)
 class Sample:
-    """A number with its name and its labels.
-
-    Attributes:
-        name: Name of the metric, in letters, digits and ``_``.
-        help: The meaning of the metric, in a few words.
-        value: The number.
-        time: The time that the number belongs to.
-        labels: Labels by name.
-    """
+    """A number with its name and its labels."""
 
     name: str
+    """Name of the metric, in letters, digits and ``_``."""
     help: str
+    """The meaning of the metric, in a few words."""
     value: float
+    """The number."""
     time: datetime
+    """The time that the number belongs to."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels by name."""
 
     def csit(self) -> str:
         """The sample as a line of CSIT's telemetry: single quotes, and the time in milliseconds.

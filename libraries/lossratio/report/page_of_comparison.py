@@ -8,45 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from lossratio.drawing import (
+    NOTHING,
+    PAGES,
     Axis,
+    Column,
     Mark,
+    Overview,
     Plot,
     difference_bar,
     drawing,
-    html_page,
-    html_template,
+    html_fragment,
     in_unit,
     legend,
-    packed_sections,
     series_colour,
+    test_column,
     text_at,
     unit_of,
+    verdict,
 )
 from lossratio.report.comparison import ComparedQuantity, Comparison, Verdict, quantity_in_words, summary_of
+from lossratio.report.difference import Sample
 from lossratio.report.run import Run
-from lossratio.report.tables import NOTHING, describe_frame_size
+from lossratio.report.tables import describe_frame_size
 from lossratio.results import Doubt, Finding, TestResult, build_of, number_of
 from lossratio.units import FRAMES_PER_SECOND
 
-_CARDS = 8
 _FEW, _MANY = 3, 200
-_COLUMNS = (
-    "test",
-    "frame size",
-    "goal",
-    "verdict",
-    "change",
-    "95 % interval",
-    "interval, %",
-    "A",
-    "B",
-    "values of A",
-    "values of B",
-    "p, adjusted",
-)
-_CHANGED = (Verdict.REGRESSION, Verdict.PROGRESSION)
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 900.0, 150.0, 60.0, 880.0, 24.0, 92.0
 _SPREAD = 0.16
 _MARKS = {
@@ -118,8 +108,8 @@ class _Row:
         return quantity_in_words(self.compared)
 
     @property
-    def is_changed(self) -> bool:
-        return self.compared.verdict in _CHANGED
+    def is_odd(self) -> bool:
+        return self.compared.verdict in (Verdict.REGRESSION, Verdict.PROGRESSION)
 
     @property
     def is_decided(self) -> bool:
@@ -156,17 +146,48 @@ class _Row:
                 yield f"{side}, {count} of {len(of_side)}: {kind}"
 
     @property
-    def columns(self) -> Iterator[tuple[str, float | str]]:
-        """The columns after the picture: the text, and the number to sort by, which is empty if there is none."""
-        compared, words = self.compared, self.in_words
-        before, after = compared.before.values, compared.after.values
-        interval = compared.difference.interval if compared.difference else None
-        yield words["95 % interval"], "" if interval is None else 100 * (interval[1] - interval[0])
-        yield words["A"], compared.before.mean if before else ""
-        yield words["B"], compared.after.mean if after else ""
-        yield str(len(before)), len(before)
-        yield str(len(after)), len(after)
-        yield words["p"], "" if compared.p_value is None else compared.p_value
+    def test(self) -> str:
+        return self.compared.test
+
+    @property
+    def average_size_bytes(self) -> float:
+        return self.result.conditions.traffic.average_frame_size_bytes
+
+    @property
+    def change(self) -> tuple[str, float | None]:
+        """The change in words and as a number; None: it is undecided."""
+        difference = self.compared.difference
+        return (self.in_words["change"], difference.change) if difference and self.is_decided else (NOTHING, None)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict with its doubts, as markup; without a number it has the reason."""
+        words = self.compared.verdict.value if self.is_decided else self.in_words["verdict"]
+        return verdict(self.kind, words, (f"doubt: {doubt}" for doubt in self.doubts))
+
+    @property
+    def interval_percent(self) -> float | None:
+        """The width of the change's interval."""
+        interval = self.compared.difference.interval if self.compared.difference else None
+        return None if interval is None else 100 * (interval[1] - interval[0])
+
+    def mean(self, side: Sample) -> float | None:
+        """The mean of a side; None: it has no values."""
+        return side.mean if side.values else None
+
+
+_COLUMNS: tuple[Column[_Row], ...] = (
+    test_column(_Row),
+    Column("change", lambda row: row.change[0], lambda row: row.change[1], style="number quote"),
+    Column("verdict", lambda row: row.in_words["verdict"], style="name", markup=lambda row: row.verdict),
+    Column("goal", lambda row: row.compared.quantity),
+    Column("frame size", lambda row: row.frame_size, lambda row: row.average_size_bytes),
+    Column("95 % interval", lambda row: "", markup=lambda row: row.picture if row.is_decided else ""),
+    Column("interval, %", lambda row: row.in_words["95 % interval"], lambda row: row.interval_percent, style="number"),
+    Column("A", lambda row: row.in_words["A"], lambda row: row.mean(row.compared.before), style="number"),
+    Column("B", lambda row: row.in_words["B"], lambda row: row.mean(row.compared.after), style="number"),
+    Column("p, adjusted", lambda row: row.in_words["p"], lambda row: row.compared.p_value, style="number"),
+)
 
 
 def comparison_page(
@@ -182,31 +203,34 @@ def comparison_page(
     """
     order = list(Verdict)
     rows = sorted(_rows(comparison, (*before, *after)), key=lambda row: order.index(row.compared.verdict))
-    body = html_template("comparison_section.html.jinja")
+    body = partial(html_fragment, PAGES, "comparison_section.html.jinja")
     sections = [
         (row.link, f"{row.compared.test}, {row.compared.quantity}", (body(row=row, picture=_draw(row.values)),))
         for row in rows
     ]
-    row = html_template("comparison_row.html.jinja")
-    marked_rows = [row(row=values, nothing=NOTHING) for values in rows]
-    is_large = len(rows) > _MANY
-    return html_page(
+    overview = Overview(
+        rows=rows,
+        columns=_COLUMNS,
+        filters={
+            "verdict": ("Verdict", lambda row: row.compared.verdict.value),
+            "goal": ("Goal", lambda row: row.compared.quantity),
+            "size": ("Frame size", lambda row: row.frame_size),
+            "testbed": ("Testbed", lambda row: row.result.conditions.testbed.name),
+            "tags": ("Tag", lambda row: "\n".join(row.tags)),
+        },
+        only="Only changed",
+        card_name="quantities, the worst first",
+        few=_FEW,
+    )
+    return overview.page(
         "comparison.html.jinja",
+        sections,
+        is_large=len(rows) > _MANY,
+        data={},
         title=f"{names[0]} and {names[1]}" if names[0] != names[1] else f"{names[0]}, twice",
         headline=_headline(comparison, before, after, names),
         summary=list(summary_of(comparison)),
         problems=comparison.problems,
-        rows=marked_rows,
-        cards=rows[:_CARDS],
-        card_name="quantities, the worst first",
-        columns=_COLUMNS,
-        selections={"verdict": "Verdict", "goal": "Goal", "size": "Frame size", "testbed": "Testbed", "tags": "Tag"},
-        only="Only changed",
-        testbed=comparison.testbed,
-        sections=sections,
-        few=_FEW,
-        packed=is_large,
-        data=packed_sections(marked_rows, sections) if is_large else {},
     )
 
 

@@ -17,38 +17,33 @@ from lossratio.units import format_frame_rate, format_ratio
 
 @dataclass(frozen=True)
 class CutOff:
-    """A test with a journal and without a result: the run ended in the middle of the test.
-
-    Attributes:
-        name: Name of the journal, without its suffix: the test's full name, made safe for files.
-        began: Time when the test began, as in RFC 3339.
-        trials: Number of trials in the journal.
-        bounds: The bounds of each goal so far, in words; empty if the test was no search.
-        last: The last trial, in words; None: no trial.
-    """
+    """A test with a journal and without a result: the run ended in the middle of the test."""
 
     name: str
+    """Name of the journal, without its suffix: the test's full name, made safe for files."""
     began: str
+    """Time when the test began, as in RFC 3339."""
     trials: int
+    """Number of proved trials in the journal."""
     bounds: tuple[str, ...]
+    """The bounds of each goal so far, in words; empty if the test was no search. Then a note on trials that nothing
+    proves, if there are any."""
     last: str | None
+    """The last trial, in words; None: no trial."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """The contents of a run's directory.
-
-    Attributes:
-        path: The directory.
-        results: The readable results, in the order in which their tests began.
-        cut_off: Tests that did not finish.
-        problems: Messages about files that could not be read.
-    """
+    """The contents of a run's directory."""
 
     path: Path
+    """The directory."""
     results: tuple[TestResult, ...]
+    """The readable results, in the order in which their tests began."""
     cut_off: tuple[CutOff, ...] = ()
+    """Tests that did not finish."""
     problems: tuple[str, ...] = ()
+    """Messages about files that could not be read."""
 
     @property
     def is_whole(self) -> bool:
@@ -140,6 +135,9 @@ def _cut_off(path: Path) -> CutOff:
     journal = read_journal(path)
     kind = kind_of_journal(journal)
     bounds = () if kind is None else tuple(kind.known_so_far(journal))
+    if journal.unproved:
+        rest = len(journal.unproved)
+        bounds += (f"{rest} further trials do not count: nobody looked at the devices after them",)
     last = None
     if journal.results:
         result = journal.results[-1]

@@ -8,10 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 
+from lossratio.drawing import NOTHING, Column, number_column, range_bar, test_column, verdict
 from lossratio.records import Rate
 from lossratio.report.run import Run
 from lossratio.results import (
@@ -19,6 +20,7 @@ from lossratio.results import (
     Outcome,
     TestResult,
     Traffic,
+    caveats_of,
     findings_of,
     format_frames_per_second,
     integrity_of,
@@ -26,9 +28,6 @@ from lossratio.results import (
     view_of,
 )
 from lossratio.units import Unit, format_bit_rate, format_ratio
-
-NOTHING = "–"
-"""The text for a missing value."""
 
 REPORT_FORMAT = "lossratio-report/1"
 """Format of the JSON report."""
@@ -38,63 +37,199 @@ _INTEGRITY = ("arrived", "examined", "duplicated", "corrupted", "wrong_length", 
 
 _VALUE = "conditional throughput (or other value)"
 
-_COLUMNS: dict[str, str] = {
-    "test": "test",
-    "frame size": "frame_size",
-    "goal": "goal",
-    "result": "state",
-    "lower bound": "lower_bound",
-    "upper bound": "upper_bound",
-    _VALUE: "value",
-    "aggregate": "aggregate",
-    "bandwidth": "bandwidth",
-    "of theoretical maximum": "share",
-    "trials": "trials",
-    "time": "duration",
-}
-
 
 @dataclass(frozen=True)
-class OverviewRow:
-    """One row: the values of one goal of one test, or of its MRR, as texts; `NOTHING` for a missing value.
+class FindingRow:
+    """A row of a run's tables: one goal of one test, its MRR, or another value."""
 
-    Attributes:
-        place: Position of the row's result among the results, from 1.
-        test: Name of the test.
-        frame_size: Sizes of the frames, in bytes.
-        goal: Name of the goal, or ``MRR``.
-        outcome: Whether the quantity was measured, is irregular, or failed.
-        state: The outcome in words, with the reason.
-        lower_bound: Relevant lower bound, per interface.
-        upper_bound: Relevant upper bound, per interface.
-        value: Conditional throughput (of MRR: the mean with its standard deviation), per interface; or the value in
-            another unit.
-        aggregate: The rate as an aggregate, with the factor between both.
-        bandwidth: The rate as aggregate bandwidth on the wire.
-        share: The rate as a share of the link limit (what the links can carry).
-        trials: Number of trials of the test.
-        duration: Time of all trials together, on the measurer's clock.
-    """
+    finding: Finding
+    """The finding."""
+    place: int = 1
+    """Position of the row's test among all tests of the page, from 1."""
+    doubts: tuple[str, ...] = ()
+    """The doubts about the result, in a few words each."""
+    run: str = ""
+    """The directory of the row's run; empty: the page has one run only."""
 
-    place: int
-    test: str
-    frame_size: str
-    goal: str
-    outcome: Outcome
-    state: str
-    lower_bound: str
-    upper_bound: str
-    value: str
-    aggregate: str
-    bandwidth: str
-    share: str
-    trials: str
-    duration: str
+    @property
+    def result(self) -> TestResult:
+        """The result of the finding."""
+        return self.finding.result
+
+    @property
+    def test(self) -> str:
+        """Name of the test."""
+        return self.result.test.name
+
+    @property
+    def link(self) -> str:
+        """The name of the section of the row's test."""
+        return section_name(self.place)
+
+    @property
+    def words(self) -> str:
+        """The text that a search looks at, in lower case."""
+        test = self.result.test
+        return " ".join((test.suite, test.name, *test.tags)).lower()
+
+    @property
+    def frame_size(self) -> str:
+        """Sizes of the frames, in bytes."""
+        return describe_frame_size(self.result.conditions.traffic)
+
+    @property
+    def average_size_bytes(self) -> float:
+        """Their average."""
+        return self.result.conditions.traffic.average_frame_size_bytes
+
+    @property
+    def is_quotable(self) -> bool:
+        """Whether the value may be quoted: it was measured."""
+        return self.finding.outcome is Outcome.MEASURED and self.finding.value is not None
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether it is irregular, failed or doubtful."""
+        return self.finding.outcome is not Outcome.MEASURED or bool(self.doubts)
+
+    @property
+    def rate(self) -> Rate | None:
+        """The value as a rate; None: it has another unit, or there is none."""
+        return self.finding.value if isinstance(self.finding.value, Rate) else None
+
+    @property
+    def value(self) -> str:
+        """Conditional throughput (of MRR: the mean with its standard deviation), per interface; or another value."""
+        deviation = self.finding.deviation
+        spread = "" if deviation is None else f" ± {_in_words(deviation, self.finding.unit)}"
+        return _in_words(self.finding.value, self.finding.unit) + spread
+
+    @property
+    def quoted(self) -> tuple[str, float | None]:
+        """The number to quote: in words, and as a number; `NOTHING` and None if it may not be quoted."""
+        return (self.value, number_of(self.finding.value)) if self.is_quotable else (NOTHING, None)
+
+    @property
+    def aggregate(self) -> str:
+        """The rate as an aggregate, with the factor between both."""
+        factor = self.result.conditions.load.aggregate_factor
+        return NOTHING if self.rate is None else f"{format_frames_per_second(self.rate.aggregate_fps)} (x {factor:g})"
+
+    @property
+    def state(self) -> str:
+        """The outcome in words, with the reason."""
+        if self.finding.outcome is Outcome.FAILED:
+            return "failed: no result"
+        if self.finding.outcome is Outcome.IRREGULAR:
+            return "irregular" if self.finding.reason is None else f"irregular: {self.finding.reason}"
+        return view_of(self.result).in_order
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the number needs besides its doubts and the reason of the outcome."""
+        caveats = caveats_of(self.finding)[0 if self.finding.reason is None else 1 :]
+        early = self.result.conditions.timing.has_early_verdicts
+        return [*caveats, *(["with early verdicts: not comparable with whole trials"] if early else [])]
+
+    @property
+    def verdict(self) -> str:
+        """The outcome with notes and doubts, as markup."""
+        notes = (*self.notes, *(f"doubt: {doubt}" for doubt in self.doubts))
+        return verdict(self.finding.outcome.value, self.state, notes)
+
+    @property
+    def bounds(self) -> str:
+        """The bounds in words; empty if there are none."""
+        ends = (self.finding.lower_bound, self.finding.upper_bound)
+        is_at_limit = ends[0] is not None and view_of(self.result).is_at_limit(self.result, self.finding)
+        return bounds_in_words(*(_in_words(end, self.finding.unit) for end in ends), is_at_limit=is_at_limit)
+
+    @property
+    def picture(self) -> str:
+        """The small picture of the bounds, or of the value with its standard deviation; empty: no rate."""
+        return "" if self.bar is None else range_bar(*self.bar)
+
+    @cached_property
+    def bar(self) -> tuple[float, ...] | None:
+        """The value and both ends of its error bar, in per cent of the maximum load; None: no rate to quote."""
+        most = self.result.max_load.rate.aggregate_fps
+        deviation = self.finding.deviation
+        if self.rate is None or not most or not self.is_quotable:
+            return None
+        value = self.rate.aggregate_fps
+        spread = deviation.aggregate_fps if isinstance(deviation, Rate) else 0.0
+        bounds = (self.finding.lower_bound, self.finding.upper_bound)
+        ends = [bound.aggregate_fps for bound in bounds if isinstance(bound, Rate)] or [value - spread, value + spread]
+        return tuple(100.0 * rate / most for rate in (value, min(ends), max(ends)))
+
+    @cached_property
+    def latency(self) -> tuple[str, float | None]:
+        """Latency of the slowest direction at the first load of the row's goal: in words, and the median in us."""
+        points = list(view_of(self.result).latencies(self.result))
+        of_goal = [point for point in points if self.finding.quantity in point.load]
+        chosen = of_goal or [point for point in points if " of " not in point.load]
+        at_load = [point for point in chosen if point.load == chosen[0].load]
+        p50 = max((point.p50_us for point in at_load if point.p50_us is not None), default=None)
+        p99 = max((point.p99_us for point in at_load if point.p99_us is not None), default=None)
+        if p50 is None:
+            return NOTHING, None
+        percentiles = f"{p50:.4g} µs" + ("" if p99 is None else f", 99 % {p99:.4g} µs")
+        return f"{percentiles} at {at_load[0].load}", p50
+
+    @cached_property
+    def trials_s(self) -> float:
+        """Time of all trials together, on the measurer's clock, seconds."""
+        return sum(trial.elapsed_s for trial in self.result.trials)
 
 
-def overview(results: Iterable[TestResult]) -> list[OverviewRow]:
-    """Makes the rows of all results, in the order of the results."""
-    return [_row(finding) for finding in findings_of(results)]
+def _bound(head: str, read: Callable[[FindingRow], Rate | float | None]) -> Column[FindingRow]:
+    return Column(
+        head,
+        lambda row: _in_words(read(row), row.finding.unit),
+        lambda row: number_of(read(row)),
+        style="number",
+    )
+
+
+_TEST = test_column(FindingRow)
+_MEASURED: Column[FindingRow] = Column(_VALUE, lambda row: row.value)
+_PICTURE: Column[FindingRow] = Column("bounds", lambda row: row.bounds, markup=lambda row: row.picture)
+_LATENCY: Column[FindingRow] = Column("latency", lambda row: row.latency[0], lambda row: row.latency[1], style="number")
+_SIZE: Column[FindingRow] = Column("frame size", lambda row: row.frame_size, lambda row: row.average_size_bytes)
+COLUMNS: tuple[Column[FindingRow], ...] = (
+    _TEST,
+    Column("number to quote", lambda row: row.quoted[0], lambda row: row.quoted[1], style="number quote"),
+    Column("result", lambda row: row.state, style="name", markup=lambda row: row.verdict),
+    Column("goal", lambda row: row.finding.quantity),
+    _SIZE,
+    _PICTURE,
+    _bound("lower bound", lambda row: row.finding.lower_bound),
+    _bound("upper bound", lambda row: row.finding.upper_bound),
+    Column(
+        "aggregate", lambda row: row.aggregate, lambda row: row.rate.aggregate_fps if row.rate else None, style="number"
+    ),
+    number_column("bandwidth", lambda row: row.rate.aggregate_l1_bps if row.rate else None, format_bit_rate),
+    number_column("of theoretical maximum", lambda row: row.finding.theoretical_share, format_ratio),
+    _LATENCY,
+    number_column("trials", lambda row: len(row.result.trials), str),
+    number_column("time of trials", lambda row: row.trials_s, "{:.1f} s".format),
+)
+"""The columns of the overview, on the page and in Markdown."""
+
+RUN: Column[FindingRow] = Column("run", lambda row: row.run, style="name")
+"""The column of pages of several runs."""
+
+_MARKDOWN = (
+    _TEST,
+    _MEASURED,
+    *(column for column in COLUMNS[2:] if column not in (_PICTURE, _LATENCY)),
+)
+"""Markdown has the value of irregular results too, beside the reason."""
+
+
+def section_name(place: int) -> str:
+    """The name of a test's section, to which addresses link, by the test's place among all tests of the page."""
+    return f"test-{place}"
 
 
 def describe_frame_size(traffic: Traffic) -> str:
@@ -104,36 +239,13 @@ def describe_frame_size(traffic: Traffic) -> str:
     return f"{sizes} B{average}"
 
 
-def _row(finding: Finding) -> OverviewRow:
-    result, deviation = finding.result, finding.deviation
-    rate = finding.value if isinstance(finding.value, Rate) else None
-    factor = result.conditions.load.aggregate_factor
-    share = finding.theoretical_share
-    return OverviewRow(
-        place=finding.place,
-        test=result.test.name,
-        frame_size=describe_frame_size(result.conditions.traffic),
-        goal=finding.quantity,
-        outcome=finding.outcome,
-        state=_state(finding),
-        lower_bound=_in_words(finding.lower_bound, finding.unit),
-        upper_bound=_in_words(finding.upper_bound, finding.unit),
-        value=_in_words(finding.value, finding.unit)
-        + ("" if deviation is None else f" ± {_in_words(deviation, finding.unit)}"),
-        aggregate=NOTHING if rate is None else f"{format_frames_per_second(rate.aggregate_fps)} (x {factor:g})",
-        bandwidth=NOTHING if rate is None else format_bit_rate(rate.aggregate_l1_bps),
-        share=NOTHING if share is None else format_ratio(share),
-        trials=str(len(result.trials)),
-        duration=f"{sum(trial.elapsed_s for trial in result.trials):.1f} s",
-    )
-
-
-def _state(finding: Finding) -> str:
-    if finding.outcome is Outcome.FAILED:
-        return "failed: no result"
-    if finding.outcome is Outcome.IRREGULAR:
-        return "irregular" if finding.reason is None else f"irregular: {finding.reason}"
-    return view_of(finding.result).in_order
+def bounds_in_words(lower: str, upper: str, *, is_at_limit: bool) -> str:
+    """Bounds in words, each of which may be `NOTHING`; at the generator's limit there is no upper one."""
+    if lower == upper == NOTHING:
+        return ""
+    if upper == NOTHING or (is_at_limit and lower != NOTHING):
+        return f"at least {lower}"
+    return f"at most {upper}" if lower == NOTHING else f"{lower} to {upper}"
 
 
 def _in_words(value: Rate | float | None, unit: Unit) -> str:
@@ -166,10 +278,14 @@ def json_report(runs: Sequence[Run]) -> str:
 def csv_report(runs: Sequence[Run]) -> str:
     """Makes a CSV table with a row for each finding. The header has the units; a missing value is an empty field."""
     file = io.StringIO()
-    rows = [row for run in runs for row in _csv_rows(run)]
-    writer = csv.DictWriter(file, fieldnames=_csv_fields(), lineterminator="\n")
+    writer = csv.DictWriter(file, fieldnames=list(_CSV), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    for run in runs:
+        name = run.path.resolve().name
+        for row in rows_of(run):
+            writer.writerow({column: value(replace(row, run=name)) for column, value in _CSV.items()})
+        for test in run.cut_off:
+            writer.writerow({"run": name, "test": test.name, "outcome": "cut off", "trials": test.trials})
     return file.getvalue()
 
 
@@ -178,74 +294,53 @@ def markdown_report(runs: Sequence[Run]) -> str:
     return "\n".join(line for run in runs for line in _markdown_lines(run)) + "\n"
 
 
-def _csv_rows(run: Run) -> Iterator[dict[str, Any]]:
-    for finding in findings_of(run.results):
-        yield _csv_row(run, finding)
-    for test in run.cut_off:
-        yield {"run": run.path.resolve().name, "test": test.name, "outcome": "cut off", "trials": test.trials}
-
-
-def _csv_row(run: Run, finding: Finding) -> dict[str, Any]:
-    result = finding.result
-    return {
-        "run": run.path.resolve().name,
-        "suite": result.test.suite,
-        "test": result.test.name,
-        "testbed": result.conditions.testbed.name,
-        "started": result.started.isoformat(),
-        "kind": result.kind,
-        "goal": finding.quantity,
-        "outcome": finding.outcome.value,
-        "reason": finding.reason,
-        "average_frame_size_bytes": result.conditions.traffic.average_frame_size_bytes,
-        **_rates(finding),
-        "aggregate_factor": result.conditions.load.aggregate_factor,
-        "theoretical_maximum_ratio": finding.theoretical_share,
-        **_integrity_row(result),
-        "trials": len(result.trials),
-        "trials_elapsed_s": sum(trial.elapsed_s for trial in result.trials),
-        "doubts": "; ".join(doubt.kind.value for doubt in run.doubts[finding.place - 1]),
-        "unit": finding.unit.name if finding.has_value else None,
-        **{name: number_of(value) for name, value in _values(finding).items()},
-    }
-
-
-def _values(finding: Finding) -> dict[str, Rate | float | None]:
-    """The values of a finding, by their columns."""
-    return {
-        "lower_bound": finding.lower_bound,
-        "upper_bound": finding.upper_bound,
-        "value": finding.value,
-        "stdev": finding.deviation,
-    }
-
-
-def _rates(finding: Finding) -> dict[str, float]:
-    """The columns of a finding in frames per second; empty if it has another unit."""
-    rates = {name: value for name, value in _values(finding).items() if isinstance(value, Rate)}
-    columns = {f"{name}_per_interface_fps": rate.per_interface_fps for name, rate in rates.items()}
-    if "value" in rates:
-        columns["value_aggregate_fps"] = rates["value"].aggregate_fps
-        columns["value_aggregate_l1_bps"] = rates["value"].aggregate_l1_bps
-    return columns
-
-
-def _integrity_row(result: TestResult) -> dict[str, int]:
-    """The columns of frame integrity; empty if no frame was examined."""
-    integrity = integrity_of(result)
-    return {} if integrity is None else {f"{name}_frames": getattr(integrity, name) for name in _INTEGRITY}
-
-
-def _csv_fields() -> list[str]:
+def rows_of(run: Run) -> list[FindingRow]:
+    """The rows of a run, in the order of its results."""
     return [
-        *("run", "suite", "test", "testbed", "started", "kind", "goal", "outcome", "reason"),
-        *("average_frame_size_bytes", "lower_bound_per_interface_fps", "upper_bound_per_interface_fps"),
-        *("value_per_interface_fps", "stdev_per_interface_fps", "aggregate_factor", "value_aggregate_fps"),
-        *("value_aggregate_l1_bps", "theoretical_maximum_ratio"),
-        *(f"{name}_frames" for name in _INTEGRITY),
-        *("trials", "trials_elapsed_s", "doubts"),
-        *("unit", "lower_bound", "upper_bound", "value", "stdev"),
+        FindingRow(finding, finding.place, tuple(doubt.kind.value for doubt in run.doubts[finding.place - 1]))
+        for finding in findings_of(run.results)
     ]
+
+
+def _per_interface(value: Rate | float | None) -> float | None:
+    return value.per_interface_fps if isinstance(value, Rate) else None
+
+
+def _integrity(name: str) -> Callable[[FindingRow], object]:
+    """A column of frame integrity; empty if no frame was examined."""
+    return lambda row: getattr(integrity_of(row.result), name, None)
+
+
+_CSV: dict[str, Callable[[FindingRow], object]] = {
+    "run": lambda row: row.run,
+    "suite": lambda row: row.result.test.suite,
+    "test": lambda row: row.test,
+    "testbed": lambda row: row.result.conditions.testbed.name,
+    "started": lambda row: row.result.started.isoformat(),
+    "kind": lambda row: row.result.kind,
+    "goal": lambda row: row.finding.quantity,
+    "outcome": lambda row: row.finding.outcome.value,
+    "reason": lambda row: row.finding.reason,
+    "average_frame_size_bytes": lambda row: row.average_size_bytes,
+    "lower_bound_per_interface_fps": lambda row: _per_interface(row.finding.lower_bound),
+    "upper_bound_per_interface_fps": lambda row: _per_interface(row.finding.upper_bound),
+    "value_per_interface_fps": lambda row: _per_interface(row.finding.value),
+    "stdev_per_interface_fps": lambda row: _per_interface(row.finding.deviation),
+    "aggregate_factor": lambda row: row.result.conditions.load.aggregate_factor,
+    "value_aggregate_fps": lambda row: row.rate.aggregate_fps if row.rate else None,
+    "value_aggregate_l1_bps": lambda row: row.rate.aggregate_l1_bps if row.rate else None,
+    "theoretical_maximum_ratio": lambda row: row.finding.theoretical_share,
+    **{f"{name}_frames": _integrity(name) for name in _INTEGRITY},
+    "trials": lambda row: len(row.result.trials),
+    "trials_elapsed_s": lambda row: row.trials_s,
+    "doubts": lambda row: "; ".join(row.doubts),
+    "unit": lambda row: row.finding.unit.name if row.finding.has_value else None,
+    "lower_bound": lambda row: number_of(row.finding.lower_bound),
+    "upper_bound": lambda row: number_of(row.finding.upper_bound),
+    "value": lambda row: number_of(row.finding.value),
+    "stdev": lambda row: number_of(row.finding.deviation),
+}
+"""The columns of CSV, which programs read: names with units, and plain numbers."""
 
 
 def _markdown_lines(run: Run) -> Iterator[str]:
@@ -259,9 +354,11 @@ def _markdown_lines(run: Run) -> Iterator[str]:
     for result, doubts in zip(run.results, run.doubts, strict=True):
         yield from (f"- **doubt** about {markdown_cell(result.test.name)}: {doubt}" for doubt in doubts)
     yield ""
-    rows = ([str(_value(row, field)) for field in _COLUMNS.values()] for row in overview(run.results))
-    head = _value_head(run.results)
-    yield from markdown_table([head if name == _VALUE else name for name in _COLUMNS], rows)
+    columns = [
+        replace(column, head=_value_head(run.results)) if column is _MEASURED else column for column in _MARKDOWN
+    ]
+    rows = ([column.text(row) for column in columns] for row in rows_of(run))
+    yield from markdown_table([column.head for column in columns], rows)
     yield ""
     simulated = sorted(
         {result.conditions.testbed.in_words for result in run.results if result.conditions.testbed.is_simulated}
@@ -300,10 +397,6 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iter
     yield "|" + " --- |" * len(header)
     for row in rows:
         yield "| " + " | ".join(markdown_cell(cell) for cell in row) + " |"
-
-
-def _value(row: OverviewRow, field: str) -> object:
-    return getattr(row, field)
 
 
 def markdown_cell(text: str) -> str:

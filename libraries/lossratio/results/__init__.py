@@ -37,6 +37,7 @@ from lossratio.results.findings import (
     load_per_interface,
     message,
     rate_line,
+    unsent_share_of,
     value_line,
 )
 from lossratio.results.frame_integrity import faults_with_sizes, integrity_of, low_rate_check
@@ -61,6 +62,7 @@ from lossratio.results.run_directory import (
     write_whole,
 )
 from lossratio.results.trials import STALL, Trial, describe_trials, dropped_by_generator, format_loss, trials_in_words
+from lossratio.results.unsent import Offered, offered_in, unsent_explain, unsent_frames, unsent_share
 from lossratio.results.view import Charts, Finding, LatencyPoint, Picture, View, failure_line, number_of
 
 __all__ = [
@@ -84,6 +86,7 @@ __all__ = [
     "LoadSemantics",
     "MaxLoad",
     "NodeFacts",
+    "Offered",
     "Outcome",
     "Picture",
     "RunDirectory",
@@ -126,6 +129,7 @@ __all__ = [
     "low_rate_check",
     "message",
     "number_of",
+    "offered_in",
     "rate_line",
     "read_result",
     "repair",
@@ -137,6 +141,10 @@ __all__ = [
     "search_name",
     "trial_timing",
     "trials_in_words",
+    "unsent_explain",
+    "unsent_frames",
+    "unsent_share",
+    "unsent_share_of",
     "value_line",
     "view_of",
     "with_early_verdicts",

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from lossratio import __version__
 from lossratio.records import Rate, Ratio, Record, Seconds, make_rate
 from lossratio.topology import TestbedKind, Topology, TrafficPath
+from lossratio.version import __version__
 
 _RFC2544_WAIT_BEFORE = 2.0
 _RFC2544_WAIT_AFTER = 2.0

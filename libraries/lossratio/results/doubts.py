@@ -44,33 +44,38 @@ class DoubtKind(str, Enum):
     """Frames came back after the wait for frames in flight; they count as lost."""
     GENERATOR_DROPS = "generator drops"
     """The generator itself dropped frames that came back; they count as lost."""
+    FULL_RINGS = "full rings"
+    """A ring of the testbed had no room for frames on their way to the SUT; they count as unsent."""
     GENERATOR_STALLS = "generator stalls"
     """The generator stalled and then sent a burst. Without that burst, a trial may have met its goal."""
+    UNSENT = "unsent frames"
+    """The generator left so many frames unsent that the load was not offered, and the value may be the generator's."""
+    CONTRADICTED = "contradicted by a later trial"
+    """A trial after the search, at a load that the search found good, lost far more than its goal allows."""
     INTEGRITY = "frame integrity"
     """Frames came back more than once, changed, truncated, padded or elsewhere; they do not count as received."""
     MEMORY = "memory of the device"
     """The device forwards less right after a trial, or after loss, than after a rest, and trials rest too short."""
     LOSS_AT_ANY_LOAD = "loss at any load"
     """The same is lost in trials at small loads and at large ones, so the load is not the cause."""
+    LOSS_BESIDE_RESET = "loss beside the reset"
+    """Frames were lost before a reset, or since then outside of its longest outage; they are not in the reset time."""
     UNEVEN = "uneven load"
     """One worker or receive queue of the SUT takes far more frames than its share: its limit is not that of all."""
     FOREIGN_FRAMES = "foreign frames"
-    """The generator's ports counted more frames than the streams of the trials: foreign frames may hide losses."""
+    """Frames that belong to no trial came out of the testbed: they take capacity, and may hide losses."""
     TESTBED_CHANGED = "testbed changed"
     """A node was suspended, starved or paused around a trial that counts nevertheless."""
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """A doubt about one result.
-
-    Attributes:
-        kind: Kind of the doubt.
-        reason: The observation, in words.
-    """
+    """A doubt about one result."""
 
     kind: DoubtKind
+    """Kind of the doubt."""
     reason: str
+    """The observation, in words."""
 
     def __str__(self) -> str:
         return f"{self.kind.value}: {self.reason}"
@@ -153,15 +158,28 @@ def generator_drops(trials: Iterable[Trial]) -> Doubt | None:
     )
 
 
+def full_rings(trials: Iterable[Trial]) -> Doubt | None:
+    """Reports frames that a ring on the way to the SUT had no room for."""
+    refused = [frames for trial in trials if (frames := sum(way.refused_frames for way in trial.directions))]
+    if not refused:
+        return None
+    return Doubt(
+        DoubtKind.FULL_RINGS,
+        f"the generator's port, or the ring of 256 frames of a veth link behind it, had no room for {sum(refused):,} "
+        f"frames in {_trials(len(refused))}; they never reached the SUT, and count as unsent; it may forward more",
+    )
+
+
 def foreign_frames(trials: Iterable[Trial]) -> Doubt | None:
-    """Reports frames that the ports counted and the streams did not, where the generator counts its streams."""
+    """Reports frames that came out of the testbed, and belong to no trial."""
     foreign = [frames for trial in trials if (frames := sum(map(foreign_frames_of, trial.directions)))]
     if not foreign:
         return None
     return Doubt(
         DoubtKind.FOREIGN_FRAMES,
-        f"in {_trials(len(foreign))} the generator's ports received {sum(foreign):,} frames that belong to none of its "
-        "streams; they may hide the loss of as many",
+        f"in {_trials(len(foreign))} the generator's ports received {sum(foreign):,} frames that belong to no trial: "
+        "of other senders, with a foreign payload, or copies of earlier frames; they take capacity, and hide the loss "
+        "of as many where the generator counts all frames of a port",
     )
 
 
@@ -185,7 +203,11 @@ def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt
 def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
     """Reports changes of the testbed around trials that count nevertheless."""
     standing = [
-        (trial.number, incident) for trial in trials for incident in trial.incidents if incident.done == "stands"
+        (trial.number, incident)
+        for trial in trials
+        for incident in trial.incidents
+        # What a DUT lacked did no harm if it forwarded all frames.
+        if incident.done == "stands" and (incident.guilty != "DUT" or trial.lost_frames != 0)
     ]
     if not standing:
         return None
@@ -211,10 +233,10 @@ def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:
     stalled = [direction for direction in trial.directions if (direction.lateness_s or 0.0) > STALL]
     is_early = trial.decided_after_s is not None
     whole = sum(direction.intended_frames if is_early else direction.sent_frames for direction in trial.directions)
-    lost = sum(direction.sent_frames - direction.received_frames for direction in trial.directions)
+    lost = sum(direction.lost for direction in trial.directions)
     in_bursts = sum(
         min(
-            direction.sent_frames - direction.received_frames,
+            direction.lost,
             (direction.lateness_s or 0.0) * direction.intended_frames / trial.duration_s,
         )
         for direction in stalled

@@ -24,6 +24,7 @@ from lossratio.results.doubts import (
     DoubtKind,
     drift_in,
     foreign_frames,
+    full_rings,
     generator_drops,
     late_frames,
     testbed_changed,
@@ -33,6 +34,7 @@ from lossratio.results.frame_integrity import FrameIntegrity, faults_with_sizes,
 from lossratio.results.kinds import view_of
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
 from lossratio.results.trials import STALL
+from lossratio.results.unsent import unsent_frames, unsent_share
 from lossratio.results.view import Finding, View
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
 
@@ -271,6 +273,16 @@ def is_at_limit(finding: Finding) -> bool:
     return view_of(finding.result).is_at_limit(finding.result, finding)
 
 
+def unsent_share_of(finding: Finding) -> float:
+    """The share of a value's frames that the generator left unsent.
+
+    1: The value is a least one, as a limit made it; or there is none, as the TG failed.
+    """
+    if is_at_limit(finding) or finding.result.guilty == "TG":
+        return 1.0
+    return unsent_share(view_of(finding.result).offered(finding.result, finding))
+
+
 def doubts_of(results: Sequence[TestResult]) -> list[tuple[Doubt, ...]]:
     """The doubts about each result of one run, in the order of the results.
 
@@ -285,8 +297,11 @@ def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[Doubt
     trials = [trial for trial in result.trials if trial.is_evidence]
     late = late_frames(trials, result.late_frames or 0)
     foreign = foreign_frames(trials)
-    of_generator = (generator_drops(trials), view.stalls(result, trials))
-    for doubt in (drift_in(trials), two_bands_in(trials), late, foreign, *of_generator, testbed_changed(trials)):
+    of_generator = (full_rings(trials), generator_drops(trials), view.stalls(result, trials))
+    offered = (view.offered(result, finding) for finding in view.findings(result))
+    unsent = unsent_frames(max(offered, key=unsent_share, default=()))
+    of_testbed = (foreign, *of_generator, testbed_changed(trials))
+    for doubt in (unsent, drift_in(trials), two_bands_in(trials), late, *of_testbed):
         if doubt is not None:
             yield doubt
     for remark in result.remarks:

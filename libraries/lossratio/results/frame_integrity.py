@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from lossratio.results.model import TestResult
-from lossratio.results.trials import Direction, counters_of, describe_direction
-from lossratio.trials import DirectionCounters
+from lossratio.trials import DirectionCounters, read_record
 from lossratio.units import format_ratio
 
 _SAFETY = 0.95
@@ -18,28 +18,25 @@ _SAFETY = 0.95
 
 @dataclass(frozen=True)
 class FrameIntegrity:
-    """The frames that came back in all trials of a test, and their faults.
-
-    Attributes:
-        arrived: Frames that came back, with and without faults.
-        examined: Frames among these that were examined byte by byte.
-        duplicated: Further copies of received frames.
-        corrupted: Frames with other contents.
-        wrong_length: Frames that were truncated or padded.
-        misdelivered: Frames with other addresses, or of another direction.
-        reordered: Received frames that came after a frame that was sent later.
-        before_trials: Whether these are frames of a check before the first trial. In the trials, frames were then only
-            counted, and copies may hide lost frames.
-    """
+    """The frames that came back in all trials of a test, and their faults."""
 
     arrived: int
+    """Frames that came back, with and without faults."""
     examined: int
+    """Frames among these that were examined byte by byte."""
     duplicated: int
+    """Further copies of received frames."""
     corrupted: int
+    """Frames with other contents."""
     wrong_length: int
+    """Frames that were truncated or padded."""
     misdelivered: int
+    """Frames with other addresses, or of another direction."""
     reordered: int
+    """Received frames that came after a frame that was sent later."""
     before_trials: bool = False
+    """Whether these are frames of a check before the first trial. In the trials, frames were then only counted, and
+    copies may hide lost frames."""
 
     @property
     def is_sample(self) -> bool:
@@ -84,7 +81,7 @@ def integrity_of(result: TestResult) -> FrameIntegrity | None:
     examined = [
         direction for trial in result.trials for direction in trial.directions if direction.examined_frames is not None
     ]
-    checked = [describe_direction(counters) for counters in low_rate_check(result.conditions.generator)]
+    checked = list(low_rate_check(result.conditions.generator))
     examined = examined or checked
     if not examined:
         return None
@@ -128,7 +125,7 @@ def low_rate_check(generator: Mapping[str, JsonValue]) -> Sequence[DirectionCoun
     """
     facts = generator.get("integrity")
     checked: Any = facts.get("low_rate_check", []) if isinstance(facts, dict) else []
-    return tuple(DirectionCounters(**counters) for counters in checked)
+    return tuple(read_record(DirectionCounters, json.dumps(counters)) for counters in checked)
 
 
 def _finding(seen: FrameIntegrity) -> str:
@@ -147,5 +144,5 @@ def _share(seen: FrameIntegrity, count: int) -> str:
     return f"about {share}, at most {format_ratio(seen.most(count))}" if seen.is_sample else share
 
 
-def _arrived(direction: Direction) -> int:
-    return direction.received_frames + counters_of(direction).faulty
+def _arrived(direction: DirectionCounters) -> int:
+    return direction.received_frames + direction.faulty

@@ -10,7 +10,9 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union
 
@@ -26,14 +28,14 @@ GROUP = "lossratio.measurement"
 """Group of the entry points."""
 
 _MEASUREMENTS = Path(__file__).parents[1] / "measurements"
-# A folder of the room with a module of results is a built-in kind. It names its class KIND.
+# A folder of the room with a module ``view`` is a built-in kind. It names its class KIND.
 _KINDS = PluginGroup(
     GROUP,
     "kind of measurement",
     ReportError,
     tuple(
         EntryPoint(folder.parent.name, f"lossratio.measurements.{folder.parent.name}:KIND", GROUP)
-        for folder in sorted(_MEASUREMENTS.glob("*/result.py"))
+        for folder in sorted(_MEASUREMENTS.glob("*/view.py"))
     ),
 )
 
@@ -62,8 +64,15 @@ class Kind(ABC, Generic[ResultT]):
         return self.result.model_validate_json(text, strict=True)
 
     def view(self) -> View[ResultT]:
-        """The view of the results. Import the view in this method, as measuring does not need it."""
-        return View()
+        """The view of the results: for the class ``XResult`` it is ``XView`` in the module ``view`` of that package.
+
+        It is imported here, as measuring does not need it. Without that module it is a `View` without numbers.
+        """
+        room, name = self.result.__module__.rpartition(".")[0], self.result.__name__.removesuffix("Result")
+        if not room or find_spec(f"{room}.view") is None:
+            return View()
+        made: View[ResultT] = getattr(import_module(f"{room}.view"), f"{name}View")()
+        return made
 
     def warm_ups(self, settings: Mapping[str, Any]) -> int:
         """Number of warm-up trials at the beginning, which are no evidence.

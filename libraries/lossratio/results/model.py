@@ -166,29 +166,26 @@ class TestResult(Record):
 
 @dataclass(frozen=True)
 class TestRun:
-    """The frame of a result: the test, its times and its conditions.
-
-    Attributes:
-        test: The identity of the test.
-        started: Time when the test began, with a time zone.
-        ended: Time when the test ended, with a time zone.
-        conditions: The conditions of the measurement.
-        remarks: Further facts for a reader of the numbers.
-        error: Why the measurement failed; None if it did not fail.
-        late_frames: Frames of the last trial that came back too late; None: not known.
-        guilty: The part that made the measurement fail: ``TG``, ``wire`` or ``DUT``; None: not known, or no failure.
-    """
+    """The frame of a result: the test, its times and its conditions."""
 
     __test__ = False
 
     test: TestIdentity
+    """The identity of the test."""
     started: datetime
+    """Time when the test began, with a time zone."""
     ended: datetime
+    """Time when the test ended, with a time zone."""
     conditions: Conditions
+    """The conditions of the measurement."""
     remarks: tuple[str, ...] = ()
+    """Further facts for a reader of the numbers."""
     error: str | None = None
+    """Why the measurement failed; None if it did not fail."""
     late_frames: int | None = None
+    """Frames of the last trial that came back too late; None: not known."""
     guilty: str | None = None
+    """The part that made the measurement fail: ``TG``, ``wire`` or ``DUT``; None: not known, or no failure."""
 
     def stated(self, *more_remarks: str) -> dict[str, Any]:
         """The fields of `lossratio.results.model.TestResult` that describe the test, for results of all kinds."""

@@ -28,7 +28,7 @@ from lossratio.results.kinds import kind_in, kind_of, kind_of_journal, settings_
 from lossratio.results.model import FORMAT, TestResult
 from lossratio.results.run_directory import DamagedResultError, encode_result, file_stem, read_result, write_whole
 from lossratio.results.trials import describe_trials
-from lossratio.trials import NO_DIGESTS, JournalContents, UnknownJournalError, read_good_part, read_journal
+from lossratio.trials import JournalContents, UnknownJournalError, read_good_part, read_journal
 
 REPAIRED = (
     "the file of this result was damaged and repaired: trials, goals, loads and traffic are those of its journal, and "
@@ -43,8 +43,7 @@ COMPLETED = (
 """The remark on a result to which its journal added something."""
 
 REBUILT = (
-    "the run was cut off before this result was written, and it was made from its journal: it ends with its last "
-    "trial, and whether the devices were still as they were set up was not looked at after that"
+    "the run was cut off before this result was written, and it was made from its journal: it ends with its last trial"
 )
 """The remark on a result that was made from its journal alone."""
 
@@ -53,20 +52,17 @@ _SET_ASIDE = ".damaged"
 
 @dataclass(frozen=True)
 class Repair:
-    """The repair of one file.
-
-    Attributes:
-        path: The file.
-        damage: The damage of the file; None: none.
-        done: The repair, in words.
-        is_known: Whether the file is a journal or a result that this version can read, apart from the damage. Any other
-            file stays unchanged.
-    """
+    """The repair of one file."""
 
     path: Path
+    """The file."""
     damage: str | None
+    """The damage of the file; None: none."""
     done: str
+    """The repair, in words."""
     is_known: bool = True
+    """Whether the file is a journal or a result that this version can read, apart from the damage. Any other file stays
+    unchanged."""
 
 
 def repair(path: Path) -> Iterator[Repair]:
@@ -149,11 +145,12 @@ def _repair_journal(path: Path) -> Repair:
         return Repair(path, str(error), f"nothing of it can be used; it is {kept.name} now, and its test begins anew")
     number = len(contents.entries)
     if damage is None:
-        return Repair(path, None, f"{number} trials are good{_write_missing(path, contents)}")
+        rest = f"; nothing proves the {len(contents.unproved)} after them" if contents.unproved else ""
+        return Repair(path, None, f"{number} trials are good{rest}{_write_missing(path, contents)}")
     data = path.read_bytes()
-    lost = data.count(b"\n", contents.intact_bytes) or 1
+    lost = data.count(b"\n", contents.proved_bytes) or 1
     kept = _keep(path)
-    write_whole(path, data[: contents.intact_bytes])
+    write_whole(path, data[: contents.proved_bytes])
     return Repair(
         path, str(damage), f"its first {number} trials are kept, without {lost} lines; the original is {kept.name}"
     )
@@ -168,9 +165,8 @@ def _write_missing(path: Path, contents: JournalContents) -> str:
     result = kind.rebuilt(contents)
     if result is None or file_stem(result.test.full_name) != path.stem or any(contradictions_of(result)):
         return ""
-    remarks = [*result.remarks, REBUILT, *(() if contents.has_digests else (NO_DIGESTS,))]
     place.parent.mkdir(exist_ok=True)
-    write_whole(place, encode_result(result.model_copy(update={"remarks": tuple(remarks)})))
+    write_whole(place, encode_result(result.model_copy(update={"remarks": (*result.remarks, REBUILT)})))
     return f"; the search is finished, and its missing result {place.name} is made from them"
 
 
@@ -245,8 +241,6 @@ def _proved(path: Path) -> TestResult | None:
     if whole is None:
         return None
     remarks = [*result.remarks, REPAIRED, *(() if whole == result else (COMPLETED,))]
-    if not journal.has_digests and NO_DIGESTS not in remarks:
-        remarks.append(NO_DIGESTS)
     # The journal does not hold the late frames of the last trial.
     return whole.model_copy(update={"late_frames": None, "remarks": tuple(remarks)})
 

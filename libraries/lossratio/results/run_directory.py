@@ -40,13 +40,10 @@ class DamagedResultError(ReportError):
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """The directory of a run.
-
-    Attributes:
-        path: The directory; it is made with the first file.
-    """
+    """The directory of a run."""
 
     path: Path
+    """The directory; it is made with the first file."""
 
     @property
     def has_files(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
@@ -16,6 +16,7 @@ from lossratio.records import Rate, Record
 from lossratio.results.doubts import Doubt, generator_stalls
 from lossratio.results.model import Outcome, TestResult
 from lossratio.results.trials import Trial
+from lossratio.results.unsent import Offered, offered_in
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate
 
 ResultT = TypeVar("ResultT", bound=TestResult)
@@ -23,35 +24,32 @@ ResultT = TypeVar("ResultT", bound=TestResult)
 
 @dataclass(frozen=True)
 class Finding:
-    """One quantity of one test: one row of tables, comparisons, trends and exports.
-
-    Attributes:
-        result: The result with the quantity.
-        quantity: Name of the goal, or another name that the kind of measurement chooses, e.g. ``MRR``.
-        outcome: Whether the quantity was measured, is irregular, or failed.
-        reason: Why the quantity is irregular or failed; None if it was measured.
-        value: Conditional throughput, mean maximum receive rate, or mean critical load; a plain number if the unit is
-            not frames per second; None: no value.
-        lower_bound: Relevant lower bound, likewise; None: no bound.
-        upper_bound: Relevant upper bound, likewise; None: no bound.
-        deviation: Standard deviation of the value's parts, likewise; None: not known.
-        has_value: Whether results of this kind have a single value, so that they can be compared.
-        place: Position of the result among the results, from 1; `lossratio.results.findings_of` fills it in.
-        unit: The unit of the value, the bounds and the deviation; `lossratio.results.findings_of` fills in the unit
-            that the view names.
-    """
+    """One quantity of one test: one row of tables, comparisons, trends and exports."""
 
     result: TestResult
+    """The result with the quantity."""
     quantity: str
+    """Name of the goal, or another name that the kind of measurement chooses, e.g. ``MRR``."""
     outcome: Outcome
+    """Whether the quantity was measured, is irregular, or failed."""
     reason: str | None
+    """Why the quantity is irregular or failed; None if it was measured."""
     value: Rate | float | None = None
+    """Conditional throughput, mean maximum receive rate, or mean critical load; a plain number if the unit is not
+    frames per second; None: no value."""
     lower_bound: Rate | float | None = None
+    """Relevant lower bound, likewise; None: no bound."""
     upper_bound: Rate | float | None = None
+    """Relevant upper bound, likewise; None: no bound."""
     deviation: Rate | float | None = None
+    """Standard deviation of the value's parts, likewise; None: not known."""
     has_value: bool = True
+    """Whether results of this kind have a single value, so that they can be compared."""
     place: int = 1
+    """Position of the result among the results, from 1; `lossratio.results.findings_of` fills it in."""
     unit: Unit = FRAMES_PER_SECOND
+    """The unit of the value, the bounds and the deviation; `lossratio.results.findings_of` fills in the unit that the
+    view names."""
 
     @property
     def in_short(self) -> str:
@@ -75,19 +73,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of a result, with its texts on the page.
-
-    Attributes:
-        title: Heading of the picture.
-        svg: The picture as one ``<svg>`` element; empty: nothing to draw.
-        about: How to read the picture, in plain text.
-        table: The numbers of the picture as HTML, which only the page shows.
-    """
+    """A picture of a result, with its texts on the page."""
 
     title: str
+    """Heading of the picture."""
     svg: str
+    """The picture as one ``<svg>`` element; empty: nothing to draw."""
     about: str = ""
+    """How to read the picture, in plain text."""
     table: str = ""
+    """The numbers of the picture as HTML, which only the page shows."""
 
     def _repr_svg_(self) -> str:
         """The picture, for notebooks."""
@@ -96,38 +91,32 @@ class Picture:
 
 @dataclass(frozen=True)
 class LatencyPoint:
-    """The one-way latency of one direction at one load, for tables and histories.
-
-    Attributes:
-        load: The load in words, e.g. ``50 % of PDR``.
-        direction: The direction, e.g. ``port0>port1``.
-        p50_us: Median, microseconds; None: there are too few frames for it.
-        p90_us: 90th percentile, likewise.
-        p99_us: 99th percentile, likewise.
-        most_us: Largest latency, microseconds.
-    """
+    """The one-way latency of one direction at one load, for tables and histories."""
 
     load: str
+    """The load in words, e.g. ``50 % of PDR``."""
     direction: str
+    """The direction, e.g. ``port0>port1``."""
     p50_us: float | None
+    """Median, microseconds; None: there are too few frames for it."""
     p90_us: float | None
+    """90th percentile, likewise."""
     p99_us: float | None
+    """99th percentile, likewise."""
     most_us: float | None
+    """Largest latency, microseconds."""
 
 
 @dataclass(frozen=True)
 class Charts:
-    """The pictures of a result that the script of a large page draws.
-
-    Attributes:
-        data: The data of the pictures, with all trials in columns.
-        drawn: The pictures without their drawings, by the name that the script has for a drawing.
-        others: The further pictures of the result.
-    """
+    """The pictures of a result that the script of a large page draws."""
 
     data: Mapping[str, JsonValue]
+    """The data of the pictures, with all trials in columns."""
     drawn: Mapping[str, Picture]
+    """The pictures without their drawings, by the name that the script has for a drawing."""
     others: tuple[Picture, ...] = ()
+    """The further pictures of the result."""
 
 
 def number_of(value: Rate | float | None) -> float | None:
@@ -138,6 +127,12 @@ def number_of(value: Rate | float | None) -> float | None:
 class View(Generic[ResultT]):
     """The view of one kind's results. The defaults show a result with an outcome and without a value."""
 
+    quantity: ClassVar[str | None] = None
+    """Name of the only quantity in tables and trends; None: the name of the kind."""
+    has_value: ClassVar[bool] = False
+    """Whether the only quantity has a single value."""
+    measured_in: ClassVar[Unit] = FRAMES_PER_SECOND
+    """The unit of values; values in frames per second are a `lossratio.records.Rate`."""
     in_order: ClassVar[str] = "measured"
     """The word in tables for a finding that is neither irregular nor failed."""
     csit_type: ClassVar[str | None] = None
@@ -180,16 +175,22 @@ class View(Generic[ResultT]):
         return ""
 
     def findings(self, result: ResultT) -> Iterator[Finding]:
-        """The quantities of the result."""
-        yield Finding(result, result.kind, result.outcome, result.error, has_value=False)
+        """The quantities of the result; the only one, unless a view says otherwise."""
+        reason = result.error or getattr(result, "reason", None)
+        name, values = self.quantity or result.kind, self.values(result)
+        yield Finding(result, name, result.outcome, reason, has_value=self.has_value, **values)
+
+    def values(self, result: ResultT) -> Mapping[str, Any]:
+        """Value, bounds and deviation of the only quantity, as far as there are any: fields of `Finding`."""
+        return {}
 
     def unit(self, quantity: str) -> Unit:
-        """The unit of a quantity of this kind; values in frames per second are a `lossratio.records.Rate`.
+        """The unit of a quantity of this kind.
 
         Args:
             quantity: Name of the quantity, as in the findings.
         """
-        return FRAMES_PER_SECOND
+        return self.measured_in
 
     def aspects(self, result: ResultT, finding: Finding) -> Mapping[str, JsonValue]:
         """The aspects, besides traffic and path, that must be equal for two values of this kind to mean the same.
@@ -223,6 +224,15 @@ class View(Generic[ResultT]):
             trials: The trials of the result that count.
         """
         return generator_stalls(trials, [0.0])
+
+    def offered(self, result: ResultT, finding: Finding) -> Sequence[Offered]:
+        """The traffic that a value stands on: what the generator left unsent of it makes a doubt, and no verdict.
+
+        Args:
+            result: The result.
+            finding: The finding with the value.
+        """
+        return offered_in(trial for trial in result.trials if trial.is_evidence)
 
     def doubts(self, result: ResultT, results: Sequence[TestResult]) -> Iterator[Doubt]:
         """Further doubts that only this kind has.

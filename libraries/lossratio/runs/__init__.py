@@ -2,25 +2,7 @@
 
 from lossratio.runs.job import Testbed, load_job, matrix
 from lossratio.runs.plan import History, describe_plan, plan_job, plan_suites, write_argument_files
-from lossratio.runs.request import ResumeRequest, RunRequest
-from lossratio.runs.run import RunOutcome, resume, run
+from lossratio.runs.robot_run import RunRequest
+from lossratio.runs.run import ResumeRequest, RunOutcome, resume, run
 from lossratio.runs.verdicts import TestVerdict
 from lossratio.runs.watchdog import Limits
-
-__all__ = [
-    "History",
-    "Limits",
-    "ResumeRequest",
-    "RunOutcome",
-    "RunRequest",
-    "TestVerdict",
-    "Testbed",
-    "describe_plan",
-    "load_job",
-    "matrix",
-    "plan_job",
-    "plan_suites",
-    "resume",
-    "run",
-    "write_argument_files",
-]

@@ -24,14 +24,11 @@ _OUTPUT = "output.xml"
 
 @dataclass(frozen=True)
 class Attempts:
-    """The outputs of all attempts at a run, in the run's directory.
-
-    Attributes:
-        directory: The run's directory. While an attempt runs, ``output.xml`` is its own, and afterwards that of all
-            attempts. Those of earlier attempts are below ``attempts``.
-    """
+    """The outputs of all attempts at a run, in the run's directory."""
 
     directory: Path
+    """The run's directory. While an attempt runs, ``output.xml`` is its own, and afterwards that of all attempts. Those
+    of earlier attempts are below ``attempts``."""
 
     @property
     def outputs(self) -> tuple[Path, ...]:
@@ -100,12 +97,7 @@ def merged(outputs: Sequence[Path]) -> Result:
 
 
 def verdicts_of(result: Result, kinds: Mapping[str, FailureKind]) -> tuple[TestVerdict, ...]:
-    """The verdict of each test.
-
-    Args:
-        result: The result of a run.
-        kinds: Why tests failed, by full name, as the run's directory records it.
-    """
+    """The verdict of each test."""
     return tuple(
         TestVerdict(
             test.full_name,
@@ -119,11 +111,6 @@ def verdicts_of(result: Result, kinds: Mapping[str, FailureKind]) -> tuple[TestV
 
 def write_result(result: Result, directory: Path, options: Mapping[str, Any]) -> None:
     """Writes output, log and report as one run's; each appears as a whole.
-
-    Args:
-        result: The result.
-        directory: The run's directory.
-        options: Robot Framework's options of the run; those for log, report and xUnit count.
 
     Raises:
         StorageError: If the disk does not take the files.
@@ -188,9 +175,6 @@ _WHOLE = frozenset({"test", "suite", "kw"})
 def salvage(path: Path) -> bytes | None:
     """The whole part of an output that may have been cut off.
 
-    Args:
-        path: The output.
-
     Returns:
         An output that Robot Framework can read: up to the last finished test (or set-up), with its suites closed as
         failed; or the output itself if it is whole. None: there is nothing to keep.
@@ -211,17 +195,13 @@ def salvage(path: Path) -> bytes | None:
 
 @dataclass
 class _Reader:
-    """Reads an output up to where it was cut off.
-
-    Attributes:
-        kept: Position of the end of the last whole element, in bytes, and the number of suites around it.
-    """
+    """Reads an output up to where it was cut off."""
 
     kept: tuple[int, int] | None = None
+    """Position of the end of the last whole element, in bytes, and the number of suites around it."""
     _open: list[str] = field(default_factory=list)
 
     def read(self, data: bytes) -> bool:
-        """Reads an output; returns whether it is whole."""
         parser = xml.parsers.expat.ParserCreate()
         parser.StartElementHandler = lambda name, attributes: self._open.append(name)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 from robot.api import SuiteVisitor
 from robot.errors import DataError
 from robot.running import TestCase, TestSuite
@@ -20,16 +20,12 @@ from robot.running.builder import TestSuiteBuilder
 from lossratio.errors import JobError
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.keywords import SuiteExpander
-from lossratio.topology import TestbedKind, Topology, load_topology
+from lossratio.topology import FileModel, TestbedKind, Topology, load_topology
 from lossratio.units import parse_frame_rate
 from lossratio.yaml_file import Problem, load_yaml_file
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class JobTests(_Model):
+class JobTests(FileModel):
     """Some of the tests of a job."""
 
     suites: tuple[Path, ...] = Field(min_length=1)
@@ -46,7 +42,7 @@ class JobTests(_Model):
     """Names of the topologies that they are for; none: all of the job's."""
 
 
-class TesterDemand(_Model):
+class TesterDemand(FileModel):
     """The load that the tester must send and receive before the first test."""
 
     load: str
@@ -57,7 +53,7 @@ class TesterDemand(_Model):
     """Name of the traffic profile."""
     trials: int = Field(default=3, ge=1)
     """How many trials of a second."""
-    topologies: dict[str, Path] = {}
+    topologies: dict[str, Path] = Field(default={})
     """Topology files with the cable, by name of testbed, relative to the job file; others have it in their own."""
 
     @field_validator("load")
@@ -67,7 +63,7 @@ class TesterDemand(_Model):
         return load
 
 
-class JobFile(_Model):
+class JobFile(FileModel):
     """The content of a job file."""
 
     format: Literal["lossratio-job/1"]
@@ -80,7 +76,7 @@ class JobFile(_Model):
     """The testbeds' topology files, relative to the job file."""
     tests: tuple[JobTests, ...] = Field(min_length=1)
     """The tests."""
-    variables: dict[str, str] = {}
+    variables: dict[str, str] = Field(default={})
     """Variables of Robot Framework, e.g. ``GOALS: quick``."""
     self_test: TesterDemand | None = None
     """The load that the tester must send and receive: is the testbed fit tonight?"""
@@ -88,32 +84,26 @@ class JobFile(_Model):
 
 @dataclass(frozen=True)
 class Testbed:
-    """A testbed of a job.
-
-    Attributes:
-        file: Its topology file.
-        topology: The topology in it.
-    """
+    """A testbed of a job."""
 
     __test__ = False
 
     file: Path
+    """Its topology file."""
     topology: Topology
+    """The topology in it."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job. Paths in it are relative to the job file.
-
-    Attributes:
-        path: The job file.
-        file: Its content.
-        testbeds: Its testbeds.
-    """
+    """A job. Paths in it are relative to the job file."""
 
     path: Path
+    """The job file."""
     file: JobFile
+    """Its content."""
     testbeds: tuple[Testbed, ...]
+    """Its testbeds."""
 
     def testbed(self, name_or_file: str | Path) -> Testbed:
         """One of its testbeds, by the topology's name or file.
@@ -295,11 +285,6 @@ def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:
 
 def suite_tests(suites: tuple[Path, ...], file: Path, include: tuple[str, ...] = ()) -> tuple[TestCase, ...]:
     """The tests of suites on a testbed, without a job.
-
-    Args:
-        suites: Files and directories.
-        file: The topology file.
-        include: Tag patterns that select tests; none: all.
 
     Raises:
         JobError: If suites cannot be read, or no test is selected.

@@ -14,7 +14,7 @@ from robot.utils import NormalizedDict, is_truthy, timestr_to_secs
 
 from lossratio.history import FAILED
 from lossratio.measurements.latency import LATENCY_DURATION, LATENCY_SHARES
-from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MRR_TRIALS
+from lossratio.measurements.mrr import MrrRequest
 from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.measurements.throughput import NdrPdrGoals, duration_after_search
 from lossratio.mlrsearch import MLRsearch
@@ -27,30 +27,24 @@ _AFTER_SEARCHES = (("latency", len(LATENCY_SHARES) + 1, LATENCY_DURATION), ("tel
 
 @dataclass(frozen=True)
 class PlannedTest:
-    """A test with its expected time.
-
-    Attributes:
-        name: Its full name.
-        seconds: The expected time in seconds, by name of testbed. The test can run on these testbeds only.
-        is_known: Whether the times come from earlier nights.
-    """
+    """A test with its expected time."""
 
     name: str
+    """Its full name."""
     seconds: Mapping[str, float]
+    """The expected time in seconds, by name of testbed. The test can run on these testbeds only."""
     is_known: bool
+    """Whether the times come from earlier nights."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """The tests of one testbed.
-
-    Attributes:
-        testbed: Name of the testbed.
-        tests: Its tests, in the order of the job or the suites.
-    """
+    """The tests of one testbed."""
 
     testbed: str
+    """Name of the testbed."""
     tests: tuple[PlannedTest, ...]
+    """Its tests, in the order of the job or the suites."""
 
     @property
     def seconds(self) -> float:
@@ -60,13 +54,10 @@ class Share:
 
 @dataclass(frozen=True)
 class Plan:
-    """A night's plan.
-
-    Attributes:
-        shares: The tests of each testbed.
-    """
+    """A night's plan."""
 
     shares: tuple[Share, ...]
+    """The tests of each testbed."""
 
     @property
     def seconds(self) -> float:
@@ -78,10 +69,6 @@ def spread(tests: Sequence[PlannedTest], testbeds: Sequence[str]) -> Plan:
     """Spreads tests over testbeds: the longest test first, each to the testbed where it ends earliest.
 
     With equal testbeds the night is at most a third longer than the shortest possible one (Graham 1969).
-
-    Args:
-        tests: The tests.
-        testbeds: Names of the testbeds.
     """
     ends = dict.fromkeys(testbeds, 0.0)
     places: dict[str, str] = {}
@@ -103,13 +90,10 @@ _MIN_LOAD, _MAX_LOAD = 9001.0, 1e7
 
 @dataclass(frozen=True)
 class History:
-    """How long tests took in earlier nights.
-
-    Attributes:
-        seconds: Times by testbed and full name of the test, oldest first.
-    """
+    """How long tests took in earlier nights."""
 
     seconds: Mapping[tuple[str, str], tuple[float, ...]] = field(default_factory=dict)
+    """Times by testbed and full name of the test, oldest first."""
 
     @classmethod
     def of(cls, table: Any) -> History:
@@ -179,9 +163,10 @@ def _search_seconds(goals: str) -> float:
 
 
 def _mrr_seconds(named: Mapping[str, str]) -> float:
-    trials = named.get("trials", str(MRR_TRIALS))
-    count = int(trials) if trials.isdecimal() else MRR_TRIALS
-    return count * _seconds(named.get("trial_duration"), MRR_TRIAL_DURATION)
+    usual = MrrRequest.model_fields
+    trials = named.get("trials", "")
+    count = int(trials) if trials.isdecimal() else usual["trials"].default
+    return float(count * _seconds(named.get("trial_duration"), usual["trial_duration"].default))
 
 
 def _seconds(text: str | None, otherwise: float) -> float:

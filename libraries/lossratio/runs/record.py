@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
-import lossratio
 from lossratio.errors import LossRatioError, StorageError
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
+from lossratio.records import Record
 from lossratio.results import write_whole
 from lossratio.runs.assignment import Assignment
-from lossratio.runs.request import RunRequest
+from lossratio.runs.robot_run import RunRequest
+from lossratio.version import __version__
 
 _FILE = "run.json"
 _SOURCES = (".robot", ".resource", ".yaml", ".yml", ".py")
@@ -24,10 +25,8 @@ class ResumeError(LossRatioError):
     """A run cannot be resumed."""
 
 
-class RunRecord(BaseModel):
+class RunRecord(Record):
     """The file ``run.json`` in the directory of a run."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal["lossratio-run/1"] = "lossratio-run/1"
     version: str
@@ -86,16 +85,10 @@ class RunRecord(BaseModel):
 
 
 def make_record(request: RunRequest, assignment: Assignment, kernels: dict[str, str | None]) -> RunRecord:
-    """The record of a run that begins now.
-
-    Args:
-        request: The request.
-        assignment: The tests on the testbed that the run got.
-        kernels: The kernel of each node of a lab.
-    """
+    """The record of a run that begins now."""
     inputs = (*assignment.suites, *(() if request.job is None else (request.job,)))
     return RunRecord(
-        version=lossratio.__version__,
+        version=__version__,
         topology_file=str(assignment.file.resolve()),
         topology=assignment.topology.model_dump(mode="json"),
         suites=tuple(str(suite.resolve()) for suite in request.suites),

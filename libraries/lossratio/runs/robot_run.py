@@ -1,4 +1,4 @@
-"""Runs Robot Framework in this process, and reports the verdict of each test."""
+"""Requests for runs of suites; runs Robot Framework in this process, and reports the verdict of each test."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from robot.run import RobotFramework
 from lossratio.errors import LossRatioError, ReportError, StorageError
 from lossratio.report import PAGE_VARIABLE, ReportFormat, write_reports
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, VerdictListener
+from lossratio.runs.watchdog import NO_LIMITS, Limits
 
 
 class RobotOptionsError(LossRatioError):
@@ -23,30 +24,55 @@ class RobotOptionsError(LossRatioError):
 
 @dataclass(frozen=True)
 class RobotCommand:
-    """A command line of Robot Framework.
-
-    Attributes:
-        options: Its options by long name without dashes, as `robot.run` takes them.
-        suites: Files and directories.
-    """
+    """A command line of Robot Framework."""
 
     options: Mapping[str, Any]
+    """Its options by long name without dashes, as `robot.run` takes them."""
     suites: tuple[str, ...]
+    """Files and directories."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A run of suites on one testbed."""
+
+    topologies: tuple[Path, ...]
+    """Topology files of equal testbeds; the first one that is free is taken."""
+    suites: tuple[Path, ...]
+    """Files and directories with suites; none: those of the job."""
+    include: tuple[str, ...] = ()
+    """Tag patterns that select tests; none: all tests."""
+    robot_options: tuple[str, ...] = ()
+    """More options for Robot Framework, as on its command line."""
+    wait: float = 0.0
+    """Seconds to wait for a testbed at most."""
+    purpose: str = ""
+    """The reason, which other users of the testbed see."""
+    job: Path | None = None
+    """The job file with the tests for the testbed; None: there is no job."""
+    limits: Limits = NO_LIMITS
+    """How long tests, suites and the run may take."""
+
+    def robot_command(self, suites: Sequence[Path]) -> RobotCommand:
+        """The command line for Robot Framework.
+
+        Raises:
+            RobotOptionsError: If the options are wrong.
+        """
+        included = [argument for pattern in self.include for argument in ("--include", pattern)]
+        return parse_command([*included, *self.robot_options, *(str(suite) for suite in suites)])
 
 
 @dataclass(frozen=True)
 class RobotOutcome:
-    """The outcome of Robot Framework.
-
-    Attributes:
-        return_code: Robot Framework's return code.
-        verdicts: The verdict of each test that was begun, in order.
-        troubles: Messages about files that a disk did not take.
-    """
+    """The outcome of Robot Framework."""
 
     return_code: int
+    """Robot Framework's return code."""
     verdicts: tuple[TestVerdict, ...]
+    """The verdict of each test that was begun, in order."""
     troubles: tuple[str, ...] = ()
+    """Messages about files that a disk did not take."""
 
 
 def parse_command(arguments: Sequence[str]) -> RobotCommand:

@@ -12,7 +12,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import wraps
 from pathlib import Path
+from typing import TypeVar
 
 from lossratio.errors import LossRatioError, NodeError, StorageError
 from lossratio.exit_status import ExitStatus, FailureKind, status_of_kinds
@@ -20,12 +23,34 @@ from lossratio.results import damages_in, result_stems, results_lost, results_se
 from lossratio.runs.assignment import Assignment, assignments_of
 from lossratio.runs.attempts import Attempts, OnlyRest, merged, verdicts_of, write_result
 from lossratio.runs.record import ResumeError, make_record, read_record
-from lossratio.runs.request import ResumeRequest, RunRequest, default_directory
-from lossratio.runs.robot_run import RobotCommand, RobotOutcome, run_robot
+from lossratio.runs.robot_run import RobotCommand, RobotOutcome, RunRequest, run_robot
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
-from lossratio.runs.watchdog import Watchdog
+from lossratio.runs.watchdog import NO_LIMITS, Limits, Watchdog
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
 from lossratio.topology import TestbedKind
+
+
+@dataclass(frozen=True)
+class ResumeRequest:
+    """A run to resume."""
+
+    directory: Path
+    """Its directory."""
+    force: bool = False
+    """Whether it is resumed although its conditions have changed."""
+    wait: float = 0.0
+    """Seconds to wait for the testbed at most."""
+    limits: Limits = NO_LIMITS
+    """How long tests, suites and the run may take."""
+
+
+def _default_directory(testbed: str) -> Path:
+    """A new directory for the output of a run."""
+    now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    return Path("results") / f"{testbed}-{now}"
+
+
+RequestT = TypeVar("RequestT", RunRequest, ResumeRequest)
 
 _LEASE_FILE = ".lease.json"
 """The token of a run's lease, in the run's directory while the run's process lives. Hidden files are not sent to an
@@ -34,29 +59,31 @@ archive: a token is a secret."""
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """The outcome of a run.
-
-    Attributes:
-        status: Its exit status.
-        directory: The directory of its output; None: it never began.
-        verdicts: The verdict of each test that was begun, also in earlier attempts.
-        error: Why it never began; None if it did.
-        troubles: Messages about files that a disk did not take.
-    """
+    """The outcome of a run."""
 
     status: ExitStatus
+    """Its exit status."""
     directory: Path | None = None
+    """The directory of its output; None: it never began."""
     verdicts: tuple[TestVerdict, ...] = ()
+    """The verdict of each test that was begun, also in earlier attempts."""
     error: str | None = None
+    """Why it never began; None if it did."""
     troubles: tuple[str, ...] = ()
+    """Messages about files that a disk did not take."""
 
 
-def _outcome_of(perform: Callable[[], RunOutcome]) -> RunOutcome:
-    """The outcome of a run. An error before the first test is in the outcome, with its exit status."""
-    try:
-        return perform()
-    except LossRatioError as error:
-        return RunOutcome(status_of_kinds({failure_kind(error, FailureKind.BAD_INPUT)}), error=str(error))
+def _in_outcome(perform: Callable[[RequestT], RunOutcome]) -> Callable[[RequestT], RunOutcome]:
+    """Puts an error before the first test into the outcome, with its exit status."""
+
+    @wraps(perform)
+    def performed(request: RequestT) -> RunOutcome:
+        try:
+            return perform(request)
+        except LossRatioError as error:
+            return RunOutcome(status_of_kinds({failure_kind(error, FailureKind.BAD_INPUT)}), error=str(error))
+
+    return performed
 
 
 def _check_nodes(chosen: Candidate) -> dict[str, str | None]:
@@ -79,12 +106,9 @@ def _check_nodes(chosen: Candidate) -> dict[str, str | None]:
     return {report.name: None if report.facts is None else report.facts.kernel for report in reports}
 
 
+@_in_outcome
 def run(request: RunRequest) -> RunOutcome:
     """Runs suites on a testbed. An error before the first test is in the outcome, with its exit status."""
-    return _outcome_of(lambda: _run(request))
-
-
-def _run(request: RunRequest) -> RunOutcome:
     assignments = assignments_of(request)
     # Wrong options are found before the wait for a testbed.
     commands = {assignment.file: request.robot_command(assignment.suites) for assignment in assignments}
@@ -95,7 +119,7 @@ def _run(request: RunRequest) -> RunOutcome:
         command = commands[chosen.file]
         assignment = next(assignment for assignment in assignments if assignment.file == chosen.file)
         assignment.check()
-        directory = Path(command.options.get("outputdir") or default_directory(chosen.topology.name))
+        directory = Path(command.options.get("outputdir") or _default_directory(chosen.topology.name))
         make_record(request, assignment, kernels).write(directory)
         FailureRecord(directory).clear()
         with _lease_kept(directory, chosen.token):
@@ -110,12 +134,9 @@ def _run(request: RunRequest) -> RunOutcome:
     return RunOutcome(status, directory, outcome.verdicts, troubles=outcome.troubles)
 
 
+@_in_outcome
 def resume(request: ResumeRequest) -> RunOutcome:
     """Resumes a run. An error before the first test is in the outcome, with its exit status."""
-    return _outcome_of(lambda: _resume(request))
-
-
-def _resume(request: ResumeRequest) -> RunOutcome:
     directory = request.directory
     record = read_record(directory)
     _refuse_damage(directory)
@@ -142,11 +163,7 @@ def _resume(request: ResumeRequest) -> RunOutcome:
 
 
 def _run_rest(
-    command: RobotCommand,
-    assignment: Assignment,
-    chosen: Candidate,
-    request: ResumeRequest,
-    differences: Sequence[str],
+    command: RobotCommand, assignment: Assignment, chosen: Candidate, request: ResumeRequest, differences: Sequence[str]
 ) -> RobotOutcome:
     attempts = Attempts(request.directory)
     attempts.keep_newest()

@@ -37,21 +37,18 @@ _SHORTENED = "[ Message content over the limit has been removed. ]"
 
 @dataclass(frozen=True)
 class TestVerdict:
-    """The verdict of a test.
-
-    Attributes:
-        name: Full name of the test.
-        status: Robot Framework's status: PASS, FAIL or SKIP.
-        message: Robot Framework's message.
-        failure: Why the test failed; None if it did not.
-    """
+    """The verdict of a test."""
 
     __test__ = False
 
     name: str
+    """Full name of the test."""
     status: str
+    """Robot Framework's status: PASS, FAIL or SKIP."""
     message: str
+    """Robot Framework's message."""
     failure: FailureKind | None
+    """Why the test failed; None if it did not."""
 
     @property
     def is_final(self) -> bool:
@@ -60,12 +57,7 @@ class TestVerdict:
 
 
 def failure_kind(error: BaseException, default: FailureKind = FailureKind.TEST) -> FailureKind:
-    """The kind of failure that an exception is. Only its class counts, not the words in its message.
-
-    Args:
-        error: The exception that failed a test, or ended a run before its first test.
-        default: The kind of exceptions that nothing is known about.
-    """
+    """The kind of failure that an exception is. Only its class counts, not the words in its message."""
     if isinstance(error, ExecutionFailed) and error.message == TERMINATED:
         return FailureKind.INTERRUPTED
     # No other attempt mends a DUT that duplicates frames: the trial was measured again before it failed.
@@ -73,13 +65,7 @@ def failure_kind(error: BaseException, default: FailureKind = FailureKind.TEST) 
 
 
 def exit_status(return_code: int, verdicts: Sequence[TestVerdict], troubles: Sequence[str] = ()) -> ExitStatus:
-    """The exit status of a run.
-
-    Args:
-        return_code: Robot Framework's.
-        verdicts: The verdicts of the tests.
-        troubles: Messages about files that a disk did not take.
-    """
+    """The exit status of a run."""
     if return_code in _ROBOT_STATUSES:
         return _ROBOT_STATUSES[return_code]
     kinds = {verdict.failure for verdict in verdicts if verdict.failure is not None}
@@ -88,15 +74,12 @@ def exit_status(return_code: int, verdicts: Sequence[TestVerdict], troubles: Seq
 
 @dataclass(frozen=True)
 class Failure:
-    """The failure of a keyword, or of another part of a test.
-
-    Attributes:
-        message: The message.
-        kinds: The kinds of the exceptions that caused it.
-    """
+    """The failure of a keyword, or of another part of a test."""
 
     message: str
+    """The message."""
     kinds: frozenset[FailureKind]
+    """The kinds of the exceptions that caused it."""
 
     def is_part_of(self, message: str) -> bool:
         """Whether an outer failure's message contains this message: then the suite has not handled this failure."""
@@ -122,10 +105,6 @@ class FailureRecord:
 
     def add(self, test: str, kind: FailureKind) -> None:
         """Records why a test failed.
-
-        Args:
-            test: Full name of the test.
-            kind: The kind of its failure.
 
         Raises:
             OSError: If the disk does not take the line.

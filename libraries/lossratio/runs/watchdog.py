@@ -21,17 +21,14 @@ GRACE = 120.0
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of time, in seconds; None: there is no limit.
-
-    Attributes:
-        test: For each test, without its tear-down.
-        suite: For each suite with tests. The rest of its tests fail.
-        run: For the run. It is stopped in order, as by Ctrl-C, and a minute or two later by force.
-    """
+    """Limits of time, in seconds; None: there is no limit."""
 
     test: float | None = None
+    """For each test, without its tear-down."""
     suite: float | None = None
+    """For each suite with tests. The rest of its tests fail."""
     run: float | None = None
+    """For the run. It is stopped in order, as by Ctrl-C, and a minute or two later by force."""
 
 
 NO_LIMITS = Limits()

@@ -35,15 +35,12 @@ from lossratio.simulation.sut import (
 
 @dataclass(frozen=True, config=STRICT)
 class SharpKnee(SutWithoutMemory):
-    """Forwards everything up to its capacity.
-
-    Attributes:
-        capacity: Greatest forwarding rate, in frames per second.
-        overload: The behaviour at loads above the capacity.
-    """
+    """Forwards everything up to its capacity."""
 
     capacity: FrameRate
+    """Greatest forwarding rate, in frames per second."""
     overload: Overload = GRACEFUL
+    """The behaviour at loads above the capacity."""
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
         """The capacity for a goal without loss, or ``capacity / (1 - loss_ratio)`` if overload costs nothing."""
@@ -58,16 +55,14 @@ class SmoothKnee(SutWithoutMemory):
     """Loses some frames far below its largest forwarding rate: a fitting function of PLRsearch, with Poisson counts.
 
     Source: draft-vpolak-bmwg-plrsearch-02, section 5.3, in a form without cancellation.
-
-    Attributes:
-        mrr: Forwarding rate that it approaches in overload, in frames per second.
-        spread: Width of the knee, in frames per second.
-        function: Shape of the knee.
     """
 
     mrr: FrameRate
+    """Forwarding rate that it approaches in overload, in frames per second."""
     spread: FrameRate
+    """Width of the knee, in frames per second."""
     function: Literal["stretch", "erf"] = "stretch"
+    """Shape of the knee."""
 
     def loss_rate(self, load: float) -> float:
         """Mean frames lost per second at a load in frames per second."""
@@ -164,14 +159,12 @@ class Policer:
 
     A full bucket passes ``rate * T + burst`` frames in T seconds, and is full again after ``burst / rate`` seconds
     without traffic (measured on Linux's ``limit rate over N/second burst B packets drop``).
-
-    Attributes:
-        rate: Tokens per second, in frames per second.
-        burst: Tokens that a full bucket holds, in frames.
     """
 
     rate: FrameRate
+    """Tokens per second, in frames per second."""
     burst: Frames = 0.0
+    """Tokens that a full bucket holds, in frames."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A policer with a full bucket."""
@@ -195,7 +188,6 @@ class _RunningPolicer(LocatingSut):
         return max(0, traffic.frames - math.floor(tokens * (1.0 + 1e-12)))
 
     def losses(self, traffic: Traffic) -> list[Loss]:
-        """See `LocatingSut.losses`."""
         return self._bucket.losses(traffic)
 
 
@@ -205,16 +197,14 @@ class Buffer:
 
     No frame is lost while the queue fills. Queued frames come out at the rate of the capacity, also after the end of
     the trial (the measurer waits for them).
-
-    Attributes:
-        capacity: Greatest forwarding rate, in frames per second.
-        size: Frames that the queue holds.
-        overload: The behaviour while the queue is full.
     """
 
     capacity: FrameRate
+    """Greatest forwarding rate, in frames per second."""
     size: Frames
+    """Frames that the queue holds."""
     overload: Overload = GRACEFUL
+    """The behaviour while the queue is full."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A SUT with an empty queue."""
@@ -248,19 +238,15 @@ class _RunningBuffer(LocatingSut):
         return random_rounding(lost, self._rng)
 
     def losses(self, traffic: Traffic) -> list[Loss]:
-        """See `LocatingSut.losses`."""
         return self._room.losses(traffic, self._model.overload.loss_ratio(traffic.load, self._model.capacity))
 
 
 @dataclass(frozen=True, config=STRICT)
 class ConstantLoss:
-    """Loses each frame with the same probability, at any load: 0 is a perfect SUT, 1 a black hole.
-
-    Attributes:
-        loss_ratio: The probability.
-    """
+    """Loses each frame with the same probability, at any load: 0 is a perfect SUT, 1 a black hole."""
 
     loss_ratio: Ratio = 0.0
+    """The probability."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A SUT without memory."""
@@ -270,26 +256,32 @@ class ConstantLoss:
         """Infinite or 0. For a goal without loss, the load with so few frames that enough trials lose none."""
         if self.loss_ratio in (0.0, 1.0):
             return math.inf if self.loss_ratio <= loss_ratio else 0.0
-        return _truth(self.loss_ratio, math.inf, GRACEFUL, loss_ratio, duration, exceed_ratio)
+        return _truth(
+            self.loss_ratio, math.inf, GRACEFUL, loss_ratio=loss_ratio, duration=duration, exceed_ratio=exceed_ratio
+        )
 
 
 @dataclass(frozen=True, config=STRICT)
 class BackgroundLoss(SutWithoutMemory):
-    """A sharp knee that also loses each other frame with the same small probability.
-
-    Attributes:
-        capacity: Greatest forwarding rate, in frames per second.
-        loss_ratio: The probability.
-        overload: The behaviour at loads above the capacity.
-    """
+    """A sharp knee that also loses each other frame with the same small probability."""
 
     capacity: FrameRate
+    """Greatest forwarding rate, in frames per second."""
     loss_ratio: ProperRatio
+    """The probability."""
     overload: Overload = GRACEFUL
+    """The behaviour at loads above the capacity."""
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
         """By bisection of the binomial distribution of lost frames; None for an exceed ratio of 0."""
-        return _truth(self.loss_ratio, self.capacity, self.overload, loss_ratio, duration, exceed_ratio)
+        return _truth(
+            self.loss_ratio,
+            self.capacity,
+            self.overload,
+            loss_ratio=loss_ratio,
+            duration=duration,
+            exceed_ratio=exceed_ratio,
+        )
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
         dropped = random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
@@ -298,21 +290,18 @@ class BackgroundLoss(SutWithoutMemory):
 
 @dataclass(frozen=True, config=STRICT)
 class LossInversion(SutWithoutMemory):
-    """A sharp knee with a band of loads below it that loses frames: a higher load may lose less than a lower one.
-
-    Attributes:
-        capacity: Greatest forwarding rate, in frames per second.
-        band_start: Smallest load of the band, in frames per second.
-        band_end: Smallest load above the band, in frames per second; at most the capacity.
-        loss_ratio: Probability to lose a frame in the band.
-        overload: The behaviour at loads above the capacity.
-    """
+    """A sharp knee with a band of loads below it that loses frames: a higher load may lose less than a lower one."""
 
     capacity: FrameRate
+    """Greatest forwarding rate, in frames per second."""
     band_start: FrameRate
+    """Smallest load of the band, in frames per second."""
     band_end: FrameRate
+    """Smallest load above the band, in frames per second; at most the capacity."""
     loss_ratio: Ratio
+    """Probability to lose a frame in the band."""
     overload: Overload = GRACEFUL
+    """The behaviour at loads above the capacity."""
 
     @model_validator(mode="after")
     def _in_order(self) -> LossInversion:
@@ -333,7 +322,7 @@ class LossInversion(SutWithoutMemory):
 
 
 def _truth(
-    probability: float, capacity: float, overload: Overload, loss_ratio: float, duration: float, exceed_ratio: float
+    probability: float, capacity: float, overload: Overload, *, loss_ratio: float, duration: float, exceed_ratio: float
 ) -> float | None:
     knee = overload.lossy_load(capacity, loss_ratio)
     if probability == 0.0:

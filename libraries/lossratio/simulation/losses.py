@@ -18,17 +18,14 @@ BASE_DELAY = 10e-6
 
 @dataclass(frozen=True)
 class Loss:
-    """Lost frames of a part of the traffic, evenly spread over this part.
-
-    Attributes:
-        first: Number of the first lost frame, from 0 on.
-        last: Number of the last lost frame.
-        frames: How many frames from the first to the last one are lost.
-    """
+    """Lost frames of a part of the traffic, evenly spread over this part."""
 
     first: int
+    """Number of the first lost frame, from 0 on."""
     last: int
+    """Number of the last lost frame."""
     frames: int
+    """How many frames from the first to the last one are lost."""
 
     @property
     def is_total(self) -> bool:

@@ -54,28 +54,20 @@ _MICROSECOND = 1e-6
 
 @dataclass(frozen=True, config=STRICT)
 class FrameFaults:
-    """Faults of forwarded frames, drawn independently for each frame.
-
-    Attributes:
-        duplicated: Share of the frames that come out twice.
-        corrupted: Share of the frames that come out with other contents.
-    """
+    """Faults of forwarded frames, drawn independently for each frame."""
 
     duplicated: Ratio = 0.0
+    """Share of the frames that come out twice."""
     corrupted: Ratio = 0.0
+    """Share of the frames that come out with other contents."""
 
     def examined(self, counters: DirectionCounters, rng: np.random.Generator) -> DirectionCounters:
-        """The counters of a generator that examines all frames, with these faults.
-
-        Args:
-            counters: The counters without faults.
-            rng: Draws the faults.
-        """
-        corrupted = int(rng.binomial(counters.received, self.corrupted))
-        copies = int(rng.binomial(counters.received - corrupted, self.duplicated))
-        arrived = counters.received + copies
+        """The counters of a generator that examines all frames, with these faults."""
+        corrupted = int(rng.binomial(counters.received_frames, self.corrupted))
+        copies = int(rng.binomial(counters.received_frames - corrupted, self.duplicated))
+        arrived = counters.received_frames + copies
         examination = Examination(examined=arrived, duplicated=copies, corrupted=corrupted)
-        return with_examination(replace(counters, received=arrived), examination)
+        return with_examination(replace(counters, received_frames=arrived), examination)
 
 
 def faults_from(data: object) -> FrameFaults:
@@ -160,6 +152,7 @@ class SimulatedMeasurer:
         """
         if trial.has_timelines:
             return self._measure_in_time(trial)
+        self.now += trial.rest
         intended = _whole_frames(trial.load * trial.duration)
         sent = min(intended, _whole_frames(self._max_rate * trial.duration)) if self._max_rate < math.inf else intended
         if trial.certain_above is None or sent < intended:
@@ -185,7 +178,7 @@ class SimulatedMeasurer:
             sent += part
         duration = trial.duration if sent == frames else sent * per_frame
         counters = [
-            replace(self._counters(number, sent, sent, lost_frames, duration), intended=frames)
+            replace(self._counters(number, sent, sent, lost_frames, duration), intended_frames=frames)
             for number, lost_frames in enumerate(lost)
         ]
         self.now += duration
@@ -222,6 +215,11 @@ class SimulatedMeasurer:
             for number, timeline in enumerate(timelines)
         ]
 
+    @property
+    def minds_resets(self) -> bool:
+        """Whether a reset changes what the SUT forwards."""
+        return any(isinstance(sut, LocatingSut) and type(sut).reset is not LocatingSut.reset for sut in self._suts)
+
     def reset_sut(self) -> None:
         """Resets the SUT now; most models do not mind."""
         for sut in self._suts:
@@ -255,18 +253,18 @@ class SimulatedMeasurer:
             trial,
             counters,
             effective_duration=trial.duration + self.overhead if self.count_overhead else None,
-            elapsed=duration + self._settle + self.overhead,
+            elapsed=trial.rest + duration + self._settle + self.overhead,
             decided_after=duration if duration < trial.duration else None,
         )
 
     def _counters(self, number: int, intended: int, sent: int, lost: int, elapsed: float) -> DirectionCounters:
         counters = DirectionCounters(
             name=_name(number),
-            intended=intended,
-            sent=sent,
-            received=sent - lost,
-            unsent=intended - sent,
-            elapsed=elapsed,
+            intended_frames=intended,
+            sent_frames=sent,
+            received_frames=sent - lost,
+            unsent_frames=intended - sent,
+            elapsed_s=elapsed,
         )
         return counters if self._faults is None else self._faults.examined(counters, self._rng)
 
@@ -322,7 +320,7 @@ def _whole_frames(frames: float) -> int:
 
 
 def simulated_latency(
-    name: str, load: float, capacity: float | None, sent: int, received: int, rng: np.random.Generator
+    name: str, load: float, capacity: float | None, *, sent: int, received: int, rng: np.random.Generator
 ) -> LatencyCounters:
     """The latency of one direction.
 
@@ -340,20 +338,22 @@ def simulated_latency(
     delays = (BASE_DELAY + _waits(load, capacity, received, rng)) / _MICROSECOND
     if not received:
         error = f"None of {sent} latency frames came back."
-        return LatencyCounters(name, sent, 0, 0, 0, None, None, None, None, RESOLUTION, error=error)
+        return LatencyCounters(name, sent, 0, 0, 0, None, None, None, None, RESOLUTION, error, hdr=None, histogram=())
     intervals = Counter(int(delay / RESOLUTION) for delay in delays.tolist())
     return LatencyCounters(
-        name=name,
-        sent=sent,
-        received=received,
-        out_of_order=0,
-        duplicates=0,
-        minimum=float(delays.min()),
-        average=float(delays.mean()),
-        maximum=float(delays.max()),
-        jitter=float(np.abs(np.diff(delays)).mean()) if received > 1 else 0.0,
-        middle=float(delays[received // 2]),
-        resolution=RESOLUTION,
+        direction=name,
+        sent_frames=sent,
+        received_frames=received,
+        out_of_order_frames=0,
+        duplicate_frames=0,
+        least_us=float(delays.min()),
+        mean_us=float(delays.mean()),
+        most_us=float(delays.max()),
+        jitter_us=float(np.abs(np.diff(delays)).mean()) if received > 1 else 0.0,
+        middle_us=float(delays[received // 2]),
+        resolution_us=RESOLUTION,
+        error=None,
+        hdr=None,
         histogram=tuple((interval * RESOLUTION, count) for interval, count in sorted(intervals.items())),
     )
 

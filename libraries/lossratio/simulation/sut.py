@@ -10,38 +10,35 @@ from functools import partial
 from typing import Annotated, Protocol
 
 import numpy as np
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from lossratio.units import parse_duration, parse_frame_rate, parse_ratio
+from lossratio.quantities import Duration, Share
+from lossratio.quantities import FrameRate as AnyFrameRate
 
 STRICT = ConfigDict(extra="forbid")
 """For every model: unknown arguments are refused, not ignored."""
 
 
-def _from_text(parse: Callable[[str], float]) -> BeforeValidator:
-    return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
-
-
-FrameRate = Annotated[float, _from_text(parse_frame_rate), Field(gt=0, allow_inf_nan=False)]
+FrameRate = Annotated[AnyFrameRate, Field(gt=0, allow_inf_nan=False)]
 """Frames per second, above 0."""
 
-Seconds = Annotated[float, _from_text(parse_duration), Field(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[Duration, Field(gt=0, allow_inf_nan=False)]
 """A duration in seconds, above 0."""
 
-Delay = Annotated[float, _from_text(parse_duration), Field(ge=0, allow_inf_nan=False)]
+Delay = Annotated[Duration, Field(ge=0, allow_inf_nan=False)]
 """A duration in seconds, 0 or more."""
 
 Frames = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """A number of frames."""
 
-Ratio = Annotated[float, _from_text(parse_ratio), Field(ge=0, le=1)]
+Ratio = Annotated[Share, Field(ge=0, le=1)]
 """A share, 0 to 1."""
 
-PositiveRatio = Annotated[float, _from_text(parse_ratio), Field(gt=0, le=1)]
+PositiveRatio = Annotated[Share, Field(gt=0, le=1)]
 """A share, above 0, at most 1."""
 
-ProperRatio = Annotated[float, _from_text(parse_ratio), Field(ge=0, lt=1)]
+ProperRatio = Annotated[Share, Field(ge=0, lt=1)]
 """A share, 0 to less than 1."""
 
 RelativeChange = Annotated[float, Field(gt=-1, allow_inf_nan=False)]
@@ -55,14 +52,12 @@ class Overload:
     A frame that is dropped late has cost work already. With capacity C, load r > C and work w per dropped frame, as a
     share of the work per forwarded frame, the forwarding rate f solves ``f + w (r - f) = C``. It falls to 0 as the load
     grows. In addition, any overload may cost a share of the capacity (cold caches, full queues).
-
-    Attributes:
-        drop_cost: Work per dropped frame, as a share of the work per forwarded frame. 0: none.
-        dip: Share of the capacity that is lost as soon as the SUT is overloaded. 0: none.
     """
 
     drop_cost: ProperRatio = 0.0
+    """Work per dropped frame, as a share of the work per forwarded frame. 0: none."""
     dip: ProperRatio = 0.0
+    """Share of the capacity that is lost as soon as the SUT is overloaded. 0: none."""
 
     def loss_ratio(self, load: float, capacity: float) -> float:
         """Share of frames lost at a steady load, both in frames per second."""
@@ -86,20 +81,17 @@ GREATEST_LOAD = 1e13
 
 @dataclass(frozen=True)
 class Traffic:
-    """The traffic that reaches a SUT in one trial.
-
-    Attributes:
-        start: Arrival of the first frame, in seconds on the virtual clock.
-        duration: Duration of the traffic, in seconds.
-        frames: Number of frames, evenly spread over the duration.
-        continues: Whether it is a further part of the trial of the traffic before. A SUT that does something once in a
-            trial does it only where this is False.
-    """
+    """The traffic that reaches a SUT in one trial."""
 
     start: float
+    """Arrival of the first frame, in seconds on the virtual clock."""
     duration: float
+    """Duration of the traffic, in seconds."""
     frames: int
+    """Number of frames, evenly spread over the duration."""
     continues: bool = False
+    """Whether it is a further part of the trial of the traffic before. A SUT that does something once in a trial does
+    it only where this is False."""
 
     @property
     def load(self) -> float:

@@ -35,21 +35,18 @@ from lossratio.simulation.sut import (
 
 @dataclass(frozen=True, config=STRICT)
 class PerformanceSpectrum:
-    """Each trial has another capacity: normal noise, and some slow trials (the spectrum's tail).
-
-    Attributes:
-        capacity: Greatest forwarding rate without noise, in frames per second.
-        jitter: Standard deviation of the noise, as a share of the capacity.
-        tail_share: Share of trials that are slow.
-        tail_size: Mean loss of capacity of a slow trial (exponentially distributed), as a share of the capacity.
-        overload: The behaviour at loads above the capacity.
-    """
+    """Each trial has another capacity: normal noise, and some slow trials (the spectrum's tail)."""
 
     capacity: FrameRate
+    """Greatest forwarding rate without noise, in frames per second."""
     jitter: PositiveRatio
+    """Standard deviation of the noise, as a share of the capacity."""
     tail_share: ProperRatio = 0.0
+    """Share of trials that are slow."""
     tail_size: PositiveRatio = 0.05
+    """Mean loss of capacity of a slow trial (exponentially distributed), as a share of the capacity."""
     overload: Overload = GRACEFUL
+    """The behaviour at loads above the capacity."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A SUT that draws a capacity for each trial."""
@@ -89,20 +86,18 @@ class RareStalls(SutWithoutMemory):
 
     Stalls come independently of each other, and their lengths have an exponential distribution. A stalled SUT loses the
     frames for which its queue has no room.
-
-    Attributes:
-        capacity: Greatest forwarding rate, in frames per second.
-        interval: Mean time between stalls, in seconds.
-        stall: Mean length of a stall, in seconds.
-        queue: Frames that the queue holds during a stall.
-        overload: The behaviour at loads above the capacity.
     """
 
     capacity: FrameRate
+    """Greatest forwarding rate, in frames per second."""
     interval: Seconds
+    """Mean time between stalls, in seconds."""
     stall: Seconds
+    """Mean length of a stall, in seconds."""
     queue: Frames = 0.0
+    """Frames that the queue holds during a stall."""
     overload: Overload = GRACEFUL
+    """The behaviour at loads above the capacity."""
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
         """By bisection of the compound Poisson distribution of stalled time; None for an exceed ratio of 0."""
@@ -134,19 +129,16 @@ class RareStalls(SutWithoutMemory):
 
 @dataclass(frozen=True, config=STRICT)
 class CapacityStep(SutWithoutMemory):
-    """A sharp knee whose capacity changes once. It has no truth that holds for a whole search.
-
-    Attributes:
-        before: Capacity before the change, in frames per second.
-        after: Capacity after the change, in frames per second.
-        at: Time of the change, in seconds on the virtual clock.
-        overload: The behaviour at loads above the capacity.
-    """
+    """A sharp knee whose capacity changes once. It has no truth that holds for a whole search."""
 
     before: FrameRate
+    """Capacity before the change, in frames per second."""
     after: FrameRate
+    """Capacity after the change, in frames per second."""
     at: Seconds
+    """Time of the change, in seconds on the virtual clock."""
     overload: Overload = GRACEFUL
+    """The behaviour at loads above the capacity."""
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
         """None: the truth differs before and after the change."""
@@ -161,17 +153,14 @@ class CapacityStep(SutWithoutMemory):
 
 @dataclass(frozen=True, config=STRICT)
 class CapacityDrift(SutWithoutMemory):
-    """A sharp knee whose capacity grows or shrinks exponentially. It has no truth that holds for a whole search.
-
-    Attributes:
-        capacity: Capacity at the beginning, in frames per second.
-        per_second: Relative change in a second; -0.0001 loses about 0.6 % a minute.
-        overload: The behaviour at loads above the capacity.
-    """
+    """A sharp knee whose capacity grows or shrinks exponentially. It has no truth that holds for a whole search."""
 
     capacity: FrameRate
+    """Capacity at the beginning, in frames per second."""
     per_second: RelativeChange
+    """Relative change in a second; -0.0001 loses about 0.6 % a minute."""
     overload: Overload = GRACEFUL
+    """The behaviour at loads above the capacity."""
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
         """None: the truth changes all the time."""
@@ -203,21 +192,18 @@ MOST_SPELLS = 200.0
 
 @dataclass(frozen=True, config=STRICT)
 class TwoStates:
-    """A sharp knee with a fast and a slow state. The lengths of spells are exponentially distributed.
-
-    Attributes:
-        fast: Capacity in the fast state, in frames per second.
-        slow: Capacity in the slow state, in frames per second.
-        fast_spell: Mean time in the fast state, in seconds.
-        slow_spell: Mean time in the slow state, in seconds.
-        overload: The behaviour at loads above the capacity.
-    """
+    """A sharp knee with a fast and a slow state. The lengths of spells are exponentially distributed."""
 
     fast: FrameRate
+    """Capacity in the fast state, in frames per second."""
     slow: FrameRate
+    """Capacity in the slow state, in frames per second."""
     fast_spell: Seconds
+    """Mean time in the fast state, in seconds."""
     slow_spell: Seconds
+    """Mean time in the slow state, in seconds."""
     overload: Overload = GRACEFUL
+    """The behaviour at loads above the capacity."""
 
     @model_validator(mode="after")
     def _slow_is_slower(self) -> TwoStates:
@@ -326,26 +312,23 @@ def _slow_spacings(sut: TwoStates, duration: float) -> tuple[np.ndarray, np.ndar
 
 @dataclass(frozen=True, config=STRICT)
 class Device:
-    """A sharp knee with a queue in front of it, a known time of recovery after an overload, and of a reset.
-
-    Attributes:
-        capacity: Greatest forwarding rate, in frames per second.
-        size: Frames that the queue holds: no frame is lost while it fills.
-        recovery: Seconds for which the SUT goes on losing frames when the load is no longer above the capacity, after
-            an overload that lost frames.
-        recovery_loss: Share of the frames that it loses in this time.
-        downtime: Seconds without forwarding after a reset.
-        resets: Times of resets that come by themselves, in seconds on the virtual clock.
-        overload: The behaviour while the queue is full.
-    """
+    """A sharp knee with a queue in front of it, a known time of recovery after an overload, and of a reset."""
 
     capacity: FrameRate
+    """Greatest forwarding rate, in frames per second."""
     size: Frames = 0.0
+    """Frames that the queue holds: no frame is lost while it fills."""
     recovery: Delay = 0.0
+    """Seconds for which the SUT goes on losing frames when the load is no longer above the capacity, after an overload
+    that lost frames."""
     recovery_loss: PositiveRatio = 0.5
+    """Share of the frames that it loses in this time."""
     downtime: Delay = 0.0
+    """Seconds without forwarding after a reset."""
     resets: tuple[Seconds, ...] = ()
+    """Times of resets that come by themselves, in seconds on the virtual clock."""
     overload: Overload = GRACEFUL
+    """The behaviour while the queue is full."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A SUT that forwards, with an empty queue."""
@@ -367,11 +350,9 @@ class _RunningDevice(LocatingSut):
         self._recovered = 0.0
 
     def reset(self, time: float) -> None:
-        """See `LocatingSut.reset`."""
         self._resets.append(time)
 
     def losses(self, traffic: Traffic) -> list[Loss]:
-        """See `LocatingSut.losses`."""
         losses: list[Loss] = []
         place = 0
         for reset in sorted(self._resets):

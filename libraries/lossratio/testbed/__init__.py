@@ -17,36 +17,3 @@ from lossratio.testbed.loads import (
 from lossratio.testbed.running_traffic import DEFAULT_LATE_WAIT, RunningTraffic, describe_stopped, start_traffic
 from lossratio.testbed.set_up import describe_traffic, threads_and_cores
 from lossratio.testbed.testbed import Ready, Recovery, Testbed, TestbedRequest, TrafficSource, dut_request
-
-__all__ = [
-    "DEFAULT_LATE_WAIT",
-    "MAX_LOAD_REMARK",
-    "Candidate",
-    "LoadRange",
-    "Ready",
-    "Recovery",
-    "RunningTraffic",
-    "Testbed",
-    "TestbedRequest",
-    "TesterLimit",
-    "TrafficSource",
-    "candidate",
-    "check_sut_model",
-    "describe_cabling",
-    "describe_node",
-    "describe_stopped",
-    "describe_traffic",
-    "dut_request",
-    "guilty_of",
-    "inspect_nodes",
-    "load_limits",
-    "load_range",
-    "log_in",
-    "open_testbed",
-    "own_record",
-    "probe_cabling",
-    "reserved",
-    "start_traffic",
-    "threads_and_cores",
-    "write_limit",
-]

@@ -28,6 +28,8 @@ from lossratio.traffic import (
     Marker,
     PortPair,
     ProbeAnswer,
+    TrafficDirection,
+    TrafficProfile,
     load_generator,
     load_profile,
     make_configuration,
@@ -49,40 +51,30 @@ _COUNTERS = 'for name; do cat "/sys/class/net/$name/statistics/rx_packets" 2>/de
 
 @dataclass(frozen=True)
 class CablingReport:
-    """What a probe of the cabling has found.
-
-    Attributes:
-        works: What works, a line each.
-        notes: What need not be a fault.
-        problems: Faults, each with its place and the way out.
-    """
+    """What a probe of the cabling has found."""
 
     works: tuple[str, ...]
+    """What works, a line each."""
     notes: tuple[str, ...]
+    """What need not be a fault."""
     problems: tuple[str, ...]
+    """Faults, each with its place and the way out."""
 
 
 @dataclass(frozen=True)
 class _End:
-    """A port of the TG.
-
-    Attributes:
-        port: The port.
-        interface: The generator's name of it.
-        peer: The other end of its path.
-        link: Its path.
-        neighbour: The DUT's port at the other end of its link; None: there is no DUT.
-        wrong: The DUT's port at the other end of the path.
-        mac: Its MAC address.
-        number: Its number.
-    """
+    """A port of the TG."""
 
     port: Port
     interface: str
+    """The generator's name of it."""
     peer: str
+    """The other end of its path."""
     link: LiveLink
     neighbour: Port | None
+    """The DUT's port at the other end of its link; None: there is no DUT."""
     wrong: Port | None
+    """The DUT's port at the other end of the path."""
     mac: str
     number: int
 
@@ -157,7 +149,9 @@ def probe_cabling(
             macs = {str(port): opened.mac_address(port) for port in tg_ports}
             through = opened.single_frames()
         ends = _ends(paths, interfaces, macs)
-        return _Cabling(agent, topology, sessions, ends, profile, frame_sizes, through).report()
+        traffics = [load_profile(profile, frame_size=size, bidirectional=True) for size in frame_sizes]
+        probe = _Probe(agent, ends, _make_configurations(topology, ends, traffics), through)
+        return _Cabling(probe, traffics[-1].directions, sessions).report()
 
 
 def _ends(paths: Sequence[TrafficPath], interfaces: Mapping[str, str], macs: Mapping[str, str]) -> list[_End]:
@@ -177,78 +171,53 @@ def _ends(paths: Sequence[TrafficPath], interfaces: Mapping[str, str], macs: Map
     return ends
 
 
-class _Cabling:
-    """Sends the frames, and draws the conclusions."""
+def _make_configurations(
+    topology: Topology, ends: Sequence[_End], traffics: Sequence[TrafficProfile]
+) -> dict[int, Configuration]:
+    """How frames of each size are made, the smallest first."""
+    configurations: dict[int, Configuration] = {}
+    for traffic in traffics:
+        paths = [end.link.path for end in ends[::2]]
+        sides = topology.sides(paths, traffic.versions)
+        pairs = [
+            PortPair(*(traffic_port(end.port, end.interface, None) for end in both))
+            for both in zip(ends[::2], ends[1::2], strict=True)
+        ]
+        configuration = make_configuration(traffic, pairs, settle_time=0.0, sides=sides)
+        room = max(smallest_probe(direction) for direction in configuration.directions)
+        whole = max(*traffic.size_weights, room)
+        configurations[whole] = replace(
+            configuration, directions=tuple(_of_size(each, whole) for each in configuration.directions)
+        )
+    return dict(sorted(configurations.items()))
+
+
+class _Probe:
+    """Sends frames from ports of the TG, and notes where frames come out."""
 
     def __init__(
         self,
         agent: AgentClient,
-        topology: Topology,
-        sessions: Mapping[str, NodeSession],
         ends: Sequence[_End],
-        profile: str,
-        frame_sizes: Sequence[int | str],
+        configurations: Mapping[int, Configuration],
         through: Mapping[str, Any] | None,
     ) -> None:
-        self._agent = agent
-        self._through = through
-        self._topology = topology
-        self._sessions = sessions
-        self._ends = ends
-        self._by_name = {end.name: end for end in ends}
+        self.agent = agent
+        self.ends = ends
+        self.through = through
+        self.by_name = {end.name: end for end in ends}
+        self.seen = {end.name: _Seen() for end in ends}
+        self.foreign: Counter[tuple[str, str]] = Counter()
+        self.chatter: Counter[tuple[str, str]] = Counter()
+        self.problems: list[str] = []
+        self.is_storm = False
+        self.unsent: set[tuple[str, int]] = set()
+        self.destinations = {end.name: self.by_name[end.peer].mac for end in ends}
+        self.configurations = configurations
         self._marker = Marker()
-        self._seen = {end.name: _Seen() for end in ends}
-        self._foreign: Counter[tuple[str, str]] = Counter()
-        self._chatter: Counter[tuple[str, str]] = Counter()
-        self._counted: dict[str, dict[str, int]] = {}
-        self._problems: list[str] = []
-        self._notes: list[str] = []
-        self._is_storm = False
-        self._unsent: set[tuple[str, int]] = set()
         self._next_number = 0
-        self._configurations = self._make_configurations(profile, frame_sizes)
-        self._destinations = {end.name: self._by_name[end.peer].mac for end in ends}
 
-    def report(self) -> CablingReport:
-        self._send([], LISTEN_SECONDS)
-        self._ask_gateways()
-        (smallest, first), *larger = self._configurations.items()
-        # One frame first: it teaches addresses to bridges, and shows a loop before more frames go round in it.
-        self._send_from(self._ends, first, 1)
-        if not self._is_storm:
-            numbers = {end.name: self._count_around(end, first) for end in self._ends}
-            for end in self._ends:
-                self._judge(end, numbers[end.name], smallest)
-            for size, configuration in larger:
-                self._try_size(size, configuration)
-            self._check_tags(first)
-        through = [end for end in self._ends if self._largest.get(end.name)]
-        works = (f"{end.name} > {end.peer}: frames of {self._goes_through(end)} bytes come out" for end in through)
-        notes, problems = self._notes + self._chatter_notes(), self._problems + self._foreign_problems()
-        return CablingReport(tuple(works), tuple(notes), tuple(problems))
-
-    # How frames are made and sent
-
-    def _make_configurations(self, profile: str, frame_sizes: Sequence[int | str]) -> dict[int, Configuration]:
-        configurations: dict[int, Configuration] = {}
-        self._largest: dict[str, list[int]] = {end.name: [] for end in self._ends}
-        for size in frame_sizes:
-            self._traffic = traffic = load_profile(profile, frame_size=size, bidirectional=True)
-            paths = [end.link.path for end in self._ends[::2]]
-            sides = self._topology.sides(paths, traffic.versions)
-            pairs = [
-                PortPair(*(traffic_port(end.port, end.interface, None) for end in both))
-                for both in zip(self._ends[::2], self._ends[1::2], strict=True)
-            ]
-            configuration = make_configuration(traffic, pairs, settle_time=0.0, sides=sides)
-            room = max(smallest_probe(direction) for direction in configuration.directions)
-            whole = max(*traffic.size_weights, room)
-            configurations[whole] = replace(
-                configuration, directions=tuple(_of_size(each, whole) for each in configuration.directions)
-            )
-        return dict(sorted(configurations.items()))
-
-    def _send_from(self, ends: Sequence[_End], configuration: Configuration, count: int) -> dict[str, list[int]]:
+    def send_from(self, ends: Sequence[_End], configuration: Configuration, count: int) -> dict[str, list[int]]:
         """Sends frames from some ports, and returns their numbers."""
         sends: list[tuple[str, bytes]] = []
         numbers: dict[str, list[int]] = {end.name: [] for end in ends}
@@ -256,68 +225,106 @@ class _Cabling:
             self._next_number = (self._next_number + 1) % 256
             for end in ends:
                 direction = next(each for each in configuration.directions if each.transmit == end.interface)
-                destination = self._destinations[end.name]
+                destination = self.destinations[end.name]
                 frame = self._marker.frame(direction, end.mac, destination, end.number, self._next_number)
                 sends.append((end.interface, frame))
                 numbers[end.name].append(self._next_number)
-        self._send(sends, _WAIT_SECONDS, configuration)
+        self.send(sends, _WAIT_SECONDS, configuration)
         return numbers
 
-    def _send(
+    def send(
         self, sends: Sequence[tuple[str, bytes]], seconds: float, configuration: Configuration | None = None
     ) -> ProbeAnswer:
-        networks = next(iter(self._configurations.values())).networks
+        networks = next(iter(self.configurations.values())).networks
         speakers = () if configuration is None else configuration.speakers
-        ports, own = [end.interface for end in self._ends], self._through
-        answer = send_probe(self._agent, ports, sends, seconds, networks=networks, speakers=speakers, through=own)
-        self._is_storm = self._is_storm or answer.is_storm
-        names = {end.interface: end.name for end in self._ends}
+        ports, own = [end.interface for end in self.ends], self.through
+        answer = send_probe(self.agent, ports, sends, seconds, networks=networks, speakers=speakers, through=own)
+        self.is_storm = self.is_storm or answer.is_storm
+        names = {end.interface: end.name for end in self.ends}
         for arrival in answer.arrivals:
             mark = self._marker.mark_in(arrival.head)
             if mark is None:
                 self._note_other(names[arrival.port], arrival)
                 continue
-            seen = self._seen[self._ends[mark[0]].name]
+            seen = self.seen[self.ends[mark[0]].name]
             seen.copies.setdefault(names[arrival.port], Counter())[mark[1]] += arrival.count
             seen.vlans.setdefault(names[arrival.port], set()).add(arrival.vlans)
         for interface, length, reason in dict.fromkeys(answer.unsent):
-            self._unsent.add((names[interface], length + FCS_BYTES))
-            self._problems.append(
+            self.unsent.add((names[interface], length + FCS_BYTES))
+            self.problems.append(
                 f"{names[interface]}: {interface} does not send frames of {length + FCS_BYTES} bytes ({reason}): its "
                 "MTU, or that at the other end of its link, is too small for the sizes asked."
             )
         if answer.is_storm:
-            self._problems.append(
+            self.problems.append(
                 "A loop: more frames come back than anybody could count. Look for a second way between the ports, and "
                 "switch a port of it off."
             )
         return answer
 
-    # Conclusions
+    def _note_other(self, name: str, arrival: Arrival) -> None:
+        is_own = any(arrival.head[6:12].hex(":") == end.mac for end in self.ends)
+        what = arrival.chatter
+        if what is not None:
+            self.chatter[name, what] += arrival.count
+        elif not is_own:
+            self.foreign[name, arrival.in_words] += arrival.count
+
+
+class _Cabling:
+    """Draws the conclusions."""
+
+    def __init__(
+        self, probe: _Probe, directions: Sequence[TrafficDirection], sessions: Mapping[str, NodeSession]
+    ) -> None:
+        self._probe = probe
+        self._directions = directions
+        self._sessions = sessions
+        self._counted: dict[str, dict[str, int]] = {}
+        self._notes: list[str] = []
+        self._largest: dict[str, list[int]] = {end.name: [] for end in probe.ends}
+
+    def report(self) -> CablingReport:
+        self._probe.send([], LISTEN_SECONDS)
+        self._ask_gateways()
+        (smallest, first), *larger = self._probe.configurations.items()
+        # One frame first: it teaches addresses to bridges, and shows a loop before more frames go round in it.
+        self._probe.send_from(self._probe.ends, first, 1)
+        if not self._probe.is_storm:
+            numbers = {end.name: self._count_around(end, first) for end in self._probe.ends}
+            for end in self._probe.ends:
+                self._judge(end, numbers[end.name], smallest)
+            for size, configuration in larger:
+                self._try_size(size, configuration)
+            self._check_tags(first)
+        through = [end for end in self._probe.ends if self._largest.get(end.name)]
+        works = (f"{end.name} > {end.peer}: frames of {self._goes_through(end)} bytes come out" for end in through)
+        notes, problems = self._notes + self._chatter_notes(), self._probe.problems + self._foreign_problems()
+        return CablingReport(tuple(works), tuple(notes), tuple(problems))
 
     def _ask_gateways(self) -> None:
         asked = []
-        for end in self._ends:
-            question = gateway_question(end.port, self._traffic.directions[end.number % 2], end.interface)
+        for end in self._probe.ends:
+            question = gateway_question(end.port, self._directions[end.number % 2], end.interface)
             if question is not None:
                 asked.append((end, question))
         if not asked:
             return
-        answers = self._agent.resolve([each for _, each in asked], through=self._through)
+        answers = self._probe.agent.resolve([each for _, each in asked], through=self._probe.through)
         for (end, question), macs in zip(asked, answers, strict=True):
             if macs:
-                self._destinations[end.name] = macs[0]
+                self._probe.destinations[end.name] = macs[0]
                 if len(macs) > 1:
-                    self._problems.append(
+                    self._probe.problems.append(
                         f"{end.name}: several devices have the address of the gateway {question.target}: "
                         f"{', '.join(macs)}."
                     )
                 continue
-            others = [other for other in self._ends if other is not end]
+            others = [other for other in self._probe.ends if other is not end]
             moved = [replace(question, port=other.interface) for other in others]
-            elsewhere = self._agent.resolve(moved, 1.0, through=self._through)
+            elsewhere = self._probe.agent.resolve(moved, 1.0, through=self._probe.through)
             there = next((other for other, answers in zip(others, elsewhere, strict=True) if answers), None)
-            self._problems.append(
+            self._probe.problems.append(
                 f"{end.name}: the gateway {question.target} does not answer there"
                 + (
                     f", and answers on {there.name}: the links are swapped."
@@ -331,7 +338,7 @@ class _Cabling:
         ports = [port for port in (end.neighbour, end.wrong) if port is not None and port.interface.name is not None]
         session = None if not ports else self._sessions.get(ports[0].node_name)
         before = None if session is None else _received(session, ports)
-        numbers = self._send_from([end], configuration, _FRAMES)[end.name]
+        numbers = self._probe.send_from([end], configuration, _FRAMES)[end.name]
         if session is not None and before is not None:
             after = _received(session, ports)
             self._counted[end.name] = {name: after[name] - before[name] for name in before if before[name] >= 0}
@@ -339,34 +346,34 @@ class _Cabling:
 
     def _judge(self, end: _End, numbers: list[int], size: int) -> None:
         """Where the frames of one port came out."""
-        seen = self._seen[end.name]
-        arrived = {other.name: seen.numbers(other.name, numbers) for other in self._ends}
+        seen = self._probe.seen[end.name]
+        arrived = {other.name: seen.numbers(other.name, numbers) for other in self._probe.ends}
         places = [name for name, count in arrived.items() if count]
         copies = max((counter[number] for counter in seen.copies.values() for number in numbers), default=0)
         others = [name for name in places if name not in (end.name, end.peer)]
         if self._link_is_swapped(end):
             return
         if arrived[end.name]:
-            self._problems.append(f"{end.name}: a loop: frames that it sends come back to it, on the same port.")
+            self._probe.problems.append(f"{end.name}: a loop: frames that it sends come back to it, on the same port.")
         if copies >= _MOST_COPIES:
-            self._problems.append(
+            self._probe.problems.append(
                 f"{end.name}: a loop: each frame that it sends comes out {copies} times. Look for a second way."
             )
         if arrived[end.peer]:
             if others:
-                self._problems.append(
+                self._probe.problems.append(
                     f"{end.name}: frames to {end.peer} come out of {', '.join(others)} as well: a hub, or a switch "
                     "that does not learn. The ports of different paths must not share a segment."
                 )
             if arrived[end.peer] < len(numbers):
-                self._problems.append(
+                self._probe.problems.append(
                     f"{end.name} > {end.peer}: only {arrived[end.peer]} of {len(numbers)} frames come out, at a "
                     "rate near zero. Look at the cable, and at errors of the ports (ip -s link)."
                 )
             else:
                 self._largest[end.name].append(size)
         elif others:
-            self._problems.append(
+            self._probe.problems.append(
                 f"{end.name}: swapped links: frames to {end.peer} come out of {', '.join(others)}. Change the cables, "
                 "or the links in the topology file."
             )
@@ -378,7 +385,7 @@ class _Cabling:
         here, there = str(end.neighbour), str(end.wrong)
         if counted.get(here, _FRAMES) >= _FRAMES or counted.get(there, 0) < _FRAMES:
             return False
-        self._problems.append(
+        self._probe.problems.append(
             f"{end.name}: swapped links: what it sends arrives at {there}, and not at {here}. Change the cables, or "
             "the links in the topology file."
         )
@@ -386,13 +393,13 @@ class _Cabling:
 
     def _judge_silence(self, end: _End, numbers: list[int]) -> None:
         """Nothing came out: where it was lost, as far as anybody knows."""
-        back = self._seen[end.peer].numbers(end.name, numbers) or any(
-            self._seen[end.peer].copies.get(end.name, Counter()).values()
+        back = self._probe.seen[end.peer].numbers(end.name, numbers) or any(
+            self._probe.seen[end.peer].copies.get(end.name, Counter()).values()
         )
         counted = self._counted.get(end.name, {})
         here = str(end.neighbour)
         if here in counted and counted[here] < _FRAMES:
-            self._problems.append(
+            self._probe.problems.append(
                 f"{end.name}: it sends, and nothing arrives at {here}. Look at the link between them."
             )
         elif here in counted and not back:
@@ -401,29 +408,29 @@ class _Cabling:
                 "up forwards nothing before; any other one drops them."
             )
         elif back:
-            self._problems.append(
+            self._probe.problems.append(
                 f"{end.name} > {end.peer}: a one-way path: nothing comes out, and the other direction works. Look at "
                 "filters, routes and addresses of the device for this direction."
             )
         else:
-            self._problems.append(
+            self._probe.problems.append(
                 f"{end.name} > {end.peer}: nothing comes out, in either direction. Look at the cables, whether the "
                 "device forwards, and at the destination MAC addresses (gateway)."
             )
 
     def _try_size(self, size: int, configuration: Configuration) -> None:
-        ends = [end for end in self._ends if self._largest[end.name]]
+        ends = [end for end in self._probe.ends if self._largest[end.name]]
         if not ends:
             return
-        numbers = self._send_from(ends, configuration, _FRAMES)
+        numbers = self._probe.send_from(ends, configuration, _FRAMES)
         for end in ends:
-            if self._seen[end.name].numbers(end.peer, numbers[end.name]):
+            if self._probe.seen[end.name].numbers(end.peer, numbers[end.name]):
                 self._largest[end.name].append(size)
                 continue
-            if (end.name, size) in self._unsent:
+            if (end.name, size) in self._probe.unsent:
                 continue
             largest = max(self._largest[end.name])
-            self._problems.append(
+            self._probe.problems.append(
                 f"{end.name} > {end.peer}: frames of {size} bytes do not come out, and those of {largest} bytes do: an "
                 f"MTU on the way is too small for the sizes asked. Raise it to {size - FCS_BYTES - 14} or more."
             )
@@ -431,10 +438,10 @@ class _Cabling:
     def _check_tags(self, configuration: Configuration) -> None:
         """Whether frames came out with the tags that the other direction has."""
         sent = {each.transmit: vlans_of(bytes.fromhex(each.frames.header)) for each in configuration.directions}
-        for end in self._ends:
-            wanted = sent[self._by_name[end.peer].interface]
+        for end in self._probe.ends:
+            wanted = sent[self._probe.by_name[end.peer].interface]
             own = sent[end.interface]
-            for vlans in sorted(self._seen[end.name].vlans.get(end.peer, set())):
+            for vlans in sorted(self._probe.seen[end.name].vlans.get(end.peer, set())):
                 if vlans == wanted:
                     continue
                 what = (
@@ -442,7 +449,7 @@ class _Cabling:
                     if not vlans
                     else f"frames are sent {_in_vlans(own)} and come out {_in_vlans(vlans)}"
                 )
-                self._problems.append(
+                self._probe.problems.append(
                     f"{end.name} > {end.peer}: {what}, and the profile's other direction is "
                     f"{_in_vlans(wanted)}. Look at the mode of the ports (trunk or access), or at the profile's tags."
                 )
@@ -450,26 +457,16 @@ class _Cabling:
     def _goes_through(self, end: _End) -> str:
         return " and ".join(str(size) for size in sorted(self._largest[end.name]))
 
-    # Frames of others
-
-    def _note_other(self, name: str, arrival: Arrival) -> None:
-        is_own = any(arrival.head[6:12].hex(":") == end.mac for end in self._ends)
-        what = arrival.chatter
-        if what is not None:
-            self._chatter[name, what] += arrival.count
-        elif not is_own:
-            self._foreign[name, arrival.in_words] += arrival.count
-
     def _chatter_notes(self) -> list[str]:
         kinds: dict[str, set[str]] = {}
-        for name, what in self._chatter:
+        for name, what in self._probe.chatter:
             kinds.setdefault(name, set()).add(what)
         return [f"{name}: the device sends {', '.join(sorted(whats))}, as devices do" for name, whats in kinds.items()]
 
     def _foreign_problems(self) -> list[str]:
         totals: Counter[str] = Counter()
         examples: dict[str, str] = {}
-        for (name, what), count in self._foreign.most_common():
+        for (name, what), count in self._probe.foreign.most_common():
             totals[name] += count
             examples.setdefault(name, what)
         return [

@@ -22,18 +22,15 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Candidate:
-    """A testbed that a run may use.
-
-    Attributes:
-        file: Its topology file.
-        topology: The topology, complete with how the nodes are reached.
-        claim: The claim on its lease; None: nobody else can use the testbed. As soon as the testbed is reserved, the
-            claim has the lease's token, unless the lease is borrowed.
-    """
+    """A testbed that a run may use."""
 
     file: Path
+    """Its topology file."""
     topology: Topology
+    """The topology, complete with how the nodes are reached."""
     claim: Claim | None
+    """The claim on its lease; None: nobody else can use the testbed. As soon as the testbed is reserved, the claim has
+    the lease's token, unless the lease is borrowed."""
 
     @property
     def token(self) -> str | None:

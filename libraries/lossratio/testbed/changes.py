@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import MappingProxyType
+from typing import Literal
 
 from lossratio.errors import DutError, LinkError, LossRatioError, TesterError
 from lossratio.testbed.fingerprint import ControllerPrint, Fingerprint, NodePrint, PortPrint
 from lossratio.topology import TrafficPath
-from lossratio.trials import Incident
+from lossratio.trials import Incident, TrialOutput
 from lossratio.units import format_ratio
 
 
@@ -56,23 +57,20 @@ class Place(str, Enum):
 
 @dataclass(frozen=True)
 class Rule:
-    """One row of the table.
-
-    Attributes:
-        place: Where the change is seen.
-        change: The change, in a word.
-        guilty: The guilty side.
-        act: What is done about the change.
-        sentence: The message, with ``{node}``, ``{name}`` of the interface or link, ``{before}`` and ``{after}``.
-        way_out: What the user can do, with the same fields.
-    """
+    """One row of the table."""
 
     place: Place
+    """Where the change is seen."""
     change: str
+    """The change, in a word."""
     guilty: Side
+    """The guilty side."""
     act: Act
+    """What is done about the change."""
     sentence: str
+    """The message, with ``{node}``, ``{name}`` of the interface or link, ``{before}`` and ``{after}``."""
     way_out: str
+    """What the user can do, with the same fields."""
 
 
 _BOOTED = "{node} was rebooted"
@@ -84,10 +82,12 @@ _SPEED = "the link {name} had {before} Mbit/s, and has {after}"
 _CARRIER = "the link {name} is lost, while both its ends are set up"
 _FLAPPED = "the link {name} was lost for a while"
 _DAMAGED = "{after} frames were damaged on the link {name}"
+_REFUSED = "a ring of 256 frames, or a backlog, on the link {name} had no room for {after} frames that {node} sent"
 _SUSPENDED = "{node} was suspended for {after} s"
 _STANDSTILL = "{node} stood still for {after} s"
 _STOLEN = "the host of {node} took {after} of a CPU from it"
 _PRESSURE = "processes on {node} waited for a CPU for {after} of the time"
+_WAITED = "the thread {before} of the DUT's program on {node} waited for a CPU for {after} of the time"
 _CLOCK = "the time of day of {node} was set by {after} s"
 
 _SET_UP = "Set it up (ip link set dev {name} up), and find out who set it down."
@@ -95,6 +95,7 @@ _SET_BACK = "Set it back (ip link set dev {name} mtu {before}), and find out who
 _FIND = "Look at the drivers and at the log of {node}."
 _CONSOLE = "Look at its console, and at its power."
 _CABLE = "Look at the cable, the transceivers, and the logs of both ends."
+_LESS_WORK = "Leave this machine alone while it measures, or measure at lower loads."
 _ALONE = "Leave {node} alone while it measures."
 _HOST = "Give {node} CPUs of its own on its host."
 
@@ -112,6 +113,7 @@ RULES = (
     Rule(Place.LINK, "carrier", Side.WIRE, Act.REPAIR, _CARRIER, _CABLE),
     Rule(Place.LINK, "flapped", Side.WIRE, Act.REPAIR, _FLAPPED, _CABLE),
     Rule(Place.LINK, "damaged", Side.WIRE, Act.REPAIR, _DAMAGED, _CABLE),
+    Rule(Place.LINK, "refused", Side.WIRE, Act.REPEAT, _REFUSED, _LESS_WORK),
     Rule(Place.TG, "suspended", Side.TG, Act.REPEAT, _SUSPENDED, _ALONE),
     Rule(Place.TG, "standstill", Side.TG, Act.REPEAT, _STANDSTILL, _HOST),
     Rule(Place.TG, "stolen", Side.TG, Act.REPEAT, _STOLEN, _HOST),
@@ -120,6 +122,7 @@ RULES = (
     Rule(Place.DUT, "standstill", Side.DUT, Act.REPEAT, _STANDSTILL, _HOST),
     Rule(Place.CONTROLLER, "suspended", Side.CONTROLLER, Act.REPEAT, _SUSPENDED, _ALONE),
     Rule(Place.DUT, "stolen", Side.DUT, Act.NOTE, _STOLEN, _HOST),
+    Rule(Place.DUT, "waited", Side.DUT, Act.NOTE, _WAITED, _ALONE),
     Rule(Place.CONTROLLER, "clock", Side.CONTROLLER, Act.NOTE, _CLOCK, _ALONE),
 )
 """The table: what is seen, which side is guilty, what is done. Of several changes the one of the uppermost row decides.
@@ -140,6 +143,10 @@ LEAST_STOLEN = 0.03
 LEAST_PRESSURE = 0.5
 """Share of a trial's time in which some process on the TG waits for a CPU, from which on the trial is not trusted."""
 
+LEAST_WAIT = 0.05
+"""Share of the time in which a thread of a DUT's program waits for a CPU, from which on the trial is doubtful: that of
+stolen CPU time. If TG and DUT are one machine, it is `LEAST_PRESSURE`, as traffic itself keeps its CPUs busy."""
+
 LEAST_SUSPENSION = 0.1
 """Seconds. Less does not count as a suspension."""
 
@@ -151,24 +158,30 @@ LEAST_CLOCK_STEP = 1.0
 
 _BY_KEY = {(rule.place, rule.change): rule for rule in RULES}
 
+_RESET = frozenset(
+    {
+        *((Place.DUT, change) for change in ("rebooted", "dead", "gone", "down")),
+        *((Place.LINK, change) for change in ("carrier", "flapped", "damaged")),
+    }
+)
+"""Changes that a reset of a DUT makes (RFC 6201: power, line card, reboot), and that end with it. Another MTU or speed
+is none of them: it outlasts the reset."""
+
 
 @dataclass(frozen=True)
 class Change:
-    """A change that was seen.
-
-    Attributes:
-        rule: Its row of the table.
-        node: The node, or both nodes of a link.
-        interface: The interface, or both ends of a link; None: the node as a whole.
-        before: The earlier value, as text.
-        after: The value now, as text.
-    """
+    """A change that was seen."""
 
     rule: Rule
+    """Its row of the table."""
     node: str
+    """The node, or both nodes of a link."""
     interface: str | None = None
+    """The interface, or both ends of a link; None: the node as a whole."""
     before: str = ""
+    """The earlier value, as text."""
     after: str = ""
+    """The value now, as text."""
 
     def __str__(self) -> str:
         return self._filled(self.rule.sentence)
@@ -179,11 +192,16 @@ class Change:
         return self.rule.act in (Act.FAIL, Act.REPAIR)
 
     @property
+    def is_of_a_reset(self) -> bool:
+        """Whether a reset of a DUT makes such a change, so that it says nothing against the measurement of a reset."""
+        return (self.rule.place, self.rule.change) in _RESET
+
+    @property
     def way_out(self) -> str:
         """Advice for the user about the change."""
         return self._filled(self.rule.way_out)
 
-    def incident(self, done: str) -> Incident:
+    def incident(self, done: Literal["repaired", "repeated", "stands"]) -> Incident:
         """The change as an entry of the trial's record.
 
         Args:
@@ -208,21 +226,20 @@ class End:
 
 @dataclass(frozen=True)
 class Way:
-    """The path of the test traffic, as far as fingerprints see it.
-
-    Attributes:
-        tg_name: The TG.
-        links: The two ends of each link.
-    """
+    """The path of the test traffic, as far as fingerprints see it."""
 
     tg_name: str
+    """The TG."""
     links: tuple[tuple[End, End], ...]
+    """The two ends of each link."""
+    is_local: bool = False
+    """Whether the links are those of a local testbed: what they have no room for is no loss of the DUT."""
 
     @classmethod
-    def of(cls, paths: Sequence[TrafficPath]) -> Way:
+    def of(cls, paths: Sequence[TrafficPath], *, is_local: bool = False) -> Way:
         """The way of several parallel paths."""
         ends = [End(port.node_name, port.interface.name) for path in paths for port in path.ports]
-        return cls(paths[0].tg_name, tuple(zip(ends[::2], ends[1::2], strict=True)))
+        return cls(paths[0].tg_name, tuple(zip(ends[::2], ends[1::2], strict=True)), is_local)
 
     def interfaces(self, node: str) -> tuple[str, ...]:
         """Names of a node's interfaces on the path."""
@@ -256,6 +273,19 @@ def changes_between(before: Fingerprint, after: Fingerprint, way: Way) -> tuple[
         *(change for link in way.links for change in _link_changes(link, before, after, way)),
     ]
     return tuple(sorted(changes, key=lambda change: RULES.index(change.rule)))
+
+
+def unanswered(changes: Sequence[Change], output: TrialOutput) -> tuple[Change, ...]:
+    """The changes around a trial, but for those that its own counters answer for.
+
+    What a host or other processes take from the TG matters only as far as it makes the generator late. A generator that
+    reports when it sent, and by how much it was late at most, leaves nothing to guess.
+    """
+    is_reported = all(each.lateness_s is not None and each.stretch_s is None for each in output.directions)
+    if not (is_reported and output.directions):
+        return tuple(changes)
+    answered = (_BY_KEY[Place.TG, "stolen"], _BY_KEY[Place.TG, "pressure"])
+    return tuple(change for change in changes if change.rule not in answered)
 
 
 def faults_in(now: Fingerprint, way: Way) -> tuple[Change, ...]:
@@ -301,6 +331,15 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
     is_alone = all(other.boot_id != now.boot_id for node, other in after.nodes.items() if node != name)
     if place is Place.TG and is_alone and pressure >= LEAST_PRESSURE * elapsed:
         yield Change(_BY_KEY[place, "pressure"], name, after=format_ratio(pressure / elapsed))
+    waits = [
+        (thread.waited - then.threads[number].waited, thread.name)
+        for number, thread in now.threads.items()
+        if number in then.threads
+    ]
+    waited, thread_name = max(waits, default=(0.0, ""))
+    if place is Place.DUT and waited >= (LEAST_WAIT if is_alone else LEAST_PRESSURE) * elapsed:
+        share = format_ratio(min(1.0, waited / elapsed))
+        yield Change(_BY_KEY[place, "waited"], name, before=thread_name, after=share)
 
 
 def _link_changes(link: tuple[End, End], before: Fingerprint, after: Fingerprint, way: Way) -> Iterator[Change]:
@@ -324,6 +363,11 @@ def _link_changes(link: tuple[End, End], before: Fingerprint, after: Fingerprint
         if then.speed is not None and now.speed is not None and then.speed != now.speed:
             yield Change(_BY_KEY[Place.LINK, "speed"], nodes, name, str(then.speed), str(now.speed))
             break
+    for end, (before_port, port) in known.items() if way.is_local else ():
+        # What there was no room for on the way from the TG, the generator knows.
+        refused = 0 if port is None else (port.refused or 0) - (before_port.refused or 0)
+        if refused > 0 and way.place(end.node) is Place.DUT:
+            yield Change(_BY_KEY[Place.LINK, "refused"], end.node, name, after=str(refused))
     damaged = sum((now.damaged or 0) - (then.damaged or 0) for then, now in pairs)
     if damaged > 0:
         yield Change(_BY_KEY[Place.LINK, "damaged"], nodes, name, after=str(damaged))

@@ -7,7 +7,7 @@ flows. All nodes are asked at once between trials, which costs one round trip.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -24,18 +24,25 @@ _TICKS = 100.0
 # Built-in commands only. A minus sign stands for a file that is missing or cannot be read, such as the carrier of an
 # interface that is down.
 _SCRIPT = r"""
-while read -r _; do
+while read -r programs; do
     {
         answer=
         for name; do
             [ -d "/sys/class/net/$name" ] || continue
             answer="${answer}port $name"
             for file in mtu flags carrier carrier_changes speed statistics/rx_crc_errors statistics/rx_frame_errors \
-                statistics/rx_packets statistics/tx_packets; do
+                statistics/rx_packets statistics/tx_packets statistics/tx_dropped; do
                 value=; read -r value < "/sys/class/net/$name/$file"
                 answer="$answer ${value:--}"
             done
             answer="$answer;"
+        done
+        for program in $programs; do
+            pid=; read -r pid _ < "$program"
+            for task in "/proc/${pid:-none}/task"/*; do
+                waited= name=; read -r _ waited _ < "$task/schedstat"; read -r name < "$task/comm"
+                answer="${answer}thread ${task##*/} ${waited:--} $name;"
+            done
         done
         boot=; read -r boot < /proc/sys/kernel/random/boot_id
         cpu=; read -r cpu < /proc/stat
@@ -50,80 +57,82 @@ done
 
 @dataclass(frozen=True)
 class PortPrint:
-    """The state of an interface, as the kernel of its node reports it. None: the kernel does not report the value.
-
-    Attributes:
-        mtu: MTU, bytes.
-        is_up: Whether the interface is set up; its link may be lost all the same.
-        has_carrier: Whether its link has a carrier.
-        carrier_changes: How often the carrier came or went.
-        speed: Speed of the link, Mbit/s.
-        damaged: Frames that arrived with a wrong checksum, or were cut off on the wire.
-        received: Frames that arrived.
-        transmitted: Frames that left.
-    """
+    """The state of an interface, as the kernel of its node reports it. None: the kernel does not report the value."""
 
     mtu: int | None = None
+    """MTU, bytes."""
     is_up: bool = True
+    """Whether the interface is set up; its link may be lost all the same."""
     has_carrier: bool = True
+    """Whether its link has a carrier."""
     carrier_changes: int | None = None
+    """How often the carrier came or went."""
     speed: int | None = None
+    """Speed of the link, Mbit/s."""
     damaged: int | None = None
+    """Frames that arrived with a wrong checksum, or were cut off on the wire."""
     received: int | None = None
+    """Frames that arrived."""
     transmitted: int | None = None
+    """Frames that left."""
+    refused: int | None = None
+    """Frames that were to leave, and that it, or the other end of a virtual link, had no room for."""
+
+
+@dataclass(frozen=True)
+class ThreadPrint:
+    """A thread of a DUT's program."""
+
+    name: str
+    """Its name."""
+    waited: float
+    """Seconds since its start in which it could have run, and had no CPU."""
 
 
 @dataclass(frozen=True)
 class NodePrint:
-    """The state of a node at one moment. None: the node does not report the value.
-
-    Attributes:
-        ports: Its interfaces on the path that the kernel has, by name.
-        boot_id: An identifier that changes with every boot.
-        stolen: CPU seconds since the boot that the host of a virtual machine gave to others.
-        pressure: Seconds since the boot in which some process waited for a CPU.
-        uptime: Seconds since the boot, including those in which the node was suspended.
-        awake: Seconds since the boot, without those in which the node was suspended.
-        asked: When the controller asked for the fingerprint, on its clock that also runs while it is suspended.
-        answered: When the controller had the answer, on the same clock.
-    """
+    """The state of a node at one moment. None: the node does not report the value."""
 
     ports: Mapping[str, PortPrint] = field(default_factory=dict)
+    """Its interfaces on the path that the kernel has, by name."""
     boot_id: str | None = None
+    """An identifier that changes with every boot."""
     stolen: float | None = None
+    """CPU seconds since the boot that the host of a virtual machine gave to others."""
     pressure: float | None = None
+    """Seconds since the boot in which some process waited for a CPU."""
     uptime: float | None = None
+    """Seconds since the boot, including those in which the node was suspended."""
     awake: float | None = None
+    """Seconds since the boot, without those in which the node was suspended."""
     asked: float = 0.0
+    """When the controller asked for the fingerprint, on its clock that also runs while it is suspended."""
     answered: float = 0.0
+    """When the controller had the answer, on the same clock."""
+    threads: Mapping[str, ThreadPrint] = field(default_factory=dict)
+    """The threads of the DUT's programs, by their ids."""
 
 
 @dataclass(frozen=True)
 class ControllerPrint:
-    """The controller's clocks at one moment, in seconds.
-
-    Attributes:
-        awake: A clock that stops while the controller is suspended.
-        running: A clock that also runs while the controller is suspended.
-        time: The time of day, which can be set.
-    """
+    """The controller's clocks at one moment, in seconds."""
 
     awake: float
+    """A clock that stops while the controller is suspended."""
     running: float
+    """A clock that also runs while the controller is suspended."""
     time: float
+    """The time of day, which can be set."""
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """The state of the whole testbed between two trials.
-
-    Attributes:
-        nodes: The nodes, by name.
-        controller: The controller.
-    """
+    """The state of the whole testbed between two trials."""
 
     nodes: Mapping[str, NodePrint]
+    """The nodes, by name."""
     controller: ControllerPrint
+    """The controller."""
 
 
 def read_controller() -> ControllerPrint:
@@ -137,10 +146,17 @@ class FingerprintReader:
     Args:
         sessions: The log-ins, by node.
         interfaces: Names of the Linux interfaces on the path, by node.
+        programs: Reports the files with the ids of the DUTs' programs at present, by node.
     """
 
-    def __init__(self, sessions: Mapping[str, NodeSession], interfaces: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self,
+        sessions: Mapping[str, NodeSession],
+        interfaces: Mapping[str, Sequence[str]],
+        programs: Callable[[], Mapping[str, Sequence[str]]] = dict,
+    ) -> None:
         self._shells = {name: _Shell(session, interfaces.get(name, ())) for name, session in sessions.items()}
+        self._programs = programs
 
     def read(self) -> Fingerprint:
         """Reads all nodes at once.
@@ -148,16 +164,18 @@ class FingerprintReader:
         Raises:
             NodeError: If a node does not answer.
         """
-        for shell in self._shells.values():
-            shell.ask()
+        programs = self._programs()
+        for name, shell in self._shells.items():
+            shell.ask(programs.get(name, ()))
         return Fingerprint({name: shell.answer() for name, shell in self._shells.items()}, read_controller())
 
     def read_answering(self) -> Fingerprint:
         """Reads the nodes that answer; the others are missing in the fingerprint."""
         answers: dict[str, NodePrint] = {}
+        programs = self._programs()
         for name, shell in self._shells.items():
             with suppress(NodeError):
-                shell.ask()
+                shell.ask(programs.get(name, ()))
                 answers[name] = shell.answer()
         return Fingerprint(answers, read_controller())
 
@@ -176,9 +194,11 @@ class _Shell:
         self._process: NodeProcess | None = None
         self._asked = 0.0
         self._is_answered = True
+        self._programs: Sequence[str] = ()
 
-    def ask(self) -> None:
-        """Asks for the node's fingerprint."""
+    def ask(self, programs: Sequence[str]) -> None:
+        """Asks for the node's fingerprint, with the threads of programs whose ids are in these files."""
+        self._programs = programs
         if not self._is_answered:
             # The earlier answer may still come, and would be taken for the next one.
             self.close()
@@ -189,7 +209,6 @@ class _Shell:
             self._write()
 
     def answer(self) -> NodePrint:
-        """Waits for the node's fingerprint."""
         try:
             line = self._read()
         except NodeError:
@@ -207,7 +226,6 @@ class _Shell:
         return answer
 
     def close(self) -> None:
-        """Ends the shell."""
         process, self._process = self._process, None
         if process is not None:
             process.close()
@@ -217,7 +235,7 @@ class _Shell:
             self._process = self._session.start("sh", "-c", _SCRIPT, "sh", *self._interfaces)
         self._asked = read_controller().running
         self._is_answered = False
-        self._process.write_line("")
+        self._process.write_line(" ".join(self._programs))
 
     def _read(self) -> str:
         if self._process is None:
@@ -227,7 +245,10 @@ class _Shell:
 
 def _node_print(line: str, asked: float, answered: float) -> NodePrint:
     records = [record.split() for record in line.split(";")]
-    values = {kind: fields for kind, *fields in records if kind != "port"}
+    values = {kind: fields for kind, *fields in records if kind not in ("port", "thread")}
+    waits = {
+        number: (waited, " ".join(name)) for number, waited, *name in (row[1:] for row in records if row[0] == "thread")
+    }
     return NodePrint(
         ports={name: _port_print(fields) for kind, name, *fields in (row for row in records if row[0] == "port")},
         boot_id=next(iter(values.get("boot", ())), None),
@@ -237,12 +258,15 @@ def _node_print(line: str, asked: float, answered: float) -> NodePrint:
         awake=_seconds(values.get("awake", ()), 1e-9),
         asked=asked,
         answered=answered,
+        threads={
+            number: ThreadPrint(name, int(waited) / 1e9) for number, (waited, name) in waits.items() if waited != "-"
+        },
     )
 
 
 def _port_print(fields: Sequence[str]) -> PortPrint:
     mtu, flags, carrier, changes, speed, *counts = fields
-    wrong, cut_off, received, transmitted = map(_number, counts)
+    wrong, cut_off, received, transmitted, refused = map(_number, counts)
     return PortPrint(
         mtu=_number(mtu),
         is_up=bool(int(flags, 16) & _IFF_UP),
@@ -253,6 +277,7 @@ def _port_print(fields: Sequence[str]) -> PortPrint:
         damaged=None if wrong is None or cut_off is None else wrong + cut_off,
         received=received,
         transmitted=transmitted,
+        refused=refused,
     )
 
 

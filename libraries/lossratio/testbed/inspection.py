@@ -12,12 +12,12 @@ from pathlib import Path
 
 from lossratio.dut.linux import core_choices
 from lossratio.errors import NodeError, TopologyError, TrafficError
-from lossratio.nodes import DutNode, NodeSession, gather_facts, read_hardware
+from lossratio.nodes import CommandRunner, DutNode, NodeSession, gather_facts, read_hardware
 from lossratio.results import NodeFacts
 from lossratio.testbed.local import reachable
 from lossratio.testbed.tester_cards import card_address, card_problems, takes_cards
 from lossratio.topology import Interface, Node, NodeType, Port, RealGenerator, Topology, TrafficPath
-from lossratio.traffic import Configuration, generator_choices, generator_needs
+from lossratio.traffic import Configuration, load_generator
 from lossratio.units import format_bit_rate
 from lossratio.yaml_file import describe_problem
 
@@ -42,31 +42,24 @@ done
 
 @dataclass(frozen=True)
 class InterfaceState:
-    """The state of an interface, as its node reports it.
-
-    Attributes:
-        name: Name in Linux; empty if the kernel does not have the interface, but a driver for user space has.
-        driver: The driver that the interface is bound to; empty if there is none, as for virtual interfaces.
-        mac_address: MAC address; empty if the kernel does not have the interface.
-        state: ``up`` or ``down``, in the kernel's words.
-        speed: Speed of the link, bits per second; None: the node does not report it.
-        mtu: MTU, bytes; None: the kernel does not have the interface.
-    """
+    """The state of an interface, as its node reports it."""
 
     name: str
+    """Name in Linux; empty if the kernel does not have the interface, but a driver for user space has."""
     driver: str
+    """The driver that the interface is bound to; empty if there is none, as for virtual interfaces."""
     mac_address: str
+    """MAC address; empty if the kernel does not have the interface."""
     state: str
+    """``up`` or ``down``, in the kernel's words."""
     speed: float | None
+    """Speed of the link, bits per second; None: the node does not report it."""
     mtu: int | None = None
+    """MTU, bytes; None: the kernel does not have the interface."""
 
 
 def read_interfaces(session: NodeSession, interfaces: Mapping[str, Interface]) -> dict[str, InterfaceState]:
     """Asks a node about its interfaces.
-
-    Args:
-        session: A log-in on the node.
-        interfaces: The interfaces by port name.
 
     Returns:
         The states by port name; interfaces that the node does not have are missing.
@@ -74,7 +67,7 @@ def read_interfaces(session: NodeSession, interfaces: Mapping[str, Interface]) -
     names = {port: known_as(interface) for port, interface in interfaces.items()}
     answer = session.run("sh", "-c", _INTERFACES, "sh", *names.values(), check=False).stdout
     states = {row[0]: row[1:] for row in (line.split("\t") for line in answer.splitlines())}
-    return {port: _state(*states[name]) for port, name in names.items() if name in states}
+    return {port: _state(states[name]) for port, name in names.items() if name in states}
 
 
 def known_as(interface: Interface) -> str:
@@ -82,7 +75,8 @@ def known_as(interface: Interface) -> str:
     return interface.name or interface.pci_address or ""
 
 
-def _state(name: str, driver: str, mac_address: str, state: str, speed: str, mtu: str) -> InterfaceState:
+def _state(fields: Sequence[str]) -> InterfaceState:
+    name, driver, mac_address, state, speed, mtu = fields
     # A link that is down has the speed -1.
     bit_rate = int(speed) * _SPEED_UNIT if speed.isdecimal() and int(speed) > 0 else None
     return InterfaceState(name, driver, mac_address, state, bit_rate, int(mtu) if mtu.isdecimal() else None)
@@ -97,12 +91,7 @@ class PortState:
 
 
 def read_ports(ports: Sequence[Port], sessions: Mapping[str, NodeSession]) -> tuple[PortState, ...]:
-    """Asks nodes about ports; ports that a node does not have are missing in the answer.
-
-    Args:
-        ports: The ports.
-        sessions: Log-ins on nodes; only these nodes are asked.
-    """
+    """Asks nodes about ports; ports that a node does not have are missing in the answer."""
     port_states: list[PortState] = []
     for node, session in sessions.items():
         own = {port.name: port for port in ports if port.node_name == node}
@@ -113,12 +102,6 @@ def read_ports(ports: Sequence[Port], sessions: Mapping[str, NodeSession]) -> tu
 
 def check_presence(file: Path, path: TrafficPath, states: Sequence[PortState], nodes: Collection[str]) -> None:
     """Checks that nodes have the interfaces of the path.
-
-    Args:
-        file: The topology file.
-        path: The path of the test traffic.
-        states: The states of its ports, from `read_ports`.
-        nodes: The nodes that were asked; nobody knows the interfaces of others.
 
     Raises:
         TopologyError: If interfaces are missing; names file, line and field of each.
@@ -148,11 +131,6 @@ def with_names(path: TrafficPath, states: Sequence[PortState], *, takes_cards: b
 
     Interfaces of DUTs with a ``driver`` get no name: they are cards that the DUT takes from the kernel. Nor have those
     of a TG whose generator takes cards any name.
-
-    Args:
-        path: The path of the test traffic.
-        states: The states of its ports, from `read_ports`.
-        takes_cards: Whether the generator takes the TG's cards from the kernel.
     """
     names = {str(state.port): state.state.name for state in states}
 
@@ -205,38 +183,32 @@ def check_mtus(ports: Sequence[PortState], configuration: Configuration) -> None
             )
 
 
+_PROBE = "it's\n'as it was'"
+"""Text with the characters that shells other than POSIX's treat in another way."""
+
 _PACKAGES = {"ip": "iproute2", "nft": "nftables", "ethtool": "ethtool"}
 
 
 @dataclass(frozen=True)
 class NodeReport:
-    """The findings of an inspection of a node.
-
-    Attributes:
-        name: The node.
-        facts: Facts of the node; None: it could not be reached.
-        interfaces: Its interfaces that exist, by port name.
-        problems: Reasons why it cannot be used, each with the way out.
-        choices: What its generator, or a program on a DUT's cards, would choose by itself, and why.
-    """
+    """The findings of an inspection of a node."""
 
     name: str
+    """The node."""
     facts: NodeFacts | None
+    """Facts of the node; None: it could not be reached."""
     interfaces: Mapping[str, InterfaceState]
+    """Its interfaces that exist, by port name."""
     problems: tuple[str, ...]
+    """Reasons why it cannot be used, each with the way out."""
     choices: tuple[str, ...] = ()
+    """What its generator, or a program on a DUT's cards, would choose by itself, and why."""
 
 
 def inspect_nodes(
     topology: Topology, links: int = 1, *, duts: int | None = None, nic: str | None = None
 ) -> tuple[NodeReport, ...]:
     """Logs in on every node that can be reached, and inspects it. A local testbed that is not up is built for that.
-
-    Args:
-        topology: The topology.
-        links: Number of parallel paths that the traffic takes.
-        duts: Number of DUTs on them; None: all.
-        nic: Model of NIC that they take; None: any.
 
     Raises:
         LossRatioError: If a local testbed cannot be built. Problems of a node are in its report.
@@ -261,6 +233,7 @@ def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
     choices: tuple[str, ...] = ()
     try:
         with NodeSession.connect(name, node) as session:
+            check_shell(session)
             facts = gather_facts(session).facts
             states = read_interfaces(session, node.interfaces)
             problems = (*_missing_interfaces(node, states), *_missing_tools(session, node, facts))
@@ -269,7 +242,8 @@ def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
                     hardware = read_hardware(session, [card_address(port) for port in tg_ports])
                     problems = (*problems, *card_problems(node, tg_ports, hardware))
                 try:
-                    choices = tuple(generator_choices(node.generator, session, tg_ports, facts.cpus or 1))
+                    generator = load_generator(node.generator.kind)
+                    choices = tuple(generator.choices(node.generator, session, tg_ports, facts.cpus or 1))
                 except TopologyError as error:
                     problems = (*problems, str(error))
             hops = [hop for path in paths for hop in path.hops if hop.node_name == name]
@@ -277,6 +251,27 @@ def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
     except NodeError as error:
         return NodeReport(name, None, {}, (str(error),))
     return NodeReport(name, facts, states, problems, choices)
+
+
+def check_shell(session: CommandRunner) -> None:
+    """Makes sure that the user's log-in shell passes commands and their output unchanged.
+
+    Raises:
+        NodeError: If it does not: then whatever else is asked would have a wrong answer.
+    """
+    said = session.run("printf", "%s", _PROBE, check=False)
+    # What sudo refuses is found, and named, with the first command that needs it.
+    if said.stdout == _PROBE or said.stderr.startswith("sudo:"):
+        return
+    if _PROBE in said.stdout:
+        raise NodeError(
+            f"Node {session.name}: its log-in shell prints {said.stdout.replace(_PROBE, '')[:60]!r} with each command. "
+            "Let the user's start-up files, such as .bashrc, print in interactive shells only."
+        )
+    raise NodeError(
+        f"Node {session.name}: its log-in shell does not understand the quotes of a POSIX shell: "
+        f"{said.stderr.strip()[:100] or 'it printed something else'!r}. Give the user another one: chsh -s /bin/sh"
+    )
 
 
 def _missing_interfaces(node: Node, states: Mapping[str, InterfaceState]) -> Iterator[str]:
@@ -304,7 +299,7 @@ def _missing_tools(session: NodeSession, node: Node, facts: NodeFacts) -> Iterat
             if getattr(facts.tools, tool) is None:
                 yield f"{tool} is missing (Debian package {package}); kinds of DUT made of the Linux kernel need it"
     if isinstance(node.generator, RealGenerator):
-        yield from generator_needs(node.generator, session)
+        yield from load_generator(node.generator.kind).needs(node.generator, session)
 
 
 def _facts_in_words(facts: NodeFacts) -> str:

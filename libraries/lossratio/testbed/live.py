@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lossratio.dut import BLACK_BOX, CABLE, Dut, DutOptions
-from lossratio.errors import DutError, LinkError, TesterError, TopologyError, TrafficError
+from lossratio.dut import BLACK_BOX, CABLE
+from lossratio.errors import LinkError, ReservationError, TesterError, TopologyError, TrafficError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession, gather_facts
 from lossratio.results import with_ramp, with_rest
 from lossratio.testbed.changes import Side, Way, error_of, faults_in
 from lossratio.testbed.fingerprint import FingerprintReader
-from lossratio.testbed.inspection import (
-    check_link_speeds,
-    check_mtus,
-    check_presence,
-    read_ports,
-    with_names,
-)
+from lossratio.testbed.inspection import check_link_speeds, check_mtus, check_presence, read_ports, with_names
 from lossratio.testbed.local import reachable
 from lossratio.testbed.next_hops import find_next_hops
 from lossratio.testbed.path_check import check_hops, check_large_frames
 from lossratio.testbed.repair import RepairingMeasurer, Watch, WatchedSource, resetting
 from lossratio.testbed.reservation import Lease, make_claim
-from lossratio.testbed.set_up import (
-    LiveLink,
-    LiveSetUp,
-    checked_duts,
-    keep_last_wills,
-    leave_to_last_wills,
-    set_up_duts,
-)
+from lossratio.testbed.set_up import LiveLink, LiveSetUp, checked_duts, last_wills, set_up_duts
 from lossratio.testbed.testbed import DEFAULT_RECOVERY, Ready, Recovery, Testbed, TestbedRequest, dut_request
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.testbed.undo import execute_last_wills, ignored_interruption
@@ -58,22 +45,20 @@ LATE_WAIT = 0.2
 """Seconds to wait for late frames of a measurement's last trial. Those of other trials arrive during the next trial."""
 
 
-class LiveTestbed:
-    """A testbed of real nodes, its DUTs set up; a `lossratio.testbed.testbed.Testbed`. Open it with `LiveTestbed.open`.
-
-    Attributes:
-        request: The request that it was opened with.
-    """
+class LiveTestbed(Testbed):
+    """A testbed of real nodes, its DUTs set up. Open it with `LiveTestbed.open`."""
 
     def __init__(self, request: TestbedRequest, set_up: LiveSetUp, agent: AgentClient, undo: ExitStack) -> None:
         self.request = request
+        self.duts = set_up.duts
+        # The topology's ``max_rate``.
+        self.generator_limit = set_up.generator.settings.max_rate
         self._set_up = set_up
         self._agent: AgentClient | None = agent
         self._undo = undo
         self._is_in_use = False
-        self._see: Callable[[int, int], None] | None = None
-        way = Way.of([link.path for link in set_up.links])
-        reader = _fingerprints(set_up.sessions, way)
+        way = Way.of([link.path for link in set_up.links], is_local=request.topology.testbed is TestbedKind.LOCAL)
+        reader = _fingerprints(set_up.sessions, way, set_up.program_files)
         undo.callback(reader.close)
         self._watch = Watch(reader, way, self._verify_duts)
         # A program may end without closing the testbed. The DUTs are put back all the same.
@@ -134,28 +119,13 @@ class LiveTestbed:
                 lease,
                 sessions,
                 facts={name: gather_facts(session).facts for name, session in sessions.items()},
-                descriptions={dut.hop.label: dut.describe() for link in links for dut in link.duts},
+                descriptions={dut.hop.label: dut.described() for link in links for dut in link.duts},
             )
             return cls(request, set_up, agent, undo.pop_all())
 
-    @property
-    def duts(self) -> tuple[Dut[DutOptions], ...]:
-        """The DUTs that were set up, link by link, from west to east on each."""
-        return self._set_up.duts
-
-    @property
-    def generator_limit(self) -> float | None:
-        """The topology's ``max_rate``, in frames per second per interface."""
-        return self._set_up.generator.settings.max_rate
-
     @contextmanager
     def ready_for(
-        self,
-        profile: TrafficProfile,
-        *,
-        ramp: float = 0.0,
-        rest: float = 0.0,
-        integrity: Integrity = Integrity.DOUBT,
+        self, profile: TrafficProfile, *, ramp: float = 0.0, rest: float = 0.0, integrity: Integrity = Integrity.DOUBT
     ) -> Iterator[Ready]:
         """Configures the generator and checks the path. Lost connections are restored before.
 
@@ -164,6 +134,7 @@ class LiveTestbed:
         if self._is_in_use:
             raise TrafficError("Traffic flows on this testbed. Stop it before the next measurement.")
         self._restore()
+        self._verify_duts()
         try:
             self._is_in_use = True
             set_up = self._set_up
@@ -193,26 +164,23 @@ class LiveTestbed:
                 source,
                 with_rest(with_ramp(conditions, ramp), rest),
                 self._late_frames,
-                lambda: self._watch.known_good,
+                lambda: self._watch.is_verified,
             )
             # The trials are no result if the testbed was not ours any more, or a DUT was not as it was set up.
-            self._restore()
+            with self._watch.allowing_absence():
+                self._restore()
+                self._watch.verify()
         except BaseException as error:
             # An agent that was interrupted or has failed may be in any state. The next measurement gets a new one.
             self._end_agent()
-            if isinstance(error, DutError):
+            # If another run has the testbed now, nobody may log in on its DUTs.
+            if not isinstance(error, ReservationError):
                 self._watch.save_trials()
             if isinstance(error, TrafficError):
                 self._set_up.generator.explain(error)
             raise
         finally:
             self._is_in_use = False
-
-    def __enter__(self) -> LiveTestbed:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Ends the agent, and with it all traffic, puts the DUTs back and closes the sessions.
@@ -226,23 +194,20 @@ class LiveTestbed:
     def _leave(self) -> None:
         """Closes the testbed at the end of the program. If Ctrl-C is pressed meanwhile, nodes put back their DUTs."""
         with ignored_interruption():
-            leave_to_last_wills(self.duts)
+            for will in last_wills(self.duts):
+                will.execute_at_end()
         self.close()
 
     def _restore(self) -> None:
-        """Logs in again where a connection was lost, and checks that the testbed is ours and the DUTs are alive."""
+        """Logs in again where a connection was lost, and checks that the testbed is ours."""
         sessions, tg_name = self._set_up.sessions, self._set_up.tg_name
         sessions[tg_name].restore()
         if self._set_up.lease is not None:
             self._set_up.lease.confirm()
         for session in sessions.values():
             session.restore()
-        keep_last_wills(self._set_up.duts)
-        self._verify_duts()
-
-    def watch_trials(self, see: Callable[[int, int], None] | None) -> None:
-        """Shows running trials from the next measurement on; see `Testbed`."""
-        self._see = see
+        for will in last_wills(self.duts):
+            will.keep()
 
     def _verify_duts(self) -> None:
         for dut in self._set_up.duts:
@@ -275,15 +240,12 @@ class LiveTestbed:
         def repair() -> Measurer:
             self._end_agent()
             self._restore()
+            self._verify_duts()
             agent, _ = self._configured(configuration)
             return TrafficMeasurer(agent, idle_time=idle_time, ramp=ramp)
 
         repairing = RepairingMeasurer(
-            measurer,
-            repair=repair,
-            check=self._check_lease,
-            watch=self._watch,
-            recovery=self.request.recovery,
+            measurer, repair=repair, check=self._check_lease, watch=self._watch, recovery=self.request.recovery
         )
         return resetting(repairing, self.duts)
 
@@ -291,7 +253,7 @@ class LiveTestbed:
         if self._agent is None:
             return None
         try:
-            return self._agent.late_frames(LATE_WAIT)
+            return sum(self._agent.late_frames(LATE_WAIT).values())
         except TrafficError:
             # The trials before stand all the same. The next measurement gets a new agent.
             self._end_agent()
@@ -303,8 +265,10 @@ class LiveTestbed:
             agent.close()
 
 
-def _fingerprints(sessions: Mapping[str, NodeSession], way: Way) -> FingerprintReader:
-    return FingerprintReader(sessions, {name: way.interfaces(name) for name in sessions})
+def _fingerprints(
+    sessions: Mapping[str, NodeSession], way: Way, programs: Callable[[], Mapping[str, Sequence[str]]] = dict
+) -> FingerprintReader:
+    return FingerprintReader(sessions, {name: way.interfaces(name) for name in sessions}, programs)
 
 
 @contextmanager
@@ -377,14 +341,7 @@ def open_testbed(
     if dut is None and any(node.hooks != Hooks() for node in read.nodes.values()):
         dut = BLACK_BOX
     request = TestbedRequest(
-        read,
-        file,
-        dut_request(dut, options or {}),
-        credentials,
-        duts,
-        nic,
-        recovery=recovery,
-        links=links,
+        read, file, dut_request(dut, options or {}), credentials, duts, nic, recovery=recovery, links=links
     )
     # A path that does not exist is an error before anything is touched.
     _ = request.paths

@@ -15,7 +15,7 @@ import yaml
 
 from lossratio.errors import SearchError, TopologyError
 from lossratio.results import Conditions, LoadOrigin, MaxLoad
-from lossratio.testbed.testbed import Testbed, TestbedRequest
+from lossratio.testbed.testbed import Testbed
 from lossratio.topology import FileModel, FrameRate, NicModel, Port, Topology
 from lossratio.traffic import TrafficDirection, TrafficProfile
 from lossratio.units import L1_OVERHEAD, format_bit_rate, format_frame_rate
@@ -102,16 +102,6 @@ def write_limit(file: Path, generator: str, limit: TesterLimit) -> None:
         raise TopologyError(f"Cannot write {file}: {error.strerror}.") from error
 
 
-def recorded_limit(request: TestbedRequest, profile: TrafficProfile) -> TesterLimit | None:
-    """The limit that the self-test of a testbed's tester found with such frames; None: there is no such limit.
-
-    Raises:
-        TopologyError: If the topology names a file that is no record, or the record of another generator.
-    """
-    record = own_record(request.topology, request.file)
-    return None if record is None else record.limit_for(profile, request.links)
-
-
 def own_record(topology: Topology, topology_file: Path) -> SelfTestRecord | None:
     """The record that a topology file names for its generator; None: it names none.
 
@@ -133,27 +123,20 @@ def own_record(topology: Topology, topology_file: Path) -> SelfTestRecord | None
 
 @dataclass(frozen=True)
 class LoadLimit:
-    """A limit of the load.
-
-    Attributes:
-        load: The largest load that the limit allows, frames per second of the interface that sends most.
-        origin: What limits the load.
-        reason: How the limit is computed, for people.
-    """
+    """A limit of the load."""
 
     load: float
+    """The largest load that the limit allows, frames per second of the interface that sends most."""
     origin: LoadOrigin
+    """What limits the load."""
     reason: str
+    """How the limit is computed, for people."""
 
 
 def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, ...]:
     """All known limits of the load, the smallest first.
 
     On each link the direction with more bits counts. Between two DUTs, the DUTs' encapsulation makes frames longer.
-
-    Args:
-        testbed: The testbed.
-        profile: The traffic.
     """
     limits = [*_generator_limits(testbed), *_tester_limits(testbed, profile), *_port_limits(testbed, profile)]
     return tuple(sorted(limits, key=lambda limit: limit.load))
@@ -168,7 +151,9 @@ def _generator_limits(testbed: Testbed) -> Iterator[LoadLimit]:
 
 
 def _tester_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimit]:
-    limit = recorded_limit(testbed.request, profile)
+    request = testbed.request
+    record = own_record(request.topology, request.file)
+    limit = None if record is None else record.limit_for(profile, request.links)
     if limit is not None:
         rate = format_frame_rate(limit.max_load)
         reason = f"the tester's self-test of {limit.measured}, {rate} per interface"
@@ -242,28 +227,21 @@ _NAMES: Mapping[LoadOrigin, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class LoadRange:
-    """The loads of a measurement, per interface, in frames per second.
-
-    Attributes:
-        min_load: The smallest load.
-        max_load: The largest load.
-        origin: Where the largest load came from.
-        limits: The limits of the load, the smallest first.
-        remarks: Remarks for readers of the numbers.
-    """
+    """The loads of a measurement, per interface, in frames per second."""
 
     min_load: float
+    """The smallest load."""
     max_load: float
+    """The largest load."""
     origin: LoadOrigin
+    """Where the largest load came from."""
     limits: tuple[LoadLimit, ...] = ()
+    """The limits of the load, the smallest first."""
     remarks: tuple[str, ...] = ()
+    """Remarks for readers of the numbers."""
 
     def describe(self, conditions: Conditions) -> MaxLoad:
-        """The largest load in the words of test reports.
-
-        Args:
-            conditions: The conditions of the measurement.
-        """
+        """The largest load in the words of test reports."""
         links = [limit.load for limit in self.limits if limit.origin is LoadOrigin.LINK]
         reasons = [limit.reason for limit in self.limits]
         return conditions.max_load(self.max_load, self.origin, link_limit=min(links, default=None), limits=reasons)

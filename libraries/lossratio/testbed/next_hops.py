@@ -12,14 +12,7 @@ from lossratio.nodes import NodeSession
 from lossratio.testbed.set_up import LiveLink, LiveSetUp
 from lossratio.testbed.tester_cards import takes_cards
 from lossratio.topology import AddressKind, Node, Port, Side, Topology
-from lossratio.traffic import (
-    AgentClient,
-    DeadPathError,
-    Question,
-    TrafficDirection,
-    TrafficProfile,
-    address_span,
-)
+from lossratio.traffic import AgentClient, DeadPathError, Question, TrafficDirection, TrafficProfile, address_span
 
 _DEFAULT = "default"
 _ELSEWHERE = 1.0
@@ -29,17 +22,14 @@ _FORWARDING = 'for name; do cat "/proc/sys/net/$name" 2>/dev/null || echo 0; don
 
 @dataclass(frozen=True)
 class NextHops:
-    """The MAC addresses of next hops of one measurement.
-
-    Attributes:
-        destinations: The destinations of frames that leave the TG, for each link; None: not known.
-        answers: The MAC addresses that gateways gave, by port and gateway, for results.
-        sides: The networks west and east of each path; None: nothing but parts of those for benchmarking.
-    """
+    """The MAC addresses of next hops of one measurement."""
 
     destinations: tuple[DestinationMacs | None, ...]
+    """The destinations of frames that leave the TG, for each link; None: not known."""
     answers: Mapping[str, str]
+    """The MAC addresses that gateways gave, by port and gateway, for results."""
     sides: tuple[tuple[Side, Side], ...] | None
+    """The networks west and east of each path; None: nothing but parts of those for benchmarking."""
 
 
 def find_next_hops(
@@ -94,10 +84,6 @@ def find_next_hops(
 
 def check_can_ask(tester: Node, asked: Sequence[tuple[Port, Question]]) -> None:
     """Makes sure that the kernel of the TG has the ports through which gateways are asked.
-
-    Args:
-        tester: The TG.
-        asked: Each port, and the question for its gateway.
 
     Raises:
         TopologyError: If a port is a card that its generator drives itself; names the port and the gateway.
@@ -206,11 +192,6 @@ def _question(link: LiveLink, port: Port, direction: TrafficDirection, name: str
 
 def gateway_question(port: Port, direction: TrafficDirection, name: str) -> Question | None:
     """The question for the gateway of a port, in the version of IP and with the tags of a direction's frames.
-
-    Args:
-        port: The TG's port.
-        direction: The traffic that leaves it.
-        name: The generator's name of the port.
 
     Returns:
         The question; None: the port has no gateway for this version of IP.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 from lossratio.dut import BlackBox, Dut, DutCounters, DutOptions
 from lossratio.errors import DutError
 from lossratio.testbed.changes import Side
-from lossratio.testbed.fingerprint import Fingerprint, NodePrint
+from lossratio.testbed.fingerprint import NodePrint
+from lossratio.testbed.repair import Watch
 from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, TrafficPath
 from lossratio.traffic import CHECK_DURATION, CHECK_LOAD, AgentClient, Configuration, DeadPathError, check_path
@@ -20,22 +21,12 @@ class DeadDutError(DutError):
     """A DUT lets nothing through in at least one direction."""
 
 
-class Nodes(Protocol):
-    """The nodes on the path; `lossratio.testbed.repair.Watch` is one implementation."""
-
-    def check_way(self) -> None:
-        """Raises the error of the guilty side if an interface or a link on the path is down."""
-
-    def read(self) -> Fingerprint:
-        """Reads the present state of all nodes."""
-
-
 _MAY_BE_SWAPPED = (
     "Links that are swapped look like this, too: 'lossratio check FILE --connect --probe' names their ports."
 )
 
 
-def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes) -> None:
+def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch) -> None:
     """Sends a few frames in each direction, and checks that some of them arrive.
 
     Args:
@@ -63,14 +54,8 @@ def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes) -> N
         raise kind(f"The {guilty.value} is to blame: {sentences} {error}{swapped}") from error
 
 
-def check_large_frames(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes, largest: Configuration) -> None:
+def check_large_frames(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch, largest: Configuration) -> None:
     """Checks as `check_hops` does, with the largest frames of a mix only.
-
-    Args:
-        agent: The agent on the TG, configured for these frames.
-        links: The parallel paths of the traffic.
-        nodes: The nodes.
-        largest: The configuration of the agent.
 
     Raises:
         LossRatioError: As `check_hops`; the message names the size of the frames.
@@ -86,26 +71,11 @@ def check_large_frames(agent: AgentClient, links: Sequence[LiveLink], nodes: Nod
 
 @dataclass(frozen=True)
 class _Loss:
-    """The place where all frames of a direction are lost.
-
-    Attributes:
-        is_in_dut: Whether the place is a DUT, and not between two nodes.
-        sentence: The place in words.
-    """
+    """The place where all frames of a direction are lost."""
 
     is_in_dut: bool
+    """Whether the place is a DUT, and not between two nodes."""
     sentence: str
-
-
-class _Counter(Protocol):
-    """A device on the path that counts frames."""
-
-    @property
-    def hop(self) -> Hop:
-        """Its place on the path."""
-
-    def read_counters(self) -> DutCounters:
-        """Reads its counters."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +83,7 @@ class _BlackBox:
     """A DUT that lossratio did not set up. Its node's kernel counts the frames of the interfaces that it has."""
 
     hop: Hop
-    nodes: Nodes
+    nodes: Watch
 
     def read_counters(self) -> DutCounters:
         """The kernel's counters by side, without the interfaces that the kernel does not have."""
@@ -127,7 +97,11 @@ class _BlackBox:
         )
 
 
-def _locate(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes) -> list[_Loss]:
+_Counter: TypeAlias = Dut[DutOptions] | _BlackBox
+"""A device on the path that counts frames."""
+
+
+def _locate(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch) -> list[_Loss]:
     """Sends frames again, and follows them by the counters of the hops. Returns one loss for each dead direction."""
     ways: list[Sequence[_Counter]] = [
         [dut if _counts(dut) else _BlackBox(dut.hop, nodes) for dut in link.duts]
@@ -157,8 +131,8 @@ def _losses(
         (path.east, path.west, "east", "west", hops[::-1]),
     ):
         direction = directions.get(f"{start.name}>{end.name}")
-        if direction is not None and not direction.received:
-            loss = _follow(str(start), str(end), entry, leaving, way, sent=direction.sent)
+        if direction is not None and not direction.received_frames:
+            loss = _follow(str(start), str(end), entry, leaving, way, sent=direction.sent_frames)
             yield _Loss(loss.is_in_dut, f"{direction.name}: {loss.sentence}")
 
 
@@ -183,13 +157,14 @@ def _follow(
             return _Loss(True, f"{last} sends {sent} frames, its link is up, and {name} has no counters for them.")
         if 2 * counted.received[entry] < sent:
             or_filter = " and at the destination MAC addresses" if isinstance(hop, _BlackBox) else ""
-            return _Loss(
-                False, f"{last} sends, and nothing arrives at {name}; look at the link between them{or_filter}."
-            )
+            some = counted.received[entry]
+            few = f"only {some} of {sent} frames arrive" if some else "nothing arrives"
+            return _Loss(False, f"{last} sends, and {few} at {name}; look at the link between them{or_filter}.")
         if 2 * counted.transmitted[leaving] < sent:
             places = ", ".join(f"{count} at {place}" for place, count in counted.dropped.items() if count)
             arrived = counted.received[entry]
             dropped = f"(dropped: {places or 'no counter shows where'})"
-            return _Loss(True, f"{name} receives {arrived} frames and lets none out {dropped}.")
+            out = f"only {counted.transmitted[leaving]} of them" if counted.transmitted[leaving] else "none"
+            return _Loss(True, f"{name} receives {arrived} frames and lets {out} out {dropped}.")
         last = name
     return _Loss(False, f"{last} sends {sent} frames on, and nothing arrives at {end}; look at the link between them.")

@@ -7,37 +7,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from lossratio.dut import Dut, DutOptions
-from lossratio.errors import (
-    DutError,
-    LinkError,
-    LossRatioError,
-    NodeError,
-    ReservationError,
-    TesterError,
-    TrafficError,
-)
-from lossratio.testbed.changes import ERRORS, Act, Change, Way, changes_between, error_of, faults_in
-from lossratio.testbed.fingerprint import Fingerprint
+from lossratio.errors import DutError, LinkError, LossRatioError, NodeError, ReservationError, TesterError, TrafficError
+from lossratio.testbed.changes import ERRORS, Act, Change, Way, changes_between, error_of, faults_in, unanswered
+from lossratio.testbed.fingerprint import Fingerprint, FingerprintReader
 from lossratio.testbed.testbed import Recovery, TrafficSource
 from lossratio.traffic import REPEATS, AgentRefusalError, StoppedTraffic
 from lossratio.trials import CountersError, Incident, LatencyOutput, Measurer, TrialInput, TrialOutput
 
 VERIFY_SECONDS = 20.0
 """Seconds of trials after which the configuration of the DUTs is compared with the one that was set up. This takes
-about 0.2 s, a hundredth of the time. If the configuration has changed, the trials of these seconds are lost."""
-
-
-class Reader(Protocol):
-    """Reads fingerprints; `lossratio.testbed.fingerprint.FingerprintReader` is one implementation."""
-
-    def read(self) -> Fingerprint:
-        """Reads all nodes at once; raises NodeError if one does not answer."""
-
-    def read_answering(self) -> Fingerprint:
-        """Reads the nodes that answer."""
+about 0.2 s, a hundredth of the time. The trials of these seconds are lost if the configuration has changed, or the
+measurement is killed."""
 
 
 class Watch:
@@ -48,11 +30,19 @@ class Watch:
         way: The path of the test traffic.
         verify: Raises DutError if a DUT is not as it was set up.
         clock: A clock in seconds, for the time of the next verification.
+
+    Attributes:
+        resets_duts: Whether DUTs are reset while traffic flows.
     """
 
     def __init__(
-        self, reader: Reader, way: Way, verify: Callable[[], None], clock: Callable[[], float] = time.monotonic
+        self,
+        reader: FingerprintReader,
+        way: Way,
+        verify: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.resets_duts = self._is_dut_away = False
         self._reader = reader
         self._way = way
         self._verify = verify
@@ -60,13 +50,13 @@ class Watch:
         self._first: Fingerprint | None = None
         self._last: Fingerprint | None = None
         self._verified_at = 0.0
-        self._trials = 0
-        self._known_good = 0
+        self._is_verified = True
+        self._tampered: DutError | None = None
 
     @property
-    def known_good(self) -> int:
-        """Number of trusted trials at the last time when the DUTs were found as they were set up."""
-        return self._known_good
+    def is_verified(self) -> bool:
+        """Whether the DUTs were found as they were set up after the last trial. That proves all trials before, too."""
+        return self._is_verified
 
     def begin(self) -> None:
         """Begins a measurement: takes the present state, which was just verified, as its first state.
@@ -75,7 +65,8 @@ class Watch:
             NodeError: If a node does not answer.
         """
         self._first = self._last = self._reader.read()
-        self._trials = self._known_good = 0
+        self.resets_duts = self._is_dut_away = False
+        self._is_verified, self._tampered = True, None
         self._verified_at = self._clock()
 
     def go_on(self) -> tuple[Change, ...]:
@@ -96,14 +87,55 @@ class Watch:
     def changes(self) -> tuple[Change, ...]:
         """Changes since the last call (or since the measurement began), in the order of the table.
 
+        It is called after all traffic, which no earlier verification proves. Where DUTs are reset meanwhile, they need
+        not answer, and what a reset does is left out.
+
         Raises:
             NodeError: If a node does not answer.
         """
-        before, self._last = self._last, self._reader.read()
-        return () if before is None else changes_between(before, self._last, self._way)
+        self._is_verified = False
+        before, self._last = self._last, self._reader.read_answering() if self.resets_duts else self._reader.read()
+        changes = () if before is None else changes_between(before, self._last, self._way)
+        if not self.resets_duts:
+            return changes
+        if self._way.tg_name not in self._last.nodes:
+            raise NodeError(f"Node {self._way.tg_name} does not answer any more.")
+        outages = [change for change in changes if change.is_of_a_reset]
+        silent = self._first is not None and self._first.nodes.keys() != self._last.nodes.keys()
+        self._is_dut_away = silent or any(change.rule.change not in ("flapped", "damaged") for change in outages)
+        return tuple(change for change in changes if change not in outages)
+
+    @contextmanager
+    def allowing_absence(self) -> Iterator[None]:
+        """Lets a DUT that the last reset left without a link, or that does not answer since then, be no error.
+
+        The trials of the reset, which show that it did not come back, stand.
+        """
+        try:
+            yield
+        except (DutError, NodeError):
+            if not self._is_dut_away:
+                raise
+
+    def verify(self) -> None:
+        """Verifies the DUTs. A DUT that was found different stays so: nobody knows which trials saw it that way.
+
+        Raises:
+            DutError: If a DUT is not as it was set up, or was not at an earlier verification of this measurement.
+            NodeError: If a DUT cannot be asked.
+        """
+        if self._tampered is not None:
+            raise self._tampered
+        try:
+            self._verify()
+        except DutError as error:
+            self._tampered = error
+            raise
+        self._verified_at = self._clock()
+        self._is_verified = True
 
     def trust(self, *, is_doubtful: bool = False) -> None:
-        """Counts a trial as trusted, and verifies the DUTs when that is due.
+        """Trusts a trial, and verifies the DUTs when that is due.
 
         Args:
             is_doubtful: Whether the DUTs are verified in any case, because the trial lost all frames of a direction.
@@ -113,16 +145,13 @@ class Watch:
             NodeError: If a DUT cannot be asked; then the trial does not count.
         """
         if is_doubtful or self._clock() - self._verified_at >= VERIFY_SECONDS:
-            self._verify()
-            self._verified_at = self._clock()
-            self._known_good = self._trials + 1
-        self._trials += 1
+            self.verify()
 
     def save_trials(self) -> None:
-        """Verifies the DUTs if possible. If they are as they were set up, all trials until now are known to be good."""
-        with suppress(LossRatioError):
-            self._verify()
-            self._known_good = self._trials
+        """Verifies the DUTs if possible. If they are as they were set up, all trials until now are proved."""
+        if not self._is_verified:
+            with suppress(LossRatioError):
+                self.verify()
 
     def explain(self, error: LossRatioError) -> tuple[LossRatioError, tuple[Change, ...]]:
         """Finds out which side is to blame for an error.
@@ -241,10 +270,12 @@ class RepairingMeasurer:
                 # If another run has the testbed now, it may have sent frames during this trial, which must not get
                 # into the journal then.
                 self._check()
-                changes = self._watch.changes()
+                changes = unanswered(self._watch.changes(), output)
                 fault = error_of(changes) if any(change.is_fatal for change in changes) else None
                 if fault is None and not self._is_to_be_repeated(changes, attempts):
-                    lost_all = any(direction.sent and not direction.received for direction in output.directions)
+                    lost_all = any(
+                        direction.sent_frames and not direction.received_frames for direction in output.directions
+                    )
                     self._watch.trust(is_doubtful=lost_all)
                     return attempts.completed(output, changes)
             except (TrafficError, NodeError) as error:
@@ -298,22 +329,16 @@ class RepairingMeasurer:
 
 @dataclass
 class _Attempts:
-    """The attempts at one trial.
-
-    Attributes:
-        repairs: The faults that were repaired.
-        incidents: The changes of the testbed.
-        repeats: Number of attempts that were thrown away without a repair.
-        wasted: Seconds that these attempts took.
-    """
+    """The attempts at one trial."""
 
     repairs: list[str] = field(default_factory=list)
     incidents: list[Incident] = field(default_factory=list)
     repeats: int = 0
+    """Number of attempts that were thrown away without a repair."""
     wasted: float = 0.0
+    """Seconds that these attempts took."""
 
     def repeat(self, output: TrialOutput, changes: Sequence[Change]) -> None:
-        """Throws an attempt away."""
         self.incidents += (change.incident("repeated") for change in changes)
         self.repeats += 1 + output.repeats
         self.wasted += output.elapsed or 0.0
@@ -371,6 +396,8 @@ def resetting(measurer: Measurer, duts: Sequence[Dut[DutOptions]]) -> Measurer:
 class WatchedSource:
     """A source of latency trials and of running traffic that raises an error if the testbed changes meanwhile.
 
+    Traffic whose losses are located in time goes on through resets of the DUTs: what these do is no error.
+
     Args:
         source: Measures latency, and sends the traffic.
         watch: Finds the changes of the testbed.
@@ -400,12 +427,14 @@ class WatchedSource:
         """See `lossratio.testbed.testbed.TrafficSource.start_traffic`."""
         with self._watch.blaming():
             self._source.start_traffic(load, watch)
+        self._watch.resets_duts = watch
 
     def stop_traffic(self, late_wait: float) -> StoppedTraffic:
         """See `lossratio.testbed.testbed.TrafficSource.stop_traffic`."""
         with self._watch.blaming():
             stopped = self._source.stop_traffic(late_wait)
             changes = self._watch.changes()
+        self._watch.resets_duts = False
         _raise_error_of(changes)
         return stopped
 

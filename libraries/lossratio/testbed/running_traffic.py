@@ -89,10 +89,11 @@ class RunningTraffic:
             check_integrity(stopped.directions, f"at {format_frame_rate(self.load)}")
         for direction in stopped.directions:
             late = stopped.late_by_direction[direction.name]
-            if direction.received + late > direction.sent:
+            if direction.received_frames + late > direction.sent_frames:
                 raise NegativeLossError(
-                    f"{direction.name}: {direction.sent} frames were sent, and {direction.received} received, besides "
-                    f"{late} late ones. Look for duplicated frames on these links."
+                    f"{direction.name}: {direction.sent_frames} frames were sent, "
+                    f"and {direction.received_frames} received, besides {late} late ones. "
+                    "Look for duplicated frames on these links."
                 )
         return stopped
 
@@ -123,9 +124,10 @@ def start_traffic(
 def describe_stopped(stopped: StoppedTraffic) -> str:
     """The counters of stopped traffic, in a line for each direction."""
     return "\n".join(
-        f"{direction.name}: sent {direction.sent:,}, received {direction.received:,} and {late:,} late, "
-        f"lost {direction.sent - direction.received - late:,}; the generator could not send {direction.unsent:,}, "
-        f"and dropped {direction.generator_drops:,}" + (f"; {faults_in_words(direction)}" if direction.faulty else "")
+        f"{direction.name}: sent {direction.sent_frames:,}, received {direction.received_frames:,} and {late:,} late, "
+        f"lost {direction.lost - late:,}; the generator could not send {direction.unsent_frames:,}, "
+        f"and dropped {direction.generator_drop_frames:,}"
+        + (f"; {faults_in_words(direction)}" if direction.faulty else "")
         for direction in stopped.directions
         for late in [stopped.late_by_direction[direction.name]]
     )

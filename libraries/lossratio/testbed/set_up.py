@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,39 +48,28 @@ from lossratio.trials import START_TOLERANCE
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Destination MAC addresses of frames that leave a DUT.
-
-    Attributes:
-        west: Destination of frames that leave on the west side.
-        east: Destination of frames that leave on the east side.
-    """
+    """Destination MAC addresses of frames that leave a DUT."""
 
     west: str
+    """Destination of frames that leave on the west side."""
     east: str
+    """Destination of frames that leave on the east side."""
 
 
 @dataclass(frozen=True)
 class Addressing:
-    """The destination MAC addresses of frames on each link of a path.
-
-    Attributes:
-        from_tg: The destinations of frames that leave the TG's west port, and its east port.
-        neighbours: The neighbours of each DUT, from west to east.
-    """
+    """The destination MAC addresses of frames on each link of a path."""
 
     from_tg: DestinationMacs
+    """The destinations of frames that leave the TG's west port, and its east port."""
     neighbours: tuple[Neighbours, ...]
+    """The neighbours of each DUT, from west to east."""
 
 
 def address_path(duts: Sequence[Dut[DutOptions]], west_mac: str, east_mac: str) -> Addressing:
     """Finds the destinations on each link, beginning at the ends of the path.
 
     A bridge does not change frames, so frames have the same destination before and behind it. A router changes it.
-
-    Args:
-        duts: The DUTs, from west to east.
-        west_mac: MAC address of the TG's west port.
-        east_mac: MAC address of the TG's east port.
     """
     eastward = [east_mac]
     for dut in reversed(duts):
@@ -178,13 +167,6 @@ def set_up_duts(
 ) -> DestinationMacs | None:
     """Sets up all DUTs of one path.
 
-    Args:
-        duts: The DUTs, from west to east.
-        sessions: The log-ins, by node.
-        west_mac: MAC address of the TG's west port.
-        east_mac: MAC address of its east port.
-        undo: Puts the DUTs back in the end.
-
     Returns:
         The destinations of frames that leave the TG; None: not known, as lossratio does not manage the DUTs.
 
@@ -205,24 +187,16 @@ def set_up_duts(
     return addressing.from_tg
 
 
-def keep_last_wills(duts: tuple[Dut[DutOptions], ...]) -> None:
-    """Renews the last wills, which put the DUTs back if this process dies, after a connection may have been lost."""
-    for dut in duts:
-        if isinstance(dut, NodeDut) and isinstance(dut.node.will, LastWill):
-            dut.node.will.keep()
-
-
-def leave_to_last_wills(duts: tuple[Dut[DutOptions], ...]) -> None:
-    """Lets the last wills put the DUTs back at the end of this process, if the process does not do it itself."""
-    for dut in duts:
-        if isinstance(dut, NodeDut) and isinstance(dut.node.will, LastWill):
-            dut.node.will.execute_at_end()
+def last_wills(duts: Iterable[Dut[DutOptions]]) -> Iterator[LastWill]:
+    """The last wills, which put the DUTs back if this process dies."""
+    return (dut.node.will for dut in duts if isinstance(dut, NodeDut) and isinstance(dut.node.will, LastWill))
 
 
 def _put_back(dut: Dut[DutOptions], session: NodeSession) -> None:
     """Puts a DUT back, also if the connection to it was lost, or if Ctrl-C is pressed a second time meanwhile."""
     with put_off_interruption():
-        leave_to_last_wills((dut,))
+        for will in last_wills((dut,)):
+            will.execute_at_end()
         try:
             session.restore()
         except NodeError as error:
@@ -237,17 +211,14 @@ UNKNOWN_SETTLE_TIME = 0.5
 
 @dataclass(frozen=True)
 class LiveLink:
-    """One of the parallel paths, its DUTs set up.
-
-    Attributes:
-        path: The path of its traffic.
-        duts: Its DUTs, from west to east; empty if lossratio did not set them up.
-        destinations: The destinations of frames that leave the TG; None: not known.
-    """
+    """One of the parallel paths, its DUTs set up."""
 
     path: TrafficPath
+    """The path of its traffic."""
     duts: tuple[Dut[DutOptions], ...]
+    """Its DUTs, from west to east; empty if lossratio did not set them up."""
     destinations: DestinationMacs | None
+    """The destinations of frames that leave the TG; None: not known."""
 
     @property
     def settle_time(self) -> float:
@@ -264,38 +235,29 @@ class LiveLink:
 
 
 def traffic_port(port: Port, interface: str, destination: str | None) -> TrafficPort:
-    """A port of the TG for the configuration of a generator.
-
-    Args:
-        port: The port.
-        interface: The generator's name for it.
-        destination: Destination MAC address of its frames; None: not known.
-    """
+    """A port of the TG for the configuration of a generator."""
     own = tuple(str(address.ip) for address in port.interface.address)
     return TrafficPort(port.name, interface, destination, own, port.interface.lldp)
 
 
 @dataclass(frozen=True)
 class LiveSetUp:
-    """Everything that `lossratio.testbed.live.LiveTestbed.open` found and set up.
-
-    Attributes:
-        links: The parallel paths; at least one.
-        ports: The states of all ports on them.
-        generator: The generator.
-        lease: The lease of the testbed; None: this testbed is never reserved.
-        sessions: The log-ins, by node.
-        facts: Facts of the nodes, by name.
-        descriptions: Whole configuration of each DUT that was set up, by its label.
-    """
+    """Everything that `lossratio.testbed.live.LiveTestbed.open` found and set up."""
 
     links: tuple[LiveLink, ...]
+    """The parallel paths; at least one."""
     ports: tuple[PortState, ...]
+    """The states of all ports on them."""
     generator: Generator[RealGenerator]
+    """The generator."""
     lease: Lease | None
+    """The lease of the testbed; None: this testbed is never reserved."""
     sessions: Mapping[str, NodeSession]
+    """The log-ins, by node."""
     facts: Mapping[str, NodeFacts]
+    """Facts of the nodes, by name."""
     descriptions: Mapping[str, dict[str, Any]]
+    """Whole configuration of each DUT that was set up, by its label."""
 
     @property
     def tg_name(self) -> str:
@@ -306,6 +268,15 @@ class LiveSetUp:
     def duts(self) -> tuple[Dut[DutOptions], ...]:
         """The DUTs that were set up, link by link, from west to east on each."""
         return tuple(dut for link in self.links for dut in link.duts)
+
+    def program_files(self) -> dict[str, tuple[str, ...]]:
+        """The files with the ids of the programs that forward at present, by node."""
+        return {
+            dut.hop.node_name: tuple(
+                file for other in self.duts if other.hop.node_name == dut.hop.node_name for file in other.program_files
+            )
+            for dut in self.duts
+        }
 
     @property
     def settle_time(self) -> float:
@@ -318,11 +289,7 @@ class LiveSetUp:
         return max((dut.recovery_time for dut in self.duts), default=0.0)
 
     def port_pairs(self, destinations: Sequence[DestinationMacs | None]) -> tuple[PortPair, ...]:
-        """The ends of each path, with the generator's names for them.
-
-        Args:
-            destinations: The destinations of frames that leave the TG, for each path; None: not known.
-        """
+        """The ends of each path, with the generator's names for them."""
         return tuple(
             replace(link, destinations=own).port_pair(self.generator)
             for link, own in zip(self.links, destinations, strict=True)
@@ -331,13 +298,7 @@ class LiveSetUp:
     def conditions(
         self, request: TestbedRequest, profile: TrafficProfile, generator_facts: Mapping[str, Any]
     ) -> Conditions:
-        """The conditions of a measurement for test reports.
-
-        Args:
-            request: The request that the testbed was opened with.
-            profile: The traffic.
-            generator_facts: Facts that the generator reports.
-        """
+        """The conditions of a measurement for test reports."""
         paths = [link.path for link in self.links]
         is_lab = request.topology.addresses is AddressKind.LAB
         own = request.topology.sides(paths, profile.versions) if is_lab else ((WEST, EAST),)
@@ -412,13 +373,7 @@ def describe_traffic(profile: TrafficProfile, sides: Sequence[tuple[Side, Side]]
 def describe_load(
     profile: TrafficProfile, pairs: Sequence[tuple[str, str]], *, encapsulation_overhead: int = 0
 ) -> LoadSemantics:
-    """The description of what a load means with this profile.
-
-    Args:
-        profile: The traffic.
-        pairs: Names of the first and the second port of each path.
-        encapsulation_overhead: Bytes that encapsulation adds to each frame between DUTs.
-    """
+    """The description of what a load means with this profile."""
     shares = {
         f"{source}>{sink}": direction.load_share
         for west, east in pairs
@@ -429,9 +384,6 @@ def describe_load(
 
 def threads_and_cores(duts: Sequence[Dut[DutOptions]]) -> tuple[str, ...]:
     """Tags such as ``2t1c``: two worker threads on one physical core.
-
-    Args:
-        duts: The DUTs, set up.
 
     Returns:
         One tag for each combination; no tag for DUTs that have no cores of their own.

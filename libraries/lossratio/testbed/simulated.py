@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from lossratio.dut import Dut, DutOptions
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.results import (
     Conditions,
@@ -32,7 +31,7 @@ from lossratio.simulation import (
     sut_from,
 )
 from lossratio.testbed.set_up import describe_load, describe_traffic
-from lossratio.testbed.testbed import Ready, TestbedRequest
+from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest
 from lossratio.topology import SimulatedGenerator
 from lossratio.traffic import StoppedTraffic, TrafficProfile
 from lossratio.trials import START_TOLERANCE, Integrity, LatencyOutput, Step, TrialInput
@@ -65,9 +64,10 @@ class SimulatedSource:
         at_queue = load * (len(directions) if self._shared else 1)
         latencies = []
         for direction in directions:
-            sent = math.ceil(min(LATENCY_RATE * duration, LATENCY_SHARE * direction.sent))
-            received = int(self._rng.binomial(sent, min(1.0, direction.received / direction.sent)))
-            latencies.append(simulated_latency(direction.name, at_queue, self._capacity, sent, received, self._rng))
+            sent = math.ceil(min(LATENCY_RATE * duration, LATENCY_SHARE * direction.sent_frames))
+            received = int(self._rng.binomial(sent, min(1.0, direction.received_frames / direction.sent_frames)))
+            counted = {"sent": sent, "received": received}
+            latencies.append(simulated_latency(direction.name, at_queue, self._capacity, **counted, rng=self._rng))
         return LatencyOutput(directions, tuple(latencies))
 
     def now(self) -> float:
@@ -81,6 +81,11 @@ class SimulatedSource:
         else:
             load, courses = self._running
             self._measurer.run(courses, Step(seconds, load))
+
+    @property
+    def minds_resets(self) -> bool:
+        """Whether the model of the SUT has an outage after a reset; most forward through it."""
+        return self._measurer.minds_resets
 
     def reset(self) -> None:
         """Resets the SUT now, as far as its model minds."""
@@ -114,14 +119,11 @@ class SimulatedSource:
         return StoppedTraffic(directions, {direction.name: 0 for direction in directions}, timelines)
 
 
-class SimulatedTestbed:
-    """A testbed without devices and frames; a `lossratio.testbed.testbed.Testbed`.
+class SimulatedTestbed(Testbed):
+    """A testbed without devices and frames.
 
     A kind of DUT with a known truth (such as a policer) has a model of its own, one for each direction. For all other
     kinds, the topology file gives the model of the SUT, and the traffic of all directions goes through it together.
-
-    Attributes:
-        request: The request that it was opened with.
     """
 
     def __init__(self, request: TestbedRequest) -> None:
@@ -141,30 +143,16 @@ class SimulatedTestbed:
                 "Use a local testbed, such as topologies/local-2links.yaml."
             )
         self._generator = generator
+        self.generator_limit = generator.max_rate
         known = None if request.dut is None else request.dut.options.modelled_as()
         self._has_known_truth = known is not None
         self._model = self._topology_model() if known is None else known
         self._sut, self._faults = self._made(self._model)
         self._recovery_time = 0.0 if request.dut is None else request.dut.options.recovery_time
 
-    @property
-    def duts(self) -> tuple[Dut[DutOptions], ...]:
-        """Always empty, as there are no devices."""
-        return ()
-
-    @property
-    def generator_limit(self) -> float | None:
-        """The topology's ``max_rate``, in frames per second per interface."""
-        return self._generator.max_rate
-
     @contextmanager
     def ready_for(
-        self,
-        profile: TrafficProfile,
-        *,
-        ramp: float = 0.0,
-        rest: float = 0.0,
-        integrity: Integrity = Integrity.DOUBT,
+        self, profile: TrafficProfile, *, ramp: float = 0.0, rest: float = 0.0, integrity: Integrity = Integrity.DOUBT
     ) -> Iterator[Ready]:
         """Gives a measurer on a virtual clock, which starts from the same state each time.
 
@@ -187,18 +175,6 @@ class SimulatedTestbed:
         )
         source = SimulatedSource(measurer, self._capacity, shared=not self._has_known_truth, seed=self._generator.seed)
         yield Ready(measurer, source, with_rest(with_ramp(self._conditions(profile), ramp), rest), lambda: 0)
-
-    def __enter__(self) -> SimulatedTestbed:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.close()
-
-    def watch_trials(self, see: Callable[[int, int], None] | None) -> None:
-        """Does nothing: a trial takes no time."""
-
-    def close(self) -> None:
-        """Does nothing, as there is nothing to put back."""
 
     @property
     def _capacity(self) -> float | None:

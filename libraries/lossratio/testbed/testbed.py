@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from lossratio.dut import Dut, DutOptions, parse_options
+from lossratio.dut import Dut, DutOptions, load_kind, parse_options
 from lossratio.errors import DutError, TopologyError
 from lossratio.nodes import NO_CREDENTIALS, Credentials
 from lossratio.results import Conditions
@@ -17,22 +17,21 @@ from lossratio.traffic import ANSWER_SECONDS, StoppedTraffic, TrafficProfile
 from lossratio.trials import Integrity, LatencyOutput, Measurer
 from lossratio.yaml_file import describe_problem
 
+TestbedT = TypeVar("TestbedT", bound="Testbed")
+
 
 @dataclass(frozen=True)
 class DutRequest:
-    """Kind and options of a testbed's DUTs. Make it with `dut_request`.
-
-    Attributes:
-        kind: Kind of the DUTs.
-        options: Options of this kind.
-    """
+    """Kind and options of a testbed's DUTs. Make it with `dut_request`."""
 
     kind: str
+    """Kind of the DUTs."""
     options: DutOptions
+    """Options of this kind."""
 
     def to_json(self) -> dict[str, Any]:
         """The request as JSON data, with all defaults."""
-        return {"kind": self.kind, "options": self.options.model_dump(mode="json")}
+        return {**load_kind(self.kind).identity(self.options), "options": self.options.model_dump(mode="json")}
 
 
 def dut_request(kind: str | None, options: Mapping[str, Any]) -> DutRequest | None:
@@ -53,17 +52,14 @@ def dut_request(kind: str | None, options: Mapping[str, Any]) -> DutRequest | No
 
 @dataclass(frozen=True)
 class Recovery:
-    """How often and how long faults of the infrastructure are repaired.
-
-    Attributes:
-        pauses: Seconds before each attempt to repair the fault of a trial. There are as many attempts as pauses.
-        most: The most repairs in one measurement.
-        patience: Seconds after the end of a trial within which the agent must answer: the watchdog of every trial.
-    """
+    """How often and how long faults of the infrastructure are repaired."""
 
     pauses: tuple[float, ...] = (1.0, 5.0, 20.0)
+    """Seconds before each attempt to repair the fault of a trial. There are as many attempts as pauses."""
     most: int = 10
+    """The most repairs in one measurement."""
     patience: float = ANSWER_SECONDS
+    """Seconds after the end of a trial within which the agent must answer: the watchdog of every trial."""
 
 
 DEFAULT_RECOVERY = Recovery()
@@ -72,29 +68,26 @@ DEFAULT_RECOVERY = Recovery()
 
 @dataclass(frozen=True)
 class TestbedRequest:
-    """The testbed to measure on, and the kind of its DUTs.
-
-    Attributes:
-        topology: The topology, as its file has it.
-        file: The topology file.
-        dut: Kind and options of the DUTs; None: they stay as they are.
-        credentials: What to log in with on all nodes, where keys are not enough.
-        duts: How many DUTs are on the path, in the order of the file; None: all.
-        nic: NIC model that the DUTs' ports on the path must have; None: any.
-        recovery: How often and how long faults of the infrastructure are repaired.
-        links: Number of parallel paths that the traffic takes at once.
-    """
+    """The testbed to measure on, and the kind of its DUTs."""
 
     __test__ = False
 
     topology: Topology
+    """The topology, as its file has it."""
     file: Path
+    """The topology file."""
     dut: DutRequest | None = None
+    """Kind and options of the DUTs; None: they stay as they are."""
     credentials: Credentials = NO_CREDENTIALS
+    """What to log in with on all nodes, where keys are not enough."""
     duts: int | None = None
+    """How many DUTs are on the path, in the order of the file; None: all."""
     nic: str | None = None
+    """NIC model that the DUTs' ports on the path must have; None: any."""
     recovery: Recovery = DEFAULT_RECOVERY
+    """How often and how long faults of the infrastructure are repaired."""
     links: int = 1
+    """Number of parallel paths that the traffic takes at once."""
 
     @property
     def paths(self) -> tuple[TrafficPath, ...]:
@@ -164,46 +157,33 @@ class TrafficSource(Protocol):
 
 @dataclass(frozen=True)
 class Ready:
-    """A testbed that is ready to measure with one traffic profile.
-
-    Attributes:
-        measurer: Performs trials.
-        source: Measures latency, and sends running traffic.
-        conditions: The conditions of the trials, for test reports.
-        late_frames: Waits, and returns how many frames of the last trial came back too late, over all directions; None:
-            not known.
-        known_good: Returns how many trials are known to be good: those before the last check of the DUTs.
-    """
+    """A testbed that is ready to measure with one traffic profile."""
 
     measurer: Measurer
+    """Performs trials."""
     source: TrafficSource
+    """Measures latency, and sends running traffic."""
     conditions: Conditions
+    """The conditions of the trials, for test reports."""
     late_frames: Callable[[], int | None]
-    known_good: Callable[[], int] = lambda: 0
+    """Waits, and returns how many frames of the last trial came back too late, over all directions; None: not known."""
+    is_verified: Callable[[], bool] = lambda: True
+    """Returns whether the DUTs were found as they were set up after the last trial."""
 
 
-class Testbed(Protocol):
+class Testbed:
     """A testbed with its DUTs set up. As a context manager it is closed at the end of the block."""
 
-    @property
-    def request(self) -> TestbedRequest:
-        """The request that it was opened with."""
-
-    @property
-    def duts(self) -> tuple[Dut[DutOptions], ...]:
-        """The DUTs that were set up, from west to east; empty if none were asked for, or the testbed is simulated."""
-
-    @property
-    def generator_limit(self) -> float | None:
-        """The most frames per second that the generator can send, per interface; None: not known."""
+    request: TestbedRequest
+    """The request that it was opened with."""
+    duts: tuple[Dut[DutOptions], ...] = ()
+    """The DUTs that were set up, link by link, from west to east; empty if none were, or the testbed is simulated."""
+    generator_limit: float | None
+    """The most frames per second that the generator can send, per interface; None: not known."""
+    _see: Callable[[int, int], None] | None = None
 
     def ready_for(
-        self,
-        profile: TrafficProfile,
-        *,
-        ramp: float = 0.0,
-        rest: float = 0.0,
-        integrity: Integrity = Integrity.DOUBT,
+        self, profile: TrafficProfile, *, ramp: float = 0.0, rest: float = 0.0, integrity: Integrity = Integrity.DOUBT
     ) -> AbstractContextManager[Ready]:
         """Makes the testbed ready for a traffic profile, and checks that frames get through. No traffic is left then.
 
@@ -216,6 +196,7 @@ class Testbed(Protocol):
         Raises:
             LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is in use.
         """
+        raise NotImplementedError
 
     def watch_trials(self, see: Callable[[int, int], None] | None) -> None:
         """Shows running trials from the next measurement on, where the generator can; it changes no trial.
@@ -224,6 +205,7 @@ class Testbed(Protocol):
             see: Called about twice a second with the frames that the trial has sent and received so far, over all
                 directions; None: no more.
         """
+        self._see = see
 
     def close(self) -> None:
         """Stops all traffic, and puts the nodes back to their earlier state; a second call changes nothing.
@@ -232,8 +214,8 @@ class Testbed(Protocol):
             LossRatioError: If a node could not be put back.
         """
 
-    def __enter__(self) -> Testbed:
-        """Returns the testbed."""
+    def __enter__(self: TestbedT) -> TestbedT:
+        return self
 
     def __exit__(self, *failure: object) -> None:
-        """Closes it."""
+        self.close()

@@ -25,13 +25,7 @@ def takes_cards(node: Node) -> bool:
 
 
 def card_problems(node: Node, ports: Sequence[Port], hardware: Hardware) -> Iterator[str]:
-    """Finds reasons why a generator cannot have its cards, each with the way out. Nothing is changed.
-
-    Args:
-        node: The TG.
-        ports: Its ports on the way of the traffic.
-        hardware: Its hardware, with the cards of these ports.
-    """
+    """Finds reasons why a generator cannot have its cards, each with the way out. Nothing is changed."""
     for port in ports:
         address = card_address(port)
         card = hardware.cards.get(address)
@@ -58,11 +52,6 @@ def taken_cards(session: NodeSession, node: Node, ports: Sequence[Port]) -> Iter
 
     Every change is recorded on the TG before it is made. If this process is killed, the next one that uses the TG
     undoes it.
-
-    Args:
-        session: The log-in on the TG.
-        node: The TG.
-        ports: Its ports on the way of the traffic.
 
     Raises:
         TesterError: If a card, its driver, an IOMMU or memory is missing, or the card has another use.

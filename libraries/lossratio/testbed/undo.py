@@ -13,13 +13,13 @@ import shlex
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 
 from lossratio.errors import NodeError
-from lossratio.nodes import NodeProcess, NodeSession
+from lossratio.nodes import NodeProcess, NodeSession, Will
 
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 
@@ -32,31 +32,21 @@ def put_off_interruption() -> Iterator[None]:
     who presses it once more has seen that the machines do not answer. Signals reach only the main thread: in another
     thread, the block needs no protection.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     waiting: list[int] = []
 
     def hear(number: int, frame: FrameType | None) -> None:
         if waiting:
             waiting.clear()
-            restore()
+            heard.close()
             signal.raise_signal(number)
         else:
             waiting.append(number)
 
-    def restore() -> None:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-    # A handler that Python does not know cannot be restored.
-    handlers = {number: handler for number in _INTERRUPTIONS if (handler := signal.getsignal(number)) is not None}
-    for number in handlers:
-        signal.signal(number, hear)
     try:
-        yield
+        with ExitStack() as heard:
+            heard.enter_context(_handled_by(hear))
+            yield
     finally:
-        restore()
         if waiting:
             signal.raise_signal(waiting.pop())
 
@@ -64,17 +54,24 @@ def put_off_interruption() -> Iterator[None]:
 @contextmanager
 def ignored_interruption() -> Iterator[None]:
     """Ignores Ctrl-C and SIGTERM in the block, which must be too short for a user to notice."""
+    with _handled_by(signal.SIG_IGN):
+        yield
+
+
+@contextmanager
+def _handled_by(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handlers = {number: handler for number in _INTERRUPTIONS if (handler := signal.getsignal(number)) is not None}
-    for number in handlers:
-        signal.signal(number, signal.SIG_IGN)
+    # A handler that Python does not know cannot be restored.
+    before = {number: known for number in _INTERRUPTIONS if (known := signal.getsignal(number)) is not None}
+    for number in before:
+        signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        for number, known in before.items():
+            signal.signal(number, known)
 
 
 _LOG = logging.getLogger(__name__)
@@ -148,14 +145,11 @@ _KILL = """grep -sqz '^MARK=kept$' "/proc/$1/environ" && kill -KILL "$1" """.rep
 
 
 @dataclass
-class LastWill:
-    """The commands that undo the changes to a DUT, kept by a process on its node; a `lossratio.nodes.node.Will`.
-
-    Attributes:
-        session: The log-in on the node.
-    """
+class LastWill(Will):
+    """The commands that undo the changes to a DUT, kept by a process on its node."""
 
     session: NodeSession
+    """The log-in on the node."""
     _lines: list[str] = field(default_factory=list)
     _process: NodeProcess | None = None
     _pid: str = ""

@@ -19,7 +19,9 @@ from ipaddress import (
 )
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator
+
+from lossratio.topology.quantities import ONE_OR_SEVERAL
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
@@ -36,31 +38,27 @@ def _with_length(value: Any) -> Any:
     return _as_tuple(value)
 
 
-_ONE_OR_SEVERAL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
-Addresses = Annotated[tuple[IPv4Interface | IPv6Interface, ...], BeforeValidator(_with_length), _ONE_OR_SEVERAL]
-Gateways = Annotated[tuple[Address, ...], BeforeValidator(_as_tuple), _ONE_OR_SEVERAL]
-Networks = Annotated[tuple[Network, ...], BeforeValidator(_as_tuple), _ONE_OR_SEVERAL]
+Addresses = Annotated[tuple[IPv4Interface | IPv6Interface, ...], BeforeValidator(_with_length), ONE_OR_SEVERAL]
+Gateways = Annotated[tuple[Address, ...], BeforeValidator(_as_tuple), ONE_OR_SEVERAL]
+Networks = Annotated[tuple[Network, ...], BeforeValidator(_as_tuple), ONE_OR_SEVERAL]
 
 _SHORTEST_PREFIX = {4: 8, 6: 16}
 
 
 @dataclass(frozen=True)
 class Side:
-    """The networks that are reached through one TG port.
-
-    Attributes:
-        ipv4: Its IPv4 network.
-        ipv6: Its IPv6 network.
-        ipv4_offset: A profile's address of number n is the one of number n + offset in the network.
-        ipv6_offset: The same for IPv6.
-        taken: Addresses that traffic must not have, such as the gateway's.
-    """
+    """The networks that are reached through one TG port."""
 
     ipv4: IPv4Network
+    """Its IPv4 network."""
     ipv6: IPv6Network
+    """Its IPv6 network."""
     ipv4_offset: int = 0
+    """A profile's address of number n is the one of number n + offset in the network."""
     ipv6_offset: int = 0
+    """The same for IPv6."""
     taken: tuple[Address, ...] = ()
+    """Addresses that traffic must not have, such as the gateway's."""
 
 
 WEST = Side(IPv4Network("198.18.0.0/16"), IPv6Network("2001:2::/49"))

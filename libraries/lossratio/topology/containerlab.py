@@ -13,10 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lossratio.errors import TopologyError
-from lossratio.topology.lab_graph import JOINED, Lab, LabEnd, LabNode
+from lossratio.topology.lab_graph import JOINED, LINUX_NAME, Lab, LabEnd, LabNode, LabPart
 from lossratio.yaml_file import Problem, load_yaml_file
 
 TOOL = "containerlab"
@@ -85,16 +85,9 @@ _ALIASES = tuple(
 _SRLINUX = re.compile(r"ethernet-(?P<card>\d+)/(?P<port>\d+)(?:/(?P<channel>\d+))?$")
 _SRSIM = re.compile(r"(?P<card>\d+)/(?:x(?P<xiom>\d+)/)?(?P<mda>\d+)(?:/c(?P<connector>\d+))?/(?P<port>\d+)$")
 _IOL = re.compile(r"(?:e|Ethernet)\s?(?P<slot>\d+)/(?P<port>\d+)$")
-_LINUX_NAME = re.compile(r"[^-/:\s][^/:\s]{0,14}$")
 
 
-class _Part(BaseModel):
-    """A part of a lab's file; fields that do not matter here are ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class _Settings(_Part):
+class _Settings(LabPart):
     """What a node, a group, a kind or the defaults set."""
 
     kind: str | None = None
@@ -103,7 +96,7 @@ class _Settings(_Part):
     network_mode: str | None = Field(default=None, alias="network-mode")
 
 
-class _Topology(_Part):
+class _Topology(LabPart):
     defaults: _Settings | None = None
     kinds: dict[str, _Settings | None] | None = None
     groups: dict[str, _Settings | None] | None = None
@@ -111,13 +104,13 @@ class _Topology(_Part):
     links: list[dict[str, Any]] | None = None
 
 
-class _File(_Part):
+class _File(LabPart):
     name: str
     prefix: str | None = None
     topology: _Topology
 
 
-class _Deployed(_Part):
+class _Deployed(LabPart):
     """The file ``topology-data.json`` of a lab that runs."""
 
     name: str
@@ -332,7 +325,7 @@ def linux_name(kind: str, interface: str) -> str:
         return "-".join(part for part in parts if not part.endswith("None"))
     if kind == "cisco_iol" and (match := _IOL.match(interface)):
         return f"eth{4 * int(match['slot']) + int(match['port'])}"
-    if not _LINUX_NAME.match(interface):
+    if not LINUX_NAME.match(interface):
         raise ValueError(f"{interface!r} is no interface of a node of kind {kind or 'unknown'}, and no name in Linux")
     return interface
 

@@ -43,11 +43,9 @@ def generator_problems(topology: Topology, ports: Iterable[Port], pairs: int) ->
         ports: The TG's ports that it is to send from.
         pairs: From how many pairs of ports at once.
     """
-    name = topology.tg_name
-    generator = topology.nodes[name].generator
-    if isinstance(generator, RealGenerator):
-        for where, text in generator.problems({port.name: port.interface for port in ports}, pairs):
-            yield ("nodes", name, *where), text
+    if isinstance(topology.generator, RealGenerator):
+        for where, text in topology.generator.problems({port.name: port.interface for port in ports}, pairs):
+            yield ("nodes", topology.tg_name, *where), text
 
 
 def twin_problems(topology: Topology) -> Iterator[Problem]:

@@ -42,14 +42,11 @@ class GeneratorSettings(FileModel):
 
 
 class RealGenerator(GeneratorSettings):
-    """Settings of a generator of real frames. One of another package has a subclass with its own fields.
-
-    Attributes:
-        any_python: Whether the generator's program runs with any Python from 3.8 on. On a local testbed it then runs
-            with that of lossratio.
-    """
+    """Settings of a generator of real frames. One of another package has a subclass with its own fields."""
 
     any_python: ClassVar[bool] = True
+    """Whether the generator's program runs with any Python from 3.8 on. On a local testbed it then runs with that of
+    lossratio."""
 
     python: ProgramName = "python3"
     """Python 3.8 or later on the TG node, with the modules that the generator's program needs."""
@@ -94,8 +91,8 @@ class XdpGenerator(RealGenerator):
     """CPUs of its senders: one for all directions, one for each, or several for each. Where missing, it chooses them,
     and none of ``device_cpus``."""
     device_cpus: tuple[Annotated[int, Field(ge=0)], ...] = ()
-    """CPUs on which devices under test of the TG's own machine receive. A local testbed fills them in: the last CPUs of
-    the machine."""
+    """CPUs of devices under test of the TG's own machine that are programs. A local testbed fills them in: the last
+    CPUs of the machine."""
 
     @field_validator("cpus")
     @classmethod
@@ -145,7 +142,7 @@ class TrexGenerator(RealGenerator):
     jumbo: bool = False
     """Whether it sends frames of more than 1518 bytes, up to 9000."""
     master_core: int | None = Field(default=None, ge=0)
-    """CPU of TRex's master thread."""
+    """CPU of TRex's main thread."""
     latency_core: int | None = Field(default=None, ge=0)
     """CPU of its thread for latency and for received frames."""
     cores: tuple[TrexCores, ...] = ()

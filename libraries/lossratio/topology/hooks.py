@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from lossratio.topology.quantities import Duration, FileModel, HostName
+from lossratio.topology.quantities import ONE_OR_SEVERAL, Duration, FileModel, HostName
 
 _OID = re.compile(r"^\.?\d+(\.\d+)+$")
 _SECRET_IN_URL = re.compile(r"^\w+://[^/@]*:[^/@]*@")
@@ -40,11 +40,7 @@ def _checked_place(place: str) -> str:
 Place = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_checked_place)]
 """Where a value is in the answer of a device."""
 
-Command = Annotated[
-    str | tuple[str, ...],
-    BeforeValidator(_words),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
-]
+Command = Annotated[str | tuple[str, ...], BeforeValidator(_words), ONE_OR_SEVERAL]
 
 
 class SnmpAgent(FileModel):

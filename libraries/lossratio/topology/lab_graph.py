@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel, ConfigDict
 
 from lossratio.errors import TopologyError
 
 _ROUTERS = re.compile(r"frr|bird|quagga|vyos|gobgp|holo|rtr|router|vpp|switch|ovs", re.IGNORECASE)
 """Images and names of `linux` nodes that forward traffic, and are no hosts."""
 
-_LINUX_NAME = re.compile(r"[^-/:\s][^/:\s]{0,14}$")
+LINUX_NAME = re.compile(r"[^-/:\s][^/:\s]{0,14}$")
+"""Names that interfaces can have in Linux."""
 
 _PORTS = 2
 """Ports of the generator on a path."""
@@ -27,25 +29,28 @@ JOINED = "lr{}"
 """Names of the interfaces by which a namespace is joined to nodes that take any name."""
 
 
+class LabPart(BaseModel):
+    """A part of another tool's file; fields that do not matter here are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
 @dataclass(frozen=True)
 class LabNode:
-    """A node of a lab.
-
-    Attributes:
-        name: Its name in the lab.
-        kind: Its kind or device, in the words of the lab's tool.
-        reach: Fields of the topology file that say how commands reach it; empty: it is only a device to send through.
-        is_linux: Whether it is a Linux container without an operating system of a router.
-        image: The image that it is made from; empty: not known.
-        joined_by: Name of an interface that it takes while it runs, with a place for the number; None: it takes none.
-    """
+    """A node of a lab."""
 
     name: str
+    """Its name in the lab."""
     kind: str
+    """Its kind or device, in the words of the lab's tool."""
     reach: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the topology file that say how commands reach it; empty: it is only a device to send through."""
     is_linux: bool = False
+    """Whether it is a Linux container without an operating system of a router."""
     image: str = ""
+    """The image that it is made from; empty: not known."""
     joined_by: str | None = None
+    """Name of an interface that it takes while it runs, with a place for the number; None: it takes none."""
 
     @property
     def is_host(self) -> bool:
@@ -55,38 +60,32 @@ class LabNode:
 
 @dataclass(frozen=True)
 class LabEnd:
-    """An end of a link.
-
-    Attributes:
-        node: The node.
-        interface: Name of the Linux interface.
-        facts: Further facts, such as addresses.
-        mac_address: The MAC address if the lab sets it.
-    """
+    """An end of a link."""
 
     node: str
+    """The node."""
     interface: str
+    """Name of the Linux interface."""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    """Further facts, such as addresses."""
     mac_address: str | None = None
+    """The MAC address if the lab sets it."""
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab of another tool.
-
-    Attributes:
-        name: Its name.
-        tool: The tool, in words.
-        nodes: Its nodes by name, in the order of its file.
-        links: Links that frames can take from one node to another.
-        left_out: Links and nodes that no test traffic can take, each with the reason.
-    """
+    """A lab of another tool."""
 
     name: str
+    """Its name."""
     tool: str
+    """The tool, in words."""
     nodes: Mapping[str, LabNode]
+    """Its nodes by name, in the order of its file."""
     links: Sequence[tuple[LabEnd, LabEnd]]
+    """Links that frames can take from one node to another."""
     left_out: Sequence[str] = ()
+    """Links and nodes that no test traffic can take, each with the reason."""
 
     def links_of(self, node: str) -> Iterator[tuple[LabEnd, LabEnd]]:
         """The links of a node, its own end first."""
@@ -132,17 +131,14 @@ class Lab:
 
 @dataclass(frozen=True)
 class _Path:
-    """The way of the test traffic through a lab.
-
-    Attributes:
-        tg: The node with the generator; None: a namespace of lossratio's own.
-        duts: The nodes that it goes through, in order.
-        choices: Other nodes that the generator could be on.
-    """
+    """The way of the test traffic through a lab."""
 
     tg: str | None
+    """The node with the generator; None: a namespace of lossratio's own."""
     duts: Sequence[str]
+    """The nodes that it goes through, in order."""
     choices: Sequence[str] = ()
+    """Other nodes that the generator could be on."""
 
 
 def import_lab(
@@ -280,7 +276,7 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
 
     def add(link: str, end: LabEnd, other: LabEnd) -> None:
         # A device's own name for a port, where it has none in Linux, is the port's name only.
-        is_name = _LINUX_NAME.match(end.interface)
+        is_name = LINUX_NAME.match(end.interface)
         entry: dict[str, Any] = {**({"name": end.interface} if is_name else {}), "link": link}
         if end.mac_address is not None:
             entry["mac_address"] = end.mac_address

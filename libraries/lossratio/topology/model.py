@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import TopologyError
 from lossratio.topology.addressing import Side, lab_side, split_sides
-from lossratio.topology.generators import Generator
+from lossratio.topology.generators import Generator, GeneratorSettings
 from lossratio.topology.hooks import Hooks
 from lossratio.topology.path import Interface, Port, TrafficPath, find_paths
 from lossratio.topology.quantities import (
@@ -124,17 +124,14 @@ class Node(FileModel):
 
 @dataclass(frozen=True)
 class NicModel:
-    """The limits of one port of a NIC model, in each direction.
-
-    Attributes:
-        name: The model's name, e.g. ``Intel-E810CQ``.
-        max_frame_rate: Frames per second, of whatever size; None: only the bit rate limits it.
-        max_bit_rate: Bits per second on the wire (layer 1); None: only the frame rate limits it.
-    """
+    """The limits of one port of a NIC model, in each direction."""
 
     name: str
+    """The model's name, e.g. ``Intel-E810CQ``."""
     max_frame_rate: float | None
+    """Frames per second, of whatever size; None: only the bit rate limits it."""
     max_bit_rate: float | None
+    """Bits per second on the wire (layer 1); None: only the frame rate limits it."""
 
     @property
     def tag(self) -> str:
@@ -216,6 +213,11 @@ class Topology(FileModel):
     def tg_name(self) -> str:
         """Name of the node that generates the traffic."""
         return next(name for name, node in self.nodes.items() if node.type is NodeType.TG)
+
+    @property
+    def generator(self) -> GeneratorSettings | None:
+        """Settings of the generator."""
+        return self.nodes[self.tg_name].generator
 
     @property
     def dut_names(self) -> tuple[str, ...]:

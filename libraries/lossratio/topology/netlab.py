@@ -7,10 +7,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lossratio.errors import TopologyError
-from lossratio.topology.lab_graph import JOINED, Lab, LabEnd, LabNode
+from lossratio.topology.lab_graph import JOINED, Lab, LabEnd, LabNode, LabPart
 from lossratio.yaml_file import Problem, load_yaml_file
 
 TOOL = "netlab"
@@ -23,19 +23,13 @@ _JOINED_BY = MappingProxyType(
 _WAY_OUT = "this is netlab's short form, which only netlab resolves. Run: netlab create -o json=lab.json"
 
 
-class _Part(BaseModel):
-    """A part of netlab's output; fields that do not matter here are ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class _Interface(_Part):
+class _Interface(LabPart):
     ifindex: int | None = None
     ifname: str | None = None
     clab: dict[str, Any] = Field(default_factory=dict)
 
 
-class _Node(_Part):
+class _Node(LabPart):
     device: str | None = None
     hostname: str | None = None
     box: str | None = None
@@ -44,7 +38,7 @@ class _Node(_Part):
     interfaces: list[_Interface] = Field(default_factory=list)
 
 
-class _LinkEnd(_Part):
+class _LinkEnd(LabPart):
     node: str
     ifindex: int | None = None
     ifname: str | None = None
@@ -52,21 +46,21 @@ class _LinkEnd(_Part):
     ipv6: str | bool | int | None = None
 
 
-class _Link(_Part):
+class _Link(LabPart):
     interfaces: list[_LinkEnd] = Field(default_factory=list)
     type: str = ""
     bridge: str | None = None
     linkindex: int = 0
 
 
-class _File(_Part):
+class _File(LabPart):
     name: str = "lab"
     provider: str | None = None
     nodes: Any = None
     links: Any = None
 
 
-class _Lab(_Part):
+class _Lab(LabPart):
     name: str
     provider: str | None = None
     nodes: dict[str, _Node]

@@ -75,25 +75,22 @@ class Port:
 
 @dataclass(frozen=True)
 class Hop:
-    """A DUT on the path of the test traffic.
-
-    Attributes:
-        node_name: The DUT.
-        west: Its port that faces the TG's first port.
-        east: Its port that faces the TG's second port.
-        uio_driver: Driver that cards are bound to for a program that takes them from the kernel; None: not said.
-        link: Number of its path among several parallel ones, from 1; None: it is the only one.
-        hooks: Its hooks.
-        vpp: How VPP is started on it.
-    """
+    """A DUT on the path of the test traffic."""
 
     node_name: str
+    """The DUT."""
     west: Port
+    """Its port that faces the TG's first port."""
     east: Port
+    """Its port that faces the TG's second port."""
     uio_driver: str | None = None
+    """Driver that cards are bound to for a program that takes them from the kernel; None: not said."""
     link: int | None = None
+    """Number of its path among several parallel ones, from 1; None: it is the only one."""
     hooks: Hooks = field(default_factory=Hooks)
+    """Its hooks."""
     vpp: VppStart = field(default_factory=VppStart)
+    """How VPP is started on it."""
 
     @property
     def label(self) -> str:
@@ -103,19 +100,16 @@ class Hop:
 
 @dataclass(frozen=True)
 class TrafficPath:
-    """The way of the test traffic: from the TG's west port through every DUT to its east port, and back.
-
-    Attributes:
-        tg_name: The TG.
-        west: The TG's first port.
-        east: The TG's second port.
-        hops: The DUTs, in order from west to east.
-    """
+    """The way of the test traffic: from the TG's west port through every DUT to its east port, and back."""
 
     tg_name: str
+    """The TG."""
     west: Port
+    """The TG's first port."""
     east: Port
+    """The TG's second port."""
     hops: tuple[Hop, ...]
+    """The DUTs, in order from west to east."""
 
     @property
     def ports(self) -> tuple[Port, ...]:

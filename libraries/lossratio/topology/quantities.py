@@ -21,6 +21,9 @@ from pydantic import (
 from lossratio.units import parse_bit_rate, parse_duration, parse_frame_rate
 
 _QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
+ONE_OR_SEVERAL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+"""The schema of a field that takes a text, or a list of texts."""
+
 _LEAST_SPEED = 1e6
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from lossratio.topology.quantities import FileModel
+from lossratio.topology.quantities import ONE_OR_SEVERAL, FileModel
 
 MemorySize = Annotated[str, Field(pattern=r"^[1-9]\d*[KMG]?$", max_length=20)]
 """Bytes as VPP reads them, e.g. ``3G``."""
@@ -54,7 +54,7 @@ def _lines(value: Any) -> Any:
 SectionLines = Annotated[
     tuple[Annotated[str, AfterValidator(_checked_line)], ...],
     BeforeValidator(_lines),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+    ONE_OR_SEVERAL,
 ]
 """Lines of one section of startup.conf; or one line."""
 

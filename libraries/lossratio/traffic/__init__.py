@@ -7,8 +7,6 @@ from lossratio.traffic.client import ANSWER_SECONDS, AgentClient, AgentFacts, Ag
 from lossratio.traffic.configuration import PortPair, TrafficPort, make_configuration
 from lossratio.traffic.generators import (
     check_early_verdicts,
-    generator_choices,
-    generator_needs,
     load_generator,
     open_generator,
     start_agent,
@@ -75,8 +73,6 @@ __all__ = [
     "check_early_verdicts",
     "check_path",
     "frame_format",
-    "generator_choices",
-    "generator_needs",
     "ip_versions",
     "load_generator",
     "load_profile",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lossratio.trials import (
@@ -14,55 +15,48 @@ from lossratio.trials import (
     Outage,
     Silence,
     StepCounters,
-    StreamCounters,
     Timeline,
+    read_record,
     with_examination,
 )
 
-_OF_EVERY_FRAME = (
-    *("flows_with_loss", "displacement", "extent", "late_offset"),
-    *("latency_median", "latency_99", "latency_most", "jitter"),
-)
-"""Fields that a generator reports which looks at every frame."""
+_ALWAYS = ("unsent_frames", "generator_drop_frames", "late_frames", "load_ratio", "elapsed_s")
+"""Counters that every generator reports, although a record may do without them."""
+
+_BESIDE_COUNTERS = ("examination", "late", "course")
+"""Fields of a direction's answer that are no counters of its trial."""
 
 
 @dataclass(frozen=True)
 class AgentClock:
-    """The agent's clock that cannot be set, as the controller sees it.
-
-    Attributes:
-        behind: Seconds to add to its times, so that they are those of the controller's own such clock.
-        error: Seconds by which that may be wrong.
-    """
+    """The agent's clock that cannot be set, as the controller sees it."""
 
     behind: float
+    """Seconds to add to its times, so that they are those of the controller's own such clock."""
     error: float
+    """Seconds by which that may be wrong."""
 
 
 @dataclass(frozen=True)
 class StoppedTraffic:
-    """Counters of traffic that was started and stopped apart from trials.
-
-    Attributes:
-        directions: The counters of each direction; what it received until the wait for frames in flight was over.
-        late_by_direction: Frames that each direction, by its name, received only after that. They are not among those
-            received.
-        timelines: The course of each direction's traffic in time, if the traffic was watched; otherwise empty.
-    """
+    """Counters of traffic that was started and stopped apart from trials."""
 
     directions: tuple[DirectionCounters, ...]
+    """The counters of each direction; what it received until the wait for frames in flight was over."""
     late_by_direction: Mapping[str, int]
+    """Frames that each direction, by its name, received only after that. They are not among those received."""
     timelines: tuple[Timeline, ...] = ()
+    """The course of each direction's traffic in time, if the traffic was watched; otherwise empty."""
 
     @property
     def sent(self) -> int:
         """Frames sent, over all directions."""
-        return sum(direction.sent for direction in self.directions)
+        return sum(direction.sent_frames for direction in self.directions)
 
     @property
     def received(self) -> int:
         """Frames received in time, over all directions."""
-        return sum(direction.received for direction in self.directions)
+        return sum(direction.received_frames for direction in self.directions)
 
     @property
     def late(self) -> int:
@@ -77,7 +71,7 @@ class StoppedTraffic:
     @property
     def unsent(self) -> int:
         """Frames that the generator could not send in time, over all directions."""
-        return sum(direction.unsent for direction in self.directions)
+        return sum(direction.unsent_frames for direction in self.directions)
 
 
 def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[DirectionCounters, ...]:
@@ -91,30 +85,27 @@ def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[Dire
         KeyError, TypeError, ValueError: If it is no such answer.
     """
     directions = answer["directions"]
-    _check_names(directions, names)
+    _check_names([direction["name"] for direction in directions], names)
     return tuple(_direction_counters(direction) for direction in directions)
 
 
 @dataclass(frozen=True)
 class WatchedTrial:
-    """A trial whose counters were watched.
-
-    Attributes:
-        directions: The counters of each direction.
-        certain_after: Seconds of traffic until its loss ratio was certain to be above the limit; None: it never was.
-        ended: Whether it ended then.
-        most_missing: The most frames of each direction that were on their way, or lost, when somebody looked.
-    """
+    """A trial whose counters were watched."""
 
     directions: tuple[DirectionCounters, ...]
+    """The counters of each direction."""
     certain_after: float | None
+    """Seconds of traffic until its loss ratio was certain to be above the limit; None: it never was."""
     ended: bool
+    """Whether it ended then."""
     most_missing: Mapping[str, int]
+    """The most frames of each direction that were on their way, or lost, when somebody looked."""
 
     @property
     def were_in_flight(self) -> int:
         """The most frames of one direction that were missing when somebody looked, and came back after all."""
-        return max(self.most_missing[each.name] - (each.sent - each.received) for each in self.directions)
+        return max(self.most_missing[each.name] - each.lost for each in self.directions)
 
 
 def read_watched(answer: Mapping[str, Any], names: Sequence[str]) -> WatchedTrial:
@@ -167,8 +158,8 @@ def read_timelines(
     )
 
 
-def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> int:
-    """An answer to ``late``: frames over all directions.
+def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
+    """An answer to ``late``: frames by direction.
 
     Args:
         answer: The answer.
@@ -177,7 +168,7 @@ def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> int:
     Raises:
         KeyError, TypeError, ValueError: If it is none.
     """
-    return sum(_count(answer["late"][name]) for name in names)
+    return {name: _count(answer["late"][name]) for name in names}
 
 
 def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> LatencyOutput:
@@ -190,41 +181,19 @@ def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> LatencyOutp
     Raises:
         KeyError, TypeError, ValueError: If it is none.
     """
-    _check_names(answer["latency"], names)
-    return LatencyOutput(read_counters(answer, names), tuple(_latency(direction) for direction in answer["latency"]))
+    latency = tuple(read_record(LatencyCounters, json.dumps(direction)) for direction in answer["latency"])
+    _check_names([direction.direction for direction in latency], names)
+    return LatencyOutput(read_counters(answer, names), latency)
 
 
 def _direction_counters(direction: Mapping[str, Any]) -> DirectionCounters:
-    counters = DirectionCounters(
-        name=direction["name"],
-        intended=_count(direction["intended"]),
-        sent=_count(direction["sent"]),
-        received=_count(direction["received"]),
-        unsent=_count(direction["unsent"]),
-        generator_drops=_count(direction["generator_drops"]),
-        late=_count(direction["late_of_trial_before"]),
-        elapsed=direction["elapsed"],
-        load_share=direction["load_share"],
-        lateness=direction.get("worst_lateness"),
-        stretch=direction.get("stretch"),
-    )
-    looked_at: dict[str, Any] = {name: direction.get(name) for name in _OF_EVERY_FRAME}
-    counters = replace(counters, **looked_at)
-    counters = replace(counters, streams=tuple(map(_stream_counters, direction.get("streams", ()))))
+    counted = {name: direction[name] for name in (*_ALWAYS, *direction) if name not in _BESIDE_COUNTERS}
+    counters = read_record(DirectionCounters, json.dumps(counted))
     seen = direction["examination"]
-    if seen is None:
-        return counters
-    counts = {name: _count(count) for name, count in seen.items()}
-    return with_examination(counters, Examination(**counts, has_foreign=direction.get("counts_foreign", False)))
+    return counters if seen is None else with_examination(counters, read_record(Examination, json.dumps(seen)))
 
 
-def _stream_counters(stream: Mapping[str, Any]) -> StreamCounters:
-    counts: dict[str, Any] = {name: None if count is None else _count(count) for name, count in stream.items()}
-    return StreamCounters(**counts)
-
-
-def _check_names(directions: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
-    answered = [direction["name"] for direction in directions]
+def _check_names(answered: Sequence[str], names: Sequence[str]) -> None:
     if answered != list(names):
         raise ValueError(f"it is about {answered}, and must be about {list(names)}")
 
@@ -233,25 +202,6 @@ def _count(value: Any) -> int:
     if type(value) is not int:
         raise TypeError(f"{value!r} is no count")
     return value
-
-
-def _latency(direction: Mapping[str, Any]) -> LatencyCounters:
-    return LatencyCounters(
-        name=direction["name"],
-        sent=direction["sent"],
-        received=direction["received"],
-        out_of_order=direction["out_of_order"],
-        duplicates=direction["duplicates"],
-        minimum=direction["min_us"],
-        average=direction["average_us"],
-        maximum=direction["max_us"],
-        jitter=direction["jitter_us"],
-        middle=direction.get("middle_us"),
-        resolution=direction["resolution_us"],
-        hdr=direction["hdr"],
-        histogram=tuple((float(edge), int(count)) for edge, count in direction["histogram"]),
-        error=direction["error"],
-    )
 
 
 def _timeline(course: Mapping[str, Any], counters: DirectionCounters, clock: AgentClock) -> Timeline:
@@ -269,7 +219,7 @@ def _timeline(course: Mapping[str, Any], counters: DirectionCounters, clock: Age
 
 
 def _step(step: Mapping[str, Any], counters: DirectionCounters) -> StepCounters:
-    lost = counters.sent - counters.received if step["lost"] is None else step["lost"]
+    lost = counters.lost if step["lost"] is None else step["lost"]
     return StepCounters(
         start=step["start"],
         elapsed=step["elapsed"],

@@ -109,27 +109,24 @@ class AgentRefusalError(TrafficError):
 
 @dataclass(frozen=True)
 class AgentFacts:
-    """Facts that the agent reports about itself and its node.
-
-    Attributes:
-        protocol: Version of the protocol that it speaks.
-        python: Version of its Python.
-        numpy: Version of its numpy; None if it has none.
-        kernel: Name and version of the node's operating system kernel.
-        machine: Kind of processor, e.g. ``x86_64``.
-        cpu: The processor's model.
-        cpus: How many processors the agent may use.
-        interfaces: MAC addresses of the node's network interfaces, by name.
-    """
+    """Facts that the agent reports about itself and its node."""
 
     protocol: int
+    """Version of the protocol that it speaks."""
     python: str
+    """Version of its Python."""
     numpy: str | None
+    """Version of its numpy; None if it has none."""
     kernel: str
+    """Name and version of the node's operating system kernel."""
     machine: str
+    """Kind of processor, e.g. ``x86_64``."""
     cpu: str
+    """The processor's model."""
     cpus: int
+    """How many processors the agent may use."""
     interfaces: Mapping[str, str]
+    """MAC addresses of the node's network interfaces, by name."""
 
 
 class AgentClient:
@@ -138,6 +135,7 @@ class AgentClient:
     Attributes:
         node_name: The node.
         facts: What the agent says about itself and the node.
+        flows: Number of flows of each direction that it was configured for.
         see: Called with the frames that a running trial has sent and received so far, over all directions, about twice
             a second, if the generator can say it; None: nobody wants to know.
     """
@@ -148,6 +146,7 @@ class AgentClient:
         self._patience = patience
         self._settle_time = 0.0
         self._directions: tuple[str, ...] = ()
+        self.flows: Mapping[str, int] = {}
         self.see: Callable[[int, int], None] | None = None
         self._last_id = 0
         self._is_open = True
@@ -201,8 +200,9 @@ class AgentClient:
         """
         self._settle_time = configuration.settle_time
         self._directions = tuple(direction.name for direction in configuration.directions)
+        self.flows = {direction.name: direction.frames.flows for direction in configuration.directions}
         fields: dict[str, Any] = {"generator": generator, "options": dict(options), "program": program}
-        return self._ask("configure", **fields, **configuration.to_json())
+        return self._ask("configure", **fields, configuration=asdict(configuration))
 
     def trial(self, load: float, duration: float, *, ramp: float = 0.0) -> tuple[DirectionCounters, ...]:
         """Performs a trial.
@@ -314,8 +314,13 @@ class AgentClient:
         timelines = self._read(lambda answer, _: read_timelines(answer, stopped.directions, clock), answer)
         return replace(stopped, timelines=timelines)
 
-    def late_frames(self, wait: float) -> int:
-        """Frames of the trial before that came back too late, and were counted as lost; over all directions.
+    @property
+    def settle_time(self) -> float:
+        """Seconds after the traffic in which frames come back in time."""
+        return self._settle_time
+
+    def late_frames(self, wait: float) -> dict[str, int]:
+        """Frames of the trial before that came back too late, and were counted as lost; by direction.
 
         Args:
             wait: Seconds to wait for them, after the wait for frames in flight.

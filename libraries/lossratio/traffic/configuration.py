@@ -48,12 +48,7 @@ _TCP_ACK, _TCP_WINDOW = 0x10, 8192
 
 
 def frames_spec(direction: TrafficDirection, source: Side, destination: Side) -> FramesSpec:
-    """Describes the frames of one direction.
-
-    Args:
-        direction: The direction of the profile.
-        source: The side whose networks the source addresses are taken from.
-        destination: The same for the destination addresses.
+    """Describes the frames of one direction, from a side's networks to another side's.
 
     Raises:
         TrafficError: If a side has too few addresses.
@@ -96,8 +91,7 @@ class _Frame:
     def numbering(self, room: int) -> tuple[bool, int | None]:
         """Whether frames can have a sequence number, and where a word makes up for it in the checksum above IP.
 
-        Args:
-            room: Bytes that the smallest frame has behind the headers.
+        The smallest frame has `room` bytes behind the headers.
         """
         if all(checksum.end is not None for checksum in self.checksums):
             return True, None
@@ -225,35 +219,29 @@ def _inner_mac(side: Side) -> bytes:
 
 @dataclass(frozen=True)
 class TrafficPort:
-    """One of the TG's ports.
-
-    Attributes:
-        name: Its name in the topology, e.g. ``port0``; counters call directions by it.
-        interface: Its Linux interface.
-        destination_mac: Destination MAC address of the frames that leave it: the next router's, or None where
-            nothing on the way rewrites it (then they are addressed to the other port).
-        own_addresses: Its own IP addresses, for which it answers; empty: it answers for none.
-        lldp: Whether it announces itself by LLDP.
-    """
+    """One of the TG's ports."""
 
     name: str
+    """Its name in the topology, e.g. ``port0``; counters call directions by it."""
     interface: str
+    """Its Linux interface."""
     destination_mac: str | None = None
+    """Destination MAC address of the frames that leave it: the next router's, or None where nothing on the way rewrites
+    it (then they are addressed to the other port)."""
     own_addresses: tuple[str, ...] = ()
+    """Its own IP addresses, for which it answers; empty: it answers for none."""
     lldp: bool = False
+    """Whether it announces itself by LLDP."""
 
 
 @dataclass(frozen=True)
 class PortPair:
-    """Both ends of one path.
-
-    Attributes:
-        west: The path's first port.
-        east: Its second port.
-    """
+    """Both ends of one path."""
 
     west: TrafficPort
+    """The path's first port."""
     east: TrafficPort
+    """Its second port."""
 
 
 def make_configuration(

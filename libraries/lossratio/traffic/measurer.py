@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from lossratio.errors import LinkError
+from lossratio.errors import DutError, LinkError
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.answers import StoppedTraffic
 from lossratio.traffic.client import AgentClient
@@ -60,7 +60,11 @@ LOW_RATE_LOAD = 10_000.0
 LOW_RATE_DURATION = 1.0
 """Seconds of that check."""
 
+LATE_SECONDS = 2.0
+"""Seconds to wait for frames of the check that come back too late, where none came in time."""
+
 _ATTEMPTS = 5
+_LATE_STEP = 0.25
 
 
 class TrafficMeasurer:
@@ -162,7 +166,7 @@ class TrafficMeasurer:
         return stopped
 
     def _measure_once(self, trial: TrialInput, started: float) -> TrialOutput:
-        self._wait_until_idle()
+        self._wait_until_idle(trial.rest)
         decided_after = None
         if trial.certain_above is None:
             directions = self._agent.trial(trial.load, trial.duration, ramp=self._ramp)
@@ -214,9 +218,9 @@ class TrafficMeasurer:
                 return replace(output, repeats=attempt, timelines=timelines)
         raise AssertionError("The last attempt ends the loop.")
 
-    def _wait_until_idle(self) -> None:
+    def _wait_until_idle(self, rest: float = 0.0) -> None:
         quiet = 0.0 if self._quiet_since is None else time.monotonic() - self._quiet_since
-        time.sleep(max(0.0, self._idle_time - quiet))
+        time.sleep(max(0.0, max(self._idle_time, rest) - quiet))
 
 
 def _is_kept(timeline: Timeline, trial: TrialInput) -> bool:
@@ -250,6 +254,10 @@ class DeadPathError(LinkError):
     """Nothing gets through, in one direction at least, and no DUT is known to be guilty of that."""
 
 
+class LatePathError(DutError):
+    """All frames of a direction come back too late: a device holds them for longer than was said."""
+
+
 def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
     """Sends a few frames in each direction, and makes sure that some come through.
 
@@ -258,16 +266,22 @@ def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
 
     Raises:
         DeadPathError: If nothing gets through in a direction; names it.
+        LatePathError: If frames do get through, and all of them are late.
         IntegrityError: If frames do get through, and all of them are changed.
     """
     for _ in range(_ATTEMPTS):
         counters = agent.trial(CHECK_LOAD, CHECK_DURATION)
-        dead = [direction for direction in counters if not direction.received]
+        dead = [direction for direction in counters if not direction.received_frames]
         if not dead:
             return counters
     check_integrity(dead, "in the check of the path")
-    sent = ", ".join(f"{direction.name} (sent {direction.sent} frames, received 0)" for direction in dead)
-    alive = {direction.name for direction in counters if direction.received}
+    _check_late(agent, {direction.name: direction.sent_frames for direction in dead})
+    sent = ", ".join(
+        f"{direction.name} (sent {direction.sent_frames} frames, received 0: "
+        f"no frame of {_checked_flows(agent, direction)})"
+        for direction in dead
+    )
+    alive = {direction.name for direction in counters if direction.received_frames}
     if not alive.intersection(_reverse(direction.name) for direction in dead):
         raise DeadPathError(
             f"Node {agent.node_name}: the path is a black hole; nothing comes through in direction {sent}. "
@@ -277,6 +291,29 @@ def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
         f"Node {agent.node_name}: the path works one way only; nothing comes through in direction {sent}. "
         "Check the DUT's forwarding (addresses, routes, MAC addresses) in that direction."
     )
+
+
+def _checked_flows(agent: AgentClient, direction: DirectionCounters) -> str:
+    """The flows that a check's frames were of, in words: a device may forward others."""
+    flows = agent.flows[direction.name]
+    return "its only flow" if flows == 1 else f"the first {min(direction.sent_frames, flows)} of {flows:,} flows"
+
+
+def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
+    """Waits for frames of directions of which none came back in time."""
+    late, waited = dict.fromkeys(sent, 0), 0.0
+    while waited < LATE_SECONDS and any(late[name] < count for name, count in sent.items()):
+        arrived = agent.late_frames(_LATE_STEP)
+        waited += _LATE_STEP
+        late = {name: count + arrived[name] for name, count in late.items()}
+    if any(late.values()):
+        counts = ", ".join(f"{name} ({late[name]} of {count} frames)" for name, count in sent.items() if late[name])
+        raise LatePathError(
+            f"Node {agent.node_name}: frames come back too late in direction {counts}: none within "
+            f"{agent.settle_time:g} s after the traffic, and these within {waited:g} s more. A device on the "
+            "path holds them for so long, e.g. in a queue or a delay line. Take that away, or, if it is to be, measure "
+            "it as a black box with the option 'hold'."
+        )
 
 
 def check_at_low_rate(agent: AgentClient, facts: Mapping[str, Any], idle_time: float) -> dict[str, Any]:
@@ -297,7 +334,7 @@ def check_at_low_rate(agent: AgentClient, facts: Mapping[str, Any], idle_time: f
     integrity = dict(facts["integrity"])
     if not integrity["in_trials"]:
         directions = agent.latency(LOW_RATE_LOAD, LOW_RATE_DURATION).latency
-        checked = [asdict(_counters(direction)) for direction in directions if direction.sent]
+        checked = [asdict(_counters(direction)) for direction in directions if direction.sent_frames]
         # As JSON data; latency frames have no streams of their own.
         integrity["low_rate_check"] = [
             {name: value for name, value in counters.items() if name != "streams"} for counters in checked
@@ -322,9 +359,11 @@ def with_largest_frames(configuration: Configuration) -> Configuration | None:
 
 
 def _counters(latency: LatencyCounters) -> DirectionCounters:
-    arrived = latency.received + latency.duplicates
-    counters = DirectionCounters(latency.name, intended=latency.sent, sent=latency.sent, received=arrived)
-    examination = Examination(arrived, duplicated=latency.duplicates, reordered=latency.out_of_order)
+    arrived = latency.received_frames + latency.duplicate_frames
+    counters = DirectionCounters(
+        latency.direction, intended_frames=latency.sent_frames, sent_frames=latency.sent_frames, received_frames=arrived
+    )
+    examination = Examination(arrived, duplicated=latency.duplicate_frames, reordered=latency.out_of_order_frames)
     return with_examination(counters, examination)
 
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 
-from lossratio.traffic.agent.core.configuration import FCS_BYTES, Direction, Speaker
+from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_ETHERTYPES, Direction, Speaker, mac_bytes
 from lossratio.traffic.client import AgentClient
 
 _MARK_BYTES, _SUM_BYTES = 8, 2
-_TAG_ETHERTYPES = (b"\x81\x00", b"\x88\xa8")
 
 _ARP, _IPV4, _IPV6, _LLDP = b"\x08\x06", b"\x08\x00", b"\x86\xdd", b"\x88\xcc"
 _LEAST_ETHERTYPE = 0x600
@@ -26,19 +25,16 @@ MARK_ROOM = _MARK_BYTES + _SUM_BYTES
 
 @dataclass(frozen=True)
 class Arrival:
-    """A frame that came out of the testbed.
-
-    Attributes:
-        port: The interface that it arrived on.
-        head: Its first bytes, with its tags.
-        length: Bytes, without FCS.
-        count: How often it came.
-    """
+    """A frame that came out of the testbed."""
 
     port: str
+    """The interface that it arrived on."""
     head: bytes
+    """Its first bytes, with its tags."""
     length: int
+    """Bytes, without FCS."""
     count: int
+    """How often it came."""
 
     @property
     def vlans(self) -> tuple[int, ...]:
@@ -81,17 +77,14 @@ class Arrival:
 
 @dataclass(frozen=True)
 class ProbeAnswer:
-    """What a probe has seen.
-
-    Attributes:
-        arrivals: The frames that arrived.
-        unsent: Interface, length and reason of frames that the kernel did not take.
-        is_storm: Whether more frames came than anybody looked at.
-    """
+    """What a probe has seen."""
 
     arrivals: tuple[Arrival, ...]
+    """The frames that arrived."""
     unsent: tuple[tuple[str, int, str], ...]
+    """Interface, length and reason of frames that the kernel did not take."""
     is_storm: bool
+    """Whether more frames came than anybody looked at."""
 
 
 class Marker:
@@ -113,7 +106,7 @@ class Marker:
         # Imported here because numpy takes a while, and other commands need none of it.
         from lossratio.traffic.agent.afpacket.frames import build_frames
 
-        cycle = build_frames(direction.frames, _bytes(source_mac), _bytes(destination_mac))
+        cycle = build_frames(direction.frames, mac_bytes(source_mac), mac_bytes(destination_mac))
         data = bytearray(cycle.data[0][: cycle.lengths[0]].tobytes())
         start = direction.frames.tag_offset
         end = start + MARK_ROOM
@@ -170,7 +163,7 @@ def vlans_of(frame: bytes) -> tuple[int, ...]:
     """VLANs of a frame's tags, from the outside in."""
     vlans: list[int] = []
     place = 12
-    while frame[place : place + 2] in _TAG_ETHERTYPES:
+    while frame[place : place + 2] in TAG_ETHERTYPES:
         vlans.append(int.from_bytes(frame[place + 2 : place + 4], "big") & 0xFFF)
         place += 4
     return tuple(vlans)
@@ -183,7 +176,3 @@ def smallest_probe(direction: Direction) -> int:
 
 def _sum(data: bytes) -> int:
     return sum(int.from_bytes(data[place : place + 2], "big") for place in range(0, len(data), 2))
-
-
-def _bytes(mac: str) -> bytes:
-    return bytes.fromhex(mac.replace(":", ""))

@@ -340,9 +340,7 @@ def ip_versions(profile: TrafficProfile) -> dict[str, float]:
 def addresses(profile: TrafficProfile, sides: Sequence[tuple[Side, Side]] = ((WEST, EAST),)) -> str:
     """Addresses of the frames, of the first port's direction and, if there is one, of the other's.
 
-    Args:
-        profile: The traffic.
-        sides: The networks west and east of each path, in whose addresses the paths differ.
+    In the addresses of `sides`, the networks west and east of each path, the paths differ.
     """
     return "; ".join(
         _addresses(direction.headers, *way)
@@ -352,13 +350,7 @@ def addresses(profile: TrafficProfile, sides: Sequence[tuple[Side, Side]] = ((WE
 
 
 def address_span(numbers: AddressRange, side: Side, version: int) -> tuple[Address, Address]:
-    """The first and the last address of a range.
-
-    Args:
-        numbers: Their numbers.
-        side: The side whose addresses they are.
-        version: Version of IP, 4 or 6.
-    """
+    """The first and the last address of a range, of a side's addresses of version 4 or 6 of IP."""
     if version == 4:
         network, offset = int(side.ipv4.network_address), side.ipv4_offset
         return IPv4Address(network + offset + numbers.first), IPv4Address(network + offset + numbers.last)

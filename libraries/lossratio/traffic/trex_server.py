@@ -65,27 +65,24 @@ LD_LIBRARY_PATH=.:./so/$(uname -m)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$@
 
 @dataclass(frozen=True)
 class ServerPlan:
-    """The server that is wanted.
-
-    Attributes:
-        directory: The installation on the node.
-        configuration: Contents of the configuration file.
-        arguments: The program's arguments; they name the configuration file by its `configuration_path`.
-        state: The server's own directory on the node, see `state_directory`.
-        rpc_port: TCP port of its requests.
-        software: Whether the server needs no hugepages.
-        sleeps: Whether the server sleeps between its frames, so that realtime priority does no harm to other programs.
-        start_timeout: Seconds that its start may take.
-    """
+    """The server that is wanted."""
 
     directory: str
+    """The installation on the node."""
     configuration: str
+    """Contents of the configuration file."""
     arguments: tuple[str, ...]
+    """The program's arguments; they name the configuration file by its `configuration_path`."""
     state: str
+    """The server's own directory on the node, see `state_directory`."""
     rpc_port: int
+    """TCP port of its requests."""
     software: bool
+    """Whether the server needs no hugepages."""
     sleeps: bool
+    """Whether the server sleeps between its frames, so that realtime priority does no harm to other programs."""
     start_timeout: float
+    """Seconds that its start may take."""
 
     @property
     def described(self) -> str:
@@ -111,10 +108,7 @@ def log_path(state: str) -> str:
 def installation_problem(session: Session, directory: str, *, software: bool) -> str | None:
     """The reason why a server cannot start on a node, and the way out; None if there is no known reason.
 
-    Args:
-        session: A log-in on the node.
-        directory: The expected directory of the installation.
-        software: Whether the server needs no hugepages.
+    In software mode it needs no hugepages.
     """
     mode = "software" if software else "hardware"
     problem = session.run("sh", "-c", _EXAMINE, "examine", directory, PROGRAM, mode).stdout.strip()

@@ -15,7 +15,6 @@ from lossratio.trials.counters import (
 )
 from lossratio.trials.digest import DigestError, add_digest, take_digest
 from lossratio.trials.journal import (
-    NO_DIGESTS,
     Journal,
     JournalContents,
     UnknownJournalError,
@@ -24,6 +23,7 @@ from lossratio.trials.journal import (
     read_journal,
 )
 from lossratio.trials.journal_lines import Addition, JournalEntry
+from lossratio.trials.record import Microseconds, read_record
 from lossratio.trials.timeline import (
     MOST_OUTAGES,
     BurstRateError,
@@ -40,6 +40,7 @@ from lossratio.trials.trial import (
     LatencyCounters,
     LatencyOutput,
     Measurer,
+    OneWayLatency,
     StreamCounters,
     TrialInput,
     TrialOutput,
@@ -49,7 +50,6 @@ from lossratio.trials.trial import (
 
 __all__ = [
     "MOST_OUTAGES",
-    "NO_DIGESTS",
     "START_TOLERANCE",
     "Addition",
     "BurstRateError",
@@ -66,8 +66,10 @@ __all__ = [
     "LatencyCounters",
     "LatencyOutput",
     "Measurer",
+    "Microseconds",
     "NegativeLoss",
     "NegativeLossError",
+    "OneWayLatency",
     "Outage",
     "Silence",
     "Step",
@@ -86,6 +88,7 @@ __all__ = [
     "output_from_counters",
     "read_good_part",
     "read_journal",
+    "read_record",
     "run_search",
     "take_digest",
     "with_examination",

@@ -7,12 +7,13 @@ examines some or all of them; both become counters here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from lossratio.errors import DutError, TrafficError
+from lossratio.trials.record import Frames, Observed
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput
 
 START_TOLERANCE = 10e-6
@@ -22,11 +23,6 @@ MOST_EXCESS = 0.05
 """Share of the intended frames by which a generator may exceed them. With more frames the load was another one."""
 
 _FEW_FRAMES = 10
-
-_COUNTED = (
-    *("sent", "received", "generator_drops", "late", "examined"),
-    *("duplicated", "reordered", "corrupted", "wrong_length", "misdelivered"),
-)
 
 _ROUNDING = 1e-15
 """Largest rounding error of a loss ratio that was computed as 1 minus the share of received frames."""
@@ -96,12 +92,15 @@ def output_from_counters(
     is_early = decided_after is not None
     counted = tuple(
         _checked(
-            direction, direction.sent + direction.unsent if is_early else _least_expected(trial, direction, tolerance)
+            direction,
+            direction.sent_frames + direction.unsent_frames
+            if is_early
+            else _least_expected(trial, direction, tolerance),
         )
         for direction in directions
     )
     total = _Total.of(counted, is_early=is_early)
-    surplus = any(direction.received > direction.sent for direction in counted)
+    surplus = any(direction.received_frames > direction.sent_frames for direction in counted)
     if surplus and (negative_loss == "retry" or total.loss_ratio > 1.0):
         raise NegativeLossError(
             f"More frames were received than sent at {trial.load:.10g} frames/s for {trial.duration:.6g} s "
@@ -137,9 +136,7 @@ def contradictions(output: TrialOutput) -> Iterator[str]:
     places = [("", {**given, "repeats": output.repeats})]
     places += [(f"{direction.name}.", vars(direction)) for direction in output.directions]
     for place, counts in places:
-        for name, count in counts.items():
-            if isinstance(count, int | float) and count < 0:
-                yield f"{place}{name} is negative: {count}"
+        yield from (f"{place}{name} is negative: {count}" for name, count in _negative(counts))
     is_early = output.decided_after is not None
     if output.directions:
         total = _Total.of(output.directions, is_early=is_early)
@@ -155,32 +152,33 @@ def contradictions(output: TrialOutput) -> Iterator[str]:
         yield f"loss_ratio is {output.loss_ratio}, and the frames counted make {total.loss_ratio}"
 
 
+def _negative(counts: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    return ((name, count) for name, count in counts.items() if isinstance(count, int | float) and count < 0)
+
+
 @dataclass(frozen=True)
 class _Total:
-    """Frames of all directions of a trial.
-
-    Attributes:
-        sent: Frames sent.
-        lost: Frames sent and not received.
-        unsent: Frames that were due, and not sent.
-        whole: Frames that the loss ratio is a share of; those of the whole duration, also if the trial ended early.
-        is_early: Whether an early verdict ended it.
-    """
+    """Frames of all directions of a trial."""
 
     sent: int
+    """Frames sent."""
     lost: int
+    """Frames sent and not received."""
     unsent: int
+    """Frames that were due, and not sent."""
     whole: int
+    """Frames that the loss ratio is a share of; those of the whole duration, also if the trial ended early."""
     is_early: bool = False
+    """Whether an early verdict ended it."""
 
     @classmethod
     def of(cls, directions: Sequence[DirectionCounters], *, is_early: bool) -> _Total:
-        sent, unsent = (sum(getattr(direction, name) for direction in directions) for name in ("sent", "unsent"))
+        sent, unsent = sum(each.sent_frames for each in directions), sum(each.unsent_frames for each in directions)
         return cls(
             sent=sent,
-            lost=sum(abs(direction.sent - direction.received) for direction in directions),
+            lost=sum(abs(direction.lost) for direction in directions),
             unsent=unsent,
-            whole=sum(direction.intended for direction in directions) if is_early else sent + unsent,
+            whole=sum(direction.intended_frames for direction in directions) if is_early else sent + unsent,
             is_early=is_early,
         )
 
@@ -191,36 +189,36 @@ class _Total:
 
 
 def _least_expected(trial: TrialInput, direction: DirectionCounters, tolerance: float) -> int:
-    load = trial.load * direction.load_share
+    load = trial.load * direction.load_ratio
     # A generator that takes longer intends more frames. The last of them may be a fraction.
-    duration = max(trial.duration, (direction.intended - 1) / load)
+    duration = max(trial.duration, (direction.intended_frames - 1) / load)
     # The product's rounding error must not make ceil() expect one frame more.
     return math.ceil(max(0.0, duration - tolerance) * load * (1.0 - 1e-12))
 
 
 def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCounters:
-    negative = [f"{name} is {getattr(direction, name)}" for name in _COUNTED if (getattr(direction, name) or 0) < 0]
+    negative = [f"{name} is {count}" for name, count in _negative(vars(direction))]
     if negative:
         raise CountersError(
             f"Counts of {direction.name} are negative: {', '.join(negative)}. "
             "The generator's counters cannot be trusted."
         )
-    if direction.sent - direction.intended > max(_FEW_FRAMES, MOST_EXCESS * direction.intended):
+    if direction.sent_frames - direction.intended_frames > max(_FEW_FRAMES, MOST_EXCESS * direction.intended_frames):
         raise CountersError(
-            f"The generator was to send {direction.intended} frames in direction {direction.name}, and sent "
-            f"{direction.sent}: the load was higher than intended. Look for other traffic on this port."
+            f"The generator was to send {direction.intended_frames} frames in direction {direction.name}, and sent "
+            f"{direction.sent_frames}: the load was higher than intended. Look for other traffic on this port."
         )
-    expected = max(direction.sent, least_expected)
+    expected = max(direction.sent_frames, least_expected)
     if expected == 0:
         raise CountersError(
             f"No frames were expected in direction {direction.name}, so it has no loss ratio. "
             f"Make the trial longer or its load higher."
         )
-    return replace(direction, unsent=expected - direction.sent)
+    return replace(direction, unsent_frames=expected - direction.sent_frames)
 
 
 def _in_words(directions: Sequence[DirectionCounters]) -> str:
-    return "; ".join(f"{one.name}: sent {one.sent}, received {one.received}" for one in directions)
+    return "; ".join(f"{one.name}: sent {one.sent_frames}, received {one.received_frames}" for one in directions)
 
 
 class Integrity(str, Enum):
@@ -242,33 +240,30 @@ class IntegrityError(DutError):
 
 
 @dataclass(frozen=True)
-class Examination:
-    """The frames that the receiver of a direction examined in one trial, and the faults among them.
+class Examination(Observed):
+    """The frames that the receiver of a direction examined in one trial, and the faults among them."""
 
-    Attributes:
-        examined: Frames that were examined byte by byte: all that arrived, or those of a sample of sequence numbers.
-        duplicated: Further copies, among the examined ones.
-        latency_copies: Further copies of latency frames, among all that arrived: these frames are counted by their
-            numbers, and not examined.
-        reordered: Frames with a lower sequence number than one before them, among the examined ones.
-        corrupted: Frames with other contents, among the examined ones.
-        readdressed: Frames with other IP addresses, among the examined ones.
-        wrong_length: Frames of another length, among all that arrived.
-        wrong_mac: Frames with another destination MAC address, among all that arrived.
-        strayed: Frames of other directions that arrived here. They are not part of the frames that arrived.
-        has_foreign: Whether foreign frames may be among those that arrived, so that surplus ones are not copies.
-    """
-
-    examined: int
-    duplicated: int = 0
-    latency_copies: int = 0
-    reordered: int = 0
-    corrupted: int = 0
-    readdressed: int = 0
-    wrong_length: int = 0
-    wrong_mac: int = 0
-    strayed: int = 0
+    examined: Frames
+    """Frames that were examined byte by byte: all that arrived, or those of a sample of sequence numbers."""
+    duplicated: Frames = 0
+    """Further copies, among the examined ones."""
+    latency_copies: Frames = 0
+    """Further copies of latency frames, among all that arrived: these frames are counted by their numbers, and not
+    examined."""
+    reordered: Frames = 0
+    """Frames with a lower sequence number than one before them, among the examined ones."""
+    corrupted: Frames = 0
+    """Frames with other contents, among the examined ones."""
+    readdressed: Frames = 0
+    """Frames with other IP addresses, among the examined ones."""
+    wrong_length: Frames = 0
+    """Frames of another length, among all that arrived."""
+    wrong_mac: Frames = 0
+    """Frames with another destination MAC address, among all that arrived."""
+    strayed: Frames = 0
+    """Frames of other directions that arrived here. They are not part of the frames that arrived."""
     has_foreign: bool = False
+    """Whether foreign frames may be among those that arrived, so that surplus ones are not copies."""
 
 
 def with_examination(counters: DirectionCounters, examination: Examination) -> DirectionCounters:
@@ -281,27 +276,27 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
         counters: The counters; ``received`` is all frames of this trial that arrived in time, faulty ones among them.
         examination: The faults among these frames.
     """
-    arrived, examined = counters.received, examination.examined
+    arrived, examined = counters.received_frames, examination.examined
 
     def of_all(faults: int) -> int:
         return -(-faults * max(arrived - examination.latency_copies, examined) // examined) if examined else faults
 
     counted = replace(
         counters,
-        examined=examined,
-        duplicated=of_all(examination.duplicated) + examination.latency_copies,
-        reordered=of_all(examination.reordered),
-        corrupted=of_all(examination.corrupted),
-        wrong_length=examination.wrong_length,
-        misdelivered=of_all(examination.readdressed) + examination.wrong_mac,
+        examined_frames=examined,
+        duplicated_frames=of_all(examination.duplicated) + examination.latency_copies,
+        reordered_frames=of_all(examination.reordered),
+        corrupted_frames=of_all(examination.corrupted),
+        wrong_length_frames=examination.wrong_length,
+        misdelivered_frames=of_all(examination.readdressed) + examination.wrong_mac,
     )
     intact = max(0, arrived - counted.faulty)
-    surplus = 0 if examination.has_foreign else max(0, intact - counters.sent)
+    surplus = 0 if examination.has_foreign else max(0, intact - counters.sent_frames)
     return replace(
         counted,
-        received=intact - surplus,
-        duplicated=counted.duplicated + surplus,
-        misdelivered=counted.misdelivered + examination.strayed,
+        received_frames=intact - surplus,
+        duplicated_frames=counted.duplicated_frames + surplus,
+        misdelivered_frames=counted.misdelivered_frames + examination.strayed,
     )
 
 
@@ -328,13 +323,13 @@ def faults_in_words(counters: DirectionCounters) -> str:
 
     Where a sample was examined: ``about 31 duplicated, about 4 corrupted (estimated from 16,384 frames examined)``.
     """
-    is_sample = 0 < (counters.examined or 0) < counters.received + counters.faulty
+    is_sample = 0 < (counters.examined_frames or 0) < counters.received_frames + counters.faulty
     faults = {
-        "duplicated": counters.duplicated,
-        "corrupted": counters.corrupted,
-        "misdelivered": counters.misdelivered,
+        "duplicated": counters.duplicated_frames,
+        "corrupted": counters.corrupted_frames,
+        "misdelivered": counters.misdelivered_frames,
     }
     examined = ", ".join(f"{'about ' * is_sample}{count:,} {fault}" for fault, count in faults.items() if count)
-    estimate = f" (estimated from {counters.examined:,} frames examined)" if is_sample and examined else ""
-    known = f"{counters.wrong_length:,} truncated or padded" if counters.wrong_length else ""
+    estimate = f" (estimated from {counters.examined_frames:,} frames examined)" if is_sample and examined else ""
+    known = f"{counters.wrong_length_frames:,} truncated or padded" if counters.wrong_length_frames else ""
     return ", ".join(part for part in (known, examined + estimate) if part)

@@ -4,6 +4,9 @@ A journal is a file of JSON lines: a header with everything needed to repeat the
 one line per addition: what was measured after the search and belongs to its result (latency, telemetry). To continue an
 interrupted search, open its journal again and give it to `lossratio.trials.trial.run_search`.
 
+A trial is *proved* if the DUTs were found as they were set up after it: its own line says so, or a later one (of a
+trial, or of a verification alone). Trials behind the last proof are not continued, as nobody knows which DUT they saw.
+
 Each line ends with a digest of itself and of the digest before it (`lossratio.trials.digest`). So a journal with a
 changed line, or with lines that are missing, doubled or out of order, is refused. Only the last lines may be missing.
 """
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import math
 import os
 import shutil
@@ -26,22 +30,20 @@ from lossratio.errors import SearchError, StorageError
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal_lines import (
-    FORMAT,
-    WITHOUT_DIGESTS,
     Addition,
     JournalEntry,
     UnknownFormatError,
     describe_addition,
     describe_search,
     describe_trial,
+    describe_verification,
     is_whole,
     read_header,
     read_line,
 )
 from lossratio.trials.trial import TrialResult
 
-NO_DIGESTS = "its journal was begun by an earlier version, without digests: a change of its file may go unnoticed"
-"""The doubt about numbers that come from a journal without digests."""
+_LOG = logging.getLogger(__name__)
 
 
 class UnknownJournalError(SearchError):
@@ -50,42 +52,41 @@ class UnknownJournalError(SearchError):
 
 @dataclass(frozen=True)
 class JournalContents:
-    """The contents of a journal.
-
-    Attributes:
-        search: All inputs of controller and measurer, as given to `Journal.open`.
-        created: When the search began, RFC 3339, UTC.
-        entries: The trials, in the order in which they were measured.
-        intact_bytes: Bytes of the whole lines; the rest of the file is a line that was cut off while it was written.
-        digest: Digest of the last line; None: the journal has no digests, as it was begun by an earlier version.
-        additions: What was measured after the search, in the order measured.
-        about: The test and the conditions, as given to `Journal.open`; None: the journal is of an earlier version.
-    """
+    """The contents of a journal."""
 
     search: Mapping[str, Any]
+    """All inputs of controller and measurer, as given to `Journal.open`."""
     created: str
+    """When the search began, RFC 3339, UTC."""
     entries: tuple[JournalEntry, ...]
-    intact_bytes: int
-    digest: str | None
+    """The proved trials, in the order in which they were measured."""
+    proved_bytes: int
+    """Bytes of the lines until the last proof. The rest of the file are trials that nothing proves, and perhaps a line
+    that was cut off while it was written."""
+    digest: str
+    """Digest of the last one of these lines."""
     additions: tuple[Addition, ...] = ()
+    """What was measured after the search, in the order measured."""
     about: Mapping[str, Any] | None = None
+    """The test and the conditions, as given to `Journal.open`; None: nothing was given."""
+    unproved: tuple[JournalEntry, ...] = ()
+    """The trials behind the last proof, in the order in which they were measured."""
+    intact_bytes: int = 0
+    """Bytes of all whole lines."""
+    last_digest: str = ""
+    """Digest of the last whole line."""
 
     @property
     def results(self) -> tuple[TrialResult, ...]:
-        """The trials' results, in the order in which they were measured."""
+        """The results of the proved trials, in the order in which they were measured."""
         return tuple(entry.result for entry in self.entries)
-
-    @property
-    def has_digests(self) -> bool:
-        """Whether the journal has digests, which show any change of a trial."""
-        return self.digest is not None
 
 
 def read_journal(path: str | Path) -> JournalContents:
     """Reads a journal; a last line that was cut off is left out.
 
     Raises:
-        UnknownJournalError: If the file is not a journal, or is one of a newer version.
+        UnknownJournalError: If the file is not a journal, or is one of another version.
         SearchError: If the file is missing, or has a damaged line.
     """
     contents, damage = read_good_part(path)
@@ -101,7 +102,7 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
         The contents before the first damaged line, and the error of that line; None: no line is damaged.
 
     Raises:
-        UnknownJournalError: If the file is not a journal, or is one of a newer version.
+        UnknownJournalError: If the file is not a journal, or is one of another version.
         SearchError: If the file is missing, or its header is damaged.
     """
     path = Path(path)
@@ -113,12 +114,14 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
         header, digest = read_header(first)
     except UnknownFormatError as error:
         raise UnknownJournalError(
-            f"{path}, line 1: {error}. If it is of a newer version, use that; otherwise it does not belong here."
+            f"{path}, line 1: {error}. If it is of another version, use that; otherwise it does not belong here."
         ) from error
     except ValueError as error:
         raise _damage(path, 1, error) from error
-    intact = len(first) + 1
+    intact = proved = len(first) + 1
+    proof = digest
     entries: list[JournalEntry] = []
+    unproved: list[JournalEntry] = []
     additions: list[Addition] = []
     damage = None
     for number, line in enumerate(lines, start=2):
@@ -129,19 +132,28 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
         except ValueError as error:
             damage = _damage(path, number, error)
             break
-        if isinstance(read, Addition):
-            additions.append(read)
-        else:
-            entries.append(read)
         intact += len(line) + 1
+        if isinstance(read, JournalEntry):
+            unproved.append(read)
+            if not read.verified:
+                continue
+        elif isinstance(read, Addition):
+            # What is measured after a search is written when the DUTs have been verified once more.
+            additions.append(read)
+        entries += unproved
+        unproved.clear()
+        proved, proof = intact, digest
     contents = JournalContents(
         header["search"],
         header["created"],
         tuple(entries),
-        intact,
-        digest,
+        proved,
+        proof,
         tuple(additions),
         header.get("about"),
+        tuple(unproved),
+        intact,
+        digest,
     )
     return contents, damage
 
@@ -151,10 +163,10 @@ class Journal:
 
     Attributes:
         path: The file.
-        results: The journal's results when it was opened; `append` adds to them.
+        results: The results of the journal's proved trials when it was opened; `append` adds to them.
     """
 
-    def __init__(self, path: Path, results: list[TrialResult], file: FileIO, digest: str | None) -> None:
+    def __init__(self, path: Path, results: list[TrialResult], file: FileIO, digest: str) -> None:
         self.path = path
         self.results = results
         self._file = file
@@ -163,7 +175,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: str | Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> Journal:
-        """Starts a journal, or continues the journal of an interrupted search.
+        """Starts a journal, or continues the journal of an interrupted search, without the trials that nothing proves.
 
         Args:
             path: The file. Its directory is made if it is missing.
@@ -184,24 +196,21 @@ class Journal:
         return cls.begin(path, search, about)
 
     @classmethod
-    def begin(
-        cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None, version: str = FORMAT
-    ) -> Journal:
+    def begin(cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> Journal:
         """Starts a journal. An earlier file of that name is replaced.
 
         Args:
             path: The file. Its directory is made if it is missing.
             search: Everything needed to repeat the search, as JSON data.
             about: The test and its conditions, as JSON data.
-            version: The journal's format.
 
         Raises:
             StorageError: If it cannot be written.
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with cls(path, [], path.open("wb", buffering=0), None if version == WITHOUT_DIGESTS else "") as journal:
-                journal._write(*journal._line(describe_search(search, version, about)))
+            with cls(path, [], path.open("wb", buffering=0), "") as journal:
+                journal._write(*journal._line(describe_search(search, about)))
             return cls(path, [], path.open("ab", buffering=0), journal._digest)
         except OSError as error:
             raise _cannot_open(path, error) from error
@@ -231,21 +240,71 @@ class Journal:
         except OSError as error:
             raise _cannot_open(path, error) from error
 
+    def withdraw(self, keep: int) -> None:
+        """Removes trials that were appended since the journal was opened. A closed journal can do that, too.
+
+        Args:
+            keep: How many of these trials stay, from the first one on.
+        """
+        os.truncate(self.path, self._sizes[min(keep, len(self._sizes) - 1)])
+
+    @classmethod
+    def prove(cls, path: Path) -> None:
+        """Writes that the DUTs were found as they were set up after the last trial, unless its own line says so.
+
+        An interrupt may have ended the last write at any place. So the file shows what is there, and no open journal.
+
+        Args:
+            path: A journal that is closed.
+
+        Raises:
+            SearchError: If it is damaged.
+            StorageError: If it cannot be written to the disk.
+        """
+        contents = read_journal(path)
+        if not contents.unproved:
+            return
+        try:
+            journal = cls._at(path, [], contents.intact_bytes, contents.last_digest)
+        except OSError as error:
+            raise _cannot_open(path, error) from error
+        with journal:
+            journal._write(*journal._line(describe_verification()))
+
     @classmethod
     def _at_end(cls, path: Path, contents: JournalContents) -> Journal:
-        file = path.open("r+b", buffering=0)
-        file.truncate(contents.intact_bytes)
-        file.seek(0, os.SEEK_END)
-        return cls(path, list(contents.results), file, contents.digest)
+        if contents.unproved:
+            _LOG.warning(
+                "The last %d trials of %s are not used: the run was cut off before anybody looked whether the devices "
+                "were still as they were set up.",
+                len(contents.unproved),
+                path,
+            )
+        return cls._at(path, list(contents.results), contents.proved_bytes, contents.digest)
 
-    def append(self, result: TrialResult, purpose: str | None = None, rule: str | None = None) -> None:
+    @classmethod
+    def _at(cls, path: Path, results: list[TrialResult], size: int, digest: str) -> Journal:
+        file = path.open("r+b", buffering=0)
+        file.truncate(size)
+        file.seek(0, os.SEEK_END)
+        return cls(path, results, file, digest)
+
+    def append(
+        self, result: TrialResult, purpose: str | None = None, rule: str | None = None, verified: bool = True
+    ) -> None:
         """Writes one result and waits until it is on the disk.
+
+        Args:
+            result: The trial's result.
+            purpose: Why the trial was chosen, in words.
+            rule: Name of the rule that chose it.
+            verified: Whether the DUTs were found as they were set up after this trial. That proves it, and all before.
 
         Raises:
             SearchError: If its numbers contradict each other or are of other types, so that it could not be read again.
             StorageError: If it cannot be written to the disk.
         """
-        entry = JournalEntry(result, purpose, rule)
+        entry = JournalEntry(result, purpose, rule, verified)
         self._append(lambda: describe_trial(entry), f"The measurer's answer at {result.load:.10g} frames/s")
         self._sizes.append(self.path.stat().st_size)
         self.results.append(result)
@@ -259,7 +318,7 @@ class Journal:
         """
         self._append(lambda: describe_addition(addition), f"What was measured for {addition.part} after the search")
 
-    def _append(self, describe: Callable[[], Mapping[str, Any]], what: str) -> None:
+    def _append(self, describe: Callable[[], bytes], what: str) -> None:
         try:
             line, digest = self._line(describe())
             # The journal is read in the same way when it is continued.
@@ -269,14 +328,6 @@ class Journal:
                 f"{what} cannot be kept: {error}. Correct the measurer; the trials before are in the journal."
             ) from error
         self._write(line, digest)
-
-    def withdraw(self, keep: int = 0) -> None:
-        """Removes the results that were appended since the journal was opened. A closed journal can do that, too.
-
-        Args:
-            keep: How many of these results stay, from the first one on.
-        """
-        os.truncate(self.path, self._sizes[min(keep, len(self._sizes) - 1)])
 
     def close(self) -> None:
         """Closes the file."""
@@ -290,12 +341,11 @@ class Journal:
     ) -> None:
         self.close()
 
-    def _line(self, data: Mapping[str, Any]) -> tuple[bytes, str | None]:
+    def _line(self, text: bytes) -> tuple[bytes, str]:
         """The next line, without its end, and its digest."""
-        line = json.dumps(data).encode()
-        return (line, None) if self._digest is None else add_digest(line, self._digest)
+        return add_digest(text, self._digest)
 
-    def _write(self, line: bytes, digest: str | None) -> None:
+    def _write(self, line: bytes, digest: str) -> None:
         try:
             line += b"\n"
             while line:
@@ -313,8 +363,8 @@ class Journal:
 def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> None:
     """Uses the trials of one search for another search, although the searches differ: for a user who asks for that.
 
-    Only trials within the load limits of the other search are used. None are used where the first trials would get
-    another meaning: where the warm-up differs, or where the trials are planned (for a maximum receive rate, a frame
+    Only proved trials within the load limits of the other search are used. None are used where the first trials would
+    get another meaning: where the warm-up differs, or where the trials are planned (for a maximum receive rate, a frame
     loss rate) and the plan differs. Additions belong to the result of the earlier search, and none is used. If a
     journal is replaced and anything of it is left out, a copy of the journal is kept beside it, with ``.before-force``
     and a number after its name.
@@ -330,18 +380,16 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any], about: M
         StorageError: If the new journal cannot be written.
     """
     entries: Sequence[JournalEntry] = ()
-    version = FORMAT
     if _has_header(earlier):
         contents = read_journal(earlier)
-        version = FORMAT if contents.has_digests else WITHOUT_DIGESTS
         if _first_trials(contents.search) == _first_trials(search):
             least, most = search.get("min_load_fps", 0.0), search.get("max_load_fps", math.inf)
             entries = [entry for entry in contents.entries if least <= entry.result.load <= most]
-        is_whole_copy = len(entries) == len(contents.entries) and not contents.additions
+        is_whole_copy = len(entries) == len(contents.entries) and not (contents.additions or contents.unproved)
         if earlier.resolve() == path.resolve() and not is_whole_copy:
             _keep_copy(path)
     unfinished = path.with_name(f".{path.name}.part")
-    with Journal.begin(unfinished, search, about, version) as journal:
+    with Journal.begin(unfinished, search, about) as journal:
         for entry in entries:
             journal.append(entry.result, entry.purpose, entry.rule)
     unfinished.replace(path)

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 from lossratio.errors import SearchError, TrafficError
+from lossratio.trials.record import Observed
 
 MOST_OUTAGES = 1000
 """Outages of a timeline that are listed at most: the longest ones."""
@@ -29,19 +30,17 @@ class BurstRateError(TrafficError):
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(Observed):
     """A part of a trial with a constant load.
-
-    Attributes:
-        duration: Seconds.
-        load: Frames per second per transmitting interface.
 
     Raises:
         SearchError: If a value is not a positive, finite number.
     """
 
     duration: float
+    """Seconds."""
     load: float
+    """Frames per second per transmitting interface."""
 
     def __post_init__(self) -> None:
         for name in ("duration", "load"):
@@ -51,44 +50,38 @@ class Step:
 
 
 @dataclass(frozen=True)
-class StepCounters:
-    """The counters of one direction in one step; times are seconds since the first frame of the trial.
-
-    Attributes:
-        start: When the step began.
-        elapsed: Seconds from the step's beginning to its end.
-        intended: Frames that the load and the duration ask for.
-        sent: Frames that left the generator.
-        lost: Frames sent that did not come back.
-        last_lost: Send time of its last lost frame; None: no frame of this step was lost, or it is the first step, and
-            the generator keeps the times of its latest frames only.
-    """
+class StepCounters(Observed):
+    """The counters of one direction in one step; times are seconds since the first frame of the trial."""
 
     start: float
+    """When the step began."""
     elapsed: float
+    """Seconds from the step's beginning to its end."""
     intended: int
+    """Frames that the load and the duration ask for."""
     sent: int
+    """Frames that left the generator."""
     lost: int
+    """Frames sent that did not come back."""
     last_lost: float | None = None
+    """Send time of its last lost frame; None: no frame of this step was lost, or it is the first step, and the
+    generator keeps the times of its latest frames only."""
 
 
 @dataclass(frozen=True)
-class Outage:
-    """A run of frames in sequence that were all lost; times are seconds since the first frame of the trial.
-
-    Attributes:
-        frames: Frames lost. RFC 6201's frame loss method divides them by the rate.
-        first_sent: Send time of the first lost frame.
-        last_sent: Send time of the last lost frame.
-        start: Receipt of the last frame before (RFC 6201: time stamp A); None: no frame came before.
-        end: Receipt of the first frame after (time stamp B); None: no frame came after.
-    """
+class Outage(Observed):
+    """A run of frames in sequence that were all lost; times are seconds since the first frame of the trial."""
 
     frames: int
+    """Frames lost. RFC 6201's frame loss method divides them by the rate."""
     first_sent: float
+    """Send time of the first lost frame."""
     last_sent: float
+    """Send time of the last lost frame."""
     start: float | None
+    """Receipt of the last frame before (RFC 6201: time stamp A); None: no frame came before."""
     end: float | None
+    """Receipt of the first frame after (time stamp B); None: no frame came after."""
 
     @property
     def duration(self) -> float | None:
@@ -97,19 +90,17 @@ class Outage:
 
 
 @dataclass(frozen=True)
-class Silence:
+class Silence(Observed):
     """A time in which no frame came back; times are seconds since the first frame of the trial.
 
     A device that keeps some frames while it does not forward sends them when it goes on. Then the frames lost say less
     than the silence (RFC 6201, section 1.3).
-
-    Attributes:
-        start: Receipt of the last frame before.
-        end: Receipt of the first frame after.
     """
 
     start: float
+    """Receipt of the last frame before."""
     end: float
+    """Receipt of the first frame after."""
 
     @property
     def duration(self) -> float:
@@ -118,35 +109,33 @@ class Silence:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class Timeline(Observed):
     """The course of one direction's traffic in time. All times but `began` are seconds since `began`.
 
     The losses of a burst are only counted by real generators: they are in its step, and have no times.
-
-    Attributes:
-        name: The direction, e.g. ``port0>port1``.
-        began: When the first frame left, in seconds of the controller's clock that cannot be set (`time.monotonic`); on
-            a simulated testbed of the virtual clock.
-        clock_error: Seconds by which `began` may be wrong, as the generator has another clock.
-        resolution: Seconds by which the send time of a frame may be wrong.
-        rate: Frames per second from the first frame to the last; None: fewer than two frames were sent, or the
-            generator reports only that it kept the rate.
-        steps: The counters of each step; a burst, or traffic of one load, has one step.
-        outages: The longest outages, `MOST_OUTAGES` at most, in the order of time.
-        outage_count: The number of all outages, those of single frames among them.
-        silences: The longest times without any frame, `MOST_OUTAGES` at most, in their order; none shorter than a
-            millisecond or a few frames. A burst has none, as its losses are only counted.
     """
 
     name: str
+    """The direction, e.g. ``port0>port1``."""
     began: float
+    """When the first frame left, in seconds of the controller's clock that cannot be set (`time.monotonic`); on a
+    simulated testbed of the virtual clock."""
     clock_error: float
+    """Seconds by which `began` may be wrong, as the generator has another clock."""
     resolution: float
+    """Seconds by which the send time of a frame may be wrong."""
     rate: float | None
+    """Frames per second from the first frame to the last; None: fewer than two frames were sent, or the generator
+    reports only that it kept the rate."""
     steps: tuple[StepCounters, ...]
+    """The counters of each step; a burst, or traffic of one load, has one step."""
     outages: tuple[Outage, ...] = ()
+    """The longest outages, `MOST_OUTAGES` at most, in the order of time."""
     outage_count: int = 0
+    """The number of all outages, those of single frames among them."""
     silences: tuple[Silence, ...] = ()
+    """The longest times without any frame, `MOST_OUTAGES` at most, in their order; none shorter than a millisecond or a
+    few frames. A burst has none, as its losses are only counted."""
 
     @property
     def lost(self) -> int:

@@ -9,27 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from lossratio.errors import SearchError
+from lossratio.trials.record import Frames, Microseconds, Observed, Seconds
 from lossratio.trials.timeline import Step, Timeline
 
 
 @dataclass(frozen=True)
-class TrialInput:
+class TrialInput(Observed):
     """One trial that a controller asks for (RFC 9971, RFC 2544 section 23).
 
     A trial is one load for a duration, unless it is a `burst` or a `schedule`. These two have timelines in their
     output.
-
-    Attributes:
-        duration: Intended duration of the traffic, in seconds.
-        load: Intended constant load per transmitting interface, in frames per second. In a schedule the mean load.
-        frames: Frames of a burst per transmitting interface; none of them is left out. None: the trial is no burst.
-        steps: The steps of a schedule, which follow each other without a gap. Empty: the trial is no schedule.
-        certain_above: The trial may end as soon as its loss ratio is certain to be above this one, because then all
-            that the controller asks is answered (an early verdict); None: it takes its whole duration. A measurer may
-            ignore it.
 
     Raises:
         SearchError: If a value is not a positive, finite number, `certain_above` is not a ratio below 1, or they
@@ -37,10 +29,19 @@ class TrialInput:
     """
 
     duration: float
+    """Intended duration of the traffic, in seconds."""
     load: float
+    """Intended constant load per transmitting interface, in frames per second. In a schedule the mean load."""
     frames: int | None = None
+    """Frames of a burst per transmitting interface; none of them is left out. None: the trial is no burst."""
     steps: tuple[Step, ...] = ()
+    """The steps of a schedule, which follow each other without a gap. Empty: the trial is no schedule."""
     certain_above: float | None = None
+    """The trial may end as soon as its loss ratio is certain to be above this one, because then all that the controller
+    asks is answered (an early verdict); None: it takes its whole duration. A measurer may ignore it."""
+    rest: float = 0.0
+    """Least seconds without traffic before the trial, besides what the testbed has before each. They are part of the
+    trial's time."""
 
     def __post_init__(self) -> None:
         for name in ("duration", "load"):
@@ -100,148 +101,134 @@ class TrialInput:
 
 
 @dataclass(frozen=True)
-class StreamCounters:
-    """The counters of one stream of a direction in one trial, where the generator counts its streams; frames.
+class StreamCounters(Observed):
+    """The counters of one stream of a direction in one trial, where the generator counts its streams."""
 
-    Attributes:
-        frame_size: Bytes of each of its frames, with FCS.
-        sent: Frames that left the generator.
-        received: Frames that came back, with further copies.
-        duplicated: Further copies. None: frames of this stream have no numbers.
-        out_of_order: Frames with a lower number than one before them.
-        too_high: Frames with a higher number than the one expected, i.e. behind a gap.
-        too_low: Frames with a lower number than the one expected, copies and late ones among them.
-    """
-
-    frame_size: int
-    sent: int
-    received: int
-    duplicated: int | None = None
-    out_of_order: int | None = None
-    too_high: int | None = None
-    too_low: int | None = None
+    frame_size_bytes: int
+    """Size of its frames, with FCS."""
+    sent_frames: Frames
+    """Frames that left the generator."""
+    received_frames: Frames
+    """Frames that came back, with further copies."""
+    duplicated_frames: Frames | None = None
+    """Further copies; None: frames of this stream have no numbers."""
+    out_of_order_frames: Frames | None = None
+    """Frames with a lower number than one before them."""
+    too_high_frames: Frames | None = None
+    """Frames with a higher number than the one expected, i.e. behind a gap."""
+    too_low_frames: Frames | None = None
+    """Frames with a lower number than the one expected, copies and late ones among them."""
 
 
 @dataclass(frozen=True)
-class DirectionCounters:
-    """The counters of one direction of the traffic in one trial; frames, unless stated otherwise.
-
-    Attributes:
-        name: The direction, e.g. ``port0>port1``.
-        intended: Frames that the load and the duration ask for, also where the trial ended early. Where the generator
-            was slow and took longer, the frames that the load asks for in that time.
-        sent: Frames that left the generator.
-        received: Frames of this trial that came back to the generator in time and intact, each counted once (RFC 2544,
-            section 10): none of the duplicated, corrupted, wrong_length and misdelivered ones is among them.
-        unsent: Intended frames that the generator could not send in time. No evidence about the SUT. Those that were
-            due only after an early end are not among them.
-        generator_drops: Frames that arrived at the generator and were dropped inside it. No evidence about the SUT.
-        late: Frames of the trial before that arrived only after its wait for frames in flight; there they count as
-            lost.
-        elapsed: Seconds from the direction's own start to its own stop.
-        load_share: The direction's share of the load, at most 1.
-        lateness: Seconds by which the sender was behind at most; None: the generator does not report it.
-        stretch: Seconds by which the traffic may have taken longer than the duration without unsent frames, because the
-            generator does not report when it began and ended; None: it reports that.
-        examined: Frames that came back and were examined byte by byte. If these are fewer than came back, the counts
-            below are estimates for all frames. None: the generator examines none, or was not asked to.
-        duplicated: Further copies of frames that were received.
-        reordered: Received frames with a lower sequence number than one before them (RFC 4737, type-P-reordered).
-        corrupted: Frames that came back with other contents.
-        wrong_length: Frames that came back truncated or padded.
-        misdelivered: Frames that came back with other addresses, and frames of other directions that arrived here.
-        flows_with_loss: Flows of which a frame was lost or came back with a fault; None: the generator does not count
-            flows.
-        displacement: The most sequence numbers by which a frame was behind one before it; None: not known for every
-            frame.
-        extent: The most frames that had come from the first one with a higher number than a reordered frame on to that
-            frame (RFC 4737, reordering extent); None: not known for every frame.
-        late_offset: The longest time between these two arrivals (RFC 4737, late-time offset), in microseconds.
-        latency_median: Median latency of all received frames, in microseconds; None: not known for every frame.
-        latency_99: 99th percentile of these latencies, in microseconds.
-        latency_most: The largest of them, in microseconds.
-        jitter: Mean difference (absolute) between the latencies of successive frames (RFC 3393; RFC 5481 calls these
-            differences IPDV), in microseconds.
-        streams: Counters of its streams; empty: the generator does not count them.
-    """
+class DirectionCounters(Observed):
+    """The counters of one direction of the traffic in one trial."""
 
     name: str
-    intended: int
-    sent: int
-    received: int
-    unsent: int = 0
-    generator_drops: int = 0
-    late: int = 0
-    elapsed: float | None = None
-    load_share: float = 1.0
-    lateness: float | None = None
-    stretch: float | None = None
-    examined: int | None = None
-    duplicated: int = 0
-    reordered: int = 0
-    corrupted: int = 0
-    wrong_length: int = 0
-    misdelivered: int = 0
-    flows_with_loss: int | None = None
-    displacement: int | None = None
-    extent: int | None = None
-    late_offset: float | None = None
-    latency_median: float | None = None
-    latency_99: float | None = None
-    latency_most: float | None = None
-    jitter: float | None = None
+    """The direction, e.g. ``port0>port1``."""
+    intended_frames: Frames
+    """Frames that the load and the duration ask for, also where the trial ended early. Where the generator was slow and
+    took longer, the frames that the load asks for in that time."""
+    sent_frames: Frames
+    """Frames that left the generator."""
+    received_frames: Frames
+    """Frames of this trial that came back to the generator in time and intact, each counted once (RFC 2544, section
+    10): none of the duplicated, corrupted, wrong_length and misdelivered ones is among them."""
+    unsent_frames: Frames = 0
+    """Intended frames that the generator could not send in time; they are no evidence about the SUT. Those that were
+    due only after an early end are not among them."""
+    refused_frames: Frames = 0
+    """Those of the unsent frames that the generator's port, or the ring of a virtual link, had no room for."""
+    generator_drop_frames: Frames = 0
+    """Frames that came back and that the generator itself dropped; they are no evidence about the SUT."""
+    late_frames: Frames = 0
+    """Frames of the trial before, or of an earlier attempt at this trial, that came back after the wait for frames in
+    flight; they count as lost in that trial or attempt."""
+    foreign_frames: Frames | None = None
+    """Frames that came out of the testbed and are none of the trial, nor missing in the one before: of other senders,
+    with a foreign payload, or further copies of earlier frames; None: the generator cannot distinguish them."""
+    load_ratio: float = 1.0
+    """The direction's share of the load, at most 1."""
+    elapsed_s: Seconds | None = None
+    """Time from the direction's start to its stop; None: not measured."""
+    lateness_s: Seconds | None = None
+    """The longest delay of the sender because its machine stalled; None: the generator does not report it."""
+    stretch_s: Seconds | None = None
+    """Time by which the traffic may have been longer than the duration without unsent frames, as the generator does not
+    report begin and end of the traffic; None: the generator reports them."""
+    examined_frames: Frames | None = None
+    """Frames that came back and were examined byte by byte. If only a part was examined, the counts below are estimates
+    for all frames that came back. None: no frames were examined."""
+    duplicated_frames: Frames = 0
+    """Further copies of received frames; they do not count as received."""
+    reordered_frames: Frames = 0
+    """Received frames with a lower sequence number than an earlier received frame (RFC 4737, type-P-reordered)."""
+    corrupted_frames: Frames = 0
+    """Frames that came back with other contents; they do not count as received."""
+    wrong_length_frames: Frames = 0
+    """Frames that came back truncated or padded; they do not count as received."""
+    misdelivered_frames: Frames = 0
+    """Frames that came back with other addresses, and frames of other directions that arrived here; both do not count
+    as received."""
+    flows_with_loss: Frames | None = None
+    """Flows of which a frame was lost or came back with a fault; None: the generator does not count flows."""
+    displacement_frames: Frames | None = None
+    """The most sequence numbers by which a frame was behind one before it; None: not known for every frame."""
+    extent_frames: Frames | None = None
+    """The most frames that had come from the first one with a higher number than a reordered frame on to that frame
+    (RFC 4737, reordering extent); None: not known for every frame."""
+    late_offset_us: float | None = None
+    """The longest time between these two arrivals (RFC 4737, late-time offset)."""
+    latency_median_us: float | None = None
+    """Median latency of all received frames; None: not known for every frame."""
+    latency_99_us: float | None = None
+    """99th percentile of these latencies."""
+    latency_most_us: float | None = None
+    """The largest of these latencies."""
+    jitter_us: float | None = None
+    """Mean difference (absolute) between the latencies of successive frames (RFC 3393; IPDV of RFC 5481)."""
     streams: tuple[StreamCounters, ...] = ()
+    """Counters of its streams; empty: the generator does not count them."""
+
+    @property
+    def lost(self) -> int:
+        """Frames sent less frames received: a surplus is negative."""
+        return self.sent_frames - self.received_frames
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The names without a unit, which suites and scripts of users have: ``received`` is ``received_frames``."""
+            for unit in ("_frames", "_s", "_us"):
+                if (full := name + unit) in self.__dataclass_fields__:
+                    return getattr(self, full)
+            raise AttributeError(f"a {type(self).__name__} has no {name!r}")
 
     @property
     def faulty(self) -> int:
         """Frames that came back with a fault. Reordered frames are not among them."""
-        return self.duplicated + self.corrupted + self.wrong_length + self.misdelivered
+        return self.duplicated_frames + self.corrupted_frames + self.wrong_length_frames + self.misdelivered_frames
 
 
 @dataclass(frozen=True)
-class Incident:
-    """A change of the testbed that was seen around a trial.
+class Incident(Observed):
+    """A change of the testbed that was observed around a trial."""
 
-    Attributes:
-        guilty: The cause: ``TG``, ``wire``, ``DUT`` or ``controller``.
-        node: The node, or both nodes of a link.
-        interface: The interface, or both ends of a link; None: the node as a whole.
-        change: What changed, in words.
-        done: ``repaired`` or ``repeated``: the attempt was discarded; ``stands``: the trial counts.
-    """
-
-    guilty: str
+    guilty: Literal["TG", "wire", "DUT", "controller"]
+    """The part of the testbed that is to blame."""
     node: str
+    """The node, or both nodes of a link."""
     interface: str | None
+    """The interface, or both ends of a link; None: the whole node."""
     change: str
-    done: str
+    """The change, in words."""
+    done: Literal["repaired", "repeated", "stands"]
+    """The consequence. ``repaired`` or ``repeated``: the attempt was thrown away; ``stands``: the attempt counts."""
 
 
 @dataclass(frozen=True)
-class TrialOutput:
+class TrialOutput(Observed):
     """A measurer's answer. None means the RFC's default, or that only the loss ratio is known.
-
-    Attributes:
-        loss_ratio: Trial loss ratio, 0 to 1. If an early verdict ended the trial, it is a lower limit: the frames lost
-            until then, as a share of those that the load and the whole duration ask for.
-        effective_duration: Seconds that count towards a goal's duration sum; None: the trial's duration.
-        elapsed: Seconds that the trial took in all, on the measurer's clock; None: the trial's duration.
-            Controllers have no clock: they add this up.
-        forwarding_rate: Trial forwarding rate per transmitting interface, frames per second (RFC 9971: load times
-            forwarding ratio); None: exactly that.
-        sent_frames: Frames sent, over all directions.
-        lost_frames: Frames sent less frames received, summed per direction, so that one direction's surplus never
-            hides another's loss.
-        unsent_frames: Frames that the generator could not send, over all directions.
-        repeats: Number of earlier attempts at this trial that were discarded, because their counters could not be
-            trusted or the generator failed. Their time is part of `elapsed`.
-        repairs: Failures of earlier attempts that say nothing about the SUT, such as a lost connection, and that were
-            repaired before this attempt.
-        incidents: Changes of the testbed around this trial and earlier attempts at it.
-        directions: The counters of each direction.
-        timelines: The course of each direction's traffic in time, for bursts and schedules; otherwise empty.
-        decided_after: Seconds of traffic until an early verdict ended it, see `TrialInput.certain_above`; None: the
-            trial took its whole duration.
 
     Raises:
         SearchError: If the loss ratio is not within 0 and 1, a time is negative, or the loss ratio is 0 although no
@@ -249,18 +236,38 @@ class TrialOutput:
     """
 
     loss_ratio: float
+    """Trial loss ratio, 0 to 1. If an early verdict ended the trial, it is a lower limit: the frames lost until then,
+    as a share of those that the load and the whole duration ask for."""
     effective_duration: float | None = None
+    """Seconds that count towards a goal's duration sum; None: the trial's duration."""
     elapsed: float | None = None
+    """Seconds that the trial took in all, on the measurer's clock; None: the trial's duration. Controllers have no
+    clock: they add this up."""
     forwarding_rate: float | None = None
+    """Trial forwarding rate per transmitting interface, frames per second (RFC 9971: load times forwarding ratio);
+    None: exactly that."""
     sent_frames: int | None = None
+    """Frames sent, over all directions."""
     lost_frames: int | None = None
+    """Frames sent less frames received, summed per direction, so that one direction's surplus never hides another's
+    loss."""
     unsent_frames: int | None = None
+    """Frames that the generator could not send, over all directions."""
     repeats: int = 0
+    """Number of earlier attempts at this trial that were discarded, because their counters could not be trusted or the
+    generator failed. Their time is part of `elapsed`."""
     repairs: tuple[str, ...] = ()
+    """Failures of earlier attempts that say nothing about the SUT, such as a lost connection, and that were repaired
+    before this attempt."""
     incidents: tuple[Incident, ...] = ()
+    """Changes of the testbed around this trial and earlier attempts at it."""
     directions: tuple[DirectionCounters, ...] = ()
+    """The counters of each direction."""
     timelines: tuple[Timeline, ...] = ()
+    """The course of each direction's traffic in time, for bursts and schedules; otherwise empty."""
     decided_after: float | None = None
+    """Seconds of traffic until an early verdict ended it, see `TrialInput.certain_above`; None: the trial took its
+    whole duration."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.loss_ratio <= 1.0:
@@ -416,56 +423,66 @@ def run_search(
 
 
 @dataclass(frozen=True)
-class LatencyCounters:
-    """The one-way latency of one direction in one trial; microseconds, unless stated otherwise.
+class OneWayLatency(Observed):
+    """The one-way latency of one direction in one trial.
 
-    A direction whose latency could not be measured has an `error`, and None for every latency.
+    A direction whose latency was not measured has an error, and None for every latency.
 
-    Attributes:
-        name: The direction, e.g. ``port0>port1``.
-        sent: Latency frames sent.
-        received: Latency frames received, each counted once.
-        out_of_order: Latency frames that arrived after one that was sent later.
-        duplicates: Latency frames that arrived although they had arrived before.
-        minimum: Smallest latency.
-        average: Mean latency.
-        maximum: Largest latency.
-        jitter: Mean difference (absolute) between the latencies of successive frames: smoothed as in RFC 3550, or over
-            the whole trial, as the generator reports it.
-        hdr: All latencies in microseconds as an HdrHistogram, compressed and in base64; None where the generator gives
-            a `histogram`.
-        histogram: All latencies: the lower edge of each interval with the number of frames in it; empty where the
-            generator gives an `hdr`, or the latencies could not be measured.
-        resolution: Smallest difference of latencies that the generator distinguishes; the width of the histogram's
-            intervals.
-        error: Why the latency could not be measured; None if it could.
-        middle: Latency of the first frame that was sent after the middle of the trial and came back; None: not known.
+    Raises:
+        ValueError: If it has neither latencies nor an error, or both.
     """
 
-    name: str
-    sent: int
-    received: int
-    out_of_order: int
-    duplicates: int
-    minimum: float | None
-    average: float | None
-    maximum: float | None
-    jitter: float | None
-    resolution: float
-    hdr: str | None = None
-    histogram: tuple[tuple[float, int], ...] = ()
-    error: str | None = None
-    middle: float | None = None
+    direction: str
+    """The direction, e.g. ``port0>port1``."""
+    sent_frames: Frames
+    """Latency frames sent."""
+    received_frames: Frames
+    """Latency frames received, each counted once."""
+    out_of_order_frames: Frames
+    """Latency frames that arrived after one that was sent later."""
+    duplicate_frames: Frames
+    """Latency frames that arrived once more."""
+    least_us: Microseconds | None
+    """Smallest latency."""
+    mean_us: Microseconds | None
+    """Mean latency."""
+    most_us: Microseconds | None
+    """Largest latency."""
+    jitter_us: Microseconds | None
+    """Mean difference (absolute) between the latencies of successive frames, the mean of RFC 5481's IPDV: smoothed as
+    in RFC 3550, or over the whole trial, as the generator reports it."""
+    resolution_us: float
+    """Smallest difference of latencies that the generator can measure; the least width of the histogram's intervals."""
+    error: str | None
+    """Why the latency was not measured; None if it was."""
+    middle_us: Microseconds | None = None
+    """Latency of the first frame that was sent after the middle of the trial and came back: the single tagged frame of
+    RFC 2544, section 26.2; None: the generator does not report it."""
+
+    def __post_init__(self) -> None:
+        if (self.error is None) != (None not in (self.least_us, self.mean_us, self.most_us)):
+            raise ValueError("a direction has its latencies, or an error that says why not")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatencyCounters(OneWayLatency):
+    """The one-way latency of one direction, as a generator measured it."""
+
+    hdr: str | None
+    """All latencies in microseconds as an HdrHistogram, compressed and in base64; None where the generator gives a
+    `histogram`."""
+    histogram: tuple[tuple[float, int], ...]
+    """All latencies: one in each interval in microseconds with the number of frames in it; empty where the generator
+    gives an `hdr`, or the latencies could not be measured."""
+    interval_ratio: float = 0.0
+    """Width of the histogram's intervals as a share of the latency, where that is more."""
 
 
 @dataclass(frozen=True)
 class LatencyOutput:
-    """The output of one latency trial.
-
-    Attributes:
-        directions: The counters of all frames, those of the load and those for latency together.
-        latency: The latency of each direction.
-    """
+    """The output of one latency trial."""
 
     directions: tuple[DirectionCounters, ...]
+    """The counters of all frames, those of the load and those for latency together."""
     latency: tuple[LatencyCounters, ...]
+    """The latency of each direction."""

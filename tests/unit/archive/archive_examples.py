@@ -17,6 +17,6 @@ def measure(directory: Path, name: str = "64B-1c-eth-l2bdbase-ndrpdr") -> Path:
     """The directory of a run with one test, measured on the simulated testbed."""
     goal = SearchGoal(0.0, 0.5, 1.0, 1.0, 0.05)
     place = TestPlace(TestIdentity(name=name, suite="Suite"), RunDirectory(directory))
-    request = SearchRequest((goal,), load_profile("ethip4-udp", frame_size=64))
+    request = SearchRequest(goals=(goal,), profile=load_profile("ethip4-udp", frame_size=64))
     find_conditional_throughput(open_testbed(SIMULATED), request, place)
     return directory

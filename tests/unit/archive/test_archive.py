@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from lossratio.commands.night import fetch, send
 from lossratio.commands.trend import trend
 from lossratio.errors import ArchiveError, ReportError, StorageError
-from lossratio.history.archive import ObjectStore, Outbox, fetch_newest, mirror_history
+from lossratio.history.archive import ObjectStore, Outbox, fetch_newest, mirror_history, put_annotations
 from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory, read_result
 
@@ -104,6 +104,39 @@ def test_a_mirror_fetches_what_is_new_once_and_forgets_what_is_gone(run, outbox,
     outbox.add(run)
     outbox.send()
     assert mirror_history(store, cache).read().table.num_rows == 1
+
+
+def test_a_name_in_an_archive_never_leads_out_of_its_mirror(run, outbox, store, tmp_path, monkeypatch):
+    outbox.add(run)
+    outbox.send()
+    (tmp_path / "evil.parquet").write_bytes(b"evil")
+    evil = ["history/../../up/evil.parquet", "history//tmp/evil.parquet", "history/testbed=x/date=../../evil.parquet"]
+    named, asked = ObjectStore.names, []
+    monkeypatch.setattr(ObjectStore, "names", lambda *arguments: [*named(*arguments), *evil])
+    monkeypatch.setattr(ObjectStore, "get", lambda _, name, file: asked.append((name, file)))
+    mirror_history(store, tmp_path / "cache" / "mirror")
+    assert len(asked) == 1
+    assert not set(evil) & {name for name, _ in asked}
+
+
+def test_known_changes_go_to_the_archive_and_are_gone_with_it(run, outbox, store, tmp_path):
+    outbox.add(run)
+    outbox.send()
+    mirror = mirror_history(store, tmp_path / "mirror")
+    (mirror.path / "annotations.yaml").write_text("changes: []\n")
+    put_annotations(store.url, mirror)
+    other = mirror_history(store, tmp_path / "other")
+    assert (other.path / "annotations.yaml").read_text() == "changes: []\n"
+    (tmp_path / "archive" / "history" / "annotations.yaml").unlink()
+    mirror_history(store, tmp_path / "other")
+    assert not (other.path / "annotations.yaml").exists()
+
+
+def test_errors_of_an_archive_have_no_secret_of_its_address():
+    store = ObjectStore("nosuch://ann:s3cret@host/path?sig=s3cret")
+    with pytest.raises(ArchiveError, match=r"^nosuch://host/path does not list x") as error:
+        store.names("x")
+    assert "s3cret" not in str(error.value)
 
 
 def test_an_archive_without_history_says_so(store):

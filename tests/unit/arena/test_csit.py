@@ -90,6 +90,6 @@ def test_intermediate_targets_ask_for_one_and_for_4_58_seconds_at_four_and_two_w
 
 
 def test_negative_loss_counts_as_loss():
-    direction = DirectionCounters("port0>port1", intended=1000, sent=1000, received=1010)
+    direction = DirectionCounters("port0>port1", intended_frames=1000, sent_frames=1000, received_frames=1010)
     output = output_from_counters(TrialInput(1.0, 1000.0), [direction], negative_loss=csit.NEGATIVE_LOSS)
     assert output.loss_ratio == 0.01

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lossratio.builds import Build, BuildComparison, ComparisonVerdict
+from lossratio.builds import AbRequest, Build, BuildComparison, ComparisonVerdict
 from lossratio.errors import SearchError
 
 
 def compare(measure, **settings):
     """Compares builds whose throughput is a function of build and number of measurement."""
-    comparison = BuildComparison(**settings)
+    comparison = BuildComparison(AbRequest(**settings))
     number = 0
     while (build := comparison.next_build()) is not None:
         comparison.record(measure(build, number))
@@ -76,7 +76,7 @@ def test_a_first_build_that_forwards_nothing_is_no_basis_for_a_share():
 @given(st.lists(st.floats(0.5, 1.5), min_size=8, max_size=24).filter(lambda values: len(values) % 4 == 0))
 def test_the_unit_of_the_throughput_does_not_matter(values):
     def run(scale):
-        comparison = BuildComparison(limit=24)
+        comparison = BuildComparison(AbRequest(limit=24))
         for value in values:
             if comparison.next_build() is not None:
                 comparison.record(value * scale)
@@ -95,17 +95,17 @@ def test_the_unit_of_the_throughput_does_not_matter(values):
 )
 def test_settings_that_make_no_sense_are_errors(settings, message):
     with pytest.raises(SearchError, match=message):
-        BuildComparison(**settings)
+        BuildComparison(AbRequest(**settings))
 
 
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
 def test_a_value_that_is_no_throughput_is_an_error(value):
     with pytest.raises(SearchError, match="throughput is a number from 0"):
-        BuildComparison().record(value)
+        BuildComparison(AbRequest()).record(value)
 
 
 def test_a_comparison_that_has_ended_takes_no_measurement():
-    comparison = BuildComparison(limit=8)
+    comparison = BuildComparison(AbRequest(limit=8))
     for _ in range(8):
         comparison.record(1.0)
     with pytest.raises(SearchError, match="comparison has ended"):

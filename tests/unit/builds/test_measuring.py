@@ -11,7 +11,7 @@ from lossratio.exit_status import ExitStatus
 from lossratio.measurements.throughput.evidence import throughput_result
 from lossratio.mlrsearch import NDR, GoalResult, IrregularReason
 from lossratio.results.run_directory import RunDirectory
-from lossratio.runs.request import RunRequest
+from lossratio.runs.robot_run import RunRequest
 from lossratio.runs.run import RunOutcome
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.journal import JournalEntry

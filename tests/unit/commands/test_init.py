@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import pytest
 import robot
@@ -13,7 +12,7 @@ from local_testbeds import needs_testbed, own_state
 
 from lossratio.commands.init import init
 from lossratio.errors import TopologyError
-from lossratio.measurements.mrr import measure_mrr
+from lossratio.measurements.measure import PlannedTrials
 from lossratio.runs.job import load_job
 from lossratio.topology import load_topology
 
@@ -53,10 +52,7 @@ def ask(tmp_path, monkeypatch):
 @needs_testbed
 def test_enter_alone_makes_a_lab_that_is_measured_at_once(ask, tmp_path, monkeypatch):
     # One trial measures; ten of a second at full rate cost half a minute of CPU.
-    monkeypatch.setattr(
-        "lossratio.keywords.throughput.measure_mrr",
-        lambda testbed, request, *rest: measure_mrr(testbed, replace(request, trials=1), *rest),
-    )
+    monkeypatch.setattr("lossratio.measurements.mrr.measure.PlannedTrials", lambda trials: PlannedTrials(trials[:1]))
     shown = ask("\n" * 9, "labs")
     assert "lossratio check labs/lab1.yaml\n  lossratio run --job labs/lab1-job.yaml" in shown
     assert load_topology("labs/lab1.yaml").path().hops[0].node_name == "DUT1"

@@ -135,12 +135,12 @@ IN_SUITES = {
     ),
     "no link": ("Set Up Testbed    {}    links=0", "0 parallel links are asked for; take 1 or more"),
     "no such file": ("Set Up Testbed    simulated.yml", "Cannot read simulated.yml: No such file or directory."),
-    "no trial": ("Measure MRR    64B    trials=0", "A measurement needs at least one trial, not 0."),
+    "no trial": ("Measure MRR    64B    trials=0", "trials must be at least 1, not 0. Number of trials."),
     "number of trials that is none": (
         "Measure MRR    64B    trials=many",
         "'many' that cannot be converted to integer",
     ),
-    "negative duration": ("Measure MRR    64B    trial_duration=-1 s", "must be a positive, finite number, not -1.0"),
+    "negative duration": ("Measure MRR    64B    trial_duration=-1 s", "must be above 0 s, not -1 s"),
     "rest that is no time": ("Find NDR And PDR    64B    rest=soon", "Invalid time string 'soon'"),
     "integrity that is none": ("Find NDR And PDR    64B    integrity=maybe", "Available: 'DOUBT', 'FAIL' and 'OFF'"),
     "neither yes nor no": (
@@ -159,7 +159,7 @@ IN_SUITES = {
     "frame that is too large": ("Find NDR And PDR    9001B", "9001 is not within 64 and 9000 bytes"),
     "step that the RFC forbids": (
         "Measure Frame Loss Rate    64B    step=50 %",
-        "at most 10% of the maximum load (RFC 2544",
+        "step must be above 0 and at most 0.1, not 0.5.",
     ),
     "loss ratio above 1": (
         "Find Critical Load    64B    target_loss_ratio=2",

@@ -260,6 +260,7 @@ def test_a_site_is_served_to_this_machine_read_only(history, tmp_path):
     write_site(history, tmp_path / "site", SiteRequest("lab"))
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "site" / "link").symlink_to(tmp_path / "secret")
+    (tmp_path / "site" / "folder").symlink_to(tmp_path)
     addresses = Queue()
     threading.Thread(target=serve_site, args=(tmp_path / "site", 0, addresses.put), daemon=True).start()
     address = addresses.get(timeout=20)
@@ -279,5 +280,9 @@ def test_a_site_is_served_to_this_machine_read_only(history, tmp_path):
     assert status("data/")[0] == 404
     assert status("../secret")[0] == 404
     assert status("link")[0] == 404
+    assert status("folder/secret")[0] == 404
+    assert status("folder/site/index.html")[0] == 404
+    assert status("%00")[0] == 404
+    assert status("x" * 5000)[0] == 404
     assert status("", method="PUT", data=b"x")[0] == 501
     assert status("", headers={"Host": "evil.example"})[0] == 403

@@ -16,6 +16,7 @@ from lossratio.history import History
 from lossratio.history.entries import entries_of
 from lossratio.report import Run, compare
 from lossratio.report.difference import Sample, adjusted, difference
+from lossratio.results import Outcome
 
 pytestmark = needs_browser
 EVIL = "<script>window.injected = 1</script><img src=x onerror='window.injected = 2'></script>&amp;\"'"
@@ -83,19 +84,20 @@ def site(tmp_path_factory):
 
 
 VIEWS = """
-  seen.home = rows().map(row => row.slice(1, 5).concat(row[7]));
+  seen.home = rows().map(row => [row[0], row[6], row[5], row[1], row[2]]);
+  seen.heads = [...document.querySelectorAll("main thead th")].slice(0, 3).map(head => head.textContent);
   seen.problems = document.querySelector("#problems").textContent;
   seen.title = document.querySelector("h1").textContent;
   const ground = () => getComputedStyle(document.body).backgroundColor;
   const theme = document.querySelector("button.theme");
   theme.click(); seen.light = ground(); theme.click(); seen.dark = ground(); theme.click();
-  await set("text", "1c"); seen.listed = rows().map(row => row[1]);
+  await set("text", "1c"); seen.listed = rows().map(row => row[0]);
   await set("text", "/(64|1518)B-2c/"); seen.expression = rows().length;
   await set("text", "/(/"); seen.broken = rows().length; await set("text", "");
-  await set("odd", true); seen.odd = rows().map(row => row[7]); await set("odd", false);
+  await set("odd", true); seen.odd = rows().map(row => row[2]); await set("odd", false);
   seen.address = location.hash;
-  document.querySelectorAll("main thead button")[3].click();
-  seen.sorted = rows().map(row => row[4]);
+  document.querySelectorAll("main thead button")[1].click();
+  seen.sorted = rows().map(row => row[1]);
   const named = one => one.hidden || one.textContent.trim() || one.getAttribute("aria-label") || one.closest("label");
   seen.unnamed = [...document.querySelectorAll("input, select, button, a")].filter(one => !named(one)).length;
   const boxes = [...document.querySelectorAll("main tbody input")].slice(0, 2);
@@ -113,7 +115,7 @@ VIEWS = """
     const count = what => document.querySelectorAll(what).length;
     seen[key || "again"] = {
       text: document.querySelector("main").textContent, rows: rows(), charts: count("main svg.chart"),
-      circles: count("main circle.measured, main rect.doubtful"), worse: count("main circle.worse"),
+      circles: count("main circle.measured, main path.doubtful"), worse: count("main circle.worse"),
       images: count("main img, main script"),
     };
   }
@@ -153,6 +155,7 @@ def test_no_view_has_a_fault_and_names_are_text_everywhere(seen):
 
 def test_lists_sort_filter_and_keep_both_in_the_address(seen):
     assert len(seen["home"]) == 5
+    assert seen["heads"] == ["test", "newest", "verdict"]
     assert seen["home"][0][:3] == ["Suite.64B-1c-l2-ndrpdr", "lab-1", "NDR"]
     assert seen["home"][0][4].startswith("regression")
     assert seen["listed"] == ["Suite.64B-1c-l2-ndrpdr"]
@@ -186,7 +189,7 @@ def test_sweeps_show_scaling_with_efficiency_and_bandwidth(seen):
 
 
 def test_builds_are_compared_and_testbeds_are_no_regression(seen):
-    verdicts = {row[0]: row[3].split(":")[0] for row in seen["builds"]}
+    verdicts = {row[0]: row[2].split(":")[0] for row in seen["builds"]}
     assert verdicts["Suite.64B-1c-l2-ndrpdr"] == "regression"
     assert verdicts["Suite.64B-2c-l2-ndrpdr"] == "no change"
     assert "no regression of a build" in seen["compare"]["text"]
@@ -271,14 +274,22 @@ def changed(result, factor, later, *, error=None):
     return result.model_copy(update={"goals": tuple(goals), "error": error, **times})
 
 
+def limited(result):
+    """A result whose upper bounds the generator made."""
+    reason = {"regular": False, "reason": "the generator's limit, not the SUT's"}
+    goals = [goal.model_copy(update={"result": goal.result.model_copy(update=reason)}) for goal in result.goals]
+    return result.model_copy(update={"goals": tuple(goals), "outcome": Outcome.IRREGULAR})
+
+
 def test_verdicts_are_those_of_compare(chromium, tmp_path):
-    same, slower, gone = (throughput(name=f"64B-{number}c-l2-ndrpdr") for number in (1, 2, 4))
+    same, slower, gone, starved = (throughput(name=f"64B-{number}c-l2-ndrpdr") for number in (1, 2, 4, 8))
     randomness = np.random.default_rng(3)
     history, runs = History(tmp_path / "history"), []
     for number in range(6):
         later, is_after = timedelta(days=number), number >= 3
         spread = randomness.normal(1.0, 0.002, 2)
         results = [changed(same, spread[0], later), changed(slower, spread[1] * (0.95 if is_after else 1.0), later)]
+        results.append(limited(changed(starved, spread[1] * 0.6, later)) if is_after else changed(starved, 1.0, later))
         runs.append(Run(tmp_path / f"run-{number}", (*results, *(() if is_after else (changed(gone, 1.0, later),)))))
         history.add(entries_of(runs[-1]))
     expected = compare(runs[:3], runs[3:])
@@ -291,10 +302,12 @@ def test_verdicts_are_those_of_compare(chromium, tmp_path):
     """
     answer = walk(chromium, site, script)
     theirs = {(one["test"], one["quantity"]): one for one in answer["all"]}
-    assert len(theirs) == len(expected.quantities) == 6
+    assert len(theirs) == len(expected.quantities) == 8
     for ours in expected.quantities:
         one = theirs[ours.test, ours.quantity]
-        assert (one["verdict"], one["note"]) == (ours.verdict.value, ours.note)
+        # The page leaves out the sizes.
+        note = ours.note.replace(" (B is a least value)", "").partition("; B, 3 of 3")[0]
+        assert (one["verdict"], one["note"].partition("; B, 3 of 3")[0]) == (ours.verdict.value, note)
         assert one["p"] == (None if ours.p_value is None else pytest.approx(ours.p_value, rel=1e-9))
         assert one["a"] == list(ours.before.values)
     assert {ours.verdict.value for ours in expected.quantities} == {"no change", "regression", "not comparable"}
@@ -332,4 +345,7 @@ def test_screen_readers_find_nothing_serious(chromium, site, theme, views):
     for view in views:
         chromium.open(site.page, fragment=f"/{view}/{test}" if view == "test" else f"/{view}")
         chromium.run(f"document.documentElement.dataset.theme = '{theme}'")
+        # Charts of the site have the colours of the theme; to invert them as pictures would undo it.
+        charts = "[...document.querySelectorAll('svg.chart')].every(one => getComputedStyle(one).filter === 'none')"
+        assert chromium.run(charts)
         assert faults_for_readers(chromium) == [], view

@@ -45,5 +45,5 @@ def test_frames_are_routed_both_ways_and_tear_down_brings_back_what_was_there(du
 
 def test_a_missing_program_is_named_with_the_way_to_it(dut_lab):
     dut = create_dut("l3fwd", dut_lab.shell, dut_lab.create("l3fwd").hop, {"program": "/nowhere/l3fwd"})
-    with pytest.raises(DutError, match=r"DUT1 has no program '/nowhere/l3fwd'.*dpdk-doc and libdpdk-dev.*program=PATH"):
+    with pytest.raises(DutError, match=r"DUT1 lacks /nowhere/l3fwd\. It is.*dpdk-doc and libdpdk-dev.*program=PATH"):
         dut.check()

@@ -336,7 +336,7 @@ def trial(agent, generator, load=2000.0, duration=0.25):
     )
     for _ in range(10):
         directions = agent.trial(load, duration)
-        if not any(direction.unsent for direction in directions):
+        if not any(direction.unsent_frames for direction in directions):
             break
     return directions
 
@@ -355,8 +355,12 @@ def test_receivers_see_exactly_the_share_that_a_device_drops_duplicates_and_dela
             counted = device.read_counters().since(before)
             device.tear_down()
             for direction in directions:
-                assert (direction.sent, direction.corrupted, direction.misdelivered) == (500, 0, 0)
-                assert (direction.received, direction.duplicated, direction.reordered) == expected, faults
+                assert (direction.sent_frames, direction.corrupted_frames, direction.misdelivered_frames) == (500, 0, 0)
+                assert (
+                    direction.received_frames,
+                    direction.duplicated_frames,
+                    direction.reordered_frames,
+                ) == expected, faults
             # A trial before may have ended within a round of so many frames.
             share = pytest.approx(counted.details["seen west>east"] / EVERY, abs=1)
             assert counted.dropped["dropped west>east"] == (share if "drop" in faults else 0)

@@ -31,8 +31,8 @@ from lossratio.traffic import load_profile
 
 TRIALS = 4
 PROFILE = load_profile("ethip4-udp", frame_size="64B")
-LONG = MrrRequest(PROFILE, max_load=1e3, trials=TRIALS, trial_duration=1.0)
-BRIEF = MrrRequest(PROFILE, max_load=1e3, trials=1, trial_duration=0.1)
+LONG = MrrRequest(profile=PROFILE, max_load=1e3, trials=TRIALS, trial_duration=1.0)
+BRIEF = MrrRequest(profile=PROFILE, max_load=1e3, trials=1, trial_duration=0.1)
 RECOVERY = Recovery(pauses=(0.2, 1.0, 2.0), patience=7.0)
 
 

@@ -22,7 +22,7 @@ from lossratio.topology import load_topology
 from lossratio.traffic import load_profile
 
 pytestmark = [pytest.mark.netns, needs_testbed]
-REQUEST = MrrRequest(load_profile("ethip4-udp", frame_size="64B"), max_load=10e3, trials=3, trial_duration=0.2)
+REQUEST = MrrRequest(profile=load_profile("ethip4-udp", frame_size="64B"), max_load=10e3, trials=3, trial_duration=0.2)
 RECOVERY = Recovery(pauses=(0.1, 0.2), patience=10.0)
 
 

@@ -117,7 +117,7 @@ def test_an_alert_that_failed_is_one_line_and_is_tried_again(night, tmp_path):
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["/no/such/program"], "/no/such/program cannot be run: No such file or directory"),
+        (["/no/such/program"], "/no/such/program cannot be run on this machine: No such file or directory"),
         ([sys.executable, "-c", "import time; time.sleep(60)"], "took longer than 0.5 s"),
     ],
 )
@@ -165,6 +165,26 @@ def test_a_webhook_that_refuses_is_one_line_without_its_address(night, webhook, 
     )
     webhook.server_close()
     assert "s3cret" not in night(FALLEN, {"name": "chat", "webhook": {"url": "$HOOK"}}).output
+
+
+def test_a_webhook_that_redirects_gets_no_second_request_and_is_not_sent(night, webhook, monkeypatch):
+    monkeypatch.setenv("TOKEN", "s3cret")
+    webhook.answer = 302
+    alert = {"name": "chat", "webhook": {"url": webhook.url, "headers": {"Authorization": "Bearer $TOKEN"}}}
+    assert "was not sent, and is tried again next time: 127.0.0.1 answered with 302 Found; redirects are not" in (
+        night(FALLEN, alert).stderr
+    )
+    assert len(webhook.posted) == 1
+
+
+@pytest.mark.parametrize("url", ["http://[s3cret", "http://127.0.0.1:s3cret/", "http://:s3cret@/"])
+def test_an_address_that_is_none_is_one_line_without_it(night, url, monkeypatch):
+    monkeypatch.setenv("HOOK", url)
+    answer = night(FALLEN, {"name": "chat", "webhook": {"url": "$HOOK"}})
+    assert answer.exit_code == 3
+    assert answer.stderr.startswith("Alert 'chat' was not sent")
+    assert answer.stderr.count("\n") == 1
+    assert "is not valid" in answer.stderr
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ import pytest
 
 from lossratio.commands.replay import replay
 from lossratio.commands.report import compare, csit, report
-from lossratio.commands.trend import trend
+from lossratio.commands.trend import ack, trend
 from lossratio.history.annotations import load_known_changes
 from lossratio.history.entries import Entry
 from lossratio.results.doubts import DoubtKind
 
 DOCS = Path(__file__).parents[3] / "docs"
 HOW_TO = (DOCS / "how-to" / "compare-and-trend.md").read_text()
-COMMANDS = {"report": report, "compare": compare, "csit": csit, "replay": replay, "trend": trend}
+COMMANDS = {"report": report, "compare": compare, "csit": csit, "replay": replay, "trend": trend, "ack": ack}
 SHOWN = re.findall(r"^\$ lossratio (.*)$", HOW_TO, flags=re.MULTILINE)
 
 

@@ -12,6 +12,7 @@ from lossratio.errors import ReportError, StorageError
 from lossratio.history import store
 from lossratio.history.entries import series_of
 from lossratio.history.store import History
+from lossratio.results import LatencyPoint
 from lossratio.units import FRAMES_PER_SECOND
 
 
@@ -174,3 +175,48 @@ def test_files_of_versions_before_are_read_beside_those_of_today(tmp_path):
     assert history.read().table.column("measured_as").to_pylist() == [None, "csit"]
     assert history.read().table.column("unit").to_pylist() == [None, "fps"]
     assert history.read().table.column("lower_is_better").to_pylist() == [None, False]
+
+
+@pytest.mark.parametrize("above", ["testbed=west", "value=1", "test=x/outcome=failed", "date=2020-01-01", "a=b"])
+def test_the_names_of_folders_above_a_history_are_no_columns(tmp_path, above):
+    inside, outside = History(tmp_path / above), History(tmp_path / "history")
+    for history in (inside, outside):
+        history.add([entry(0, 1e6), entry(1, 2e6, testbed="50%=a/b")])
+    assert inside.read().table.equals(outside.read().table)
+    assert rows(inside, testbed="50%=a/b") == [("50%=a/b", "Suite.64B-ndrpdr", "NDR", 2e6)]
+    assert rows(inside, since="2026-01-02") == rows(inside, testbed="50%=a/b")
+
+
+@pytest.mark.parametrize(
+    "unusable",
+    [
+        {"test": None},
+        {"quantity": None},
+        {"started": None},
+        {"outcome": None},
+        {"started": -(2**62)},
+        {"value": float("inf")},
+        {"value": -1.0},
+        {"upper_bound": float("-inf")},
+        {"seconds": float("inf")},
+        {"frame_size_bytes": float("inf")},
+        {"doubts": [None]},
+        {"tags": [None]},
+        {"latency": [None]},
+        {"readings": [{"quantity": "q", "place": "p", "unit": "u", "value": float("inf")}]},
+    ],
+)
+def test_a_file_with_a_row_that_no_trend_can_take_is_named_and_left_out(tmp_path, unusable):
+    history = History(tmp_path)
+    few_frames = LatencyPoint("50 % of PDR", "west>east", None, None, None, 30.0)
+    history.add([replace(entry(0, 1e6), latency=(few_frames,))])
+    (bad,) = history.add([entry(1, 2e6), entry(1, 3e6, quantity="MRR")])
+    table = pq.read_table(bad, partitioning=None)
+    for name, value in unusable.items():
+        position, column = table.schema.get_field_index(name), table.column(name)
+        changed = pa.array([value, *column.to_pylist()[1:]], column.type)
+        table = table.set_column(position, table.schema.field(name), changed)
+    pq.write_table(table, bad)
+    stored = history.read(readings=True)
+    assert stored.table.column("value").to_pylist() == [1e6]
+    assert [bad.name in problem for problem in stored.problems] == [True]

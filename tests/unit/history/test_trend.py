@@ -10,14 +10,14 @@ from history_examples import START, series
 from lossratio.errors import ReportError
 from lossratio.history.annotations import KnownChange, load_known_changes
 from lossratio.history.page_of_trends import draw_trend
-from lossratio.history.trend import TrendVerdict, describe_trend, trends_of
+from lossratio.history.trend import TrendRules, TrendVerdict, describe_trend, trends_of
 from lossratio.units import Unit
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
 
 
 def trend(values, known=(), kinds=None, **options):
-    (trend,) = trends_of([series(values, kinds)], known, **options)
+    (trend,) = trends_of([series(values, kinds)], known, TrendRules(**options))
     return trend
 
 
@@ -31,7 +31,14 @@ def trend(values, known=(), kinds=None, **options):
         ([90e3, 100.1e3, 99.9e3, 89.9e3], TrendVerdict.UNCONFIRMED),
         ([90e3, 90.2e3, 89.9e3], TrendVerdict.REGRESSION),
         ([110e3, 110.2e3, 109.9e3], TrendVerdict.PROGRESSION),
-        ([90e3, 90.1e3, 90.2e3, 89.9e3, 90.1e3, 90e3], TrendVerdict.STEADY),
+        ([90e3, 90.1e3] * 20, TrendVerdict.REGRESSION),
+        ([90e3, 90.1e3] * 20 + [100e3], TrendVerdict.REGRESSION),
+        ([90e3, 90.1e3] * 20 + [100e3, 99.9e3], TrendVerdict.PROGRESSION),
+        ([90e3, 90.1e3] * 4 + [100.1e3, 99.9e3] * 4, TrendVerdict.STEADY),
+        ([90e3, 90.1e3] * 4 + [95e3, 95.1e3] * 4, TrendVerdict.REGRESSION),
+        ([90e3, 90.1e3] * 4 + [None, 90e3], TrendVerdict.REGRESSION),
+        ([110e3, *STEADY], TrendVerdict.STEADY),
+        ([110e3, 110.2e3, *STEADY], TrendVerdict.STEADY),
         ([50e3, 100.1e3, 100e3], TrendVerdict.STEADY),
         ([50e3, 90.1e3, 90e3, 90.2e3], TrendVerdict.REGRESSION),
         ([None], TrendVerdict.NO_VALUE),
@@ -96,6 +103,31 @@ def test_a_known_change_explains_a_step_of_that_day_and_series_only():
         KnownChange(date=day - timedelta(days=3), note="new kernel"),
     ):
         assert trend(values, [other]).verdict is TrendVerdict.REGRESSION
+
+
+def test_a_regression_stays_open_since_its_date_until_its_own_step_is_explained():
+    values = [*STEADY, *[90e3, 90.1e3] * 6, *[81e3, 81.1e3] * 6]
+    first, second = ((START + timedelta(days=day)).date() for day in (8, 20))
+    still_open = trend(values)
+    assert (still_open.verdict, still_open.change.began.date()) == (TrendVerdict.REGRESSION, first)
+    assert still_open.change.ratio == pytest.approx(-0.19, abs=2e-3)
+    other = trend(values, [KnownChange(date=second, note="new kernel")])
+    assert (other.verdict, other.change.began.date()) == (TrendVerdict.REGRESSION, first)
+    assert other.change.ratio == pytest.approx(-0.1, abs=2e-3)
+    assert trend([*values, *[90e3, 90.1e3] * 6], [KnownChange(date=second, note="new kernel")]).verdict is (
+        TrendVerdict.STEADY
+    )
+    known = [KnownChange(date=day, note="new kernel", by="ann") for day in (first, second)]
+    assert trend(values, known[:1]).change.began.date() == second
+    assert trend(values, known).verdict is TrendVerdict.STEADY
+
+
+def test_a_missing_value_that_is_explained_is_no_alarm_until_another_one_is_missing():
+    known = [KnownChange(date=(START + timedelta(days=8)).date(), note="the card is away", by="ann")]
+    missing = trend([*STEADY, None, None, None], known)
+    assert (missing.verdict, missing.is_alarm) == (TrendVerdict.EXPLAINED, False)
+    assert "known: the card is away (ann)" in describe_trend(missing)
+    assert trend([*STEADY, None, 100e3, 100e3, None], known).verdict is TrendVerdict.NO_VALUE
 
 
 def test_a_new_doubt_is_a_change_of_kind_and_not_of_mean():

@@ -6,7 +6,9 @@ import pytest
 from click.testing import CliRunner
 from history_examples import entry
 
-from lossratio.commands.trend import trend
+from lossratio.commands.site import site
+from lossratio.commands.trend import ack, trend
+from lossratio.errors import ReportError
 from lossratio.history.store import History
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
@@ -87,6 +89,41 @@ def test_annotations_in_the_folder_are_known_changes(tmp_path):
     assert "known: new kernel" in answer.output
 
 
+@pytest.mark.parametrize("file", [None, "changes: # ours\n- {date: 2025-01-01, note: x}\n"])
+@pytest.mark.parametrize("newest", [[90e3, 90.1e3] * 6, [None]])
+def test_an_alarm_stays_until_it_is_explained_by_name_and_no_other_series_is(tmp_path, newest, file):
+    history = history_of(tmp_path, STEADY + newest)
+    other = [
+        entry(day, value and value / 2, test="64B [x]*", outcome="measured" if value else "failed")
+        for day, value in enumerate(STEADY + newest)
+    ]
+    History(tmp_path).add(other)
+    annotations = tmp_path / "annotations.yaml"
+    if file is not None:
+        annotations.write_text(file)
+    assert CliRunner().invoke(trend, [history]).exit_code == 3
+    note = 'board "B": 100 % slower, # too'
+    answer = CliRunner().invoke(ack, [history, note, "--by=ann", "--test=64B*"])
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.startswith("explained: ")
+    after = CliRunner().invoke(trend, [history])
+    assert (after.exit_code, f"known: {note} (ann)" in after.output) == (3, newest == [None])
+    assert annotations.read_text().startswith(file or "changes:\n")
+    assert CliRunner().invoke(ack, [history, note]).exit_code == 0
+    assert CliRunner().invoke(trend, [history]).exit_code == 0
+    answer = CliRunner().invoke(ack, [history, note])
+    assert (answer.exit_code, "No such alarm is open" in answer.output) == (2, True)
+
+
+def test_a_file_of_known_changes_without_a_place_at_its_end_is_kept_as_it_is(tmp_path):
+    history = history_of(tmp_path, [*STEADY, None])
+    (tmp_path / "annotations.yaml").write_text("changes: [{date: 2025-01-01, note: x}]\n")
+    answer = CliRunner().invoke(ack, [history, "why"])
+    assert isinstance(answer.exception, ReportError)
+    assert 'Add there by hand:\n  - {"date": "2026-01-09", "note": "why"' in str(answer.exception)
+    assert [path.name for path in tmp_path.glob("*anno*")] == ["annotations.yaml"]
+
+
 def test_runs_are_added_first(tmp_path, a_run):
     history = tmp_path / "history"
     for number in range(5):
@@ -120,3 +157,11 @@ def test_json_has_null_for_a_value_that_is_missing(tmp_path):
     CliRunner().invoke(trend, [history, f"--json={file}"])
     (alarm,) = json.loads(file.read_text(), parse_constant=pytest.fail)["trends"]
     assert (alarm["verdict"], alarm["is_alarm"], alarm["newest"]["value"]) == ("no value any more", True, None)
+
+
+def test_a_history_without_a_usable_row_is_named_and_has_no_verdict(tmp_path):
+    history = history_of(tmp_path / "history", [float("inf")])
+    for command, *options in ((trend,), (site, f"--output={tmp_path / 'site'}")):
+        answer = CliRunner().invoke(command, [history, *options])
+        assert answer.exit_code == (1 if command is trend else 0), answer.output
+        assert "is left out: it has a row without a name" in answer.output

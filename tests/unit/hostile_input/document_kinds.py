@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -34,26 +34,22 @@ from lossratio.topology.model import draw_topology
 from lossratio.traffic import TrafficProfile, load_profile
 from lossratio.traffic.configuration import PortPair, TrafficPort, make_configuration
 from lossratio.trials.digest import add_digest
-from lossratio.trials.journal import read_journal
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of file.
-
-    Attributes:
-        name: What it is called, with the ending of its files.
-        text: A valid document.
-        read: Reads a file of this kind.
-        work: Does with what was read what is done with it before any machine is touched.
-        seal: Makes digests fit what is in a document, so that readers look at all of it.
-    """
+    """A kind of file."""
 
     name: str
+    """What it is called, with the ending of its files."""
     text: str
+    """A valid document."""
     read: Callable[[Path], Any]
+    """Reads a file of this kind."""
     work: Callable[[Any], object] = lambda content: None
+    """Does with what was read what is done with it before any machine is touched."""
     seal: Callable[[bytes], bytes] = lambda document: document
+    """Makes digests fit what is in a document, so that readers look at all of it."""
 
     def use(self, path: Path) -> None:
         """Reads a file, and works with what is in it."""
@@ -169,7 +165,7 @@ def _work_with_topology(topology: Topology) -> None:
 
 def _work_with_profile(profile: TrafficProfile) -> None:
     pairs = [PortPair(TrafficPort("port0", "tg0"), TrafficPort("port1", "tg1"))]
-    json.dumps(make_configuration(profile, pairs, settle_time=0.0).to_json(), allow_nan=False).encode()
+    json.dumps(asdict(make_configuration(profile, pairs, settle_time=0.0)), allow_nan=False).encode()
     json.dumps(profile.description_in_full(), allow_nan=False).encode()
 
 
@@ -197,12 +193,14 @@ def yaml_kinds() -> tuple[Kind, ...]:
 
 
 JOURNAL = """\
-{"format": "lossratio-journal/2", "created": "2026-08-01T12:00:00.000Z", "search": {"max_load": 5, "goals": []}}
+{"format": "lossratio-journal/6", "created": "2026-08-01T12:00:00.000Z", "search": {"max_load": 5, "goals": []}}
 {"input": {"duration": 1.0, "load": 1000.0}, "output": {"loss_ratio": 0.0}, "time": "2026-08-01T12:00:01.000Z"}
 {"input": {"duration": 1.0, "load": 2000.0}, "output": {"loss_ratio": 0.5, "effective_duration": 1.0, "elapsed": 1.5, \
 "sent_frames": 4000, "lost_frames": 2000, "unsent_frames": 0, "repeats": 1, "repairs": ["x"], "directions": [\
-{"name": "a>b", "intended": 2000, "sent": 2000, "received": 1000, "unsent": 0, "elapsed": 1.0, "lateness": 0.1}]}, \
+{"name": "a>b", "intended_frames": 2000, "sent_frames": 2000, "received_frames": 1000, \
+"unsent_frames": 0, "elapsed_s": 1.0, "lateness_s": 0.1}]}, \
 "purpose": "half of it"}
+{"verification": {"time": "2026-08-01T12:00:03.000Z"}}
 """
 
 RUN = """\
@@ -282,10 +280,8 @@ def _signed(document: bytes) -> bytes:
 
 def json_kinds() -> tuple[Kind, ...]:
     """The kinds of files that lossratio writes."""
-    old = JOURNAL.replace("lossratio-journal/2", "lossratio-journal/1")
     return (
         Kind("trials.jsonl", JOURNAL, _read_run("trials"), _work_with_run, _chained),
-        Kind("old-trials.jsonl", old, read_journal),
         Kind("result.json", _result(), _read_run("results"), _work_with_run, _signed),
         Kind("run.json", RUN, lambda path: read_record(_in_directory(path, "run.json"))),
         Kind("builds.jsonl", BUILDS, _read_builds),

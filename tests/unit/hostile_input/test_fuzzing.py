@@ -19,7 +19,6 @@ TARGETS = (
     *(
         "self-test.yaml",
         "trials.jsonl",
-        "old-trials.jsonl",
         "result.json",
         "run.json",
         "builds.jsonl",

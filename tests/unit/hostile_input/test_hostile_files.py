@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 import socket
@@ -20,7 +21,9 @@ from lossratio.report.run import read_run
 from lossratio.results.repair import damages_in, repair
 from lossratio.results.run_directory import read_result
 from lossratio.topology import load_topology
+from lossratio.trials.digest import add_digest
 from lossratio.trials.journal import Journal, read_journal
+from lossratio.trials.journal_lines import FORMAT
 
 KINDS = pytest.mark.parametrize("kind", yaml_kinds(), ids=lambda kind: kind.name)
 READERS = pytest.mark.parametrize(
@@ -180,8 +183,9 @@ JSON_LINES = {
 @pytest.mark.parametrize(("line", "problem"), JSON_LINES.values(), ids=JSON_LINES)
 def test_a_journal_with_a_hostile_line_is_refused(line, problem, tmp_path):
     path = tmp_path / "t.jsonl"
-    # One without digests, as these would not fit.
-    path.write_text('{"format": "lossratio-journal/1", "search": {}}\n' + line + "\n")
+    # With digests that fit, as only the line's contents are to be refused.
+    header, digest = add_digest(json.dumps({"format": FORMAT, "search": {}}).encode())
+    path.write_bytes(header + b"\n" + add_digest(line.encode(), digest)[0] + b"\n")
     assert problem in refusal(read_journal, path)
 
 

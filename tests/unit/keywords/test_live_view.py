@@ -160,6 +160,8 @@ def test_the_next_trial_is_the_one_that_follows():
     controller = MLRsearch([NDR], 1e4, 1e6)
     result = TrialResult(controller.next_trial(), TrialOutput(0.0, elapsed=1.25))
     controller.record(result)
-    shown = Throughput().progress(SearchRequest([NDR], load_profile("ethip4-udp", frame_size=64)), controller, result)
+    shown = Throughput().progress(
+        SearchRequest(goals=[NDR], profile=load_profile("ethip4-udp", frame_size=64)), controller, result
+    )
     assert shown.elapsed == 1.25
     assert shown.following == controller.next_trial()

@@ -70,7 +70,7 @@ def run(tmp_path_factory):
         ("Management", "FAIL", "SearchError: The modifier 'management' of RFC 2544 needs one command"),
         ("Queries", "PASS", ""),
         ("Repeated Latency", "PASS", "latency at 10.000 kfps per interface"),
-        ("No Repeats", "FAIL", "SearchError: Latency is measured in one trial or more at each load, not in 0."),
+        ("No Repeats", "FAIL", "SearchError: repeats must be at least 1, not 0. Number of trials at each load."),
         ("Throughput Of Other Frames", "FAIL", "SearchError: The throughput of this traffic is not known"),
         ("Command And Keyword", "FAIL", "SearchError: A reset is a command or a keyword; give one of them."),
         ("Command That Does Nothing", "FAIL", "TrafficError: No frame was lost after the reset (command: true)"),

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -134,29 +133,17 @@ def test_offloads_are_off(session):
 
 
 @pytest.mark.skipif(why_impossible() is not None or len(os.sched_getaffinity(0)) < 2, reason="no BPF, or one CPU")
-def test_a_dut_receives_on_a_processor_of_its_own_where_frames_come_from_the_kernel(state_home, tmp_path):
-    file = local_topology(tmp_path, "own-cpu")
+@pytest.mark.skipif(why_impossible() is not None or len(os.sched_getaffinity(0)) < 2, reason="no BPF, or one CPU")
+def test_frames_from_the_kernel_go_through_a_dut_in_the_sender_s_own_thread(state_home, tmp_path):
+    file = local_topology(tmp_path, "inline")
     file.write_text(file.read_text().replace("kind: afpacket", "kind: auto"))
-    last = max(os.sched_getaffinity(0))
     with LocalTestbed.up(load_topology(file)) as testbed:
         topology = testbed.topology
         with NodeSession.connect("DUT1", topology.nodes["DUT1"]) as dut:
-            assert dut.run("cat", "/sys/class/net/dut0/threaded").stdout.strip() == "1"
-        # The agent keeps off that processor.
-        assert topology.nodes["TG"].generator.device_cpus == (last,)
-        # No sender, and nothing else that is busy, goes before it; and of two that are overloaded both have their turn.
-        threads = [thread for thread in receiving_threads() if os.sched_getaffinity(thread) == {last}]
-        assert len(threads) >= 2
-        assert {os.sched_getscheduler(thread) for thread in threads} == {os.SCHED_RR}
-        assert {os.sched_getparam(thread).sched_priority for thread in threads} == {30}
-
-
-def receiving_threads():
-    """Threads of the kernel that receive for an interface of a DUT, of all testbeds."""
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if (entry / "comm").read_text().startswith("napi/dut"):
-                yield int(entry.name)
+            # A thread that waits for its turn would lose frames that its ring of 256 has no room for.
+            assert dut.run("cat", "/sys/class/net/dut0/threaded").stdout.strip() == "0"
+        # The agent leaves a processor to a DUT that is a program.
+        assert topology.nodes["TG"].generator.device_cpus == (max(os.sched_getaffinity(0)),)
 
 
 def test_a_mac_address_and_the_mtu_in_the_file_are_the_interface_s(state_home):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 from measurement_examples import PROFILE, SIMULATED, place
 
 from lossratio.errors import SearchError
 from lossratio.measurements.back_to_back import BackToBackRequest, BurstSearch, measure_back_to_back
-from lossratio.measurements.back_to_back.result import (
+from lossratio.measurements.back_to_back.measure import (
     NO_BUFFER_FILLS,
     BufferTime,
     BurstFound,
@@ -125,7 +124,7 @@ def policed():
         yield testbed
 
 
-REQUEST = BackToBackRequest(PROFILE, REFILL, RATE, repeats=3)
+REQUEST = BackToBackRequest(profile=PROFILE, throughput=REFILL, max_load=RATE, repeats=3)
 TRUTH = 1999
 """floor((B - R/L) / (1 - R/L)) with B = 1000 and R/L = 0.5."""
 
@@ -174,10 +173,9 @@ def test_a_result_whose_numbers_do_not_follow_from_its_trials_is_refused(measure
 
 @pytest.mark.parametrize(("settle", "waited"), [(0.0, 0.0), (2.0, 2.0), (0.1, 2.0)])
 def test_the_settle_time_is_as_long_as_the_burst_at_least(policed, tmp_path, settle, waited):
-    request = replace(REQUEST, repeats=1, settle=settle, max_load=150e3)
+    request = REQUEST.but(repeats=1, settle=settle, max_load=150e3)
     before = [
-        trial.elapsed_s
-        for trial in measure_back_to_back(policed, replace(request, settle=0.0), place(tmp_path, "0")).trials
+        trial.elapsed_s for trial in measure_back_to_back(policed, request.but(settle=0.0), place(tmp_path, "0")).trials
     ]
     first = measure_back_to_back(policed, request, place(tmp_path, "1")).trials[0]
     assert first.duration_s == pytest.approx(2.0)
@@ -209,7 +207,7 @@ def test_a_rate_that_the_generator_does_not_report_is_a_caveat(measured):
 
 
 def test_where_no_burst_loses_a_frame_the_result_is_at_least(policed, tmp_path):
-    request = replace(REQUEST, longest_burst=0.01)
+    request = REQUEST.but(longest_burst=0.01)
     result = measure_back_to_back(policed, request, place(tmp_path))
     assert result.outcome is Outcome.IRREGULAR
     (finding,) = findings_of([result])
@@ -219,7 +217,7 @@ def test_where_no_burst_loses_a_frame_the_result_is_at_least(policed, tmp_path):
 
 
 def test_where_the_throughput_is_the_rate_nothing_is_measured(policed, tmp_path):
-    result = measure_back_to_back(policed, replace(REQUEST, throughput=RATE), place(tmp_path))
+    result = measure_back_to_back(policed, REQUEST.but(throughput=RATE), place(tmp_path))
     assert (result.outcome, result.reason, result.trials) == (Outcome.IRREGULAR, NO_BUFFER_FILLS, ())
     assert NO_BUFFER_FILLS in message(result)
 
@@ -228,14 +226,14 @@ def test_where_the_throughput_is_the_rate_nothing_is_measured(policed, tmp_path)
     ("change", "problem"),
     [
         ({"throughput": None}, r"throughput of this traffic is not known.*RFC2544"),
-        ({"longest_burst": 31.0}, r"at most 30 s \(RFC 9004"),
+        ({"longest_burst": 31.0}, "longest_burst must be above 0 s and at most 30 s, not 31 s. .*RFC 9004"),
         ({"longest_burst": 1e-6}, "has no frame"),
-        ({"repeats": 0}, "repeats=0"),
-        ({"step": 0}, "step=0"),
+        ({"repeats": 0}, "repeats must be at least 1, not 0"),
+        ({"step": 0}, "step must be at least 1, not 0"),
         ({"settle": -1.0}, "not -1"),
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused(policed, tmp_path, change, problem):
     with pytest.raises(SearchError, match=problem):
-        measure_back_to_back(policed, replace(REQUEST, **change), place(tmp_path))
+        measure_back_to_back(policed, REQUEST.but(**change), place(tmp_path))
     assert not (tmp_path / "results").exists()

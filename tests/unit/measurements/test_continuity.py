@@ -11,7 +11,7 @@ from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.results.run_directory import RunDirectory, read_result
 
-REQUEST = MrrRequest(PROFILE, trials=1)
+REQUEST = MrrRequest(profile=PROFILE, trials=1)
 
 
 @pytest.fixture
@@ -42,22 +42,27 @@ def test_a_new_run_beside_it_minds_nothing(earlier):
     measure_mrr(policed(police="50 kfps"), REQUEST, place(earlier, "second"))
 
 
-SEARCH = SearchRequest((NO_LOSS,), PROFILE)
-WARMED_UP = replace(SEARCH, warm_up_duration=1.0)
+SEARCH = SearchRequest(goals=(NO_LOSS,), profile=PROFILE)
+WARMED_UP = SEARCH.but(warm_up_duration=1.0)
 
 
 @pytest.mark.parametrize(
     ("measure", "before", "now", "some_are_kept"),
     [
-        (find_conditional_throughput, SEARCH, replace(SEARCH, max_load=200e3), True),
-        (find_conditional_throughput, SEARCH, replace(SEARCH, min_load=49e3), True),
-        (find_conditional_throughput, WARMED_UP, replace(WARMED_UP, min_load=49e3), True),
-        (find_conditional_throughput, WARMED_UP, replace(WARMED_UP, max_load=200e3), False),
+        (find_conditional_throughput, SEARCH, SEARCH.but(max_load=200e3), True),
+        (find_conditional_throughput, SEARCH, SEARCH.but(min_load=49e3), True),
+        (find_conditional_throughput, WARMED_UP, WARMED_UP.but(min_load=49e3), True),
+        (find_conditional_throughput, WARMED_UP, WARMED_UP.but(max_load=200e3), False),
         (find_conditional_throughput, WARMED_UP, SEARCH, False),
         (find_conditional_throughput, SEARCH, WARMED_UP, False),
-        (measure_mrr, REQUEST, replace(REQUEST, trials=2), True),
-        (measure_mrr, REQUEST, replace(REQUEST, max_load=200e3), False),
-        (measure_frame_loss_rate, FrameLossRequest(PROFILE), FrameLossRequest(PROFILE, max_load=200e3), False),
+        (measure_mrr, REQUEST, REQUEST.but(trials=2), True),
+        (measure_mrr, REQUEST, REQUEST.but(max_load=200e3), False),
+        (
+            measure_frame_loss_rate,
+            FrameLossRequest(profile=PROFILE),
+            FrameLossRequest(profile=PROFILE, max_load=200e3),
+            False,
+        ),
         (measure_mrr, SEARCH, REQUEST, False),
     ],
 )

@@ -11,7 +11,7 @@ from lossratio.mlrsearch import PDR
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    request = SearchRequest((NO_LOSS, PDR), PROFILE)
+    request = SearchRequest(goals=(NO_LOSS, PDR), profile=PROFILE)
     return find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path_factory.mktemp("run")))
 
 
@@ -38,13 +38,13 @@ def test_an_unknown_goal_is_an_error_that_names_those_of_the_search(result):
 
 
 def test_a_search_without_conditional_throughput_is_not_enough_for_anything(tmp_path):
-    request = SearchRequest((NO_LOSS,), PROFILE, min_load=100e3)
+    request = SearchRequest(goals=(NO_LOSS,), profile=PROFILE, min_load=100e3)
     result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
     with pytest.raises(AssertionError, match=r"no conditional throughput .*minimum load is an upper bound"):
         require_throughput(result, 1.0)
 
 
 def test_mrr_has_no_conditional_throughput(tmp_path):
-    result = measure_mrr(policed(police="50 kfps"), MrrRequest(PROFILE, trials=1), place(tmp_path))
+    result = measure_mrr(policed(police="50 kfps"), MrrRequest(profile=PROFILE, trials=1), place(tmp_path))
     with pytest.raises(SearchError, match="'mrr'"):
         require_throughput(result, 1.0)

@@ -27,7 +27,7 @@ def policed():
 
 
 def test_the_loss_at_each_load_is_the_policers(policed, tmp_path):
-    request = FrameLossRequest(PROFILE, max_load=100e3, trial_duration=1.0)
+    request = FrameLossRequest(profile=PROFILE, max_load=100e3, trial_duration=1.0)
     result = measure_frame_loss_rate(policed, request, place(tmp_path))
     frame_loss = result.frame_loss
     assert (result.outcome, frame_loss.is_complete) == (Outcome.MEASURED, True)
@@ -41,7 +41,9 @@ def test_the_loss_at_each_load_is_the_policers(policed, tmp_path):
 
 def test_the_result_is_kept_shown_and_drawn(policed, tmp_path):
     where = place(tmp_path)
-    result = measure_frame_loss_rate(policed, FrameLossRequest(PROFILE, 100e3, trial_duration=1.0), where)
+    result = measure_frame_loss_rate(
+        policed, FrameLossRequest(profile=PROFILE, max_load=100e3, trial_duration=1.0), where
+    )
     assert read_result(where.directory.result_path(where.test.full_name)) == result
     text = message(result)
     assert "  100 %  " in text
@@ -53,7 +55,7 @@ def test_the_result_is_kept_shown_and_drawn(policed, tmp_path):
 
 
 def test_finer_steps_give_more_loads(policed, tmp_path):
-    request = FrameLossRequest(PROFILE, max_load=60e3, step=0.025, trial_duration=0.5)
+    request = FrameLossRequest(profile=PROFILE, max_load=60e3, step=0.025, trial_duration=0.5)
     result = measure_frame_loss_rate(policed, request, place(tmp_path))
     assert [round(at_load.share_of_max_load_ratio, 9) for at_load in result.frame_loss.loads[:3]] == [1.0, 0.975, 0.95]
     assert "  97.5 %  " in message(result)
@@ -87,4 +89,4 @@ def test_a_load_that_was_not_sent_in_full_does_not_end_it():
 @pytest.mark.parametrize("step", [0.0, -0.1, 0.11, 1.0])
 def test_a_step_above_that_of_the_rfc_is_refused(step):
     with pytest.raises(SearchError, match=r"RFC 2544, section 26\.3"):
-        falling_loads(1000.0, step, 1.0)
+        FrameLossRequest(profile=PROFILE, step=step)

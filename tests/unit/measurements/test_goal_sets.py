@@ -13,10 +13,13 @@ from lossratio.measurements.throughput.goals import (
     GoalFields,
     GoalFile,
     GoalSet,
+    NdrPdrGoals,
     goal_set_from,
     load_goals,
 )
+from lossratio.measurements.throughput.measure import SearchRequest
 from lossratio.mlrsearch import NDR, PDR, TST009, SearchGoal, SequentialGoal
+from lossratio.traffic import load_profile
 
 REFERENCE = (Path(__file__).parents[3] / "docs" / "reference" / "goals.md").read_text()
 FILE = """\
@@ -96,3 +99,14 @@ def test_the_references_example_is_a_file_of_goals(write):
 def test_the_reference_names_every_field_and_preset():
     for name in (*GoalFile.model_fields, *GoalFields.model_fields, *PRESETS):
         assert f"`{name}`" in REFERENCE, name
+
+
+def test_a_search_of_quick_goals_has_no_rest_at_its_end_unless_it_asks_for_one():
+    profile = load_profile("ethip4-udp", frame_size="64B")
+    rests = {
+        goals: SearchRequest(goals=NdrPdrGoals[goals].value, profile=profile).last_rest
+        for goals in NdrPdrGoals.__members__
+    }
+    assert rests == {"csit": 15.0, "quick": 0.0, "sequential": 15.0}
+    assert SearchRequest(goals=[QUICK_NDR], profile=profile, memory_rest=3.0).last_rest == 3.0
+    assert SearchRequest(goals=[NDR], profile=profile, memory_rest=0.0).last_rest == 0.0

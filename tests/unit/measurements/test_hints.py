@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from lossratio.testbed.set_up import describe_traffic
 from lossratio.traffic import load_profile
 from lossratio.trials.journal import read_journal
 
-REQUEST = SearchRequest((NDR, PDR), PROFILE)
+REQUEST = SearchRequest(goals=(NDR, PDR), profile=PROFILE)
 TRAFFIC = describe_traffic(PROFILE)
 NAME = "a suite.a test"
 
@@ -39,7 +38,7 @@ def nightly(tmp_path_factory) -> Path:
 
 def test_a_search_with_hints_starts_where_the_last_one_ended(nightly, tmp_path):
     plain = search(tmp_path / "plain")
-    hinted = search(tmp_path / "hinted", replace(REQUEST, hints=nightly))
+    hinted = search(tmp_path / "hinted", REQUEST.but(hints=nightly))
     assert outcome(hinted) == outcome(plain)
     assert len(hinted.trials) <= len(plain.trials)
     upper_bound = hinted.goals[0].result.relevant_upper_bound.per_interface_fps
@@ -47,7 +46,7 @@ def test_a_search_with_hints_starts_where_the_last_one_ended(nightly, tmp_path):
 
 
 def test_the_result_and_the_journal_name_the_hints(nightly, tmp_path):
-    hinted = search(tmp_path, replace(REQUEST, hints=nightly))
+    hinted = search(tmp_path, REQUEST.but(hints=nightly))
     hints_setting = hinted.settings["hints"]
     assert [Path(search["file"]).parts[-3] for search in hints_setting["searches"]] == ["first", "second"]
     assert hints_setting["start_fps"]["NDR"] == hinted.goals[0].result.relevant_lower_bound.per_interface_fps
@@ -63,7 +62,7 @@ def test_without_hints_the_result_names_none(tmp_path):
 
 def test_the_first_night_has_no_hints_and_says_so(tmp_path):
     (tmp_path / "nightly").mkdir()
-    result = search(tmp_path / "run", replace(REQUEST, hints=tmp_path / "nightly"))
+    result = search(tmp_path / "run", REQUEST.but(hints=tmp_path / "nightly"))
     assert outcome(result) == outcome(search(tmp_path / "plain"))
     assert any("no earlier search of this test" in remark for remark in result.remarks)
 
@@ -83,7 +82,7 @@ def test_a_journal_counts_where_there_is_no_result_yet(tmp_path):
 
 
 def test_a_warm_up_is_no_part_of_a_hint(tmp_path):
-    result = search(tmp_path, SearchRequest((NO_LOSS,), PROFILE, warm_up_duration=2.0))
+    result = search(tmp_path, SearchRequest(goals=(NO_LOSS,), profile=PROFILE, warm_up_duration=2.0))
     (earlier,) = earlier_searches(tmp_path, NAME, TRAFFIC)
     (journal,) = earlier_searches(tmp_path / "trials" / "a_suite.a_test.jsonl", NAME, TRAFFIC)
     assert len(earlier.trials) == len(journal.trials) == len(result.trials) - 1
@@ -99,5 +98,5 @@ def test_other_tests_other_traffic_and_the_run_itself_are_left_out(nightly):
 
 def test_hints_that_are_nowhere_are_refused_before_anything_is_measured(tmp_path):
     with pytest.raises(SearchError, match="no hints at"):
-        search(tmp_path / "run", replace(REQUEST, hints=tmp_path / "nowhere"))
+        search(tmp_path / "run", REQUEST.but(hints=tmp_path / "nowhere"))
     assert not (tmp_path / "run").exists()

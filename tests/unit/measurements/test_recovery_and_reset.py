@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import replace
 from time import monotonic, sleep
 from types import SimpleNamespace
 
@@ -16,12 +15,11 @@ from measurement_examples import PROFILE, SIMULATED, place
 from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
-from lossratio.measurements.recovery.result import recovery_time
+from lossratio.measurements.recovery.measure import recovery_time
 from lossratio.measurements.reset import ResetRequest, command_reset, measure_reset
-from lossratio.measurements.reset.measure import ResettingMeasurer
-from lossratio.measurements.reset.result import reset_time
+from lossratio.measurements.reset.measure import ResettingMeasurer, reset_time
 from lossratio.report import ReportFormat, read_run, render
-from lossratio.results import Outcome, caveats_of, findings_of, message, read_result
+from lossratio.results import DoubtKind, Outcome, doubts_of, findings_of, message, read_result
 from lossratio.results.contradictions import contradictions_of
 from lossratio.testbed import open_testbed
 from lossratio.traffic import load_profile
@@ -48,9 +46,7 @@ def slow(recovery=0.25, **more):
     return {"model": "device", "capacity": CAPACITY, "recovery": recovery, **more}
 
 
-RECOVERY = RecoveryRequest(
-    PROFILE, throughput=CAPACITY / 2, max_load=100e3, repeats=3, overload_duration=1.0, limit=2.0
-)
+RECOVERY = RecoveryRequest(profile=PROFILE, throughput=CAPACITY / 2, max_load=100e3, repeats=3, duration=1.0, limit=2.0)
 """Both directions together have the capacity."""
 
 
@@ -97,7 +93,7 @@ def test_a_sut_without_memory_recovers_at_once(testbed_of, tmp_path):
 
 
 def test_the_overload_is_the_maximum_load_at_most(testbed_of, tmp_path):
-    result = measure_recovery(testbed_of(**slow()), replace(RECOVERY, max_load=76e3), place(tmp_path))
+    result = measure_recovery(testbed_of(**slow()), RECOVERY.but(max_load=76e3), place(tmp_path))
     assert result.overload.per_interface_fps == 76e3
     assert result.after.per_interface_fps == 38e3
 
@@ -111,7 +107,7 @@ def test_the_overload_is_the_maximum_load_at_most(testbed_of, tmp_path):
     ],
 )
 def test_what_is_no_recovery_time_is_no_number(testbed_of, tmp_path, change, sut, reason):
-    result = measure_recovery(testbed_of(**sut), replace(RECOVERY, **change), place(tmp_path))
+    result = measure_recovery(testbed_of(**sut), RECOVERY.but(**change), place(tmp_path))
     assert result.outcome is Outcome.IRREGULAR
     (finding,) = findings_of([result])
     assert finding.value in (None, 0.0)
@@ -124,15 +120,15 @@ def test_what_is_no_recovery_time_is_no_number(testbed_of, tmp_path, change, sut
     ("change", "problem"),
     [
         ({"throughput": None}, "throughput of this traffic is not known"),
-        ({"repeats": 0}, "a repetition at least"),
-        ({"overload_ratio": 1.0}, "above the throughput"),
-        ({"limit": 0.0}, "seconds for limit"),
-        ({"overload_duration": 0.0}, "seconds for overload_duration"),
+        ({"repeats": 0}, "repeats must be at least 1, not 0"),
+        ({"overload": 1.0}, "overload must be above 1, not 1"),
+        ({"limit": 0.0}, "limit must be above 0 s"),
+        ({"duration": 0.0}, "duration must be above 0 s"),
     ],
 )
 def test_a_recovery_that_makes_no_sense_is_refused(testbed_of, tmp_path, change, problem):
     with pytest.raises(SearchError, match=problem):
-        measure_recovery(testbed_of(**slow()), replace(RECOVERY, **change), place(tmp_path))
+        measure_recovery(testbed_of(**slow()), RECOVERY.but(**change), place(tmp_path))
 
 
 def test_the_direction_that_takes_longest_counts():
@@ -144,7 +140,7 @@ def test_the_direction_that_takes_longest_counts():
     assert recovery_time([direction("one", 2.9), direction("two", 1.7)]).recovery_s is None
 
 
-RESET = ResetRequest(PROFILE, throughput=50e3, repeats=3, lead=1.0, limit=2.0)
+RESET = ResetRequest(profile=PROFILE, throughput=50e3, repeats=3, lead=1.0, limit=2.0)
 
 
 def restarting(downtime=0.5):
@@ -158,7 +154,7 @@ def test_the_reset_time_is_that_of_the_model_by_both_methods(testbed_of, tmp_pat
     for time in result.reset.times:
         assert time.time_stamp_s == pytest.approx(0.5, abs=2 * frame)
         assert time.loss_method_s == pytest.approx(0.5, abs=2 * frame)
-        assert (time.outages, time.lost_before_frames) == (1, 0)
+        assert (time.outages, time.lost_beside_frames) == (1, 0)
     assert result.reset.average_s == pytest.approx(0.5, abs=2 * frame)
 
 
@@ -174,13 +170,20 @@ def test_a_reset_is_kept_and_shown(testbed_of, tmp_path):
     assert "by frame loss" in text
 
 
-def test_loss_before_the_reset_does_not_count_and_is_a_caveat(testbed_of, tmp_path):
-    overloaded = replace(RESET, throughput=80e3, max_load=80e3, limit=0.4)
+def test_loss_outside_of_the_outage_does_not_count_and_is_a_doubt(testbed_of, tmp_path):
+    overloaded = RESET.but(throughput=80e3, max_load=80e3, limit=0.4)
     result = measure_reset(testbed_of(**restarting(downtime=0.3)), overloaded, place(tmp_path))
-    assert result.reset.times[0].lost_before_frames > 0
-    assert any(
-        "lost before the resets" in caveat for finding in findings_of([result]) for caveat in caveats_of(finding)
-    )
+    frame = 1.0 / 80e3
+    for time in result.reset.times:
+        # A share of 1/16 of the frames is lost at any time.
+        assert time.lost_beside_frames > 1000
+        assert time.loss_method_s == pytest.approx(time.time_stamp_s, abs=2 * frame)
+    ((doubt,),) = doubts_of([result])
+    assert doubt.kind is DoubtKind.LOSS_BESIDE_RESET
+
+
+def test_a_reset_without_further_loss_has_no_doubt(testbed_of, tmp_path):
+    assert doubts_of([measure_reset(testbed_of(**restarting()), RESET, place(tmp_path))]) == [()]
 
 
 def test_a_device_that_does_not_come_back_is_no_number_and_is_reset_once(testbed_of, tmp_path):
@@ -192,13 +195,18 @@ def test_a_device_that_does_not_come_back_is_no_number_and_is_reset_once(testbed
 
 
 def test_a_reset_that_does_nothing_is_an_error_unless_it_may_be_hitless(testbed_of, tmp_path):
-    idle = replace(RESET, reset=lambda: None, name="a hook")
+    idle = RESET.but(reset=lambda: None, reset_name="a hook")
     testbed = testbed_of(**restarting())
     with pytest.raises(TrafficError, match=r"No frame was lost after the reset \(a hook\): it did nothing"):
         measure_reset(testbed, idle, place(tmp_path, "idle"))
-    result = measure_reset(testbed, replace(idle, hitless=True), place(tmp_path, "hitless"))
+    result = measure_reset(testbed, idle.but(hitless=True), place(tmp_path, "hitless"))
     assert (result.outcome, result.reset.average_s) == (Outcome.MEASURED, 0.0)
     assert "no loss" in message(result)
+
+
+def test_a_model_without_an_outage_is_known_to_forward_through_its_reset(tmp_path):
+    result = measure_reset(open_testbed(SIMULATED), RESET, place(tmp_path))
+    assert (result.outcome, result.reset.average_s) == (Outcome.MEASURED, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +219,7 @@ def test_a_reset_that_does_nothing_is_an_error_unless_it_may_be_hitless(testbed_
     ],
 )
 def test_a_reset_command_that_fails_is_one_error(testbed_of, tmp_path, command, problem):
-    request = replace(RESET, reset=command_reset(command, timeout=5.0 if "python" in command else 0.1))
+    request = RESET.but(reset=command_reset(command, timeout=5.0 if "python" in command else 0.1))
     with pytest.raises(DutError, match=problem):
         measure_reset(testbed_of(**restarting()), request, place(tmp_path))
 
@@ -220,14 +228,14 @@ def test_a_reset_command_that_fails_is_one_error(testbed_of, tmp_path, command, 
     ("change", "problem"),
     [
         ({"throughput": None}, "throughput of this traffic is not known"),
-        ({"repeats": 0}, "a repetition at least"),
-        ({"lead": 0.0}, "seconds for lead"),
-        ({"limit": -1.0}, "seconds for limit"),
+        ({"repeats": 0}, "repeats must be at least 1, not 0"),
+        ({"lead": 0.0}, "lead must be above 0 s"),
+        ({"limit": -1.0}, "limit must be above 0 s"),
     ],
 )
 def test_a_reset_that_makes_no_sense_is_refused(testbed_of, tmp_path, change, problem):
     with pytest.raises(SearchError, match=problem):
-        measure_reset(testbed_of(**restarting()), replace(RESET, **change), place(tmp_path))
+        measure_reset(testbed_of(**restarting()), RESET.but(**change), place(tmp_path))
 
 
 def test_resets_that_were_interrupted_are_not_repeated(testbed_of, tmp_path):
@@ -259,14 +267,14 @@ def test_a_device_that_keeps_all_frames_in_a_reset_is_an_error_with_the_silence(
         measurer.measure(TrialInput(3.0, 100.0))
 
 
-def test_of_several_outages_the_longest_the_whole_and_the_sum_are_reported():
+def test_of_several_outages_the_longest_one_counts_by_both_methods():
     steps = StepCounters(0.0, 1.0, 100, 100, 3), StepCounters(1.0, 2.0, 200, 200, 30)
     outages = Outage(3, 0.5, 0.52, 0.49, 0.53), Outage(20, 1.1, 1.29, 1.09, 1.3), Outage(10, 1.5, 1.59, 1.49, 1.6)
     reset = reset_time([Timeline("a>b", 0.0, 0.0, 0.0, 100.0, steps, outages, 3)])
-    assert (reset.lost_before_frames, reset.lost_frames, reset.outages) == (3, 30, 2)
+    assert (reset.lost_frames, reset.lost_beside_frames, reset.outages) == (20, 13, 2)
     assert reset.time_stamp_s == pytest.approx(0.21)
     assert reset.whole_s == pytest.approx(0.51)
-    assert reset.loss_method_s == pytest.approx(0.3)
+    assert reset.loss_method_s == pytest.approx(0.2)
 
 
 def test_loss_of_the_very_last_frames_does_not_mean_that_the_device_is_gone():
@@ -318,7 +326,9 @@ def bridge(tmp_path_factory):
 @pytest.mark.netns
 class TestWithRealFrames:
     def test_bursts_are_those_of_the_policers_arithmetic(self, bridge, tmp_path):
-        request = BackToBackRequest(ONE_WAY, POLICED, BURSTS, repeats=4, longest_burst=0.005, settle=0.05)
+        request = BackToBackRequest(
+            profile=ONE_WAY, throughput=POLICED, max_load=BURSTS, repeats=4, longest_burst=0.005, settle=0.05
+        )
         result = measure_back_to_back(bridge, request, place(tmp_path))
         truth = math.floor((BUCKET - POLICED / BURSTS) / (1 - POLICED / BURSTS))
         error = math.ceil((1 + POLICED * PACING) / (1 - POLICED / BURSTS))
@@ -326,7 +336,9 @@ class TestWithRealFrames:
         assert 0 < result.kept_rate.per_interface_fps < 1.05 * BURSTS
 
     def test_a_policer_recovers_at_once(self, bridge, tmp_path):
-        request = RecoveryRequest(ONE_WAY, POLICED, 2.0 * POLICED, 3, overload_duration=0.2, limit=0.3)
+        request = RecoveryRequest(
+            profile=ONE_WAY, throughput=POLICED, max_load=2.0 * POLICED, repeats=3, duration=0.2, limit=0.3
+        )
         result = measure_recovery(bridge, request, place(tmp_path))
         assert min(time.recovery_s for time in result.recovery.times) <= 1 / POLICED + result.resolution_s
         assert all(time.overload_lost_frames > 0 for time in result.recovery.times)
@@ -342,15 +354,53 @@ class TestWithRealFrames:
             down.append(monotonic() - began)
             dut.node.run("ip", "link", "set", "dev", dut.stem, "up")
 
-        request = ResetRequest(ONE_WAY, 2000.0, reset=reset, name="bridge down", repeats=2, lead=0.2, limit=0.3)
+        request = ResetRequest(
+            profile=ONE_WAY, throughput=2000.0, reset=reset, reset_name="bridge down", repeats=2, lead=0.2, limit=0.3
+        )
         result = measure_reset(bridge, request, place(tmp_path))
         assert len(down) == len(result.reset.times) == 2
         for measured, least in zip(result.reset.times, down, strict=True):
             assert measured.time_stamp_s >= least
             assert measured.loss_method_s >= least - 2 / 2000.0
 
+    def test_a_reset_that_takes_the_link_down_is_an_outage_and_not_the_wires_fault(self, bridge, tmp_path):
+        (dut,) = bridge.duts
+        down = []
+
+        def reset():
+            began = monotonic()
+            dut.node.run("sh", "-c", "ip link set dev dut1 down; sleep 0.1; ip link set dev dut1 up")
+            down.append(monotonic() - began)
+
+        request = ResetRequest(
+            profile=ONE_WAY, throughput=2000.0, reset=reset, reset_name="line card", repeats=2, lead=0.2, limit=0.5
+        )
+        result = measure_reset(bridge, request, place(tmp_path))
+        assert len(down) == len(result.reset.times) == 2
+        for measured, most in zip(result.reset.times, down, strict=True):
+            assert 0.1 <= measured.time_stamp_s <= most + 0.3
+            assert measured.loss_method_s == pytest.approx(measured.time_stamp_s, abs=3 / 2000.0)
+
+    def test_a_link_that_a_reset_leaves_down_is_a_device_that_does_not_come_back(self, bridge, tmp_path):
+        (dut,) = bridge.duts
+
+        def reset():
+            dut.node.run("ip", "link", "set", "dev", "dut0", "down")
+
+        request = ResetRequest(
+            profile=ONE_WAY, throughput=2000.0, reset=reset, reset_name="line card", repeats=2, lead=0.2, limit=0.3
+        )
+        try:
+            result = measure_reset(bridge, request, place(tmp_path))
+        finally:
+            dut.node.run("ip", "link", "set", "dev", "dut0", "up")
+        assert (result.outcome, len(result.trials)) == (Outcome.IRREGULAR, 1)
+        assert "did not come back within the limit of 0.3 s" in message(result)
+
     def test_the_restart_of_a_bridge_is_an_outage(self, bridge, tmp_path):
-        result = measure_reset(bridge, ResetRequest(ONE_WAY, 5000.0, repeats=1, lead=0.2, limit=0.3), place(tmp_path))
-        assert result.settings.reset == "software reset of the devices"
+        result = measure_reset(
+            bridge, ResetRequest(profile=ONE_WAY, throughput=5000.0, repeats=1, lead=0.2, limit=0.3), place(tmp_path)
+        )
+        assert result.settings.reset_name == "software reset of the devices"
         assert result.reset.average_lost_frames > 0
         assert 0.0 < result.reset.average_s < 0.3

@@ -15,7 +15,7 @@ from lossratio.records import make_rate
 from lossratio.results.findings import message
 from lossratio.results.run_directory import read_result
 
-REQUEST = SearchRequest((NO_LOSS,), PROFILE)
+REQUEST = SearchRequest(goals=(NO_LOSS,), profile=PROFILE)
 
 
 def places(directory):

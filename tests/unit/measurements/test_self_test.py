@@ -102,7 +102,7 @@ def test_a_record_that_is_not_there_is_an_error(tmp_path):
 
 def test_a_simulated_tester_is_not_tested(tmp_path):
     with pytest.raises(TopologyError, match="a simulated tester needs no test"):
-        find_tester_limit(policed(police="10 kfps"), SelfTestRequest(PROFILE), place(tmp_path))
+        find_tester_limit(policed(police="10 kfps"), SelfTestRequest(profile=PROFILE), place(tmp_path))
 
 
 def test_with_a_device_in_between_the_command_touches_nothing(capsys, monkeypatch):
@@ -122,7 +122,7 @@ class TestOnARealTestbed:
         testbed = open_testbed(file)
         record = tmp_path / "self-test.yaml"
         try:
-            request = SelfTestRequest(PROFILE, max_load=2000.0, record=record, goal=BRIEF)
+            request = SelfTestRequest(profile=PROFILE, max_load=2000.0, record=record, goals=[BRIEF])
             test = find_tester_limit(testbed, request, place(tmp_path))
         finally:
             testbed.close()

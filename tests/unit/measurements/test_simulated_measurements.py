@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from measurement_examples import NO_LOSS, PROFILE, SIMULATED, place, policed
+from measurement_examples import NO_LOSS, PROFILE, SIMULATED, StallingTestbed, place, policed
 
-from lossratio.errors import DutError, SearchError, StorageError, TopologyError
+from lossratio.errors import DutError, SearchError, StarvedGeneratorError, StorageError, TopologyError
 from lossratio.measurements import CsitExportError
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
 from lossratio.measurements.throughput.evidence import search_contradictions
@@ -25,7 +25,7 @@ from lossratio.traffic import load_profile
 from lossratio.trials.counters import Integrity, IntegrityError
 from lossratio.trials.journal import Journal, read_journal
 
-REQUEST = SearchRequest((NDR, PDR), PROFILE)
+REQUEST = SearchRequest(goals=(NDR, PDR), profile=PROFILE)
 
 
 class Stop(BaseException):
@@ -45,7 +45,7 @@ def interrupted_after(trials):
 def test_the_bounds_of_a_zero_loss_goal_enclose_the_policers_truth(tmp_path, rate, burst, duration):
     goal = SearchGoal(0.0, 0.5, duration, duration, 0.005, duration)
     testbed = policed(police=str(rate), burst=str(burst))
-    result = find_conditional_throughput(testbed, SearchRequest((goal,), PROFILE), place(tmp_path))
+    result = find_conditional_throughput(testbed, SearchRequest(goals=(goal,), profile=PROFILE), place(tmp_path))
     goal_result = result.goals[0].result
     assert goal_result.regular
     passed_rate = testbed.request.dut.options.policed_rate
@@ -59,7 +59,9 @@ def test_each_direction_has_a_policer_of_its_own_and_shares_a_device_from_the_to
     one_way = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
 
     def lower_bound(testbed, profile, name):
-        result = find_conditional_throughput(testbed, SearchRequest((NO_LOSS,), profile), place(tmp_path, name))
+        result = find_conditional_throughput(
+            testbed, SearchRequest(goals=(NO_LOSS,), profile=profile), place(tmp_path, name)
+        )
         return result.goals[0].result.relevant_lower_bound
 
     policed_both, policed_one = (lower_bound(policed(police="50 kfps"), profile, "p") for profile in (PROFILE, one_way))
@@ -79,7 +81,7 @@ def test_a_search_leaves_a_result_file_and_a_journal_with_every_trial(tmp_path):
     ]
     assert [entry.result.input for entry in contents.entries] == [trial.as_result().input for trial in result.trials]
     rules = [entry.rule for entry in contents.entries]
-    assert set(rules) == {"look", "proof"}
+    assert set(rules) == {"look", "proof", "rested"}
     assert rules == [trial.rule for trial in result.trials]
     assert contents.search["dut"]["options"]["police"] == 50_000
     assert [goal["name"] for goal in contents.search["goals"]] == ["NDR", "PDR"]
@@ -89,7 +91,7 @@ def test_a_search_leaves_a_result_file_and_a_journal_with_every_trial(tmp_path):
 
 
 def test_a_sequential_search_reports_its_promise_and_is_never_called_rfc_9971_or_rfc_2544(tmp_path):
-    request = SearchRequest(NdrPdrGoals.sequential.value, PROFILE)
+    request = SearchRequest(goals=NdrPdrGoals.sequential.value, profile=PROFILE)
     result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
     usual = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path, "usual"))
     assert read_result(tmp_path / "results" / "a_suite.a_test.json") == result
@@ -99,7 +101,7 @@ def test_a_sequential_search_reports_its_promise_and_is_never_called_rfc_9971_or
         assert report.result.relevant_lower_bound == other.result.relevant_lower_bound
     assert len(result.trials) < 0.75 * len(usual.trials)
     view = ThroughputView()
-    promise = "sequential tests, not RFC 9971: a bound is wrong with a probability of 5 % at most (indifference 20 %)"
+    promise = "if trials are independent, a bound is wrong with a probability of 5 % at most (indifference 20 %)"
     assert sum(promise in line for line in view.lines(result)) == 2
     assert promise in view.conditions(result)
     assert "sequential" not in view.conditions(usual)
@@ -134,7 +136,7 @@ def test_the_time_left_is_shown_with_its_uncertainty_once_the_bounds_are_in_sigh
 
 def test_the_time_left_ends_with_the_timeout(tmp_path):
     progresses = []
-    request = SearchRequest((NDR, PDR), PROFILE, timeout=20.0)
+    request = SearchRequest(goals=(NDR, PDR), profile=PROFILE, timeout=20.0)
     find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path), progresses.append)
     spent = 0.0
     for progress in progresses:
@@ -150,7 +152,7 @@ def test_being_watched_changes_nothing(tmp_path):
 
 def test_a_warm_up_is_shown_and_says_nothing_about_bounds(tmp_path):
     progresses = []
-    request = SearchRequest((NO_LOSS,), PROFILE, warm_up_duration=1.0)
+    request = SearchRequest(goals=(NO_LOSS,), profile=PROFILE, warm_up_duration=1.0)
     find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path), progresses.append)
     assert progresses[0].bounds == ()
     assert progresses[0].purpose.startswith("warm-up")
@@ -194,12 +196,12 @@ def test_an_interrupted_search_is_continued_without_measuring_anything_twice(tmp
 
 
 def test_a_measurement_that_failed_of_repeated_frames_fails_again_where_it_is_continued(tmp_path):
-    request = MrrRequest(PROFILE, max_load=10e3, trials=2, trial_duration=1.0, integrity=Integrity.FAIL)
+    request = MrrRequest(profile=PROFILE, max_load=10e3, trials=2, trial_duration=1.0, integrity=Integrity.FAIL)
     measure_mrr(policed(police="50 kfps"), request, place(tmp_path))
     path = tmp_path / "trials" / "a_suite.a_test.jsonl"
     contents = read_journal(path)
     first = contents.results[0]
-    directions = tuple(replace(direction, duplicated=3) for direction in first.output.directions)
+    directions = tuple(replace(direction, duplicated_frames=3) for direction in first.output.directions)
     with Journal.begin(path, contents.search) as journal:
         journal.append(replace(first, output=replace(first.output, directions=directions)))
     continued = place(tmp_path / "again", resume=tmp_path)
@@ -219,9 +221,9 @@ def test_a_test_that_the_earlier_run_did_not_reach_starts_anew(tmp_path):
 @pytest.mark.parametrize(
     ("request_now", "police", "difference"),
     [
-        (SearchRequest((NDR,), PROFILE), "50 kfps", "goals was"),
-        (SearchRequest((NDR, PDR), PROFILE, max_load=100e3), "50 kfps", "max_load_fps was"),
-        (SearchRequest((NDR, PDR), load_profile("ethip4-udp", frame_size=128)), "50 kfps", "traffic was"),
+        (SearchRequest(goals=(NDR,), profile=PROFILE), "50 kfps", "goals was"),
+        (SearchRequest(goals=(NDR, PDR), profile=PROFILE, max_load=100e3), "50 kfps", "max_load_fps was"),
+        (SearchRequest(goals=(NDR, PDR), profile=load_profile("ethip4-udp", frame_size=128)), "50 kfps", "traffic was"),
         (REQUEST, "40 kfps", "dut was"),
     ],
 )
@@ -267,21 +269,32 @@ def test_the_result_of_an_earlier_run_is_gone_as_soon_as_its_test_is_measured_an
 
 def test_a_lossless_device_is_irregular_by_the_generators_limit(tmp_path):
     testbed = policed(police="1 Mfps")
-    result = find_conditional_throughput(testbed, SearchRequest((NO_LOSS,), PROFILE), place(tmp_path))
+    result = find_conditional_throughput(testbed, SearchRequest(goals=(NO_LOSS,), profile=PROFILE), place(tmp_path))
     assert result.outcome is Outcome.IRREGULAR
     assert result.goals[0].result.reason == "the generator's limit, not the SUT's"
     assert result.max_load.origin is LoadOrigin.GENERATOR
 
 
+def test_a_generator_that_cannot_send_the_smallest_load_is_to_blame_and_a_resumed_search_forgets_its_trials(tmp_path):
+    whole = find_conditional_throughput(open_testbed(SIMULATED), REQUEST, place(tmp_path / "whole"))
+    with pytest.raises(StarvedGeneratorError, match=r"not the device.*could not send 1,620 of .*late by up to 90 ms"):
+        find_conditional_throughput(StallingTestbed(*range(5, 1000)), REQUEST, place(tmp_path))
+    failed = read_result(tmp_path / "results" / "a_suite.a_test.json")
+    assert (failed.outcome, failed.guilty) == (Outcome.FAILED, "TG")
+    assert len(read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl").entries) == 4 < len(failed.trials)
+    resumed = find_conditional_throughput(open_testbed(SIMULATED), REQUEST, place(tmp_path, resume=tmp_path))
+    assert [report.result for report in resumed.goals] == [report.result for report in whole.goals]
+
+
 def test_a_maximum_load_above_the_generators_limit_ends_there_and_is_remarked(tmp_path):
-    request = SearchRequest((NO_LOSS,), PROFILE, max_load=800e3)
+    request = SearchRequest(goals=(NO_LOSS,), profile=PROFILE, max_load=800e3)
     result = find_conditional_throughput(policed(police="1 Mfps"), request, place(tmp_path))
     assert result.goals[0].result.reason == "the generator's limit, not the SUT's"
     assert any("above what the generator can send" in remark for remark in result.remarks)
 
 
 def test_a_search_that_runs_out_of_time_is_irregular_with_what_it_knows(tmp_path):
-    request = SearchRequest((NDR, PDR), PROFILE, timeout=6.0)
+    request = SearchRequest(goals=(NDR, PDR), profile=PROFILE, timeout=6.0)
     result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
     assert result.outcome is Outcome.IRREGULAR
     assert "time" in result.goals[0].result.reason
@@ -291,14 +304,14 @@ def test_a_search_that_runs_out_of_time_is_irregular_with_what_it_knows(tmp_path
 def test_goals_that_the_rfc_advises_against_have_a_remark(tmp_path):
     with pytest.warns(match="duration sum"):
         goal = SearchGoal(0.0, 0.5, 2.0, 1.0, 0.01, name="odd")
-    request = SearchRequest((goal, NO_LOSS), PROFILE)
+    request = SearchRequest(goals=(goal, NO_LOSS), profile=PROFILE)
     result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
     assert any("duration sum" in remark for remark in result.remarks)
     assert any("different final trial durations" in remark for remark in result.remarks)
 
 
 def test_a_warm_up_is_measured_first_and_does_not_count(tmp_path):
-    request = SearchRequest((NO_LOSS,), PROFILE, warm_up_duration=2.0)
+    request = SearchRequest(goals=(NO_LOSS,), profile=PROFILE, warm_up_duration=2.0)
     result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
     assert (result.trials[0].duration_s, result.trials[0].load_per_interface_fps) == (2.0, 400e3)
     assert result.settings["warm_up_duration_s"] == 2.0
@@ -307,23 +320,27 @@ def test_a_warm_up_is_measured_first_and_does_not_count(tmp_path):
 
 
 def test_without_a_warm_up_every_trial_counts(tmp_path):
-    result = find_conditional_throughput(policed(police="50 kfps"), SearchRequest((NO_LOSS,), PROFILE), place(tmp_path))
+    result = find_conditional_throughput(
+        policed(police="50 kfps"), SearchRequest(goals=(NO_LOSS,), profile=PROFILE), place(tmp_path)
+    )
     assert all(trial.is_evidence for trial in result.trials)
 
 
 def test_the_limit_of_the_links_is_in_the_result_where_the_topology_says_their_speed(tmp_path):
     file = tmp_path / "fast.yaml"
     file.write_text(SIMULATED.read_text().replace("{link: link1}", "{link: link1, speed: 1 Gbps}"))
-    search = find_conditional_throughput(open_testbed(file), SearchRequest((NO_LOSS,), PROFILE), place(tmp_path))
-    mrr = measure_mrr(open_testbed(file), MrrRequest(PROFILE, trials=1), place(tmp_path, "mrr"))
+    search = find_conditional_throughput(
+        open_testbed(file), SearchRequest(goals=(NO_LOSS,), profile=PROFILE), place(tmp_path)
+    )
+    mrr = measure_mrr(open_testbed(file), MrrRequest(profile=PROFILE, trials=1), place(tmp_path, "mrr"))
     for result in (search, mrr):
         assert result.max_load.theoretical_maximum.per_interface_fps == pytest.approx(1e9 / (84 * 8))
-    unknown = measure_mrr(open_testbed(SIMULATED), MrrRequest(PROFILE, trials=1), place(tmp_path, "unknown"))
+    unknown = measure_mrr(open_testbed(SIMULATED), MrrRequest(profile=PROFILE, trials=1), place(tmp_path, "unknown"))
     assert unknown.max_load.theoretical_maximum is None
 
 
 def test_mrr_is_what_the_policer_passes(tmp_path):
-    result = measure_mrr(policed(police="50 kfps", burst="1000"), MrrRequest(PROFILE), place(tmp_path))
+    result = measure_mrr(policed(police="50 kfps", burst="1000"), MrrRequest(profile=PROFILE), place(tmp_path))
     assert len(result.mrr.values) == 10
     assert result.mrr.mean.per_interface_fps == pytest.approx(51e3, abs=1)
     assert result.mrr.stdev.per_interface_fps == pytest.approx(0, abs=1)
@@ -333,7 +350,9 @@ def test_mrr_is_what_the_policer_passes(tmp_path):
 
 def test_progress_of_mrr_counts_down(tmp_path):
     progresses = []
-    result = measure_mrr(policed(police="50 kfps"), MrrRequest(PROFILE, trials=4), place(tmp_path), progresses.append)
+    result = measure_mrr(
+        policed(police="50 kfps"), MrrRequest(profile=PROFILE, trials=4), place(tmp_path), progresses.append
+    )
     assert [progress.number for progress in progresses] == [1, 2, 3, 4]
     assert [progress.trial.output.directions for progress in progresses] == [
         trial.as_result().output.directions for trial in result.trials
@@ -345,7 +364,7 @@ def test_progress_of_mrr_counts_down(tmp_path):
 
 
 def test_unsent_frames_are_no_loss_to_mrr(tmp_path):
-    request = MrrRequest(PROFILE, max_load=800e3, trials=3)
+    request = MrrRequest(profile=PROFILE, max_load=800e3, trials=3)
     result = measure_mrr(policed(police="1 Mfps"), request, place(tmp_path))
     assert result.mrr.unsent_frames == pytest.approx(3 * 2 * 400_000, rel=1e-3)
     assert result.mrr.lost_frames == 0
@@ -353,17 +372,15 @@ def test_unsent_frames_are_no_loss_to_mrr(tmp_path):
 
 
 def test_mrr_without_trials_is_an_error(tmp_path):
-    with pytest.raises(SearchError, match="at least one trial"):
-        measure_mrr(policed(police="50 kfps"), MrrRequest(PROFILE, trials=0), place(tmp_path))
+    with pytest.raises(SearchError, match="trials must be at least 1, not 0"):
+        measure_mrr(policed(police="50 kfps"), MrrRequest(profile=PROFILE, trials=0), place(tmp_path))
 
 
 @pytest.mark.parametrize(
     "measure",
     [
-        lambda: measure_mrr(policed(police="50 kfps"), MrrRequest(PROFILE, ramp=-0.01), place(Path("nowhere"))),
-        lambda: find_conditional_throughput(
-            policed(police="50 kfps"), replace(REQUEST, ramp=-0.01), place(Path("nowhere"))
-        ),
+        lambda: measure_mrr(policed(police="50 kfps"), MrrRequest(profile=PROFILE, ramp=-0.01), place(Path("nowhere"))),
+        lambda: find_conditional_throughput(policed(police="50 kfps"), REQUEST.but(ramp=-0.01), place(Path("nowhere"))),
     ],
 )
 def test_a_ramp_of_less_than_nothing_is_refused_even_if_a_trial_would_outlast_it(measure):
@@ -375,7 +392,7 @@ def test_two_goals_of_one_name_are_refused_as_their_results_could_be_mixed_up(tm
     quick, patient = (SearchGoal(0.001, 0.5, 1.0, duration_sum, 0.01) for duration_sum in (1.0, 60.0))
     with pytest.raises(SearchError, match=r"different search goals are called 'loss 0\.1 %'"):
         find_conditional_throughput(
-            policed(police="50 kfps"), SearchRequest((quick, patient), PROFILE), place(tmp_path)
+            policed(police="50 kfps"), SearchRequest(goals=(quick, patient), profile=PROFILE), place(tmp_path)
         )
 
 
@@ -419,7 +436,7 @@ def test_progress_of_a_search_counts_no_trial_again(tmp_path, monkeypatch):
     assert len(progress) > 10
 
 
-EARLY = replace(REQUEST, early_verdict=True)
+EARLY = REQUEST.but(early_verdict=True)
 
 
 def test_early_verdicts_are_in_the_trials_the_conditions_and_the_settings(tmp_path):
@@ -436,7 +453,7 @@ def test_early_verdicts_are_in_the_trials_the_conditions_and_the_settings(tmp_pa
     assert all(trial.loss_ratio > PDR.loss_ratio for trial in ended)
     assert all(trial.effective_duration_s == trial.duration_s > trial.elapsed_s for trial in ended)
     assert f"loss at least {ended[0].loss_ratio * 100:.4g} %" in progress_reports[ended[0].number - 1].line()
-    assert "early_verdict" not in plain.settings
+    assert not plain.settings["early_verdict"]
     assert plain.conditions.timing.deviations == result.conditions.timing.deviations[:-1]
 
 
@@ -475,7 +492,7 @@ def test_a_black_box_that_remembers_trials_is_found_before_the_search(tmp_path, 
     file = tmp_path / "box.yaml"
     file.write_text(BUCKET)
     box = open_testbed(file, dut="black_box")
-    request = replace(REQUEST, rest=rest, min_load=100.0)
+    request = REQUEST.but(rest=rest, min_load=100.0)
     result = find_conditional_throughput(box, request, place(tmp_path))
     (remark,) = (remark for remark in result.remarks if "in trials of 0.5 s at 40.000 kfps" in remark)
     assert remark.startswith(MEMORY_REMARK) is remembers
@@ -485,5 +502,5 @@ def test_a_black_box_that_remembers_trials_is_found_before_the_search(tmp_path, 
         # The bucket is full again after one second.
         assert "a rest of 1 s serves (rest=)" in remark
     by_option = open_testbed(file, dut="black_box", options={"rest": "2 s"})
-    same = find_conditional_throughput(by_option, replace(request, rest=0.0), place(tmp_path, "by option"))
+    same = find_conditional_throughput(by_option, request.but(rest=0.0), place(tmp_path, "by option"))
     assert not any(remark.startswith(MEMORY_REMARK) for remark in same.remarks)

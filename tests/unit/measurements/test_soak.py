@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from contextlib import contextmanager
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from measurement_examples import NO_LOSS, PROFILE, SIMULATED, place, policed
+from measurement_examples import NO_LOSS, PROFILE, SIMULATED, StallingTestbed, place, policed
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements.soak.measure import SoakPreset, SoakRequest, find_critical_load, warm_start_from
@@ -17,51 +15,15 @@ from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
-from lossratio.trials.counters import output_from_counters
 from lossratio.trials.journal import read_journal
 
 ONE_WAY = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
-USUAL = SoakRequest(ONE_WAY, timeout=45.0)
-QUICK = replace(USUAL, likelihood=LikelihoodName.POISSON)
+USUAL = SoakRequest(profile=ONE_WAY, timeout=45.0)
+QUICK = USUAL.but(likelihood=LikelihoodName.POISSON)
 
 
 class Stop(BaseException):
     """What interrupts a search, as Ctrl-C does."""
-
-
-class StallingTestbed:
-    """The simulated testbed, whose generator is stalled for the last 9 % of some trials, given by their numbers."""
-
-    def __init__(self, *stalled, makes_up_for_them=False):
-        self._testbed = open_testbed(SIMULATED)
-        self._stalled = stalled
-        self._makes_up_for_them = makes_up_for_them
-        self.measured = 0
-
-    def __getattr__(self, name):
-        return getattr(self._testbed, name)
-
-    @contextmanager
-    def ready_for(self, profile, **options):
-        with self._testbed.ready_for(profile, **options) as ready:
-            self._measurer = ready.measurer
-            yield replace(ready, measurer=self)
-
-    def measure(self, trial):
-        output = self._measurer.measure(trial)
-        self.measured += 1
-        if self.measured not in self._stalled:
-            return output
-        counters = [self._as_stalled(direction, trial.duration) for direction in output.directions]
-        return output_from_counters(trial, counters, elapsed=output.elapsed)
-
-    def _as_stalled(self, counters, duration):
-        late = replace(counters, lateness=0.09 * duration)
-        if self._makes_up_for_them:
-            return late
-        unsent = int(0.09 * counters.sent)
-        sent = counters.sent - unsent
-        return replace(late, sent=sent, received=min(counters.received, sent), unsent=unsent)
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +137,7 @@ def test_a_generator_that_is_too_slow_for_the_first_loads_ends_a_soak_soon(tmp_p
 
 def test_a_precision_ends_it_early(tmp_path):
     result = find_critical_load(
-        open_testbed(SIMULATED), SoakRequest(ONE_WAY, timeout=600.0, precision=0.005), place(tmp_path)
+        open_testbed(SIMULATED), SoakRequest(profile=ONE_WAY, timeout=600.0, precision=0.005), place(tmp_path)
     )
     critical_load = result.critical_load
     assert critical_load.ended_by == "precision"
@@ -189,13 +151,15 @@ def test_a_precision_ends_it_early(tmp_path):
     [({"max_load": 100e3}, SoakLimit.BEYOND_TRIALS), ({"min_load": 180e3}, SoakLimit.AT_MOST)],
 )
 def test_a_critical_load_outside_of_the_limits_is_irregular_and_says_on_which_side(tmp_path, loads, limit):
-    result = find_critical_load(open_testbed(SIMULATED), SoakRequest(ONE_WAY, timeout=20.0, **loads), place(tmp_path))
+    result = find_critical_load(
+        open_testbed(SIMULATED), SoakRequest(profile=ONE_WAY, timeout=20.0, **loads), place(tmp_path)
+    )
     assert result.outcome is Outcome.IRREGULAR
     assert result.critical_load.limit is limit
 
 
 def test_a_policers_truth_is_in_the_interval_or_the_model_does_not_fit(tmp_path):
-    request = SoakRequest(ONE_WAY, timeout=25.0, trial_duration=1.0, trial_growth=0.0)
+    request = SoakRequest(profile=ONE_WAY, timeout=25.0, trial_duration=1.0, trial_growth=0.0)
     result = find_critical_load(policed(police="50 kfps", burst="1000"), request, place(tmp_path))
     critical_load = result.critical_load
     inside = critical_load.least_95.per_interface_fps <= 51e3 <= critical_load.most_95.per_interface_fps
@@ -205,9 +169,11 @@ def test_a_policers_truth_is_in_the_interval_or_the_model_does_not_fit(tmp_path)
 
 def test_a_warm_start_begins_at_the_bounds_of_the_search_before(tmp_path):
     testbed = open_testbed(SIMULATED)
-    search = find_conditional_throughput(testbed, SearchRequest((NO_LOSS,), PROFILE), place(tmp_path, "search"))
+    search = find_conditional_throughput(
+        testbed, SearchRequest(goals=(NO_LOSS,), profile=PROFILE), place(tmp_path, "search")
+    )
     loads = warm_start_from(search, PROFILE)
-    request = SoakRequest(PROFILE, timeout=20.0, warm_start=loads)
+    request = SoakRequest(profile=PROFILE, timeout=20.0, warm_start=loads)
     result = find_critical_load(testbed, request, place(tmp_path, "soak"))
     assert {trial.load_per_interface_fps for trial in result.trials[: len(loads)]} == set(loads)
     journal = read_journal(place(tmp_path, "soak").directory.journal_path("a suite.soak"))
@@ -216,7 +182,7 @@ def test_a_warm_start_begins_at_the_bounds_of_the_search_before(tmp_path):
 
 def test_a_warm_start_needs_a_search_with_the_same_traffic(soak, tmp_path):
     search = find_conditional_throughput(
-        open_testbed(SIMULATED), SearchRequest((NO_LOSS,), PROFILE), place(tmp_path, "search")
+        open_testbed(SIMULATED), SearchRequest(goals=(NO_LOSS,), profile=PROFILE), place(tmp_path, "search")
     )
     with pytest.raises(SearchError, match=r"other traffic \(ethip4-udp, 64 bytes\)"):
         warm_start_from(search, load_profile("ethip4-udp", frame_size=1518))
@@ -225,13 +191,13 @@ def test_a_warm_start_needs_a_search_with_the_same_traffic(soak, tmp_path):
 
 
 def test_the_drafts_selection_and_durations_can_be_asked_for(tmp_path):
-    request = SoakRequest(ONE_WAY, timeout=20.0, selection=SelectionName.DRAFT)
+    request = SoakRequest(profile=ONE_WAY, timeout=20.0, selection=SelectionName.DRAFT)
     result = find_critical_load(open_testbed(SIMULATED), request, place(tmp_path))
     assert [trial.duration_s for trial in result.trials[:3]] == pytest.approx([5.1, 5.2, 5.3])
 
 
 def test_the_preset_csit_measures_as_csit_does_and_shows_its_estimate(tmp_path):
-    request = SoakRequest(ONE_WAY, timeout=6.0).preset(SoakPreset.CSIT)
+    request = SoakRequest(profile=ONE_WAY, timeout=6.0).preset(SoakPreset.CSIT)
     result = find_critical_load(open_testbed(SIMULATED), request, place(tmp_path))
     assert [trial.duration_s for trial in result.trials] == pytest.approx([5.1, 5.2])
     assert result.settings["likelihood"] == "geometric"
@@ -246,4 +212,4 @@ def test_the_preset_csit_measures_as_csit_does_and_shows_its_estimate(tmp_path):
 )
 def test_a_preset_refuses_other_settings_of_what_it_chooses(settings):
     with pytest.raises(SearchError, match=f"preset=csit chooses {next(iter(settings))} itself"):
-        SoakRequest(ONE_WAY, **settings).preset(SoakPreset.CSIT)
+        SoakRequest(profile=ONE_WAY, **settings).preset(SoakPreset.CSIT)

@@ -42,7 +42,7 @@ def testbed():
 
 @pytest.fixture
 def search_result(testbed, tmp_path):
-    return find_conditional_throughput(testbed, SearchRequest((NDR, PDR), PROFILE), place(tmp_path))
+    return find_conditional_throughput(testbed, SearchRequest(goals=(NDR, PDR), profile=PROFILE), place(tmp_path))
 
 
 def test_the_load_is_that_of_pdr_unless_another_goal_is_named(search_result):
@@ -61,7 +61,7 @@ def test_latency_and_telemetry_are_measured_at_the_same_goal(search_result):
 
 
 def test_a_search_that_found_nothing_has_no_load_to_ask_at(testbed, tmp_path):
-    request = SearchRequest((NDR,), PROFILE, min_load=390e3, max_load=400e3)
+    request = SearchRequest(goals=(NDR,), profile=PROFILE, min_load=390e3, max_load=400e3)
     nothing = find_conditional_throughput(testbed, request, place(tmp_path))
     with pytest.raises(SearchError, match="NDR has no relevant lower bound"):
         nothing.relevant_load(None)
@@ -69,13 +69,13 @@ def test_a_search_that_found_nothing_has_no_load_to_ask_at(testbed, tmp_path):
 
 def test_without_duts_there_is_nobody_to_ask_or_to_reconfigure(testbed, search_result, tmp_path):
     with pytest.raises(DutError, match="no DUT of ours to ask"):
-        add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4), place(tmp_path), search_result)
+        add_telemetry(testbed, TelemetryRequest(profile=PROFILE, load=1e4), place(tmp_path), search_result)
     with pytest.raises(DutError, match="no DUT of ours to reconfigure"):
         reconfigure_duts(testbed, 5)
 
 
 def test_a_reconfiguration_that_cannot_be_measured_is_a_failed_result_beside_that_of_its_search(testbed, tmp_path):
-    request = ReconfigurationRequest(SearchRequest((RECONFIGURATION_GOAL,), PROFILE), lambda: None)
+    request = ReconfigurationRequest(profile=PROFILE, reconfigure=lambda: None)
     with pytest.raises(TrafficError, match="no time passes between trials"):
         measure_reconfiguration_loss(testbed, request, place(tmp_path, "reconf"))
     failed = read_result(tmp_path / "results" / "a_suite.reconf.json")
@@ -136,7 +136,7 @@ class CountedTestbed:
     def measure(self, trial):
         attempts = self.attempts.pop(0)
         self.dut.passed += attempts * SENT
-        directions = (DirectionCounters("port0>port1", intended=SENT, sent=SENT, received=SENT),)
+        directions = (DirectionCounters("port0>port1", intended_frames=SENT, sent_frames=SENT, received_frames=SENT),)
         return TrialOutput(0.0, repeats=attempts - 1, directions=directions)
 
     def start_traffic(self, load):
@@ -145,14 +145,16 @@ class CountedTestbed:
     def stop_traffic(self, late_wait):
         sent = SENT - self.unsent
         counters = DirectionCounters(
-            "port0>port1", SENT, sent, sent - LOST, unsent=self.unsent, generator_drops=self.dropped
+            "port0>port1", SENT, sent, sent - LOST, unsent_frames=self.unsent, generator_drop_frames=self.dropped
         )
         return StoppedTraffic((counters,), {"port0>port1": 0})
 
 
 def test_counts_of_discarded_attempts_are_not_taken_for_those_of_the_trial(search_result, tmp_path):
     testbed = CountedTestbed(search_result, attempts=[2, 3, 1])
-    result = add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4, duration=0.1), place(tmp_path), search_result)
+    result = add_telemetry(
+        testbed, TelemetryRequest(profile=PROFILE, load=1e4, duration=0.1), place(tmp_path), search_result
+    )
     (trial,) = result.telemetry
     assert (trial.sent_frames, trial.duts[0].received_frames) == (SENT, {"west": SENT})
 
@@ -160,7 +162,7 @@ def test_counts_of_discarded_attempts_are_not_taken_for_those_of_the_trial(searc
 def test_telemetry_of_a_generator_that_always_falters_is_an_error(search_result, tmp_path):
     testbed = CountedTestbed(search_result, attempts=[2] * 5)
     with pytest.raises(TrafficError, match="measured again in each of 5 attempts"):
-        add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4), place(tmp_path), search_result)
+        add_telemetry(testbed, TelemetryRequest(profile=PROFILE, load=1e4), place(tmp_path), search_result)
 
 
 @pytest.fixture
@@ -169,15 +171,13 @@ def reconfigured(testbed, search_result, tmp_path, monkeypatch):
     monkeypatch.setattr("lossratio.measurements.reconfiguration.measure.LEAD", 0.0)
 
     def measure(max_load=None, **of_the_generator):
-        request = SearchRequest((RECONFIGURATION_GOAL,), PROFILE, max_load=max_load)
+        request = ReconfigurationRequest(profile=PROFILE, max_load=max_load, reconfigure=lambda: None)
         searched = find_conditional_throughput(testbed, request, place(tmp_path, "reconf search"))
         monkeypatch.setattr(
             "lossratio.measurements.reconfiguration.measure.find_conditional_throughput", lambda *_: searched
         )
         counted = CountedTestbed(search_result, **of_the_generator)
-        return measure_reconfiguration_loss(
-            counted, ReconfigurationRequest(request, lambda: None), place(tmp_path, "reconf")
-        )
+        return measure_reconfiguration_loss(counted, request, place(tmp_path, "reconf"))
 
     return measure
 

@@ -37,23 +37,20 @@ GOAL_SETS = {
 
 @dataclass(frozen=True)
 class Adversary:
-    """A deterministic SUT that forwards up to its capacity, but less at times.
-
-    Attributes:
-        capacity: Frames per second.
-        less: The share of the capacity that is missing at times.
-        memory: For so many seconds after a lossy trial.
-        period: In every other span of so many seconds; 0: never.
-        share: The share of frames that is lost at least, at any load.
-        frames: How many frames each trial loses at least.
-    """
+    """A deterministic SUT that forwards up to its capacity, but less at times."""
 
     capacity: float
+    """Frames per second."""
     less: float = 0.0
+    """The share of the capacity that is missing at times."""
     memory: float = 0.0
+    """For so many seconds after a lossy trial."""
     period: float = 0.0
+    """In every other span of so many seconds; 0: never."""
     share: float = 0.0
+    """The share of frames that is lost at least, at any load."""
     frames: int = 0
+    """How many frames each trial loses at least."""
 
     def start(self) -> LossRatio:
         """The SUT after a long rest, on a clock that only trials move on."""

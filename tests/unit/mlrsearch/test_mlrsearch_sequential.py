@@ -11,7 +11,17 @@ from mlrsearch_suts import drive, knee, measured
 
 from lossratio.arena.baselines.checker import faults
 from lossratio.arena.promises import MAX_LOAD, MIN_LOAD, PROMISES, is_wrong, promises_kept, search_on_curve
-from lossratio.mlrsearch import Bound, IrregularReason, MLRsearch, SequentialGoal, classify, evidence_of, goal_result
+from lossratio.mlrsearch import (
+    Bound,
+    IrregularReason,
+    MLRsearch,
+    SequentialGoal,
+    classify,
+    evidence_of,
+    goal_result,
+    sequential,
+)
+from lossratio.mlrsearch.sequential import Order, trials_alike
 
 HALF = SequentialGoal(0.0, 0.5, name="half")
 MIXTURE = SequentialGoal(0.0, 0.5, indifference=0.0, name="mixture")
@@ -98,10 +108,14 @@ def test_where_shorter_trials_choose_each_full_length_one_counts():
     assert classify(goal, [measured(1e5, 10.0, 0.0) for _ in range(5)]) is Bound.LOWER
 
 
+MIXED = [*[0.0] * 6, *[0.1, 0.1, 0.0] * 4]
+"""Loss ratios that make a load a lower bound, and then look like those of another load."""
+
+
 def test_a_verdict_stands_and_loads_outside_of_the_bounds_are_not_tested():
     evidence = evidence_of(HALF)
-    for load, loss_ratio in ((1e5, 0.0), (1e5, 0.1), (9e4, 0.1), (2e5, 0.1), (3e5, 0.0)):
-        for _ in range(12):
+    for load, ratios in ((1e5, MIXED), (9e4, [0.1] * 12), (2e5, [0.1] * 12), (3e5, [0.0] * 12)):
+        for loss_ratio in ratios:
             evidence.add(measured(load, 1.0, loss_ratio))
     assert evidence.relevant_bounds() == (1e5, 2e5)
     assert evidence.bound(9e4) is evidence.bound(3e5) is Bound.UNDECIDED
@@ -150,6 +164,49 @@ def test_the_promise_of_the_presets_is_kept_on_simulated_suts():
     assert kept.irregular < 4
     assert kept.error <= kept.goal.error
     assert broken.error > 2.0 * broken.goal.error
+
+
+def order_of(outcomes):
+    order = Order()
+    for outcome in outcomes:
+        order.add(outcome)
+    return order
+
+
+def test_trials_are_alike_if_their_outcomes_change_less_often_than_by_chance():
+    draw = random.Random(1)
+
+    def alike(stuck):
+        lucks = [[draw.random() < 0.5 for _ in range(40 // stuck)] for _ in range(5)]
+        return trials_alike(order_of(luck for luck in own for _ in range(stuck)) for own in lucks)
+
+    assert sum(alike(1) > 1 for _ in range(400)) < 0.05 * 400
+    assert {alike(4) for _ in range(50)} <= {3, 4, 5, 6}
+    assert trials_alike([order_of([True] * 50), order_of([False] * 50)]) == 1
+
+
+def test_a_verdict_falls_where_trials_turn_out_to_be_alike():
+    evidence = evidence_of(HALF)
+    for _ in range(6):
+        evidence.add(measured(1e5, 1.0, 0.0))
+    assert evidence.bound(1e5) is Bound.LOWER
+    for loss_ratio in (0.1, 0.0, 0.1):
+        for _ in range(5):
+            evidence.add(measured(2e5, 1.0, loss_ratio))
+    assert evidence.bound(1e5) is Bound.UNDECIDED
+    assert evidence.missing(1e5, Bound.LOWER) > 5.0
+
+
+def test_trials_that_are_stuck_break_the_promise_far_less_often_and_independent_ones_cost_no_more(monkeypatch):
+    def searches(stuck, number):
+        found = [search_on_curve(PROMISES[0], seed, stuck) for seed in range(number)]
+        return sum(any(is_wrong(PROMISES[0], *one[:2])) for one in found), sum(trials for *_, trials in found)
+
+    (wrong, _), (_, trials) = searches(3, 40), searches(1, 12)
+    monkeypatch.setattr(sequential, "ALIKE", 1e9)
+    (wrong_before, _), (_, trials_before) = searches(3, 40), searches(1, 12)
+    assert wrong <= 6 < 12 <= wrong_before
+    assert trials < 1.05 * trials_before
 
 
 def test_a_bound_is_wrong_only_outside_of_the_zone_of_indifference():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 from soak_trials import LIMITS, estimated, loads_around, trial, trials_of
 
 from lossratio.plrsearch import Verdict
@@ -12,7 +12,9 @@ from lossratio.plrsearch.estimate import LossBounds
 from lossratio.plrsearch.estimate.guard import guard
 from lossratio.plrsearch.model import CriticalLoadQuestion, collect
 from lossratio.simulation import SmoothKnee
+from lossratio.simulation.sut import SutWithoutMemory
 
+QUESTION = CriticalLoadQuestion(1e-7, 1e4, 3e7)
 KNEE = SmoothKnee(6e6, 2e4)
 AROUND = trials_of(KNEE, loads_around(6e6, 60))
 
@@ -120,6 +122,51 @@ def test_loss_below_the_reported_load_contradicts_it_and_is_a_misfit():
     # Other trials at the minimum load say that the critical load is at most that.
     at_min = guard(collect(lossy), CriticalLoadQuestion(1e-7, 5.8e6, 1e7), 5.8e6, 5.8e6)
     assert at_min.verdict is Verdict.VERIFIED
+
+
+class TwoQueues(SutWithoutMemory):
+    """Half of the frames go to each of two queues, of which one is slower by 1 %."""
+
+    queues = SmoothKnee(9e6, 1e4), SmoothKnee(9.09e6, 1e4)
+
+    def loss_ratio(self, load):
+        return sum(queue.loss_rate(load / 2.0) for queue in self.queues) / load
+
+    def truth(self, **_):
+        return optimize.brentq(lambda load: self.loss_ratio(load) - 1e-7, 1.6e7, 1.8e7)
+
+    def _lost_frames(self, traffic, rng):
+        return int(rng.poisson(traffic.frames * self.loss_ratio(traffic.load)))
+
+
+def test_quiet_trials_far_below_do_not_hide_what_two_queues_lose_just_below_the_reported_load():
+    sut, contradicted, unjust = TwoQueues(), 0, 0
+    near = sut.truth() * 1.0003
+    assert sut.loss_ratio(near) == pytest.approx(1.2e-7, rel=0.1)
+    for seed in range(20):
+        quiet = trials_of(sut, np.linspace(0.96, 0.985, 33) * near, seed=seed, duration=2.0)
+        loads = [near] * 75
+        shown = guard(collect([*quiet, *trials_of(sut, loads, seed=seed, duration=2.0)]), QUESTION, near * 1.001, near)
+        contradicted += shown.verdict is Verdict.CONTRADICTED
+        loads = [sut.truth()] * 75
+        shown = guard(collect([*quiet, *trials_of(sut, loads, seed=seed, duration=2.0)]), QUESTION, near, sut.truth())
+        unjust += shown.verdict is Verdict.CONTRADICTED
+    assert contradicted >= 18
+    assert unjust <= 1
+
+
+def test_the_load_that_is_verified_is_the_highest_one_that_the_trials_show():
+    def shown(lost):
+        loads = (5.6e6, *[5.7e6] * 40, *[5.79e6] * 20)
+        trials = [trial(load, lost * (load > 5.78e6)) for load in loads]
+        return guard(collect(trials), QUESTION, 5.8e6, 5.79e6)
+
+    assert [shown(lost).load for lost in (0, 3)] == [5.79e6, 5.7e6]
+    assert {shown(lost).verdict for lost in (0, 3)} == {Verdict.VERIFIED}
+    assert shown(3).bounds.most <= 1e-7 < bounds([5.79e6 * 5.0] * 20, [3] * 20).most
+    assert str(shown(3)).startswith("verified at 5,700,000 frames/s: of ")
+    # Within the interval nothing is verified above the lowest load: there losses may be rarer than trials.
+    assert guard(collect([trial(load, 0) for load in [5.7e6, *[5.79e6] * 20]]), QUESTION, 5.8e6, 5.75e6).load == 5.7e6
 
 
 def test_a_contradicted_load_is_a_misfit():

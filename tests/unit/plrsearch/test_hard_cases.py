@@ -131,7 +131,7 @@ def test_trials_of_which_none_is_evidence_are_refused_with_a_reason():
 def test_a_trial_whose_generator_faltered_changes_no_estimate():
     results = trials_of(SharpKnee(3e6), np.linspace(2.9e6, 9e6, 12))
     much_unsent = trial(2.9e6, 0, sent=14_000_000, unsent=500_000)
-    counters = DirectionCounters("a>b", 14_500_000, 14_500_000, 14_400_000, lateness=0.0051)
+    counters = DirectionCounters("a>b", 14_500_000, 14_500_000, 14_400_000, lateness_s=0.0051)
     stalled = replace(trial(2.9e6, 100_000, sent=14_500_000).output, directions=(counters,))
     with_both = estimated([much_unsent, *results, TrialResult(TrialInput(5.0, 2.9e6), stalled)])
     assert with_both.mean == estimated(results).mean
@@ -150,7 +150,7 @@ def test_unsent_frames_are_no_loss_and_only_shrink_the_exposure():
 def test_a_stall_is_too_long_beyond_a_thousandth_of_the_trial_and_never_below_two_milliseconds(
     duration, stall, is_set_aside
 ):
-    counters = DirectionCounters("a>b", 1000, 1000, 1000, lateness=stall)
+    counters = DirectionCounters("a>b", 1000, 1000, 1000, lateness_s=stall)
     output = TrialOutput(0.0, sent_frames=1000, lost_frames=0, directions=(counters,))
     assert (why_set_aside(TrialResult(TrialInput(duration, 1000.0 / duration), output)) is not None) is is_set_aside
 

@@ -87,7 +87,7 @@ def test_a_browser_shows_what_changed_and_each_value(text, is_large, tmp_path, m
     file = tmp_path / "compare.html"
     file.write_text(text)
     rows = "[...document.querySelector('table.overview').tBodies[0].rows]"
-    names = f"{rows}.map(row => row.cells[3].querySelector('span').textContent.split(':')[0].trim())"
+    names = f"{rows}.map(row => row.cells[2].querySelector('span').textContent.split(':')[0].trim())"
     with browser() as chromium:
         chromium.open(file)
         verdicts = chromium.run(names)

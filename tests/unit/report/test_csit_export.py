@@ -11,11 +11,12 @@ from click.testing import CliRunner
 from report_examples import conditions, mrr, throughput
 
 from lossratio.commands.report import csit
+from lossratio.dut import load_kind
 from lossratio.errors import ReportError
 from lossratio.measurements.telemetry.measure import DutTelemetry, TelemetryTrial
 from lossratio.mlrsearch import RFC2544
 from lossratio.report.csit import csit_export, csit_job, csit_names, write_csit
-from lossratio.results.conditions import NodeFacts
+from lossratio.results.conditions import LoadOrigin, NodeFacts
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
@@ -125,8 +126,12 @@ def on_nic(result, **interface):
     return result.model_copy(update={"conditions": result.conditions.model_copy(update={"testbed": changed})})
 
 
+def identity_of(kind):
+    return load_kind(kind).identity(load_kind(kind).options_type())
+
+
 def as_kind(result, kind, **facts):
-    duts = {"DUT1": {**result.conditions.duts["DUT1"], "kind": kind, **facts}}
+    duts = {"DUT1": {**result.conditions.duts["DUT1"], **identity_of(kind), **facts}}
     return result.model_copy(update={"conditions": result.conditions.model_copy(update={"duts": duts})})
 
 
@@ -276,8 +281,8 @@ def test_mrr_has_its_samples():
     assert data["bandwidth"]["avg"] == pytest.approx(300_000 * 84 * 8)
 
 
-def test_what_all_that_can_be_sent_is_has_no_upper_bound():
-    data = csit_export(named(throughput(SharpKnee(capacity=1e7))))
+def test_all_that_a_link_can_carry_has_no_upper_bound():
+    data = csit_export(named(throughput(SharpKnee(capacity=1e7), origin=LoadOrigin.LINK)))
     assert data.case.result.ndr.upper is None
     assert "upper" not in fields(data)["result"]["ndr"]
 
@@ -287,6 +292,7 @@ def test_what_all_that_can_be_sent_is_has_no_upper_bound():
     [
         (lambda: named(throughput(goals=(RFC2544,))), "has no goal with the attributes of CSIT's NDR"),
         (lambda: named(throughput(trials=12)), "NDR of .* is irregular"),
+        (lambda: named(throughput(SharpKnee(capacity=1e7))), "irregular: the generator's limit, not the SUT's"),
         (lambda: named(mrr()), "is called ndrpdr, and its result is mrr"),
         (lambda: named(throughput(), identity("mrr")), "is called mrr, and its result is ndrpdr"),
     ],

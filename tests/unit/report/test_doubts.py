@@ -67,7 +67,7 @@ def test_bands_are_seldom_seen_in_noise(spread):
 
 
 def late_trial(late):
-    direction = DirectionCounters("port0>port1", 1000, 1000, 1000 - late, late=late)
+    direction = DirectionCounters("port0>port1", 1000, 1000, 1000 - late, late_frames=late)
     output = TrialOutput(late / 1000, sent_frames=1000, lost_frames=late, directions=(direction,))
     return TrialResult(TrialInput(1.0, 1000.0), output)
 
@@ -79,8 +79,24 @@ def test_drops_inside_the_generator_are_counted_as_far_as_frames_were_lost():
     assert doubt.reason.startswith("4 frames in 2 trials came back")
 
 
+def test_frames_that_a_ring_of_the_testbed_had_no_room_for_are_a_doubt_with_the_ring_and_its_size():
+    def trial(refused):
+        direction = DirectionCounters(
+            "a>b", 1000, 1000 - refused, 1000 - refused, unsent_frames=refused, refused_frames=refused
+        )
+        output = TrialOutput(
+            refused / 1000, sent_frames=1000 - refused, lost_frames=0, unsent_frames=refused, directions=(direction,)
+        )
+        return TrialResult(TrialInput(1.0, 1000.0), output)
+
+    (doubts,) = doubts_of([throughput_of([trial(0), trial(7), trial(5)])])
+    (reason,) = (doubt.reason for doubt in doubts if doubt.kind is DoubtKind.FULL_RINGS)
+    assert "the ring of 256 frames of a veth link behind it, had no room for 12 frames in 2 trials" in reason
+    assert DoubtKind.FULL_RINGS not in {doubt.kind for doubt in doubts_of([throughput_of([trial(0)])])[0]}
+
+
 def stalled_trial(lateness, lost):
-    direction = DirectionCounters("port0>port1", 50_000, 50_000, 50_000 - lost, lateness=lateness)
+    direction = DirectionCounters("port0>port1", 50_000, 50_000, 50_000 - lost, lateness_s=lateness)
     output = TrialOutput(lost / 50_000, sent_frames=50_000, lost_frames=lost, directions=(direction,))
     return TrialResult(TrialInput(1.0, 50_000.0), output)
 
@@ -114,6 +130,14 @@ def test_only_what_changed_around_trials_that_stand_is_a_doubt():
     assert alone.reason == "trial 2 stands although the testbed changed around it: the host of TG took 20 % (stands)"
 
 
+@pytest.mark.parametrize(("lost", "doubts"), [(0, []), (1, [DoubtKind.TESTBED_CHANGED])])
+def test_what_a_dut_lacked_is_a_doubt_only_if_it_lost_frames(lost, doubts):
+    waited = Incident("DUT", "DUT1", None, "the thread vpp_wk_0 waited for a CPU for 40 % of the time", "stands")
+    output = TrialOutput(lost / 1e5, sent_frames=100_000, lost_frames=lost, incidents=(waited,))
+    (seen,) = doubts_of([throughput_of([TrialResult(TrialInput(1.0, LOAD), output)])])
+    assert [doubt.kind for doubt in seen] == doubts
+
+
 @pytest.mark.parametrize(("lost", "doubts"), [(249, 0), (251, 1), (399, 1), (401, 0)])
 def test_a_burst_that_may_have_lost_what_is_beyond_a_partial_drop_rate_is_a_doubt(lost, doubts):
     # 0.5 % of 50,000 frames are allowed, and 150 frames were in the burst.
@@ -127,6 +151,20 @@ def test_late_frames_are_counted():
     assert doubt.reason.startswith("7 frames in 2 trials came back too late")
     ((doubt,),) = doubts_of([throughput_of([late_trial(3)])])
     assert doubt.reason.startswith("3 frames in 1 trial came back too late")
+
+
+def foreign_trial(foreign):
+    direction = DirectionCounters("port0>port1", 10_000, 10_000, 10_000, foreign_frames=foreign, elapsed_s=1.0)
+    output = TrialOutput(0.0, sent_frames=10_000, lost_frames=0, directions=(direction,))
+    return TrialResult(TrialInput(1.0, 10_000.0), output)
+
+
+def test_frames_of_no_trial_are_a_doubt_unless_they_are_as_few_as_devices_send_to_find_each_other():
+    (no_doubts,) = doubts_of([throughput_of([foreign_trial(10), foreign_trial(None)])])
+    assert no_doubts == ()
+    ((doubt,),) = doubts_of([throughput_of([foreign_trial(10), foreign_trial(100), foreign_trial(1000)])])
+    assert doubt.kind is DoubtKind.FOREIGN_FRAMES
+    assert "in 2 trials the generator's ports received 1,100 frames that belong to no trial" in doubt.reason
 
 
 def test_late_frames_of_the_last_trial_are_counted_too():
@@ -151,6 +189,17 @@ def test_a_sut_that_remembers_loss_is_a_doubt_with_the_rest_that_would_serve():
         r"s after a loss or later, at no lower load; rest=[\d.]+ s between trials would serve",
         doubt.reason,
     )
+
+
+def test_five_whole_trials_that_pass_after_a_rest_are_a_doubt_with_their_size_and_four_are_none():
+    trials = in_order(SharpKnee(100_000.0), NDR)
+    loads = [101_000.0, 103_000.0, 110_000.0, 140_000.0, 190_000.0]
+    rested = [TrialResult(TrialInput(1.0, load, rest=15.0), TrialOutput(0.0, elapsed=16.0)) for load in loads]
+    ((doubt,),) = doubts_of([throughput_of([*trials, *rested], (NDR,))])
+    assert doubt.kind is DoubtKind.MEMORY
+    assert "5 whole trials after a rest of 15 s passed at up to 190.00 kfps per interface, 89.58 % a" in doubt.reason
+    assert "rest=15 s between trials would serve" in doubt.reason
+    assert doubts_of([throughput_of([*trials, *rested[:4]], (NDR,))]) == [()]
 
 
 COLD = [counted_trial(90_000.0 + 1_000.0 * number, lost=18_000 + 1_000 * number) for number in range(6)]
@@ -212,13 +261,12 @@ def test_a_sut_without_faults_leaves_no_doubts():
 
 
 def test_a_worker_with_too_much_is_a_doubt_about_the_search_with_telemetry():
-    (dut,) = telemetry_trial().duts
+    whole = telemetry_trial().model_copy(update={"sent_frames": 20_000, "received_frames": 20_000})
+    (dut,) = whole.duts
     loads = [{"worker": "pmd 2", "frames": 9000}, {"worker": "pmd 3", "frames": 1000}]
     uneven = type(dut).model_validate({**dut.model_dump(mode="json"), "workers": loads})
-    trial = telemetry_trial().model_copy(update={"duts": (uneven,)})
-    even, doubted = (
-        throughput().model_copy(update={"telemetry": trials}) for trials in ((telemetry_trial(),), (trial,))
-    )
+    trial = whole.model_copy(update={"duts": (uneven,)})
+    even, doubted = (throughput().model_copy(update={"telemetry": trials}) for trials in ((whole,), (trial,)))
     assert [doubts_of([result]) for result in (throughput(), even)] == [[()], [()]]
     ((doubt,),) = doubts_of([doubted])
     assert doubt.kind is DoubtKind.UNEVEN

@@ -17,6 +17,8 @@ from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.digest import add_digest
+from lossratio.trials.journal import Journal
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +43,8 @@ def whole(directory):
 def cut_off(whole, tmp_path):
     run = RunDirectory(tmp_path / "cut")
     run.write(whole.results[0])
-    run.journal_path("Suite.killed").parent.mkdir()
-    run.journal_path("Suite.killed").write_text('{"format": "lossratio-journal/1", "created": "now", "search": {}}\n')
+    with Journal.open(run.journal_path("Suite.killed"), {}) as journal:
+        journal.append(TrialResult(TrialInput(1.0, 1000.0), TrialOutput(0.0)), verified=False)
     (run.path / "results" / "half.json").write_text("{")
     return run.path
 
@@ -117,6 +119,8 @@ def test_the_exit_status_shows_that_a_run_is_not_whole(cut_off):
     assert "Suite.killed was cut off." in answer.stderr
     assert "half.json is damaged" in answer.stderr
     assert "| measured |" in answer.stdout
+    assert "Suite.killed after 0 trials" in answer.stdout
+    assert "1 further trials do not count" in answer.stdout
 
 
 def test_several_runs_need_a_place_for_their_report(directory, tmp_path):

@@ -4,8 +4,7 @@ import pytest
 from report_examples import MAX_LOAD, throughput
 from test_loss_and_spectrum import hints, texts
 
-from lossratio.measurements.throughput.core_counts import by_core_tests, core_series, draw_cores
-from lossratio.measurements.throughput.frame_sizes import by_tests, draw_frame_sizes, frame_size_series
+from lossratio.measurements.throughput.sweeps import core_sweeps, draw_cores, draw_frame_sizes, size_sweeps
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
 from lossratio.results.conditions import FrameSizeShare, LoadOrigin
@@ -23,7 +22,9 @@ def sized(size, *, name=None, error=None):
 
 @pytest.fixture(scope="module")
 def series():
-    return frame_size_series([sized(512), sized(64), sized(1518, error="agent lost"), sized(64, name="other")])
+    results = [sized(512), sized(64), sized(1518, error="agent lost"), sized(64, name="other")]
+    (sweeps,) = size_sweeps(results)
+    return sweeps
 
 
 def test_tests_that_differ_in_their_frame_size_are_one_series_for_each_goal(series):
@@ -31,7 +32,7 @@ def test_tests_that_differ_in_their_frame_size_are_one_series_for_each_goal(seri
         ("*-1c-eth-l2bdbase-ndrpdr", "NDR"),
         ("*-1c-eth-l2bdbase-ndrpdr", "PDR"),
     ]
-    assert [row.frame_size for row in series[0].rows] == [64, 512, 1518]
+    assert [row.at for row in series[0].rows] == [64, 512, 1518]
     assert [row.is_regular for row in series[0].rows] == [True, True, False]
     assert series[0].rows[2].throughput is None
 
@@ -42,8 +43,7 @@ def test_theoretical_maxima_are_those_of_rfc_2544_for_the_links_speed(series):
 
 
 def test_the_graph_has_a_point_for_each_size_that_has_a_throughput_and_the_limit(series):
-    (group,) = by_tests(series)
-    picture = draw_frame_sizes(group)
+    picture = draw_frame_sizes(series)
     assert [hint for hint in hints(picture) if hint.startswith("NDR")] == [
         "NDR, 64 B: 149.77 kfps",
         "NDR, 512 B: 149.77 kfps",
@@ -52,7 +52,7 @@ def test_the_graph_has_a_point_for_each_size_that_has_a_throughput_and_the_limit
 
 
 def test_one_frame_size_makes_no_graph():
-    assert frame_size_series([sized(64), sized(64, name="64B-2c-eth-l2bdbase-ndrpdr")]) == []
+    assert size_sweeps([sized(64), sized(64, name="64B-2c-eth-l2bdbase-ndrpdr")]) == []
 
 
 def on_cores(cores, capacity, **fields):
@@ -61,28 +61,28 @@ def on_cores(cores, capacity, **fields):
 
 def test_tests_that_differ_in_their_cores_are_one_series_with_the_efficiency_of_each():
     results = [on_cores(2, 180e3), on_cores(1, 100e3), on_cores(4, 200e3), throughput(name="64B-eth-l2bdbase-ndrpdr")]
-    ndr, pdr = core_series(results)
+    ((ndr, pdr),) = core_sweeps(results)
     assert (ndr.name, ndr.goal, pdr.goal) == ("64B-*-eth-l2bdbase-ndrpdr", "NDR", "PDR")
-    assert [row.cores for row in ndr.rows] == [1, 2, 4]
-    assert [row.efficiency for row in ndr.rows] == pytest.approx([1.0, 0.9, 0.5], abs=0.01)
+    assert [row.at for row in ndr.rows] == [1, 2, 4]
+    assert [ndr.efficiency(row) for row in ndr.rows] == pytest.approx([1.0, 0.9, 0.5], abs=0.01)
 
 
 def test_a_failed_test_has_no_efficiency_and_without_the_fewest_cores_there_is_none():
-    ndr, _ = core_series([on_cores(1, 100e3), on_cores(2, 200e3, error="agent lost")])
-    assert [row.efficiency for row in ndr.rows] == [1.0, None]
-    ndr, _ = core_series([on_cores(1, 100e3, error="agent lost"), on_cores(2, 200e3)])
-    assert [row.efficiency for row in ndr.rows] == [None, None]
+    ((ndr, _),) = core_sweeps([on_cores(1, 100e3), on_cores(2, 200e3, error="agent lost")])
+    assert [ndr.efficiency(row) for row in ndr.rows] == [1.0, None]
+    ((ndr, _),) = core_sweeps([on_cores(1, 100e3, error="agent lost"), on_cores(2, 200e3)])
+    assert [ndr.efficiency(row) for row in ndr.rows] == [None, None]
 
 
 def test_the_graph_over_cores_has_a_point_for_each_number_and_the_even_line():
-    (group,) = by_core_tests(core_series([on_cores(1, 100e3), on_cores(2, 180e3)]))
+    (group,) = core_sweeps([on_cores(1, 100e3), on_cores(2, 180e3)])
     picture = draw_cores(group)
     assert [hint.partition(":")[0] for hint in hints(picture) if hint.startswith("NDR")] == [
         "NDR, 1 cores",
         "NDR, 2 cores",
     ]
     assert "throughput per core of the fewest cores" in texts(picture)
-    assert core_series([on_cores(1, 100e3), on_cores(1, 90e3)]) == []
+    assert core_sweeps([on_cores(1, 100e3), on_cores(1, 90e3)]) == []
 
 
 def test_the_page_of_a_run_has_the_table_over_cores(tmp_path):

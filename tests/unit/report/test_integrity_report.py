@@ -4,10 +4,9 @@ from dataclasses import asdict
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_examples import STARTED, conditions, mrr
+from report_examples import STARTED, conditions, mrr, mrr_result
 from scipy.stats import poisson
 
-from lossratio.measurements.mrr.result import mrr_result
 from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of, message
 from lossratio.results.frame_integrity import FrameIntegrity, integrity_of
@@ -32,7 +31,9 @@ def seen(arrived=1000, examined=1000, duplicated=0, **other):
 
 
 def result(generator=None, **counters):
-    direction = DirectionCounters("port0>port1", intended=1000, sent=1000, received=1000, **counters)
+    direction = DirectionCounters(
+        "port0>port1", intended_frames=1000, sent_frames=1000, received_frames=1000, **counters
+    )
     output = TrialOutput(0.0, sent_frames=1000, lost_frames=0, unsent_frames=0, directions=(direction,))
     entry = JournalEntry(TrialResult(TrialInput(1.0, 1000.0), output))
     under = conditions()
@@ -59,7 +60,7 @@ def test_so_many_of_a_sample_are_a_bound_that_one_of_twenty_samples_breaks(fault
 
 
 def test_all_frames_examined_and_none_at_fault_need_no_bound():
-    clean = result(examined=1000, reordered=4)
+    clean = result(examined_frames=1000, reordered_frames=4)
     assert "Frames examined: 1,000 of 1,000 that came back. Each of them was as it was sent, and came once." in message(
         clean
     )
@@ -68,7 +69,7 @@ def test_all_frames_examined_and_none_at_fault_need_no_bound():
 
 
 def test_faults_of_a_sample_are_a_doubt_with_their_estimate_and_bound():
-    (reason,) = doubts(result(examined=100, duplicated=20, misdelivered=10))
+    (reason,) = doubts(result(examined_frames=100, duplicated_frames=20, misdelivered_frames=10))
     assert reason.startswith(
         "of 1,030 frames that came back, 100 of them examined: 20 duplicated (about 1.942 %, at most"
     )
@@ -84,8 +85,10 @@ class Agent:
     """Answers with latency frames, of which the east has copies and the west has none at all."""
 
     def latency(self, load, duration):
-        east = LatencyCounters("port0>port1", 1000, 990, 3, 10, 1.0, 2.0, 3.0, 0.5, 1.0)
-        west = LatencyCounters("port1>port0", 0, 0, 0, 0, None, None, None, None, 1.0, error="no room")
+        east = LatencyCounters("port0>port1", 1000, 990, 3, 10, 1.0, 2.0, 3.0, 0.5, 1.0, None, hdr=None, histogram=())
+        west = LatencyCounters(
+            "port1>port0", 0, 0, 0, 0, None, None, None, None, 1.0, "no room", hdr=None, histogram=()
+        )
         return LatencyOutput((), (east, west))
 
 
@@ -94,7 +97,7 @@ def test_a_generator_that_only_counts_is_checked_by_its_latency_frames_and_the_r
     # A result keeps it as it is.
     assert json.loads(json.dumps(integrity)) == integrity
     (east,) = integrity["low_rate_check"]
-    assert (east["examined"], east["received"], east["duplicated"]) == (1000, 990, 10)
+    assert (east["examined_frames"], east["received_frames"], east["duplicated_frames"]) == (1000, 990, 10)
     checked = result(generator={"kind": "trex", "integrity": integrity})
     (reason,) = doubts(checked)
     assert "of 1,000 frames examined before the first trial: 10 duplicated (about 1 %, at most 1.696 %)" in reason
@@ -108,6 +111,6 @@ def test_a_generator_that_examines_trials_is_not_asked_for_latency():
 
 
 def test_findings_of_a_check_survive_the_way_through_a_file():
-    counters = DirectionCounters("port0>port1", 10, 10, 10, examined=10)
+    counters = DirectionCounters("port0>port1", 10, 10, 10, examined_frames=10)
     facts = {"integrity": {**COUNTING, "low_rate_check": [asdict(counters)]}}
     assert integrity_of(result(generator=facts)).before_trials

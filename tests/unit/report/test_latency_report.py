@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import jsonschema
 import numpy as np
@@ -34,8 +35,31 @@ def test_percentiles_are_reported_as_far_as_there_are_frames():
 
 
 def test_no_percentile_is_above_the_largest_latency():
-    direction = direction_latency(counters(histogram=((10.0, 98), (99_822.0, 2)), maximum=99_822.0))
+    direction = direction_latency(counters(histogram=((10.0, 98), (99_822.0, 2)), most_us=99_822.0))
     assert direction.percentiles_us["99"] == direction.most_us == 99_822.0
+
+
+def test_no_percentile_is_below_the_smallest_latency():
+    direction = direction_latency(counters(histogram=((49_900.0, 1000),), least_us=50_010.0, most_us=50_100.0))
+    assert direction.percentiles_us["50"] == direction.least_us == 50_010.0
+
+
+@pytest.mark.parametrize(
+    ("histogram", "interval_ratio", "variation"),
+    [
+        # Intervals of 390 us around 50 ms cannot show a variation of 90 us.
+        (((50_010.0, 1), (50_100.0, 999)), 1 / 128, None),
+        (((50_010.0, 999), (50_100.0, 1)), 1 / 128, None),
+        (((50_010.0, 1), (50_200.0, 999)), 0.0, pytest.approx(190.0, abs=25.0)),
+        (((50_010.0, 1), (51_010.0, 999)), 1 / 128, pytest.approx(1000.0, abs=25.0)),
+        (((50_010.0, 1000),), 1 / 128, 0.0),
+    ],
+)
+def test_a_variation_that_the_histogram_cannot_show_is_not_reported(histogram, interval_ratio, variation):
+    least, most = histogram[0][0], histogram[-1][0]
+    changes = {"least_us": least, "most_us": most, "mean_us": (least + most) / 2, "resolution_us": 0.1}
+    direction = direction_latency(counters(histogram=histogram, interval_ratio=interval_ratio, **changes))
+    assert direction.variation_us == variation
 
 
 # The curve of a histogram takes 0.1 s.
@@ -53,11 +77,32 @@ def test_percentiles_are_those_of_the_latencies_to_three_digits(latencies):
 def test_a_histogram_of_the_generator_s_own_is_taken_as_it_is():
     recorded = HdrHistogram(1, 10_000, 3)
     for value in range(1, 101):
-        recorded.record_value(value)
+        recorded.record_value(value, 10)
     text = recorded.encode().decode()
     (direction,) = at(100e3, counters(histogram=(), hdr=text)).directions
-    assert direction.percentiles_us == {"50": 50.0, "90": 90.0, "99": 99.0}
+    assert direction.percentiles_us == {"50": 50.0, "90": 90.0, "99": 99.0, "99.9": 100.0}
     assert direction.histogram_unit_us == 1.0
+
+
+def recorded(*latencies):
+    histogram = HdrHistogram(1, 10_000_000, 3)
+    for latency, frames in latencies:
+        histogram.record_value(latency, frames)
+    return {"hdr": histogram.encode().decode(), "histogram": (), "least_us": 1.0, "most_us": 5_000.0}
+
+
+def test_the_mean_is_that_of_the_histogram_and_not_of_the_generators_last_seconds():
+    direction = direction_latency(counters(**recorded((5, 900), (500, 100)), mean_us=400.0))
+    assert direction.percentiles_us["50"] == 5.0
+    assert direction.mean_us == pytest.approx(54.5)
+
+
+@pytest.mark.parametrize("missing", [2, 1000])
+def test_a_histogram_that_lacks_frames_that_came_back_has_no_percentiles(missing):
+    some = ((20, 1000 - missing),) if missing < 1000 else ()
+    direction = direction_latency(counters(**recorded(*some), mean_us=400.0))
+    assert (direction.percentiles_us, direction.histogram, direction.variation_us) == ({}, None, None)
+    assert direction.mean_us == 400.0
 
 
 def test_text_that_is_no_histogram_is_an_error():
@@ -137,7 +182,7 @@ def test_latency_over_load_has_a_line_for_each_percentile_and_direction_and_repe
 def with_latencies(trial, median, of_99):
     """The same trial by a generator that knows the latency of every frame."""
     known = {"latency_median_us": median, "latency_99_us": of_99, "latency_most_us": 2 * of_99}
-    return trial.model_copy(update={"directions": tuple(one.model_copy(update=known) for one in trial.directions)})
+    return trial.model_copy(update={"directions": tuple(replace(one, **known) for one in trial.directions)})
 
 
 def test_trials_whose_every_frame_has_a_latency_are_in_the_picture_and_in_the_message():
@@ -187,7 +232,7 @@ def test_csit_gets_none_of_a_direction_that_lacks_one():
 
 
 def test_csit_has_all_links_of_one_way_together():
-    slow = counters("port2>port3", ((20.0, 500),), minimum=20.0, average=20.0, maximum=20.0)
+    slow = counters("port2>port3", ((20.0, 500),), least_us=20.0, mean_us=20.0, most_us=20.0)
     latency = tuple(at(load, counters(), slow, share=share) for load, share in CSIT_POINTS)
     data = csit_result(latency, (FORWARD, "port2>port3"), "unidirectional")
     assert data.keys() == {"type", "ndr", "pdr", "latency_forward"}
@@ -219,12 +264,17 @@ def test_a_simulated_queue_delays_more_the_nearer_the_load_is_to_its_capacity():
     capacity = 100e3
     means = []
     for load in (10e3, 50e3, 90e3):
-        latency = simulated_latency(FORWARD, load, capacity, 50_000, 50_000, rng)
+        latency = simulated_latency(FORWARD, load, capacity, sent=50_000, received=50_000, rng=rng)
         utilization = load / capacity
         # The mean wait in a queue M/D/1 (Pollaczek and Khinchine).
         waited = utilization / (2 * capacity * (1 - utilization)) * 1e6
-        assert latency.average == pytest.approx(BASE_DELAY * 1e6 + waited, rel=0.15)
-        means.append(latency.average)
+        assert latency.mean_us == pytest.approx(BASE_DELAY * 1e6 + waited, rel=0.15)
+        means.append(latency.mean_us)
     assert means == sorted(means)
-    assert simulated_latency(FORWARD, 1e6, None, 10, 10, rng).maximum == pytest.approx(BASE_DELAY * 1e6)
-    assert simulated_latency(FORWARD, 1e6, capacity, 10, 0, rng).error == "None of 10 latency frames came back."
+    assert simulated_latency(FORWARD, 1e6, None, sent=10, received=10, rng=rng).most_us == pytest.approx(
+        BASE_DELAY * 1e6
+    )
+    assert (
+        simulated_latency(FORWARD, 1e6, capacity, sent=10, received=0, rng=rng).error
+        == "None of 10 latency frames came back."
+    )

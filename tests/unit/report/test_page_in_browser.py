@@ -37,7 +37,7 @@ PICTURES = """(() => {
 ACTIONS = """
 const table = document.querySelector("table.overview");
 const form = document.querySelector("form.filters");
-const names = () => [...table.tBodies[0].rows].map(row => row.cells[0].textContent + " " + row.cells[2].textContent);
+const names = () => [...table.tBodies[0].rows].map(row => row.cells[0].textContent + " " + row.cells[3].textContent);
 const sort = column => table.tHead.rows[0].cells[column].querySelector("button").click();
 const set = (name, value) => {
     const field = form.elements[name];
@@ -122,15 +122,15 @@ def test_the_script_draws_what_the_picture_in_the_file_shows(run, chromium, tmp_
 
 
 def test_the_overview_sorts_and_filters(page):
-    ascending, descending = page.run("sort(3), names()"), page.run("sort(3), names()")
+    ascending, descending = page.run("sort(1), names()"), page.run("sort(1), names()")
     assert [name.split()[-1] for name in ascending[:3]] == ["NDR", "PDR", "MRR"]
     assert descending[0] == ascending[2]
     # Rows without a number to quote come last, however the rest is sorted.
     assert ascending[3:] == descending[3:]
-    assert page.run("table.tHead.rows[0].cells[3].getAttribute('aria-sort')") == "descending"
+    assert page.run("table.tHead.rows[0].cells[1].getAttribute('aria-sort')") == "descending"
     assert [name.split()[-1] for name in page.run("set('text', 'mrr'), names()")] == ["MRR"]
     assert {name.split()[-1] for name in page.run("set('text', ''), set('goal', 'PDR'), names()")} == {"PDR"}
-    assert page.run("location.hash") == "#?goal=PDR&sort=-4"
+    assert page.run("location.hash") == "#?goal=PDR&sort=-2"
     odd = page.run("set('goal', ''), set('only', true), names()")
     assert {name.split()[0] for name in odd} >= {"limit", "<script>window.injected"}
     assert len(odd) == 5
@@ -139,7 +139,7 @@ def test_the_overview_sorts_and_filters(page):
 
 
 def test_an_address_restores_a_view_and_opens_a_section(page):
-    page.run("location.hash = '#?goal=PDR&sort=4'")
+    page.run("location.hash = '#?goal=PDR&sort=2'")
     assert {name.split()[-1] for name in page.run("new Promise(done => setTimeout(() => done(names()), 50))")} == {
         "PDR"
     }
@@ -181,6 +181,22 @@ def test_colours_are_light_dark_and_those_of_print(page):
     assert page.run("getComputedStyle(document.querySelector('form.filters')).display") == "none"
     page.send("Emulation.setEmulatedMedia", media="")
     page.run(theme)
+
+
+def test_a_phone_shows_test_value_and_verdict_and_paper_cuts_nothing(page):
+    page.run("Promise.all([...document.querySelectorAll('main > details')].map(details => open(details.id)))")
+    page.size(390, 800)
+    assert page.run("document.documentElement.scrollWidth") <= 390
+    heads = "[...table.tHead.rows[0].cells].map(cell => [cell.textContent, cell.getBoundingClientRect().right])"
+    (_, _), (value, value_ends), (verdict, verdict_ends) = page.run(heads)[:3]
+    assert (value, verdict) == ("number to quote", "result")
+    assert value_ends < verdict_ends <= 390
+    page.send("Emulation.setEmulatedMedia", media="print")
+    page.size(1032, 720)
+    cut = "[...document.querySelectorAll('div')].filter(part => getComputedStyle(part).overflowX !== 'visible').length"
+    assert page.run(cut) == 0
+    assert page.run("document.documentElement.scrollWidth") <= 1032
+    page.send("Emulation.setEmulatedMedia", media="")
 
 
 def test_searches_are_drawn_in_one_picture(page):

@@ -1,7 +1,6 @@
 """Damaged journals and results are repaired as far as they are good, and the originals stay."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from lossratio.results.repair import REPAIRED, damages_in, results_set_aside
 from lossratio.results.repair import repair as repair_files
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.trials.digest import add_digest
-from lossratio.trials.journal import NO_DIGESTS, Journal, read_journal
+from lossratio.trials.journal import Journal, read_journal
 
 EARLIER = Path(__file__).parents[1] / "data" / "without_digests"
 
@@ -79,7 +78,7 @@ def test_good_files_are_left_as_they_are(run):
 
 def test_the_trials_before_a_damaged_line_are_kept_and_the_search_goes_on_from_there(journal):
     lines = journal.read_bytes().splitlines(keepends=True)
-    damaged = b"".join([*lines[:5], lines[5].replace(b'"load": 4', b'"load": 5'), *lines[6:]])
+    damaged = b"".join([*lines[:5], lines[5].replace(b'"load":4', b'"load":5'), *lines[6:]])
     journal.write_bytes(damaged)
     with pytest.raises(SearchError, match=rf"line 6: .*'lossratio repair {journal}' saves the trials before that line"):
         read_journal(journal)
@@ -117,11 +116,16 @@ def test_a_journal_that_was_cut_off_is_not_damaged(journal):
         assert damages_in(journal.parent.parent) == []
 
 
-def test_an_earlier_journal_without_digests_is_repaired_as_one(tmp_path):
-    path = shutil.copy(EARLIER / "trials" / "Sim.MRR.jsonl", tmp_path / "a.jsonl")
-    damage(path, b'"lost_frames": ', b'"lost_frames": -', count=1)
-    assert "its first 0 trials are kept, without 3 lines" in invoke(path).output
-    assert not read_journal(path).has_digests
+def test_trials_that_nothing_proves_are_no_good_trials(journal):
+    contents = read_journal(journal)
+    with Journal.open(journal, contents.search) as more:
+        for _ in range(2):
+            more.append(contents.results[-1], verified=False)
+    proved = len(contents.entries)
+    assert f"{proved} trials are good; nothing proves the 2 after them" in invoke(journal).output
+    journal.write_bytes(journal.read_bytes() + b"{}\n")
+    assert f"its first {proved} trials are kept, without 3 lines" in invoke(journal).output
+    assert journal.read_bytes().count(b"\n") == 1 + proved
 
 
 def test_a_result_that_its_journal_proves_is_kept_with_a_remark(run, result):
@@ -223,7 +227,7 @@ def test_files_of_a_newer_version_or_another_kind_are_left_as_they_are(tmp_path,
 
 def test_the_rest_of_a_run_is_repaired_beside_what_is_left_as_it_is(run, journal):
     (journal.parent / "a.jsonl").write_text("{}\n")
-    damage(journal, b'"load": 4', b'"load": 5')
+    damage(journal, b'"load":4', b'"load":5')
     answer = invoke(run.path)
     assert answer.exit_code == 2
     assert "its first 0 trials are kept" in answer.output
@@ -268,16 +272,6 @@ def test_a_repaired_result_says_that_its_times_are_not_proved(run, result):
     assert "its times, tags and errors could not be checked" in read_result(result).remarks[-1]
 
 
-def test_a_result_repaired_from_a_journal_without_digests_says_so(tmp_path):
-    path = tmp_path / "results" / "Sim.MRR.json"
-    for file in (path, tmp_path / "trials" / "Sim.MRR.jsonl"):
-        file.parent.mkdir()
-        shutil.copy(EARLIER / file.relative_to(tmp_path), file)
-    damage(path, b"lossratio-result/1", b"lossratio-resulu/1")
-    invoke(path)
-    assert read_result(path).remarks[-2:] == (REPAIRED, NO_DIGESTS)
-
-
 def test_a_second_repair_keeps_the_first_original(journal):
     for _ in range(2):
         lines = journal.read_bytes().splitlines(keepends=True)
@@ -296,7 +290,7 @@ def test_what_is_neither_is_refused(tmp_path, name):
 
 
 def test_where_there_is_no_room_the_original_stays(journal, monkeypatch):
-    damaged = damage(journal, b'"load": 4', b'"load": 5')
+    damaged = damage(journal, b'"load":4', b'"load":5')
     monkeypatch.setattr(os, "fsync", no_space_left)
     with pytest.raises(StorageError, match=r"No space left on device.*It is as it was; make room"):
         list(repair_files(journal))

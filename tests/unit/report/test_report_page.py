@@ -12,12 +12,12 @@ from latency_examples import REVERSE, at, counters
 from latency_examples import result as latency_alone
 from report_examples import conditions, mrr, throughput, throughput_results
 
-from lossratio.measurements.mrr.result import NOTHING_LOST
+from lossratio.measurements.mrr.measure import NOTHING_LOST
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT
 from lossratio.report import page as page_module
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
-from lossratio.report.tables import NOTHING, describe_frame_size, overview
+from lossratio.report.tables import COLUMNS, NOTHING, bounds_in_words, describe_frame_size, rows_of
 from lossratio.results.conditions import FrameSizeShare, with_early_verdicts
 from lossratio.results.model import Outcome
 from lossratio.simulation.constant_capacity import SharpKnee
@@ -57,6 +57,10 @@ class Page(HTMLParser):
 
     def handle_data(self, data):
         self.text.append(data)
+
+
+def overview(results):
+    return rows_of(Run(Path("a-run"), tuple(results)))
 
 
 def page_of(*results):
@@ -135,7 +139,7 @@ def test_names_of_tests_are_no_html():
 
 def test_the_overview_has_a_row_for_each_goal(results):
     rows = overview(results)
-    assert [(row.goal, row.outcome) for row in rows] == [
+    assert [(row.finding.quantity, row.finding.outcome) for row in rows] == [
         ("NDR", Outcome.MEASURED),
         ("PDR", Outcome.MEASURED),
         ("NDR", Outcome.IRREGULAR),
@@ -153,12 +157,21 @@ def test_the_overview_has_a_row_for_each_goal(results):
 
 
 def test_rows_of_the_overview_in_words(results):
-    limit, rate, failed = (overview(results)[index] for index in (2, 4, 5))
-    assert (limit.lower_bound, limit.value) == ("400,000 fps", "400,000 fps")
-    assert (limit.aggregate, limit.bandwidth, limit.share) == ("800,000 fps (x 2)", "537.60 Mbit/s", "26.88 %")
-    assert (rate.lower_bound, rate.value) == (NOTHING, "150,000 fps ± 0.00 fps")
-    assert (rate.trials, rate.duration) == ("10", "10.0 s")
-    assert (failed.value, failed.aggregate, failed.share, failed.trials) == (NOTHING, NOTHING, NOTHING, "5")
+    rows = [{column.head: column.text(row) for column in COLUMNS} for row in overview(results)]
+    limit, rate, failed = (rows[index] for index in (2, 4, 5))
+    assert (limit["lower bound"], limit["number to quote"]) == ("400,000 fps", NOTHING)
+    shares = ("aggregate", "bandwidth", "of theoretical maximum")
+    assert [limit[head] for head in shares] == ["800,000 fps (x 2)", "537.60 Mbit/s", "26.88 %"]
+    assert (rate["lower bound"], rate["number to quote"]) == (NOTHING, "150,000 fps ± 0.00 fps")
+    assert (rate["trials"], rate["time of trials"]) == ("10", "10.0 s")
+    assert [failed[head] for head in ("number to quote", *shares[::2], "trials")] == [NOTHING, NOTHING, NOTHING, "5"]
+
+
+def test_value_and_verdict_are_the_second_and_third_column_and_empty_columns_are_hidden(results):
+    (first, *_), (of_two, *_) = shown_rows(Run(Path("run"), (results[2],))), shown_rows(*two_runs())
+    assert [*first][:3] == [*of_two][:3] == ["test", "number to quote", "result"]
+    assert not {"run", "lower bound", "upper bound", "latency"} & {*first}
+    assert {"run", "aggregate", "of theoretical maximum"} <= {*of_two}
 
 
 def test_frame_sizes_of_a_mix_have_an_average():
@@ -171,7 +184,7 @@ def test_frame_sizes_of_a_mix_have_an_average():
     assert describe_frame_size(traffic.model_copy(update=mix)) == "64, 570, 1518 B (353.83 B on average)"
 
 
-def rows_of(*runs):
+def shown_rows(*runs):
     """The overview's rows by test and goal: the texts of their cells, by the heads of the columns."""
     page = report_page(runs, "runs")
     heads = re.findall('<th scope="col">(.*?)</th>', page[: page.index("<tbody>")])
@@ -190,7 +203,7 @@ def test_rows_have_the_latency_of_their_goal_or_their_own():
         at(50e3, counters(), share=0.5),
     )
     alone = latency_alone(at(90e3, counters()))
-    ndr, pdr, own = rows_of(Run(Path("run"), (search.model_copy(update={"latency": latency}), alone)))
+    ndr, pdr, own = shown_rows(Run(Path("run"), (search.model_copy(update={"latency": latency}), alone)))
     assert ndr["latency"] == NOTHING
     assert pdr["latency"] == "20 µs, 99 % 50 µs at 90 % of PDR"
     assert own["latency"].startswith("10 µs, 99 % 50 µs")
@@ -201,13 +214,25 @@ def test_a_number_is_shown_with_what_its_reader_needs():
     early = throughput(name="early")
     early = early.model_copy(update={"conditions": with_early_verdicts(early.conditions)})
     whole = mrr(SharpKnee(capacity=1e7))
-    rows = rows_of(Run(Path("run"), (early, whole)))
+    rows = shown_rows(Run(Path("run"), (early, whole)))
     assert all("with early verdicts: not comparable with whole trials" in row["result"] for row in rows[:2])
     assert not any("early" in row["result"] for row in rows[2:])
     assert NOTHING_LOST in rows[2]["result"]
 
 
+def two_runs():
+    return [Run(Path(f"{night}/run"), (mrr(),)) for night in ("monday", "tuesday")]
+
+
 def test_two_runs_of_one_name_are_distinguished():
-    runs = [Run(Path(f"{night}/run"), (mrr(),)) for night in ("monday", "tuesday")]
-    assert [row["run"] for row in rows_of(*runs)] == ["monday/run", "tuesday/run"]
-    assert "run" not in rows_of(runs[0])[0]
+    runs = two_runs()
+    assert [row["run"] for row in shown_rows(*runs)] == ["monday/run", "tuesday/run"]
+    assert "run" not in shown_rows(runs[0])[0]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "words"),
+    [(NOTHING, "9 kfps", "at most 9 kfps"), ("50 kfps", "51 kfps", "at least 50 kfps"), (NOTHING, NOTHING, "")],
+)
+def test_bounds_at_the_generators_limit_claim_no_lower_bound_that_there_is_not(lower, upper, words):
+    assert bounds_in_words(lower, upper, is_at_limit=True) == words

@@ -50,7 +50,7 @@ def test_the_message_of_a_search_that_found_the_generators_limit():
 
 
 def stalled_trial(lateness, unsent=0):
-    counters = DirectionCounters("port0>port1", 100_000, 100_000 - unsent, 100_000 - unsent, lateness=lateness)
+    counters = DirectionCounters("port0>port1", 100_000, 100_000 - unsent, 100_000 - unsent, lateness_s=lateness)
     return replace(REGULAR[0], output=replace(REGULAR[0].output, unsent_frames=unsent, directions=(counters,)))
 
 

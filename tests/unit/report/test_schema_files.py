@@ -1,3 +1,4 @@
+import importlib.util
 import json
 import subprocess
 import sys
@@ -21,6 +22,14 @@ def exported(tmp_path_factory):
 def test_the_committed_schemas_are_current(exported):
     committed = {path.name: json.loads(path.read_text()) for path in SCHEMAS.glob("*.json")}
     assert committed == exported, "run 'python docs/schema/export.py'"
+
+
+def test_the_tables_of_generators_in_the_reference_are_those_of_their_models():
+    reference = ROOT / "docs" / "reference" / "topology.md"
+    spec = importlib.util.spec_from_file_location("export", SCHEMAS / "export.py")
+    export = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(export)
+    assert export.with_tables(reference.read_text()) == reference.read_text(), "run 'python docs/schema/export.py'"
 
 
 def test_every_schema_is_a_schema(exported):

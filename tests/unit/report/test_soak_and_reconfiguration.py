@@ -1,9 +1,11 @@
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import pytest
+from latency_examples import counters
 from pydantic import ValidationError
 from report_examples import MAX_LOAD, MIN_LOAD, RESULT, conditions, counted_trial, run, throughput
 from test_csit_export import RESULT as RESULT_SCHEMA
@@ -12,8 +14,9 @@ from test_loss_and_spectrum import hints, texts
 
 from lossratio.drawing.plot import SET_ASIDE, mark_of
 from lossratio.errors import ReportError
-from lossratio.measurements.latency.result import DirectionLatency, LatencyAtLoad
-from lossratio.measurements.reconfiguration.result import reconfiguration_loss, reconfiguration_result
+from lossratio.measurements import Measurement
+from lossratio.measurements.latency.result import LatencyAtLoad, direction_latency
+from lossratio.measurements.reconfiguration.measure import reconfiguration_loss, reconfiguration_result
 from lossratio.measurements.soak.result import (
     Combination,
     CriticalLoad,
@@ -25,13 +28,14 @@ from lossratio.measurements.soak.result import (
     IntervalPoint,
     Residual,
     SoakLimit,
-    SoakSetup,
-    soak_result,
+    SoakResult,
 )
 from lossratio.measurements.soak.view import draw_knee, draw_soak
+from lossratio.plrsearch import why_set_aside
 from lossratio.report.csit import csit_export
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
+from lossratio.results import describe_trials
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of, findings_of, message
@@ -88,7 +92,15 @@ def max_load():
 
 def soak(*, target=1e-7, error=None, trials=TRIALS, **fields):
     test_run = run("64B-1c-ethip4-ip4base-soak", error=error)
-    return soak_result(test_run, SoakSetup(target, {}, MIN_LOAD, max_load()), critical_load(**fields), trials)
+    found = None if error else critical_load(**fields)
+    stated = Measurement(test_run, None, tuple(trials), None).stated(max_load(), found and found.reason)
+    return SoakResult(
+        **stated | {"trials": describe_trials(trials, why_set_aside=why_set_aside)},
+        target_loss_ratio=target,
+        settings={},
+        min_load=test_run.conditions.rate(MIN_LOAD),
+        critical_load=found,
+    )
 
 
 def reconfiguration(*, error=None):
@@ -98,7 +110,7 @@ def reconfiguration(*, error=None):
 
 def stalled(lateness, lost=10, duration=1.0):
     load = int(MEAN / duration)
-    counters = DirectionCounters("a>b", load, load, load - lost, lateness=lateness)
+    counters = DirectionCounters("a>b", load, load, load - lost, lateness_s=lateness)
     output = TrialOutput(lost / load, sent_frames=load, lost_frames=lost, unsent_frames=0, directions=(counters,))
     return JournalEntry(TrialResult(TrialInput(duration, MEAN), output))
 
@@ -233,7 +245,7 @@ def test_the_number_has_beside_it_which_losses_no_trial_would_show():
     assert "3e+07 frames more in 6 trials or more, 2 h, would verify it" in shown
     verified = {"verdict": "verified", "largest_burst_frames": 105.0, "unseen_burst_trials": 29.8}
     shown = message(guarded(extrapolation_factor=0.1, missing_frames=None, missing_s=None, **verified))
-    assert "in the long run): regular, verified, but for losses in fewer than one of 30 trials" in shown
+    assert "regular, verified at 149.90 kfps (0.067 % below the mean), but for losses in fewer than one of 30" in shown
     assert "unless more than 105 frames are lost at a time in fewer than one of 30 trials" in shown
 
 
@@ -316,9 +328,8 @@ def test_csit_gets_the_loss_of_a_reconfiguration():
 
 
 def test_latency_is_shown_with_the_load_that_it_was_measured_at():
-    direction = DirectionLatency(
-        direction="port0>port1", least_us=5, mean_us=9.25, most_us=80, percentiles_us={"99": 30.0}, histogram=None
-    )
+    counted = counters(least_us=5.0, mean_us=9.25, most_us=80.0)
+    direction = replace(direction_latency(counted), percentiles_us={"99": 30.0})
     latency = LatencyAtLoad(goal="PDR", share_ratio=0.9, load=conditions().rate(135e3), directions=(direction,))
     result = throughput().model_copy(update={"latency": (latency,)})
     page = report_page([Run(Path("a-run"), (RESULT.validate_json(RESULT.dump_json(result)),))], "a run")

@@ -78,6 +78,15 @@ def test_a_lease_that_the_same_run_has_left_is_taken_over_without_a_word(lab, ca
     assert lab.record()["lease"]["token"] != token
 
 
+@pytest.mark.parametrize("token", ["0" * 32, "", None])
+def test_a_lease_is_not_taken_over_with_another_token_than_its_own(lab, token):
+    lab.take("alice@ci3", seconds=LONG)
+    kept = lab.record()["lease"]["token"]
+    with pytest.raises(TestbedReservedError):
+        lab.take("alice@ci3", succeeds=token)
+    assert lab.record()["lease"]["token"] == kept
+
+
 def test_a_holder_that_is_cut_off_knows_before_anybody_else_can_have_it(lab):
     session = lab.session()
     lease = lab.take(seconds=0.5, session=session)

@@ -58,8 +58,13 @@ def test_an_unfit_tester_is_infrastructure_that_failed_before_anything_was_measu
     monkeypatch.setattr(assignment, "_TRIAL_SECONDS", 0.1)
     result = invoke(write_job(tmp_path, "100 Mfps", "cable.yaml"))
     assert result.exit_code == 69
-    assert "simulated is not fit tonight: at 100.00 Mfps per interface over a cable, its tester" in result.output
+    assert "simulated is not fit now: at 100.00 Mfps per interface over a cable, its tester" in result.output
     assert not (tmp_path / "out" / "results").exists()
+
+
+def test_a_simulated_tester_needs_no_test(tmp_path):
+    result = invoke(write_job(tmp_path, "100 Gfps", "lab.yaml"))
+    assert result.exit_code == 0, result.output
 
 
 @pytest.mark.parametrize(("load", "cable", "place"), [("fast", "cable.yaml", "load"), ("1 kfps", "no.yaml", "no file")])
@@ -69,18 +74,14 @@ def test_a_demand_that_makes_no_sense_is_an_error_with_its_place(tmp_path, load,
 
 
 @pytest.mark.parametrize(
-    ("outputs", "is_fit"),
-    [([(99, 0), (0, 0)], True), ([(99, 0)] * 4, False), ([(1, 1), (0, 0)], False)],
-    ids=["stalled once", "stalled always", "a frame lost"],
+    ("unsent", "lost", "fault"), [(99, 0, "other work on its node"), (0, 1, "faults of the cable")]
 )
-def test_a_night_is_not_lost_to_a_machine_that_stood_still_once(tmp_path, monkeypatch, outputs, is_fit):
-    left = [
-        TrialOutput(unsent / 100, sent_frames=100, lost_frames=lost, unsent_frames=unsent) for unsent, lost in outputs
-    ]
-    ready = SimpleNamespace(measurer=SimpleNamespace(measure=lambda trial: left.pop(0)))
+def test_a_tester_that_is_not_fit_is_looked_at_where_the_fault_is(tmp_path, monkeypatch, unsent, lost, fault):
+    output = TrialOutput(0.5, sent_frames=100, lost_frames=lost, unsent_frames=unsent)
+    ready = SimpleNamespace(measurer=SimpleNamespace(measure=lambda trial: output))
     opened = SimpleNamespace(ready_for=lambda profile: nullcontext(ready), close=lambda: None)
     monkeypatch.setattr(assignment, "open_testbed", lambda *args, **kwargs: opened)
     job = load_job(write_job(tmp_path, "100 fps", "cable.yaml"))
     (testbed,) = job.testbeds
-    with nullcontext() if is_fit else pytest.raises(assignment.UnfitTesterError):
+    with pytest.raises(assignment.UnfitTesterError, match=rf"Look for {fault}\.$"):
         assignment.check_tester(job, testbed, job.file.self_test)

@@ -124,7 +124,7 @@ def test_results_on_a_full_disk_are_kept_and_the_run_goes_on(tmp_path, small_dis
     before, after = (tmp_path / copy / "out" / "trials" / "Full.First.jsonl" for copy in ("copy", "copy-resumed"))
     kept = read_journal(before)
     assert 0 < len(kept.entries) <= trials
-    assert after.read_bytes().startswith(before.read_bytes()[: kept.intact_bytes])
+    assert after.read_bytes().startswith(before.read_bytes()[: kept.proved_bytes])
     assert len(read_journal(after).entries) == trials
     assert "status: 0" in done.stdout
     assert len(RunDirectory(tmp_path / "copy-resumed" / "out").results()) == 2
@@ -181,6 +181,10 @@ def test_a_full_outbox_has_no_half_file(tmp_path):
     assert not [path for path in outbox.path.rglob("*") if path.is_file()]
 
 
-def test_a_test_that_failed_as_robots_output_did_not_fit_is_run_again():
-    assert failure_kind(OSError(errno.ENOSPC, "No space left on device")) is FailureKind.INFRASTRUCTURE
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_test_that_failed_as_robots_output_did_not_fit_is_run_again(number):
+    assert failure_kind(OSError(number, os.strerror(number))) is FailureKind.INFRASTRUCTURE
+
+
+def test_a_test_that_failed_without_a_file_is_not_run_again():
     assert failure_kind(OSError(errno.ENOENT, "No such file or directory")) is FailureKind.TEST

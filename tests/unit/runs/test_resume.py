@@ -144,7 +144,7 @@ def test_a_damaged_run_is_refused_and_goes_on_when_it_is_repaired(lossratio, kil
     directory, _ = killed
     journal, proved = directory.journal_path("Suite.In Flight"), directory.journal_path("Suite.Before").read_bytes()
     lines = journal.read_bytes().splitlines(keepends=True)
-    damaged = lines[4].replace(b'"sent_frames": ', b'"sent_frames": 1', 1)
+    damaged = lines[4].replace(b'"sent_frames":', b'"sent_frames":1', 1)
     journal.write_bytes(b"".join([*lines[:4], damaged, *lines[5:]]))
     result = directory.result_path("Suite.Before")
     result.write_bytes(result.read_bytes().replace(b'"loss_ratio": ', b'"loss_ratio": 1', 1))

@@ -24,8 +24,8 @@ def test_copies_and_damage_never_make_up_for_loss():
     measurer = SimulatedMeasurer(ConstantLoss(loss_ratio=0.01), seed=1, faults=faults)
     output = measurer.measure(TrialInput(duration=1.0, load=1e6))
     (direction,) = output.directions
-    assert direction.corrupted == pytest.approx(0.99 * 0.02 * 1e6, rel=0.05)
-    assert direction.duplicated == pytest.approx(0.97 * 0.01 * 1e6, rel=0.05)
+    assert direction.corrupted_frames == pytest.approx(0.99 * 0.02 * 1e6, rel=0.05)
+    assert direction.duplicated_frames == pytest.approx(0.97 * 0.01 * 1e6, rel=0.05)
     assert output.loss_ratio == pytest.approx(1.0 - 0.99 * 0.98, rel=0.02)
 
 
@@ -38,7 +38,7 @@ def lab(directory, faults):
 def measured(directory, faults, integrity=Integrity.DOUBT):
     place = TestPlace(TestIdentity(name="MRR", suite="Faulty"), RunDirectory(directory))
     testbed = open_testbed(lab(directory, faults))
-    return measure_mrr(testbed, MrrRequest(PROFILE, max_load=20e3, trials=2, integrity=integrity), place)
+    return measure_mrr(testbed, MrrRequest(profile=PROFILE, max_load=20e3, trials=2, integrity=integrity), place)
 
 
 def test_a_simulated_testbed_shows_what_becomes_of_a_dut_with_faults(tmp_path):

@@ -22,8 +22,8 @@ def test_one_seed_repeats_everything():
 def test_the_output_has_every_counter():
     output = SimulatedMeasurer(SharpKnee(capacity=80_000), seed=1).measure(ONE_SECOND)
     (direction,) = output.directions
-    assert (direction.intended, direction.sent, direction.received) == (100_000, 100_000, 80_000)
-    assert (direction.name, direction.unsent, direction.elapsed) == ("port0>port1", 0, 1.0)
+    assert (direction.intended_frames, direction.sent_frames, direction.received_frames) == (100_000, 100_000, 80_000)
+    assert (direction.name, direction.unsent_frames, direction.elapsed_s) == ("port0>port1", 0, 1.0)
     assert (output.sent_frames, output.lost_frames, output.unsent_frames) == (100_000, 20_000, 0)
     assert output.loss_ratio == 0.2
 
@@ -49,7 +49,7 @@ def test_the_sut_sees_the_clock():
 def test_frames_that_the_generator_cannot_send_are_unsent_not_lost():
     output = SimulatedMeasurer(ConstantLoss(), seed=1, max_rate=60_000).measure(ONE_SECOND)
     assert (output.sent_frames, output.lost_frames, output.unsent_frames) == (60_000, 0, 39_999)
-    assert output.directions[0].intended == 100_000
+    assert output.directions[0].intended_frames == 100_000
     assert output.loss_ratio == pytest.approx(0.4, abs=1e-5)
 
 
@@ -67,13 +67,13 @@ def test_two_directions_through_one_sut_share_its_capacity():
     output = SimulatedMeasurer(SharpKnee(capacity=150_000), seed=1, directions=2).measure(ONE_SECOND)
     assert output.lost_frames == 50_000
     assert [direction.name for direction in output.directions] == ["port0>port1", "port1>port0"]
-    assert output.directions[0].received == pytest.approx(75_000, abs=1000)
+    assert output.directions[0].received_frames == pytest.approx(75_000, abs=1000)
 
 
 def test_two_directions_may_have_a_sut_each():
     suts = [SharpKnee(capacity=150_000), SharpKnee(capacity=50_000)]
     output = SimulatedMeasurer(suts, seed=1).measure(ONE_SECOND)
-    assert [direction.received for direction in output.directions] == [100_000, 50_000]
+    assert [direction.received_frames for direction in output.directions] == [100_000, 50_000]
 
 
 @pytest.mark.parametrize(("loss_ratio", "lost"), [(0.0, 0), (1.0, 300_000)])
@@ -124,7 +124,7 @@ def test_a_watched_trial_ends_when_its_verdict_is_certain_and_says_how_much_was_
     assert (output.loss_ratio, output.forwarding_rate) == (0.01, pytest.approx(90_000))
     assert (output.elapsed, output.effective_duration) == (pytest.approx(0.6), None)
     assert measurer.now == pytest.approx(0.6)
-    assert output.directions[0].intended == 100_000
+    assert output.directions[0].intended_frames == 100_000
     assert list(contradictions(output)) == []
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lossratio.testbed.changes import End, Way
-from lossratio.testbed.fingerprint import ControllerPrint, Fingerprint, NodePrint, PortPrint
+from lossratio.testbed.fingerprint import ControllerPrint, Fingerprint, NodePrint, PortPrint, ThreadPrint
 
-WAY = Way("TG", ((End("TG", "tg0"), End("DUT1", "dut0")), (End("DUT1", "dut1"), End("TG", "tg1"))))
-PORT = PortPrint(mtu=1500, carrier_changes=2, speed=10_000, damaged=0, received=0, transmitted=0)
+WAY = Way("TG", ((End("TG", "tg0"), End("DUT1", "dut0")), (End("DUT1", "dut1"), End("TG", "tg1"))), is_local=True)
+PORT = PortPrint(mtu=1500, carrier_changes=2, speed=10_000, damaged=0, received=0, transmitted=0, refused=0)
+
+
+def waiting(seconds):
+    """Threads of a DUT's program, one of which waited for a CPU for so many seconds."""
+    return {"12": ThreadPrint("vpp_main", 3.0), "13": ThreadPrint("vpp_wk_0", 1.0 + seconds)}
 
 
 def node(names, boot_id):
-    return NodePrint(dict.fromkeys(names, PORT), boot_id, 0.0, 0.0, 1000.0, 900.0, asked=50.0, answered=50.001)
+    clocks = {"asked": 50.0, "answered": 50.001}
+    return NodePrint(dict.fromkeys(names, PORT), boot_id, 0.0, 0.0, 1000.0, 900.0, **clocks, threads=waiting(0.0))
 
 
 GOOD = Fingerprint(
@@ -76,6 +82,7 @@ SEEN = {
     ("link", "carrier"): with_port(NOW, "TG", "tg1", has_carrier=False, carrier_changes=3),
     ("link", "flapped"): with_port(NOW, "TG", "tg1", carrier_changes=4),
     ("link", "damaged"): with_port(NOW, "DUT1", "dut0", damaged=7),
+    ("link", "refused"): with_port(NOW, "DUT1", "dut1", refused=7),
     ("TG", "suspended"): with_node(NOW, "TG", awake=900.5),
     ("TG", "standstill"): with_node(later(GOOD, 10.0), "TG", uptime=1001.0, awake=901.0),
     ("TG", "stolen"): with_node(NOW, "TG", stolen=0.2),
@@ -84,5 +91,6 @@ SEEN = {
     ("DUT", "standstill"): with_node(later(GOOD, 10.0), "DUT1", uptime=1001.0, awake=901.0),
     ("controller", "suspended"): with_clocks(NOW, awake=40.2),
     ("DUT", "stolen"): with_node(NOW, "DUT1", stolen=0.2),
+    ("DUT", "waited"): with_node(NOW, "DUT1", threads=waiting(0.06)),
     ("controller", "clock"): with_clocks(NOW, time=1e9 - 3600.0),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
@@ -12,8 +13,9 @@ from measurement_examples import PROFILE, place
 
 from lossratio import load_profile, open_testbed
 from lossratio.commands.main import main
-from lossratio.errors import TopologyError, TrafficError
+from lossratio.errors import SearchError, TopologyError, TrafficError
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
+from lossratio.measurements.rfc2544 import Rfc2544Request, run_rfc2544
 from lossratio.topology import SimulatedGenerator, TrexGenerator, load_topology
 from lossratio.traffic import Generator, check_early_verdicts, load_generator
 
@@ -184,7 +186,7 @@ def state_home():
 @needs_testbed
 def test_a_generator_of_another_package_measures(our_generators, state_home, tmp_path):
     file = topology(tmp_path, "{kind: warmed_up, load: 1 kfps, duration: 400 ms}")
-    request = MrrRequest(PROFILE, max_load=2e3, trials=2, trial_duration=0.1)
+    request = MrrRequest(profile=PROFILE, max_load=2e3, trials=2, trial_duration=0.1)
     with open_testbed(file, dut="linux_bridge") as testbed:
         result = measure_mrr(testbed, request, place(tmp_path / "results"))
     assert [direction.intended_frames for trial in result.trials for direction in trial.directions] == [200] * 4
@@ -221,3 +223,12 @@ def test_a_generator_that_nobody_watches_is_refused_for_early_verdicts():
     with pytest.raises(TrafficError, match=r"generator trex cannot end a trial early.*Measure with early_verdict=off"):
         check_early_verdicts(TrexGenerator.model_construct(kind="trex"))
     check_early_verdicts(SimulatedGenerator(kind="simulated"))
+
+
+def test_rfc_2544_asks_the_class_what_its_program_can_do(install, tmp_path):
+    steps = "class NoSteps(AfPacket):\n    settings_type = Settings\n    runs_schedules = False\n"
+    install("no_steps", ["no_steps = no_steps:NoSteps"], no_steps=BROKEN + steps)
+    loaded = load_topology(topology(tmp_path, "{kind: no_steps}"))
+    testbed = SimpleNamespace(request=SimpleNamespace(topology=loaded), duts=())
+    with pytest.raises(SearchError, match="generator no_steps cannot locate losses in time as recovery need it"):
+        run_rfc2544(testbed, Rfc2544Request([PROFILE]), place(tmp_path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fingerprint_examples import GOOD, NOW, SEEN, UP, WAY, later, with_node, with_port
+from fingerprint_examples import GOOD, NOW, SEEN, UP, WAY, later, waiting, with_node, with_port
 
 from lossratio.errors import DutError, LinkError, TesterError, TrafficError
 from lossratio.exit_status import FailureKind, kind_of_error
@@ -29,6 +29,20 @@ def test_each_row_of_the_table_is_seen_and_said_in_words(rule):
         assert word in str(change)
     assert change.interface is None or change.interface in str(change)
     assert change.incident("stands").guilty == rule.guilty.value
+
+
+def test_a_dut_that_shares_the_tgs_machine_waits_for_half_of_the_time_until_that_counts():
+    def seen(boot_id, seconds):
+        states = (GOOD, with_node(NOW, "DUT1", threads=waiting(seconds)))
+        return [
+            str(change) for change in changes_between(*(with_node(one, "DUT1", boot_id=boot_id) for one in states), WAY)
+        ]
+
+    said = "the thread vpp_wk_0 of the DUT's program on DUT1 waited for a CPU for {} of the time"
+    assert seen("boot of DUT1", 0.04) == []
+    assert seen("boot of DUT1", 0.4) == [said.format("40 %")]
+    assert seen("boot of TG", 0.4) == []
+    assert seen("boot of TG", 0.6) == [said.format("60 %")]
 
 
 @pytest.mark.parametrize(
@@ -66,6 +80,12 @@ def test_of_a_link_that_is_there_again_nobody_claims_that_its_ends_were_set_up()
     error = error_of(changes_between(GOOD, now, WAY))
     assert isinstance(error, LinkError)
     assert "the link TG.tg0 - DUT1.dut0 was lost for a while. Look at" in str(error)
+
+
+@pytest.mark.parametrize("mtu", [1499, 1501, 9216])
+def test_an_mtu_is_changed_where_it_was_raised_too(mtu):
+    (change,) = changes_between(GOOD, with_port(NOW, "DUT1", "dut1", mtu=mtu), WAY)
+    assert str(change) == f"the MTU of interface dut1 of DUT1 was 1500, and is {mtu}"
 
 
 def test_of_several_changes_the_uppermost_rows_decides_and_the_others_are_said_besides():

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
-from contextlib import closing
+import os
+import time
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import place
 from testbed_processes import lose_connections
+from waiting import wait_until
 
 from lossratio.dut.linux import node_dut
 from lossratio.errors import DutError, LossRatioError, NodeError, TesterError
@@ -34,7 +37,9 @@ pytestmark = [pytest.mark.netns, needs_testbed]
 TRIALS = 4
 BEFORE = 2
 """Trials before something breaks."""
-REQUEST = MrrRequest(load_profile("ethip4-udp", frame_size=512), max_load=2e3, trials=TRIALS, trial_duration=0.2)
+REQUEST = MrrRequest(
+    profile=load_profile("ethip4-udp", frame_size=512), max_load=2e3, trials=TRIALS, trial_duration=0.2
+)
 
 
 @pytest.fixture(scope="module")
@@ -173,13 +178,39 @@ def test_a_fingerprint_is_what_the_kernels_of_the_nodes_say(lab):
             assert None not in (node.stolen, node.pressure)
             assert earlier.asked <= earlier.answered <= node.asked
         port = after.nodes["TG"].ports["tg0"]
-        assert (port.mtu, port.is_up, port.has_carrier, port.damaged) == (9216, True, True, 0)
+        assert (port.mtu, port.is_up, port.has_carrier, port.damaged, port.refused) == (9216, True, True, 0, 0)
         assert {change.rule.change for change in changes_between(before, after, Way("TG", ()))} <= {"stolen"}
         with pytest.raises(NodeError):
             lose_connections(sessions["TG"])
         for session in sessions.values():
             session.restore()
         assert reader.read().nodes["TG"].boot_id == after.nodes["TG"].boot_id
+
+
+def test_the_time_for_which_a_program_has_no_cpu_is_that_of_its_threads(lab, tmp_path):
+    _, sessions = lab
+    file = tmp_path / "pid"
+    spin = f"echo $$ 4711 >> {file}; while [ -e {file} ]; do :; done"
+    command = ("taskset", "-c", str(min(os.sched_getaffinity(0))), "sh", "-c", spin)
+    with ExitStack() as ends:
+        for _ in range(3):
+            ends.callback(sessions["DUT1"].start(*command).close)
+        wait_until(lambda: file.exists() and len(file.read_text().splitlines()) == 3)
+        ends.callback(file.unlink)
+        first = file.read_text().split()[0]
+        reader = FingerprintReader(sessions, {}, lambda: {"DUT1": (str(file), str(tmp_path / "none"))})
+        with closing(reader):
+            before = reader.read()
+            time.sleep(1.0)
+            after = reader.read()
+    ((number, thread),) = after.nodes["DUT1"].threads.items()
+    assert number == first
+    # Three on a CPU have a third of it each, or less where others want it, too.
+    waited = thread.waited - before.nodes["DUT1"].threads[number].waited
+    assert 0.5 <= waited <= after.nodes["DUT1"].answered - before.nodes["DUT1"].asked
+    assert after.nodes["TG"].threads == {}
+    (change,) = changes_between(before, after, Way("TG", ()))
+    assert str(change).startswith("the thread sh of")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from lossratio.dut.vpp.startup import both_cards, startup_configuration
 from lossratio.errors import TopologyError
 from lossratio.nodes import Card, Core, Hardware
 from lossratio.topology import TrexGenerator, load_topology
-from lossratio.traffic.generators.trex import ServerPort, server_arguments, server_configuration
+from lossratio.traffic.generators.trex import server_arguments, server_configuration
 from lossratio.traffic.generators.trex_choice import choose_server
 
 EXAMPLES = Path(__file__).parents[3] / "topologies" / "examples"
@@ -62,10 +62,9 @@ def trex_file(topology, paths):
     cpus = sum(len(core.cpus) for core in server.cores)
     choice = choose_server(generator, ports, cpus, replace(server, cards=cards))
     macs = [port.interface.mac_address for port in ports]
-    server_ports = [ServerPort(port, macs[number], macs[number ^ 1]) for number, port in enumerate(ports)]
     arguments = server_arguments(generator, "/run/lossratio/trex-default/config.yaml", choice)
     reasons = "".join(f"# {reason}\n" for reason in choice.because)
-    return f"{reasons}# arguments: {' '.join(arguments)}\n{server_configuration(generator, server_ports, choice)}"
+    return f"{reasons}# arguments: {' '.join(arguments)}\n{server_configuration(generator, ports, macs, choice)}"
 
 
 def vpp_files(topology):

@@ -60,7 +60,7 @@ def faulty(bridge):
 
 
 def request(load=5000.0, trials=2, integrity=Integrity.DOUBT):
-    return MrrRequest(PROFILE, max_load=load, trials=trials, trial_duration=0.4, integrity=integrity)
+    return MrrRequest(profile=PROFILE, max_load=load, trials=trials, trial_duration=0.4, integrity=integrity)
 
 
 @pytest.mark.quiet
@@ -130,7 +130,9 @@ def test_traffic_apart_from_trials_and_latency_trials_are_examined_too(faulty, t
     time.sleep(0.3)
     with pytest.raises(IntegrityError, match=r"port0>port1: about \d+ duplicated"):
         traffic.stop(0.0)
-    measured = measure_latency(testbed, LatencyRequest(PROFILE, (LatencyPoint(5000.0),), 0.4), place(tmp_path))
+    measured = measure_latency(
+        testbed, LatencyRequest(profile=PROFILE, points=[LatencyPoint(5000.0)], duration=0.4), place(tmp_path)
+    )
     assert measured.trials[0].directions[0].duplicated_frames > 10
 
 
@@ -154,7 +156,7 @@ def kernel_generator(tmp_path_factory):
 def test_a_dut_that_drops_and_repeats_equal_parts_of_many_frames_does_not_pass(kernel_generator, tmp_path):
     with open_testbed(kernel_generator, dut="xdp", options={"faults": "drop,duplicate", "every": 100}) as testbed:
         result = measure_mrr(testbed, request(load=10_000.0, trials=1), place(tmp_path))
-        search = SearchRequest((NdrPdrGoals.quick.value[1],), PROFILE, min_load=2000.0, max_load=20_000.0)
+        search = SearchRequest(goals=(NdrPdrGoals.quick.value[1],), profile=PROFILE, min_load=2000.0, max_load=20_000.0)
         found = find_conditional_throughput(testbed, search, place(tmp_path / "search"))
         with pytest.raises(IntegrityError, match=r"port0>port1: \d+ duplicated; port1>port0: \d+ dupl"):
             measure_mrr(testbed, request(load=10_000.0, integrity=Integrity.FAIL), place(tmp_path / "fail"))

@@ -108,10 +108,11 @@ def withdraw():
     print("outage", least, time.monotonic() - began)
 
 place = TestPlace(TestIdentity(name="lab", suite="s"), RunDirectory(Path("run")))
-search = SearchRequest((goal_from("QUICK_NDR"),), load_profile("ethip4-ip4base", frame_size=128), None, 4000.0)
+profile = load_profile("ethip4-ip4base", frame_size=128)
+search = {"goals": [goal_from("QUICK_NDR")], "profile": profile, "max_load": 4000.0}
 options = {"hold": "50 ms", "rest": "200 ms"}
 with open_testbed("lab.yaml", dut="black_box", options=options) as testbed:
-    measure_reconfiguration_loss(testbed, ReconfigurationRequest(search, withdraw), place)
+    measure_reconfiguration_loss(testbed, ReconfigurationRequest(**search, reconfigure=withdraw), place)
 """
 
 

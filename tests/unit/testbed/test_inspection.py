@@ -13,6 +13,7 @@ from lossratio.errors import TopologyError
 from lossratio.testbed.inspection import describe_node, inspect_nodes
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import TestbedKind, load_topology
+from lossratio.traffic import AfPacket
 
 pytestmark = [pytest.mark.netns, needs_testbed]
 
@@ -76,7 +77,7 @@ def test_what_would_be_chosen_is_that_of_the_paths_asked_for(lab, monkeypatch):
         asked.append([port.name for port in ports])
         return ["a choice"]
 
-    monkeypatch.setattr("lossratio.testbed.inspection.generator_choices", choices)
+    monkeypatch.setattr(AfPacket, "choices", staticmethod(choices))
     tg, _ = inspect_nodes(lab)
     assert tg.choices == ("a choice",)
     cable = with_port(lab, "TG", "port1", link="loop")

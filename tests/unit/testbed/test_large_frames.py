@@ -51,7 +51,7 @@ def test_a_path_that_loses_only_the_large_frames_of_a_mix_is_not_measured(tmp_pa
             closing(NodeSession.connect("DUT1", kept.topology.nodes["DUT1"])) as dut,
         ):
             dut.run("nft", DROP_LARGE)
-            request = MrrRequest(load_profile("ethip4-udp", frame_size="IMIX"), max_load=1e3, trials=1)
+            request = MrrRequest(profile=load_profile("ethip4-udp", frame_size="IMIX"), max_load=1e3, trials=1)
             with pytest.raises(DeadDutError) as raised:
                 measure_mrr(testbed, request, place(tmp_path))
             dut.run("nft", "delete", "table", "netdev", "narrow")

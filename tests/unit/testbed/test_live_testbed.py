@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 
 import pytest
 import yaml
@@ -31,8 +30,8 @@ from lossratio.topology import load_topology
 from lossratio.trials.journal import read_journal
 
 pytestmark = [pytest.mark.netns, needs_testbed]
-BRIEF = MrrRequest(PROFILE, max_load=20e3, trials=2, trial_duration=0.2)
-LONG = MrrRequest(PROFILE, max_load=2e3, trials=5, trial_duration=1.0)
+BRIEF = MrrRequest(profile=PROFILE, max_load=20e3, trials=2, trial_duration=0.2)
+LONG = MrrRequest(profile=PROFILE, max_load=2e3, trials=5, trial_duration=1.0)
 
 
 def lab_of(testbed):
@@ -102,7 +101,7 @@ def test_late_frames_of_the_last_trial_are_reported(policed, log_in, tmp_path, u
     queue = ("tbf", "rate", "400kbit", "burst", "1600", "limit", "15k")
     log_in["DUT1"].run("tc", "qdisc", "replace", "dev", "dut1", "root", *queue)
     try:
-        result = measure_mrr(policed, replace(BRIEF, max_load=5e3, trials=1), place(tmp_path))
+        result = measure_mrr(policed, BRIEF.but(max_load=5e3, trials=1), place(tmp_path))
     finally:
         log_in["DUT1"].run("tc", "qdisc", "delete", "dev", "dut1", "root")
     assert result.late_frames > 0

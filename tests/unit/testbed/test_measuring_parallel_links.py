@@ -60,9 +60,11 @@ class TestRealFrames:
     def test_a_search_over_two_policed_bridges_encloses_the_truth(self, kept, tmp_path):
         options = {"police": f"{RATE} fps", "burst": BURST}
         with closing(open_testbed(kept[0], dut="linux_bridge", options=options, links=2)) as testbed:
-            request = SearchRequest((LOSS_FREE,), PROFILE, max_load=3.0 * RATE)
+            request = SearchRequest(goals=(LOSS_FREE,), profile=PROFILE, max_load=3.0 * RATE)
             result = find_conditional_throughput(testbed, request, place(tmp_path))
-            flood = measure_mrr(testbed, MrrRequest(PROFILE, max_load=3.0 * RATE, trials=1), place(tmp_path, "flood"))
+            flood = measure_mrr(
+                testbed, MrrRequest(profile=PROFILE, max_load=3.0 * RATE, trials=1), place(tmp_path, "flood")
+            )
         goal_result = result.goals[0].result
         truth = RATE + BURST / LOSS_FREE.final_trial_duration
         assert (
@@ -98,7 +100,7 @@ class TestRealFrames:
         ):
             dut.run("nft", rule)
             with pytest.raises(DutError) as raised:
-                measure_mrr(testbed, MrrRequest(PROFILE, max_load=1e3, trials=1), place(tmp_path))
+                measure_mrr(testbed, MrrRequest(profile=PROFILE, max_load=1e3, trials=1), place(tmp_path))
             dut.run("nft", "delete", "table", "netdev", "deaf")
         assert "works one way only" in str(raised.value)
         assert "Parallel link 2 of 2, port2>port3: " in str(raised.value)

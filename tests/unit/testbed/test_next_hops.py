@@ -71,7 +71,7 @@ def measure(profile, size):
     with testbed.ready_for(load_profile(profile, frame_size=size)) as ready:
         output = ready.measurer.measure(TrialInput(0.2, 1000.0))
         hops = sorted(ready.conditions.generator["next_hops"])
-        counts = [(direction.sent, direction.received) for direction in output.directions]
+        counts = [(direction.sent_frames, direction.received_frames) for direction in output.directions]
         print(profile, counts, hops, ready.conditions.traffic.addresses, flush=True)
 
 def refusal(profile, size):

@@ -14,7 +14,7 @@ from lossratio.testbed.fingerprint import Fingerprint, NodePrint, PortPrint, rea
 from lossratio.testbed.path_check import DeadDutError, check_hops
 from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, Interface, Port, TrafficPath
-from lossratio.traffic.measurer import DeadPathError
+from lossratio.traffic.measurer import DeadPathError, LatePathError
 from lossratio.trials.trial import DirectionCounters
 
 SENT = 10
@@ -34,10 +34,22 @@ class Agent:
 
     received: dict[str, int]
     node_name: str = "TG"
+    late: dict[str, int] = field(default_factory=dict)
+    settle_time: float = 0.005
+    flow_count: int = 254
+
+    @property
+    def flows(self):
+        return dict.fromkeys(self.received, self.flow_count)
+
+    def late_frames(self, wait):
+        late, self.late = self.late, {}
+        return {name: late.get(name, 0) for name in self.received}
 
     def trial(self, load, duration):
         return tuple(
-            DirectionCounters(name, intended=SENT, sent=SENT, received=count) for name, count in self.received.items()
+            DirectionCounters(name, intended_frames=SENT, sent_frames=SENT, received_frames=count)
+            for name, count in self.received.items()
         )
 
 
@@ -102,6 +114,37 @@ def test_a_dut_that_lets_nothing_out_is_named_with_the_place_where_it_drops():
     assert "works one way only" in message
     assert message.startswith("The DUT is to blame: port0>port1: DUT2 receives 10 frames and lets none out (dropped:")
     assert "10 at policer west>east" in message
+
+
+@pytest.mark.parametrize(("flows", "words"), [(254, "the first 10 of 254 flows"), (4, "the first 4 of 4 flows")])
+def test_of_a_dut_that_lets_none_out_it_is_said_how_many_flows_were_checked(flows, words):
+    dut = CountingDut(HOPS[1], {"west": SENT, "east": SENT}, {"west": SENT, "east": 0})
+    agent = Agent({"port0>port1": 0, "port1>port0": SENT}, flow_count=flows)
+    with pytest.raises(DeadDutError, match=rf"\(sent 10 frames, received 0: no frame of {words}\)"):
+        check_hops(agent, [LiveLink(PATH, (dut,), None)], Nodes())
+
+
+def test_a_dut_that_forwards_some_frames_is_not_said_to_forward_none():
+    dut = CountingDut(HOPS[1], {"west": SENT, "east": SENT}, {"west": SENT, "east": 4})
+    message = error_of({"port0>port1": 0, "port1>port0": SENT}, [forwarding(HOPS[0]), dut], DeadDutError)
+    assert "DUT2 receives 10 frames and lets only 4 of them out" in message
+
+
+def test_a_link_on_which_few_frames_arrive_is_not_said_to_lose_all():
+    dut = CountingDut(HOPS[1], {"west": 3, "east": SENT}, {"west": SENT, "east": 3})
+    message = error_of({"port0>port1": 0, "port1>port0": SENT}, [forwarding(HOPS[0]), dut])
+    assert "DUT1 sends, and only 3 of 10 frames arrive at DUT2; look at the link between them" in message
+
+
+def test_frames_that_come_back_too_late_are_the_duts_fault_and_not_the_wires():
+    agent = Agent({"port0>port1": 0, "port1>port0": SENT}, late={"port0>port1": SENT, "port1>port0": 2})
+    with pytest.raises(LatePathError) as raised:
+        check_hops(agent, [LiveLink(PATH, (forwarding(HOPS[0]),), None)], Nodes())
+    assert failure_kind(raised.value) is FailureKind.TEST
+    assert "too late in direction port0>port1 (10 of 10 frames): none within 0.005 s after the traffic" in str(
+        raised.value
+    )
+    assert "these within 0.25 s more" in str(raised.value)
 
 
 def test_a_link_on_which_nothing_arrives_is_named_by_its_ends():

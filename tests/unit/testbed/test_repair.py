@@ -151,8 +151,8 @@ def test_a_reservation_that_is_lost_is_not_repaired():
 @pytest.mark.parametrize(("received", "is_doubted"), [(0, True), (1, False)])
 def test_losing_everything_in_a_direction_is_believed_of_a_dut_that_is_alive_only(received, is_doubted):
     directions = (
-        DirectionCounters("west>east", intended=10, sent=10, received=received),
-        DirectionCounters("east>west", intended=10, sent=10, received=10),
+        DirectionCounters("west>east", intended_frames=10, sent_frames=10, received_frames=received),
+        DirectionCounters("east>west", intended_frames=10, sent_frames=10, received_frames=10),
     )
     output = TrialOutput(0.5, directions=directions)
     assert measurer(Script(output)).measure(TRIAL) == output

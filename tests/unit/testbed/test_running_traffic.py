@@ -62,7 +62,7 @@ class TestOnARealTestbed:
             traffic.stop()
 
     def test_nothing_else_is_measured_meanwhile_and_everything_afterwards(self, bridge, tmp_path):
-        request = MrrRequest(PROFILE, max_load=2000.0, trials=1, trial_duration=0.1)
+        request = MrrRequest(profile=PROFILE, max_load=2000.0, trials=1, trial_duration=0.1)
         with start_traffic(bridge, PROFILE, 1000.0), pytest.raises(TrafficError, match="Stop it before"):
             measure_mrr(bridge, request, place(tmp_path))
         assert measure_mrr(bridge, request, place(tmp_path)).mrr is not None

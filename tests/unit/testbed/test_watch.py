@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
+
 import pytest
 from fingerprint_examples import GOOD, SEEN, WAY, later, with_node, with_port, without_node
 
 from lossratio.errors import DutError, LinkError, NodeError, TesterError, TrafficError
-from lossratio.testbed.changes import End, Way
+from lossratio.testbed.changes import End, Way, error_of
 from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.repair import VERIFY_SECONDS, RepairingMeasurer, Watch, WatchedSource
 from lossratio.testbed.testbed import Recovery
 from lossratio.traffic import REPEATS, StoppedTraffic
-from lossratio.trials.journal import Journal, read_journal
-from lossratio.trials.trial import LatencyOutput, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import DirectionCounters, LatencyOutput, TrialInput, TrialOutput
 
 TRIAL = TrialInput(1.0, 1000.0)
 GOOD_TRIAL = TrialOutput(0.0, elapsed=1.0)
@@ -82,19 +84,31 @@ def measurer(trials, watch, repair=None):
     )
 
 
-def test_only_trials_since_the_last_verification_are_not_known_to_be_good():
+def test_a_trial_is_verified_only_if_the_duts_were_looked_at_after_it():
     verify, clock = Verifier(), Clock()
     watch = watching(GOOD, verify=verify, clock=clock)
+    one, verified = measurer(Trials(), watch), []
     for seconds in (1.0, 2.0, VERIFY_SECONDS + 1.0, VERIFY_SECONDS + 2.0):
         clock.now = seconds
-        watch.trust()
-    assert (verify.times, watch.known_good) == (1, 3)
-    verify.error, clock.now = TAMPERED, 3 * VERIFY_SECONDS
+        one.measure(TRIAL)
+        verified.append(watch.is_verified)
+    assert (verify.times, verified) == (1, [False, False, True, False])
+
+
+def test_a_dut_that_was_found_different_and_is_put_back_proves_no_trial_of_this_measurement():
+    verify, clock = Verifier(), Clock()
+    watch = watching(GOOD, verify=verify, clock=clock)
+    verify.error, clock.now = TAMPERED, VERIFY_SECONDS
     with pytest.raises(DutError):
-        watch.trust()
-    assert watch.known_good == 3
+        measurer(Trials(), watch).measure(TRIAL)
+    verify.error = None
+    watch.save_trials()
+    assert not watch.is_verified
+    with pytest.raises(DutError, match="nftables table is gone"):
+        watch.verify()
     watch.begin()
-    assert watch.known_good == 0
+    watch.verify()
+    assert watch.is_verified
 
 
 def test_a_change_of_the_dut_that_leaves_its_configuration_alone_casts_no_doubt_on_earlier_trials():
@@ -103,28 +117,9 @@ def test_a_change_of_the_dut_that_leaves_its_configuration_alone_casts_no_doubt_
     assert [one.measure(TRIAL).incidents for _ in range(2)] == [(), ()]
     with pytest.raises(DutError, match="dut1 of DUT1 was 1500, and is 300"):
         one.measure(TRIAL)
+    assert not watch.is_verified
     watch.save_trials()
-    assert watch.known_good == 2
-
-
-def test_the_journal_keeps_as_many_trials_as_are_known_to_be_good(tmp_path):
-    path = tmp_path / "a.jsonl"
-    with Journal.open(path, {"search": 1}) as journal:
-        for load in (1.0, 2.0):
-            journal.append(result(load))
-    with Journal.open(path, {"search": 1}) as journal:
-        for load in (3.0, 4.0, 5.0):
-            journal.append(result(load))
-        journal.withdraw(keep=1)
-    assert [entry.result.load for entry in read_journal(path).entries] == [1.0, 2.0, 3.0]
-    with Journal.open(path, {"search": 1}) as journal:
-        journal.append(result(6.0))
-        journal.withdraw(keep=9)
-    assert len(read_journal(path).entries) == 4
-
-
-def result(load):
-    return TrialResult(TrialInput(1.0, load), GOOD_TRIAL)
+    assert watch.is_verified
 
 
 @pytest.mark.parametrize("seen", [("TG", "mtu"), ("link", "carrier"), ("link", "damaged"), ("TG", "rebooted")])
@@ -146,6 +141,18 @@ def test_a_starved_or_suspended_trial_is_repeated_at_once_and_its_time_counts(se
     (incident,) = output.incidents
     assert (trials.measured, output.repeats, output.elapsed) == (2, 1, 2.0)
     assert (incident.guilty, incident.done) == ("TG" if seen[0] == "TG" else "controller", "repeated")
+
+
+@pytest.mark.parametrize("seen", ["stolen", "pressure"])
+def test_a_host_that_is_busy_with_other_work_costs_no_trial_whose_generator_says_that_it_was_in_time(seen):
+    class InTime(Trials):
+        def measure(self, trial):
+            direction = DirectionCounters("there", 1000, 1000, 1000, lateness_s=5e-4)
+            return replace(super().measure(trial), directions=(direction,))
+
+    trials = InTime()
+    output = measurer(trials, watching(SEEN["TG", seen])).measure(TRIAL)
+    assert (trials.measured, output.repeats, output.incidents) == (1, 0, ())
 
 
 def starved(times):
@@ -219,6 +226,9 @@ class Source:
     def latency(self, load, duration):
         return LatencyOutput((), ())
 
+    def start_traffic(self, load, watch):
+        pass
+
     def stop_traffic(self, late_wait):
         return StoppedTraffic((), {})
 
@@ -227,6 +237,52 @@ class Source:
 def test_a_dut_that_dies_of_traffic_besides_trials_is_to_blame_for_that(act):
     with pytest.raises(DutError, match="DUT1 does not answer any more"):
         act(WatchedSource(Source(), watching(LOST, SEEN["DUT", "dead"])))
+
+
+RESETS = [("DUT", change) for change in ("rebooted", "dead", "gone", "down")] + [
+    ("link", change) for change in ("carrier", "flapped", "damaged")
+]
+
+
+def stop_after_reset(watch):
+    source = WatchedSource(Source(), watch)
+    source.start_traffic(1.0, watch=True)
+    source.stop_traffic(0.0)
+
+
+@pytest.mark.parametrize("change", RESETS)
+def test_what_a_reset_does_to_dut_and_link_is_no_error_while_it_is_measured(change):
+    stop_after_reset(watching(SEEN[change], SOON))
+
+
+@pytest.mark.parametrize("change", [change for change in SEEN if change not in RESETS])
+def test_all_other_changes_are_as_fatal_during_a_reset_as_at_any_time(change):
+    changes = watching(SEEN[change]).changes()
+    watch = watching(SEEN[change])
+    with pytest.raises(type(error_of(changes))) if any(seen.is_fatal for seen in changes) else nullcontext():
+        stop_after_reset(watch)
+
+
+def test_after_the_reset_a_change_is_fatal_again():
+    watch = watching(SOON, SEEN["DUT", "down"])
+    stop_after_reset(watch)
+    with pytest.raises(DutError, match="was set down"):
+        WatchedSource(Source(), watch).stop_traffic(0.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_away"), [(change, change[1] not in ("flapped", "damaged")) for change in RESETS]
+)
+def test_a_dut_that_is_away_since_its_reset_need_not_be_as_it_was_set_up(change, is_away):
+    watch = watching(SEEN[change])
+    stop_after_reset(watch)
+    with nullcontext() if is_away else pytest.raises(DutError), watch.allowing_absence():
+        raise TAMPERED
+
+
+def test_a_tg_that_does_not_answer_after_a_reset_is_an_error():
+    with pytest.raises(NodeError, match="TG does not answer"):
+        stop_after_reset(watching(without_node(SOON, "TG")))
 
 
 def test_a_node_that_is_lost_for_a_moment_after_a_trial_costs_this_trial_only():
@@ -248,7 +304,7 @@ def test_a_dut_that_cannot_be_verified_for_a_moment_costs_one_trial_that_counts_
 
     one = measurer(Trials(), watch, repair)
     assert len(one.measure(TRIAL).repairs) == 1
-    assert watch.known_good == 2
+    assert watch.is_verified
 
 
 def test_a_part_that_never_comes_back_ends_the_repairs_at_once_with_the_error_of_the_guilty_side():
@@ -292,7 +348,7 @@ class Shell:
         self._lines = []
 
     def write_line(self, text):
-        port = f"port dut0 {self._session.mtu} 0x1 1 2 10000 0 0 0 0"
+        port = f"port dut0 {self._session.mtu} 0x1 1 2 10000 0 0 0 0 0"
         self._lines.append(f"{port};boot b;cpu;pressure;uptime 1.0;awake -")
 
     def read_line(self, timeout):

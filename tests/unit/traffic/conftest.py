@@ -39,6 +39,6 @@ def agent(session: LocalSession) -> Iterator[AgentClient]:
 @pytest.fixture
 def no_links(monkeypatch):
     """Ports that are no interfaces of this machine."""
-    monkeypatch.setattr("lossratio.traffic.agent.trex.generator.usable_links", lambda configuration: {})
-    monkeypatch.setattr("lossratio.traffic.agent.trex.generator.same_links", lambda names, before: before)
-    monkeypatch.setattr("lossratio.traffic.agent.trex.generator.links_after", lambda names, before: before)
+    monkeypatch.setattr("lossratio.traffic.agent.core.ports.usable_links", lambda configuration: {})
+    monkeypatch.setattr("lossratio.traffic.agent.core.ports.same_links", lambda names, before: before)
+    monkeypatch.setattr("lossratio.traffic.agent.core.ports.links_after", lambda names, before, may_go_down: before)

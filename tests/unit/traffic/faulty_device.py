@@ -1,16 +1,19 @@
 """A device that forwards frames between two interfaces, and does something wrong to some of those going east.
 
 Arguments: west interface, east interface, the fault, bytes of frames that may wait for the device. Each fiftieth frame
-from the west gets the fault.
+from the west gets the fault; with the fault "late" all are held back for a while, with "repeat" they come
+twice, now and then.
 """
 
 import select
 import socket
 import struct
 import sys
+import time
 from collections.abc import Iterator
 
 EVERY = 50
+LATE_SECONDS = 0.7
 _PAYLOAD = 55
 _NUMBER_END = 48
 """Within the sequence number of a frame without VLAN."""
@@ -49,8 +52,15 @@ CHANGES = {
     "other vlan": lambda frame: frame[:15] + bytes([frame[15] ^ 1]) + frame[16:],
     "cut": lambda frame: frame[:_NUMBER_END],
     "pad": lambda frame: frame + bytes(6),
+    "foreign payload": lambda frame: frame[:42] + b"\xaa" * (len(frame) - 42),
     "route": route,
     "none": lambda frame: frame,
+}
+
+
+ADDED = {
+    "add payload": CHANGES["foreign payload"],
+    "arp": lambda frame: b"\xff" * 6 + frame[6:12] + b"\x08\x06\0\1\x08\0\6\4\0\1" + bytes(20),
 }
 
 
@@ -65,6 +75,8 @@ def eastward(fault: str, number: int, frame: bytes, held: list[bytes]) -> Iterat
         return
     elif fault == "lose and duplicate" and place == EVERY // 2:
         yield from (frame, frame)
+    elif place == 0 and fault in ADDED:
+        yield from (frame, ADDED[fault](frame))
     elif place == 0 and fault in CHANGES:
         yield CHANGES[fault](frame)
     else:
@@ -90,13 +102,20 @@ def main(west_name: str, east_name: str, fault: str, buffer: str = "67108864") -
         port.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER, int(buffer))
         port.setsockopt(_PACKET, _AUXILIARY_DATA, 1)
         port.bind((name, 3))
-    number, held = 0, []
+    number, held, late = 0, [], []
     print("ready", flush=True)
     while True:
-        for port in select.select([west, east], [], [])[0]:
+        readable = select.select([west, east], [], [], 0.01 if late else None)[0]
+        while late and late[0][0] <= time.monotonic():
+            east.send(late.pop(0)[1])
+        for port in readable:
             frame, leaves = receive(port)
             if leaves:
                 continue
+            if fault in ("late", "repeat") and port is west:
+                late.append((time.monotonic() + LATE_SECONDS, frame))
+                if fault == "late":
+                    continue
             if port is east:
                 west.send(frame)
                 continue

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from traffic_lab import configure, drop
+from traffic_lab import configure, drop, hold
 
 from lossratio.traffic import TrafficMeasurer, WatchedTrial
-from lossratio.traffic.agent.core.early_verdict import SoFar, is_certain
+from lossratio.traffic.agent.core.early_verdict import SoFar, is_certain, wait_for_held_frames
 from lossratio.traffic.answers import read_watched
 from lossratio.trials import DirectionCounters, TrialInput, output_from_counters
 
@@ -39,12 +39,12 @@ class Agent:
 
     def trial(self, load, duration, ramp=0.0):
         self.asked.append(None)
-        return (DirectionCounters("a>b", intended=1000, sent=1000, received=1000),)
+        return (DirectionCounters("a>b", intended_frames=1000, sent_frames=1000, received_frames=1000),)
 
     def watched_trial(self, load, duration, above, in_flight, ramp=0.0):
         self.asked.append((above, in_flight))
         sent, received, missing, ended = self.watched.pop(0)
-        counters = DirectionCounters("a>b", intended=1000, sent=sent, received=received)
+        counters = DirectionCounters("a>b", intended_frames=1000, sent_frames=sent, received_frames=received)
         return WatchedTrial((counters,), ended, ended is not None, {"a>b": missing})
 
 
@@ -75,12 +75,60 @@ def test_after_verdicts_that_were_none_again_and_again_the_trial_takes_its_whole
     "wrong", [{"certain_after": None}, {"most_missing": {}}, {"most_missing": {"a>b": 1.5}}, {"directions": []}]
 )
 def test_an_answer_that_is_none_is_refused(wrong):
-    direction = {"name": "a>b", "intended": 9, "sent": 4, "received": 1, "unsent": 0, "generator_drops": 0}
-    more = {"late_of_trial_before": 0, "elapsed": 0.5, "load_share": 1.0, "examination": None}
+    direction = {
+        "name": "a>b",
+        "intended_frames": 9,
+        "sent_frames": 4,
+        "received_frames": 1,
+        "unsent_frames": 0,
+        "generator_drop_frames": 0,
+    }
+    more = {"late_frames": 0, "elapsed_s": 0.5, "load_ratio": 1.0, "examination": None}
     answer = {"directions": [{**direction, **more}], "certain_after": 0.5, "ended": True, "most_missing": {"a>b": 3}}
     assert read_watched(answer, ["a>b"]).ended
     with pytest.raises((KeyError, TypeError, ValueError)):
         read_watched({**answer, **wrong}, ["a>b"])
+
+
+@pytest.mark.parametrize(
+    ("last_frame", "left", "settle_time", "waited"),
+    [
+        (0.0, 5.0, 0.005, 0.1),  # Nothing comes any more.
+        (0.35, 5.0, 0.005, 0.45),  # Frames come for a while.
+        (9.0, 0.3, 0.005, 0.4),  # Frames come for longer than the whole trial would have taken.
+        (0.0, 5.0, 0.5, 0.5),  # A device that takes long.
+    ],
+)
+def test_after_an_early_verdict_frames_are_awaited_as_long_as_they_come(last_frame, left, settle_time, waited):
+    now, looks = [0.0], []
+
+    def sleep(seconds):
+        now[0] += seconds
+
+    wait_for_held_frames(
+        lambda: int(min(now[0], last_frame) * 1000),
+        left,
+        settle_time,
+        lambda: looks.append(now[0]),
+        lambda: now[0],
+        sleep,
+    )
+    assert now[0] == pytest.approx(waited, abs=0.041)
+    assert now[0] >= waited - 1e-6
+    assert max(b - a for a, b in zip([0.0, *looks], looks, strict=False)) < 0.05
+
+
+@pytest.mark.netns
+def test_frames_that_the_device_held_back_take_an_early_verdict_back(agent, bridged):
+    configure(agent, 1000, settle_time=0.005, bidirectional=False)
+    # It forwards 1,000 frames per second, and has room for the others.
+    hold(bridged, "dut1", 8_000_000)
+    watched = agent.watched_trial(1500.0, 10.0, above=0.005, in_flight=1e-3)
+    (direction,) = watched.directions
+    assert watched.ended
+    assert watched.certain_after < 5.0
+    assert direction.received_frames == direction.sent_frames < direction.intended_frames
+    assert watched.were_in_flight > 75
 
 
 @pytest.mark.netns
@@ -98,12 +146,12 @@ def test_early_verdicts_on_real_frames_are_those_of_whole_trials(agent, bridged)
     watched = agent.watched_trial(8000.0, 20.0, above=0.005, in_flight=1e-3)
     assert watched.ended
     assert 0.4 < watched.certain_after < 3.0
-    assert [direction.intended for direction in watched.directions] == [160_000] * 2
+    assert [direction.intended_frames for direction in watched.directions] == [160_000] * 2
     output = output_from_counters(TrialInput(20.0, 8000.0), watched.directions, decided_after=watched.certain_after)
     assert output.loss_ratio > 0.005
     lossy, whole = watched.directions
-    assert lossy.sent - lossy.received >= 1600
-    assert whole.received == whole.sent < 40_000
+    assert lossy.sent_frames - lossy.received_frames >= 1600
+    assert whole.received_frames == whole.sent_frames < 40_000
 
 
 @pytest.mark.netns
@@ -115,10 +163,10 @@ def test_a_running_trial_is_seen_and_counts_the_same(agent, bridged):
         lambda: agent.trial(2000.0, 1.3),
         lambda: agent.watched_trial(2000.0, 1.3, above=0.5, in_flight=1e-3).directions,
     ):
-        assert [(direction.sent, direction.received) for direction in measure()] == [(2600, 2600)] * 2
+        assert [(direction.sent_frames, direction.received_frames) for direction in measure()] == [(2600, 2600)] * 2
         assert seen
         assert all(0 < frames <= 5200 for note in seen for frames in note)
         seen.clear()
     agent.see = None
-    assert agent.trial(2000.0, 0.6)[0].received == 1200
+    assert agent.trial(2000.0, 0.6)[0].received_frames == 1200
     assert seen == []

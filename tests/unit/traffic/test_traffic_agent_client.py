@@ -137,16 +137,17 @@ def test_an_answer_that_does_not_come_is_an_error_with_the_node_s_name():
 
 COUNTERS = {
     "name": "a>b",
-    "intended": 9,
-    "sent": 8,
-    "received": 7,
-    "unsent": 1,
-    "generator_drops": 2,
+    "intended_frames": 9,
+    "sent_frames": 8,
+    "received_frames": 7,
+    "unsent_frames": 1,
+    "generator_drop_frames": 2,
     "examination": None,
 }
-COUNTERS |= {"late_of_trial_before": 3, "elapsed": 1.0, "load_share": 1.0}
-LATENCY = {"name": "a>b", "sent": 5, "received": 4, "out_of_order": 1, "duplicates": 2, "resolution_us": 0.1}
-LATENCY |= {"min_us": 1.0, "average_us": 2.0, "max_us": 3.0, "jitter_us": 0.5, "hdr": None, "error": None}
+COUNTERS |= {"late_frames": 3, "elapsed_s": 1.0, "load_ratio": 1.0}
+LATENCY = {"direction": "a>b", "sent_frames": 5, "received_frames": 4, "out_of_order_frames": 1}
+LATENCY |= {"duplicate_frames": 2, "resolution_us": 0.1}
+LATENCY |= {"least_us": 1.0, "mean_us": 2.0, "most_us": 3.0, "jitter_us": 0.5, "hdr": None, "error": None}
 LATENCY |= {"histogram": [[1.0, 3], [3.0, 1]]}
 
 
@@ -154,8 +155,13 @@ def test_a_trial_is_one_line_out_and_one_line_in():
     agent, process = configured({"id": 3, "result": {"directions": [COUNTERS]}})
     (direction,) = agent.trial(9.0, 1.0)
     assert process.written[2:] == [{"id": 3, "op": "trial", "load": 9.0, "duration": 1.0, "ramp": 0.0}]
-    assert (direction.intended, direction.sent, direction.received, direction.unsent) == (9, 8, 7, 1)
-    assert (direction.generator_drops, direction.late, direction.elapsed) == (2, 3, 1.0)
+    assert (direction.intended_frames, direction.sent_frames, direction.received_frames, direction.unsent_frames) == (
+        9,
+        8,
+        7,
+        1,
+    )
+    assert (direction.generator_drop_frames, direction.late_frames, direction.elapsed_s) == (2, 3, 1.0)
 
 
 @pytest.mark.parametrize("missing", COUNTERS)
@@ -168,7 +174,7 @@ def test_counters_that_lack_something_are_garbage(missing):
 @pytest.mark.parametrize("count", ["8", 8.5, None, True])
 def test_a_count_that_is_no_whole_number_is_garbage(count):
     with pytest.raises(TrafficError, match="instead of an answer"):
-        configured({"id": 3, "result": {"directions": [{**COUNTERS, "received": count}]}})[0].trial(9.0, 1.0)
+        configured({"id": 3, "result": {"directions": [{**COUNTERS, "received_frames": count}]}})[0].trial(9.0, 1.0)
 
 
 @pytest.mark.parametrize("names", [[], ["b>a"], ["a>b", "a>b"], ["a>b", "b>a"]])
@@ -185,14 +191,14 @@ def test_a_latency_trial_has_counters_and_latencies():
     output = agent.latency(9.0, 1.0)
     assert process.written[2:] == [{"id": 3, "op": "latency", "load": 9.0, "duration": 1.0}]
     (latency,) = output.latency
-    assert (output.directions[0].sent, latency.sent, latency.received) == (8, 5, 4)
-    assert (latency.out_of_order, latency.duplicates, latency.resolution) == (1, 2, 0.1)
-    assert (latency.minimum, latency.average, latency.maximum, latency.jitter) == (1.0, 2.0, 3.0, 0.5)
-    assert latency.middle is None
+    assert (output.directions[0].sent_frames, latency.sent_frames, latency.received_frames) == (8, 5, 4)
+    assert (latency.out_of_order_frames, latency.duplicate_frames, latency.resolution_us) == (1, 2, 0.1)
+    assert (latency.least_us, latency.mean_us, latency.most_us, latency.jitter_us) == (1.0, 2.0, 3.0, 0.5)
+    assert latency.middle_us is None
     assert latency.histogram == ((1.0, 3), (3.0, 1))
 
 
-@pytest.mark.parametrize("missing", ["name", "min_us", "error", "histogram"])
+@pytest.mark.parametrize("missing", ["direction", "least_us", "error", "histogram"])
 def test_a_latency_that_lacks_something_is_garbage(missing):
     latency = {name: value for name, value in LATENCY.items() if name != missing}
     with pytest.raises(TrafficError, match="instead of an answer"):
@@ -207,9 +213,9 @@ def test_stopped_traffic_has_its_late_frames_apart():
     assert (stopped.sent, stopped.received, stopped.late, stopped.lost, stopped.unsent) == (8, 7, 1, 0, 1)
 
 
-def test_late_frames_are_those_of_all_directions():
+def test_late_frames_are_counted_by_direction():
     agent, process = configured({"id": 3, "result": {"late": {"a>b": 5}}}, {"id": 4, "result": {"late": {}}})
-    assert agent.late_frames(0.5) == 5
+    assert agent.late_frames(0.5) == {"a>b": 5}
     assert process.written[2] == {"id": 3, "op": "late", "wait": 0.5}
     with pytest.raises(TrafficError, match="instead of an answer"):
         agent.late_frames(0.5)
@@ -341,7 +347,7 @@ def test_a_burst_began_on_the_controller_s_clock_and_lost_the_frames_that_are_mi
     assert process.written[2]["steps"] == [{"load": 1000.0, "duration": 0.1}]
     assert before <= timeline.began + 1000.0 <= time.monotonic()
     assert 0 < timeline.clock_error < 1.0
-    assert (counters[0].received, timeline.lost, timeline.rate, timeline.last_lost) == (7, 1, 999.0, None)
+    assert (counters[0].received_frames, timeline.lost, timeline.rate, timeline.last_lost) == (7, 1, 999.0, None)
 
 
 @pytest.mark.parametrize("broken", [{"course": {}}, {}, {"course": {**BURST, "outages": [[1.5, 0, 0, 0, 0]]}}])

@@ -2,16 +2,20 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 
+import faulty_device
 import pytest
 from local_session import PYTHON, LocalSession
 from traffic_lab import PAIR, configure, drop, received_by
 from waiting import is_running, wait_until
 
-from lossratio.errors import TrafficError
+from lossratio.errors import DutError, TrafficError
 from lossratio.traffic import AgentClient, AgentRefusalError, TrafficPort, check_path, load_profile, make_configuration
 
 pytestmark = pytest.mark.netns
@@ -90,10 +94,12 @@ def test_requests_that_make_no_sense_are_answered_and_change_nothing(agent):
 
 
 def test_a_broken_configuration_is_refused(agent):
-    good = make_configuration(load_profile("ethip4-udp", frame_size=64), [PAIR], settle_time=0.0).to_json()
+    good = asdict(make_configuration(load_profile("ethip4-udp", frame_size=64), [PAIR], settle_time=0.0))
     broken = ({"ports": []}, {"directions": []}, {"directions": [{}]}, {"settle_time": -1}, {"settle_time": "x"})
     for change in broken:
-        assert refusal(agent._ask, "configure", generator="afpacket", **{**good, **change})[0] == "bad_request"
+        assert (
+            refusal(agent._ask, "configure", generator="afpacket", configuration={**good, **change})[0] == "bad_request"
+        )
 
 
 def test_an_unknown_generator_is_refused_with_those_there_are(agent):
@@ -115,6 +121,39 @@ def test_a_one_way_path_is_found_before_a_search(agent, bridged, interface, dire
     configure(agent, settle_time=0.01)
     drop(bridged, interface, "ether type ip")
     with pytest.raises(TrafficError, match=rf"one way only; nothing comes through in direction {direction} \(sent \d+"):
+        check_path(agent)
+
+
+@pytest.mark.parametrize(
+    ("profile", "dropped", "words"),
+    [
+        ("ethip4-udp", "ip saddr 198.18.0.1-198.18.0.99", "the first 10 of 254 flows"),
+        ("ethip4-udp-10kflows", "ip saddr 198.18.0.0/16", "the first 10 of 10,000 flows"),
+    ],
+)
+def test_where_a_device_drops_the_flows_of_the_check_the_error_names_their_number(
+    agent, bridged, profile, dropped, words
+):
+    configure(agent, settle_time=0.01, profile=profile)
+    drop(bridged, "dut0", dropped)
+    with pytest.raises(TrafficError, match=rf"port0>port1 \(sent 10 frames, received 0: no frame of {words}\)"):
+        check_path(agent)
+
+
+def test_a_device_that_forwards_every_second_flow_is_no_dead_path(agent, bridged):
+    configure(agent, settle_time=0.01)
+    drop(bridged, "dut0", "ip saddr & 0.0.0.1 == 1")
+    assert [direction.received_frames for direction in check_path(agent)] == [5, 10]
+
+
+def test_a_path_that_is_slower_than_was_said_is_found_before_a_search(agent, bridged):
+    for interface in ("dut0", "dut1"):
+        bridged.run("dut1", "ip", "link", "set", interface, "nomaster")
+    script = (sys.executable, faulty_device.__file__, "dut0", "dut1", "late")
+    device = bridged.popen("dut1", *script, stdout=subprocess.PIPE, text=True)
+    assert device.stdout.readline() == "ready\n"
+    configure(agent, settle_time=0.01)
+    with pytest.raises(DutError, match=r"too late in direction port0>port1 \(10 of 10 frames\): none within 0.01 s"):
         check_path(agent)
 
 

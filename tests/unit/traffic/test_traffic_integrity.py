@@ -5,6 +5,7 @@ Each of these devices lets as many frames out as come in: counting them alone fi
 
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,7 +49,9 @@ def through(request, netns_lab, tmp_path):
 
     generator = getattr(request, "param", "afpacket")
 
-    def send(fault, *, profile="ethip4-udp", frame_size=64, examines=True, duration=DURATION):
+    def send(
+        fault, *, profile="ethip4-udp", frame_size=64, examines=True, duration=DURATION, settle_time=0.8, pause=None
+    ):
         netns_lab.run("tg", "sh", "-c", "ip link set tg0 mtu 9000 && ip link set tg1 mtu 9000")
         netns_lab.run("dut1", "sh", "-c", "ip link set dut0 mtu 9000 && ip link set dut1 mtu 9000")
         script = (sys.executable, str(Path(faulty_device.__file__)), "dut0", "dut1", fault)
@@ -57,13 +60,16 @@ def through(request, netns_lab, tmp_path):
         device = netns_lab.popen("dut1", *script, stdout=subprocess.PIPE, text=True)
         assert device.stdout.readline() == "ready\n"
         traffic = load_profile(profile, frame_size=frame_size)
-        configuration = replace(make_configuration(traffic, [PAIR], settle_time=0.8), examines=examines)
+        configuration = replace(make_configuration(traffic, [PAIR], settle_time=settle_time), examines=examines)
         with AgentClient.start(LocalSession(netns_lab, "tg", tmp_path), python=PYTHON) as agent:
             agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
+            if pause is not None:
+                agent.trial(LOAD, duration)
+                time.sleep(pause)
             # A busy machine may keep a sender from its last frames, but not each time.
             for _ in range(10):
                 directions = agent.trial(LOAD, duration)
-                if not any(direction.unsent for direction in directions):
+                if not any(direction.unsent_frames for direction in directions):
                     break
             return directions
 
@@ -72,7 +78,7 @@ def through(request, netns_lab, tmp_path):
 
 def faults(direction):
     """The faults that were counted, if any."""
-    return {name: getattr(direction, name) for name in FAULTS if getattr(direction, name)}
+    return {name: getattr(direction, f"{name}_frames") for name in FAULTS if getattr(direction, f"{name}_frames")}
 
 
 @with_each_generator
@@ -98,26 +104,48 @@ def test_frames_that_come_back_otherwise_than_they_were_sent_are_counted_apart_a
     through, fault, expected
 ):
     east, west = through(fault)
-    assert (east.sent, west.sent) == (SENT, SENT)
+    assert (east.sent_frames, west.sent_frames) == (SENT, SENT)
     assert faults(east) == expected
-    assert east.received == SENT - sum(expected.values())
-    assert (west.received, faults(west)) == (SENT, {})
-    assert (east.examined, west.examined) == (SENT, SENT)
+    assert east.received_frames == SENT - sum(expected.values())
+    assert (west.received_frames, faults(west)) == (SENT, {})
+    assert (east.examined_frames, west.examined_frames) == (SENT, SENT)
+
+
+@with_each_generator
+@pytest.mark.parametrize(("fault", "lost"), [("none", 0), ("foreign payload", 10), ("add payload", 0), ("arp", 0)])
+def test_frames_that_belong_to_no_trial_are_counted_as_foreign(through, fault, lost):
+    east, west = through(fault)
+    assert (east.sent_frames, east.received_frames, faults(east)) == (SENT, SENT - lost, {})
+    # Kernels may send a few frames of their own.
+    assert 0 <= east.foreign_frames - (0 if fault == "none" else 10) < 9
+    assert (west.received_frames, faults(west)) == (SENT, {})
+    assert 0 <= west.foreign_frames < 9
+
+
+@with_each_generator
+def test_copies_of_an_earlier_trial_s_frames_are_foreign_and_not_late(through):
+    # The copies of the first trial's frames come between the two.
+    east, _ = through("repeat", settle_time=0.05, pause=1.5)
+    assert (east.sent_frames, east.received_frames, east.late_frames) == (SENT, SENT, 0)
+    assert 0 <= east.foreign_frames - SENT < 9
 
 
 def test_latency_frames_are_counted_and_not_examined(bridged, agent):
     configure(agent, 64)
     output = agent.latency(LOAD, DURATION)
     for counters, latency in zip(output.directions, output.latency, strict=True):
-        assert latency.received > 0
-        assert (counters.received, counters.examined) == (counters.sent, counters.sent - latency.received)
+        assert latency.received_frames > 0
+        assert (counters.received_frames, counters.examined_frames) == (
+            counters.sent_frames,
+            counters.sent_frames - latency.received_frames,
+        )
 
 
 @with_each_generator
 def test_parts_of_long_frames_in_each_other_s_place_are_seen(through):
     east, west = through("words", frame_size=1518)
-    assert (east.received, faults(east)) == (SENT - 10, {"corrupted": 10})
-    assert (west.received, faults(west)) == (SENT, {})
+    assert (east.received_frames, faults(east)) == (SENT - 10, {"corrupted": 10})
+    assert (west.received_frames, faults(west)) == (SENT, {})
 
 
 @with_each_generator
@@ -127,35 +155,35 @@ def test_parts_of_long_frames_in_each_other_s_place_are_seen(through):
 )
 def test_frames_that_come_back_in_another_vlan_do_not_count_as_received(through, fault, profile, counted):
     east, west = through(fault, profile=profile)
-    assert (east.sent, east.received, faults(east)) == (SENT, SENT - 10, {counted: 10})
-    assert (west.received, faults(west)) == (SENT, {})
+    assert (east.sent_frames, east.received_frames, faults(east)) == (SENT, SENT - 10, {counted: 10})
+    assert (west.received_frames, faults(west)) == (SENT, {})
 
 
 @with_each_generator
 def test_frames_that_are_echoed_to_their_sender_are_misdelivered_there(through):
     east, west = through("echo")
-    assert (east.received, west.received) == (SENT, SENT)
+    assert (east.received_frames, west.received_frames) == (SENT, SENT)
     assert (faults(east), faults(west)) == ({}, {"misdelivered": 10})
 
 
 @with_each_generator
 def test_frames_that_are_too_short_for_their_number_are_seen(through):
     east, west = through("cut")
-    assert (east.received, faults(east)) == (SENT - 10, {"wrong_length": 10})
-    assert (west.received, faults(west)) == (SENT, {})
+    assert (east.received_frames, faults(east)) == (SENT - 10, {"wrong_length": 10})
+    assert (west.received_frames, faults(west)) == (SENT, {})
 
 
 @with_each_generator
 def test_reordered_frames_are_received_ones_and_counted_as_rfc_4737_says(through):
     east, west = through("reorder")
     assert (faults(east), faults(west)) == ({"reordered": 10}, {})
-    assert (east.received, west.received) == (SENT, SENT)
+    assert (east.received_frames, west.received_frames) == (SENT, SENT)
 
 
 @with_each_generator
 def test_frames_that_come_out_at_another_port_are_lost_and_misdelivered_there(through):
     east, west = through("cross")
-    assert (east.received, west.received) == (SENT - 10, SENT)
+    assert (east.received_frames, west.received_frames) == (SENT - 10, SENT)
     assert (faults(east), faults(west)) == ({}, {"misdelivered": 10})
 
 
@@ -174,9 +202,9 @@ def test_frames_that_come_out_at_another_port_are_lost_and_misdelivered_there(th
 )
 def test_frames_of_all_kinds_are_recognised_and_their_copies_are(through, profile, frame_size):
     east, west = through("lose and duplicate", profile=profile, frame_size=frame_size)
-    assert (east.received, west.received) == (SENT - 10, SENT)
+    assert (east.received_frames, west.received_frames) == (SENT - 10, SENT)
     assert (faults(east), faults(west)) == ({"duplicated": 10}, {})
-    assert (east.examined, west.examined) == (SENT, SENT)
+    assert (east.examined_frames, west.examined_frames) == (SENT, SENT)
 
 
 @pytest.mark.parametrize("through", [XDP], indirect=True)
@@ -184,7 +212,7 @@ def test_frames_of_all_kinds_are_recognised_and_their_copies_are(through, profil
 def test_the_generator_inside_the_kernel_recognises_frames_with_other_headers(through, profile):
     east, west = through("lose and duplicate", profile=profile, frame_size=128)
     assert (faults(east), faults(west)) == ({"duplicated": 10}, {})
-    assert (east.received, west.received) == (SENT - 10, SENT)
+    assert (east.received_frames, west.received_frames) == (SENT - 10, SENT)
 
 
 TIGHT = """
@@ -202,13 +230,13 @@ udp: {}
 def test_frames_without_room_for_a_number_are_checked_for_their_length(through, tmp_path, fault, expected):
     (tmp_path / "tight.yaml").write_text(TIGHT)
     east, west = through(fault, profile=tmp_path / "tight.yaml", frame_size=78)
-    assert (east.examined, faults(east), east.received) == (0, expected, SENT - sum(expected.values()))
-    assert (west.received, faults(west)) == (SENT, {})
+    assert (east.examined_frames, faults(east), east.received_frames) == (0, expected, SENT - sum(expected.values()))
+    assert (west.received_frames, faults(west)) == (SENT, {})
 
 
 def test_nobody_looks_at_frames_where_that_was_not_asked_for(through):
     east, _ = through("corrupt", examines=False)
-    assert (east.received, east.examined, faults(east)) == (SENT, None, {})
+    assert (east.received_frames, east.examined_frames, faults(east)) == (SENT, None, {})
 
 
 MIXED = f"""
@@ -225,8 +253,8 @@ mixes: {{all: {dict.fromkeys(range(64, 64 + 8 * MOST_SIZES, 8), 1)}}}
 def test_a_wrong_length_is_seen_among_many_right_ones(through, tmp_path, fault):
     (tmp_path / "mixed.yaml").write_text(MIXED)
     east, west = through(fault, profile=tmp_path / "mixed.yaml", frame_size="all")
-    assert (east.received, faults(east)) == (SENT - 10, {"wrong_length": 10})
-    assert (west.received, faults(west)) == (SENT, {})
+    assert (east.received_frames, faults(east)) == (SENT - 10, {"wrong_length": 10})
+    assert (west.received_frames, faults(west)) == (SENT, {})
 
 
 def sample(one_in, tag=0, mac=frame_samples.DESTINATION_MAC, lengths=(60,)):
@@ -236,9 +264,9 @@ def sample(one_in, tag=0, mac=frame_samples.DESTINATION_MAC, lengths=(60,)):
 def test_the_kernel_and_the_agent_choose_the_same_frames(through):
     # Frames as large as these have room for 512 that are chosen.
     east, west = through("none", frame_size=9000, duration=2 * DURATION)
-    assert (east.sent, west.sent) == (2 * SENT, 2 * SENT)
+    assert (east.sent_frames, west.sent_frames) == (2 * SENT, 2 * SENT)
     chosen = int(sample(2).chooses(np.arange(2 * SENT)).sum())
-    assert (east.examined, west.examined) == (chosen, chosen)
+    assert (east.examined_frames, west.examined_frames) == (chosen, chosen)
 
 
 @pytest.mark.parametrize("one_in", [1, 2, 32, 256, 4096])

@@ -1,5 +1,7 @@
 """All kinds of traffic through a real bridge."""
 
+from dataclasses import asdict
+
 import pytest
 from frame_samples import with_fields_of_scapy
 from scapy.layers.inet import IP, UDP
@@ -8,7 +10,8 @@ from traffic_lab import EAST, WEST, Capture, configure, drop
 
 from lossratio.errors import TrafficError
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.traffic.agent.core.configuration import PARTS, Configuration
+from lossratio.traffic.agent.core.protocol import AgentError, read_record
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial import TrialInput
 
@@ -40,8 +43,8 @@ def set_mtu(lab, mtu, *, tg=None):
 def test_every_kind_of_frame_comes_back_and_is_counted(agent, profile, frame_size):
     configure(agent, frame_size, profile=profile)
     for direction in agent.trial(4000.0, 0.2):
-        assert direction.intended == 800
-        assert direction.received == direction.sent > 0
+        assert direction.intended_frames == 800
+        assert direction.received_frames == direction.sent_frames > 0
 
 
 @pytest.mark.parametrize("profile", ["dot1q-ip4base", "dot1ad-ip4base"])
@@ -49,7 +52,10 @@ def test_tagged_frames_that_are_dropped_are_lost(agent, bridged, profile):
     configure(agent, profile=profile, bidirectional=False)
     drop(bridged, "dut0", "numgen inc mod 4 0")
     (direction,) = agent.trial(2000.0, 0.2)
-    assert direction.sent - direction.received in (direction.sent // 4, -(-direction.sent // 4))
+    assert direction.sent_frames - direction.received_frames in (
+        direction.sent_frames // 4,
+        -(-direction.sent_frames // 4),
+    )
 
 
 @pytest.mark.parametrize("profile", ["dot1q-ip4base", "ethip6-udp", "ethip4vxlan-ip4base"])
@@ -57,7 +63,7 @@ def test_latency_of_every_kind_of_frame_can_be_measured(agent, profile):
     configure(agent, 118, profile=profile)
     for direction in agent.latency(2000.0, 0.3).latency:
         assert direction.error is None
-        assert direction.received == direction.sent > 0
+        assert direction.received_frames == direction.sent_frames > 0
 
 
 def test_jumbo_frames_need_ports_with_room_for_them(agent, bridged):
@@ -66,7 +72,7 @@ def test_jumbo_frames_need_ports_with_room_for_them(agent, bridged):
     set_mtu(bridged, 8982)
     configure(agent, 9000)
     for direction in agent.trial(1000.0, 0.2):
-        assert direction.received == direction.sent > 0
+        assert direction.received_frames == direction.sent_frames > 0
 
 
 def test_two_tags_need_a_larger_mtu_and_one_does_not(agent, bridged):
@@ -82,7 +88,7 @@ def test_a_trial_goes_on_with_the_flows_where_the_last_one_ended(agent, bridged)
     for _ in range(2):
         capture = Capture(bridged, "dut0", 50)
         (direction,) = agent.trial(100.0, 0.5)
-        assert direction.sent == 50
+        assert direction.sent_frames == 50
         seen += capture.frames()
     packets = [Ether(frame) for frame in seen]
     assert [packet[IP].src for packet in packets] == [f"198.18.0.{1 + number % 64}" for number in range(100)]
@@ -96,7 +102,7 @@ def test_flows_beyond_the_first_round_of_the_ring_are_patched_in(agent, bridged)
     capture = Capture(bridged, "dut0", 20)
     agent.trial(100.0, 0.2)
     seen = capture.frames()
-    first = direction.sent
+    first = direction.sent_frames
     assert first > 1000
     assert [Ether(frame)[UDP].sport for frame in seen] == [1024 + number % 3125 for number in range(first, first + 20)]
     assert [Ether(frame)[IP].src for frame in seen] == [
@@ -109,8 +115,8 @@ def test_flows_beyond_the_first_round_of_the_ring_are_patched_in(agent, bridged)
 def test_a_direction_sends_its_share_of_the_load(agent):
     configure(agent, 512, profile="ethip4-udp-download")
     counters = agent.trial(2000.0, 0.25)
-    assert [(direction.intended, direction.load_share) for direction in counters] == [(500, 1.0), (250, 0.5)]
-    assert all(direction.received == direction.sent > 0 for direction in counters)
+    assert [(direction.intended_frames, direction.load_ratio) for direction in counters] == [(500, 1.0), (250, 0.5)]
+    assert all(direction.received_frames == direction.sent_frames > 0 for direction in counters)
     output = output_from_counters(TrialInput(0.25, 2000.0), counters, tolerance=0.02)
     assert (output.loss_ratio, output.unsent_frames) == (0.0, 0)
 
@@ -124,14 +130,17 @@ def test_two_links_carry_traffic_in_parallel(agent, bridged):
     agent.configure(make_configuration(profile, [PortPair(WEST, EAST), second], settle_time=0.2))
     counters = agent.trial(1000.0, 0.2)
     assert [direction.name for direction in counters] == ["port0>port1", "port1>port0", "port2>port3", "port3>port2"]
-    assert all(direction.intended == 200 and direction.received == direction.sent > 0 for direction in counters)
+    assert all(
+        direction.intended_frames == 200 and direction.received_frames == direction.sent_frames > 0
+        for direction in counters
+    )
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (1.0, 0.0), (1.0, 1.5)])
 def test_shares_of_the_load_that_make_no_sense_are_refused(shares):
     configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [PortPair(WEST, EAST)], settle_time=0)
-    data = configuration.to_json()
+    data = asdict(configuration)
     for direction, share in zip(data["directions"], shares, strict=True):
         direction["load_share"] = share
-    with pytest.raises(AgentError, match="Shares of the load are above 0, and the largest is 1"):
-        type(configuration).from_json(data)
+    with pytest.raises(AgentError, match="shares of the load are above 0, and the largest is 1"):
+        read_record(Configuration, data, PARTS)

@@ -1,13 +1,15 @@
 """Latency of real frames, measured by the embedded generator."""
 
+import random
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
 from traffic_lab import configure, drop
 
 from lossratio.traffic import AgentRefusalError
-from lossratio.traffic.agent.afpacket.latency import ClockWatch, Stamps, summarize
+from lossratio.traffic.agent.afpacket.latency import ClockWatch, Stamps, latency_frames, summarize
 
 real = pytest.mark.netns
 
@@ -23,8 +25,8 @@ ARRIVED = stamps((0, 11_000), (1, 2_030_000), (2, 4_020_000))
 
 def test_latencies_are_differences_of_the_same_frame_s_times():
     answer = summarize("a>b", LEFT, ARRIVED, clock_was_set=False)
-    assert (answer["sent"], answer["received"], answer["error"]) == (3, 3, None)
-    assert (answer["min_us"], answer["average_us"], answer["max_us"]) == (10.0, 20.0, 30.0)
+    assert (answer["sent_frames"], answer["received_frames"], answer["error"]) == (3, 3, None)
+    assert (answer["least_us"], answer["mean_us"], answer["most_us"]) == (10.0, 20.0, 30.0)
     assert answer["jitter_us"] == 15.0
     assert answer["histogram"] == [[10.0, 1], [20.0, 1], [30.0, 1]]
 
@@ -42,8 +44,8 @@ def test_the_frame_in_the_middle_is_the_first_one_sent_after_it_that_came_back()
 def test_a_frame_that_overtook_another_and_one_that_came_twice_are_distinguished():
     arrived = stamps((1, 2_030_000), (0, 2_031_000), (1, 2_040_000), (2, 4_020_000))
     answer = summarize("a>b", LEFT, arrived, clock_was_set=False)
-    assert (answer["received"], answer["out_of_order"], answer["duplicates"]) == (3, 1, 1)
-    assert answer["max_us"] == 2030.0
+    assert (answer["received_frames"], answer["out_of_order_frames"], answer["duplicate_frames"]) == (3, 1, 1)
+    assert answer["most_us"] == 2030.0
     assert dict(answer["histogram"])[30.0] == 1
 
 
@@ -59,14 +61,14 @@ def test_a_frame_that_overtook_another_and_one_that_came_twice_are_distinguished
 def test_latencies_that_cannot_be_trusted_are_an_error(arrived, error):
     answer = summarize("a>b", LEFT, arrived, clock_was_set=False)
     assert error in answer["error"]
-    assert answer["min_us"] is answer["average_us"] is answer["max_us"] is None
+    assert answer["least_us"] is answer["mean_us"] is answer["most_us"] is None
     assert answer["histogram"] == []
 
 
 def test_latencies_by_a_clock_that_was_set_meanwhile_are_an_error():
     answer = summarize("a>b", LEFT, ARRIVED, clock_was_set=True)
     assert "The system's clock was set" in answer["error"]
-    assert answer["max_us"] is None
+    assert answer["most_us"] is None
 
 
 @pytest.mark.parametrize(("step", "is_noticed"), [(0, False), (1_000_000, True), (-1_000_000, True)])
@@ -77,20 +79,48 @@ def test_a_clock_that_is_set_is_noticed(monkeypatch, step, is_noticed):
     assert watch.was_set() is is_noticed
 
 
+@pytest.mark.parametrize("period", [2, 10, 16, 100])
+def test_latency_frames_do_not_keep_step_with_anything(period):
+    random.seed(20_260_101)
+    frames = latency_frames(9_000.0, 10.0)
+    assert len(frames) == len(set(frames)) == 9_000
+    assert min(frames) >= 0
+    assert max(frames) < 90_000
+    hits = Counter(frame % period for frame in frames)
+    expected = 9_000 / period
+    assert sum((hits[place] - expected) ** 2 / expected for place in range(period)) < period + 5 * (2 * period) ** 0.5
+
+
+@pytest.mark.parametrize(("load", "duration", "count"), [(5.0, 1.0, 1), (400_000.0, 2.0, 2_000), (1e6, 600.0, 131_072)])
+def test_latency_frames_are_a_tenth_of_a_load_and_a_thousand_a_second_at_most(load, duration, count):
+    assert len(latency_frames(load, duration)) == count
+
+
 @real
 @pytest.mark.parametrize("frame_size", [64, 1518, "IMIX_v4_1"])
 def test_latency_frames_are_a_part_of_the_load(agent, frame_size):
     configure(agent, frame_size)
     output = agent.latency(3000.0, 0.4)
     for counters, latency in zip(output.directions, output.latency, strict=True):
-        assert counters.name == latency.name
-        assert abs(counters.intended - 1200) <= 1
-        assert counters.received == counters.sent
-        assert (latency.error, latency.duplicates, latency.out_of_order) == (None, 0, 0)
-        assert 0 < latency.received == latency.sent <= 121
-        assert 0 < latency.minimum <= latency.average <= latency.maximum
-        assert sum(count for _, count in latency.histogram) == latency.received
-        assert latency.histogram[0][0] <= latency.minimum
+        assert counters.name == latency.direction
+        assert abs(counters.intended_frames - 1200) <= 1
+        assert counters.received_frames == counters.sent_frames
+        assert counters.foreign_frames < 9
+        assert (latency.error, latency.duplicate_frames, latency.out_of_order_frames) == (None, 0, 0)
+        assert 0 < latency.received_frames == latency.sent_frames <= 121
+        assert 0 < latency.least_us <= latency.mean_us <= latency.most_us
+        assert sum(count for _, count in latency.histogram) == latency.received_frames
+        assert latency.histogram[0][0] <= latency.least_us
+
+
+@real
+def test_a_device_that_treats_every_tenth_frame_in_another_way_does_so_to_a_tenth_of_the_latency_frames(agent, bridged):
+    configure(agent, bidirectional=False)
+    drop(bridged, "dut0", "numgen inc mod 10 0")
+    (latency,) = agent.latency(5000.0, 0.8).latency
+    assert latency.sent_frames == 400
+    # 40, with a standard deviation of 6.
+    assert 10 <= latency.sent_frames - latency.received_frames <= 70
 
 
 @real
@@ -99,7 +129,7 @@ def test_latency_frames_have_the_profile_s_headers(agent, profile):
     configure(agent, 118, profile=profile, bidirectional=False)
     (latency,) = agent.latency(1000.0, 0.2).latency
     assert latency.error is None
-    assert 0 < latency.received == latency.sent
+    assert 0 < latency.received_frames == latency.sent_frames
 
 
 @real
@@ -112,9 +142,9 @@ def test_a_queue_that_delays_frames_is_seen(agent, bridged):
     )
     (slow,) = agent.latency(2000.0, 0.3).latency
     # A queue of 50,000 bytes that empties at a million bytes a second holds a frame up for 50 ms.
-    assert quick.maximum < slow.maximum
-    assert 40_000 < slow.maximum < 60_000
-    assert slow.received < slow.sent
+    assert quick.most_us < slow.most_us
+    assert 40_000 < slow.most_us < 60_000
+    assert slow.received_frames < slow.sent_frames
 
 
 @real
@@ -123,8 +153,8 @@ def test_a_direction_that_fails_keeps_the_other_and_says_why(agent, bridged):
     drop(bridged, "dut1", "ether type ip")
     forward, backward = agent.latency(2000.0, 0.2).latency
     assert forward.error is None
-    assert backward.error == f"None of {backward.sent} latency frames came back."
-    assert backward.average is None
+    assert backward.error == f"None of {backward.sent_frames} latency frames came back."
+    assert backward.mean_us is None
 
 
 @real
@@ -133,7 +163,7 @@ def test_trials_after_a_latency_trial_are_as_before(agent):
     agent.latency(2000.0, 0.1)
     agent.latency(2000.0, 0.1)
     for direction in agent.trial(1000.0, 0.1):
-        assert (direction.received, direction.late) == (direction.sent, 0)
+        assert (direction.received_frames, direction.late_frames) == (direction.sent_frames, 0)
 
 
 @real

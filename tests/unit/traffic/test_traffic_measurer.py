@@ -1,6 +1,9 @@
+import time
+
 import pytest
 
 from lossratio.traffic import TrafficMeasurer
+from lossratio.traffic.agent.core.generator import late_and_copies
 from lossratio.trials.counters import NegativeLossError
 from lossratio.trials.trial import DirectionCounters, TrialInput
 
@@ -18,7 +21,11 @@ class Agent:
         self.asked.append((load, duration))
         count = self.counts.pop(0)
         sent, received = count if isinstance(count, tuple) else (100, count)
-        return (DirectionCounters("a>b", intended=100, sent=sent, received=received, unsent=100 - sent),)
+        return (
+            DirectionCounters(
+                "a>b", intended_frames=100, sent_frames=sent, received_frames=received, unsent_frames=100 - sent
+            ),
+        )
 
 
 def test_a_surplus_of_frames_is_measured_again():
@@ -72,3 +79,43 @@ def test_a_surplus_can_count_as_loss_instead():
 def test_all_tries_and_idle_times_count_as_elapsed():
     output = TrafficMeasurer(Agent(101, 100), idle_time=0.05).measure(TRIAL)
     assert output.elapsed >= 0.1
+
+
+@pytest.mark.parametrize(
+    ("arrived", "missing", "counted"),
+    [(0, 5, (0, 0, 5)), (3, 5, (3, 0, 2)), (8, 5, (5, 3, 0)), (3, 0, (0, 3, 0)), (3, None, (3, 0, None))],
+)
+def test_no_more_frames_of_a_trial_are_late_than_it_missed_and_the_others_are_copies(arrived, missing, counted):
+    assert late_and_copies(arrived, missing) == counted
+
+
+class Clock:
+    """Time that passes only where somebody sleeps."""
+
+    def __init__(self, monkeypatch):
+        self.now = 100.0
+        self.slept = []
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "sleep", self.sleep)
+
+    def sleep(self, seconds):
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+@pytest.mark.parametrize(("rest", "idle_time", "slept"), [(0.0, 2.0, 2.0), (15.0, 2.0, 15.0), (15.0, 20.0, 20.0)])
+def test_a_trial_waits_for_its_rest_or_for_the_duts_idle_time_if_that_is_longer(monkeypatch, rest, idle_time, slept):
+    clock = Clock(monkeypatch)
+    measurer = TrafficMeasurer(Agent(100, 100, 100), idle_time=idle_time)
+    measurer.measure(TRIAL)
+    output = measurer.measure(TrialInput(1.0, 100.0, rest=rest))
+    assert output.elapsed == slept
+    clock.now += 1.5
+    measurer.measure(TrialInput(1.0, 100.0, rest=rest))
+    assert clock.slept == [idle_time, slept, slept - 1.5]
+
+
+def test_a_trial_that_is_measured_again_rests_again(monkeypatch):
+    clock = Clock(monkeypatch)
+    output = TrafficMeasurer(Agent(103, 101, 99)).measure(TrialInput(1.0, 100.0, rest=15.0))
+    assert (output.loss_ratio, clock.slept) == (0.01, [15.0] * 3)

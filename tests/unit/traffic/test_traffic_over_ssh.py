@@ -47,7 +47,7 @@ def test_trials_go_over_ssh_and_a_lost_connection_stops_the_traffic(nodes):
         dut.run("ip", "link", "set", "dev", "br0", "up")
         configure(agent)
         check_path(agent)
-        assert [direction.received for direction in agent.trial(1000.0, 0.1)] > [0, 0]
+        assert [direction.received_frames for direction in agent.trial(1000.0, 0.1)] > [0, 0]
         threading.Timer(0.5, tg.close).start()
         with pytest.raises(TrafficError, match=r"Node TG.*connection was lost.*the next measurement starts it anew"):
             agent.trial(1000.0, 30.0)

@@ -110,7 +110,7 @@ def test_an_unhindered_sender_sends_every_frame_and_ends_on_time(load, duration)
 @given(loads, durations)
 def test_loss_ratios_expect_the_intended_frames(load, duration):
     done = World().transmit(load, duration)
-    counters = DirectionCounters("a>b", intended=done.intended, sent=done.sent, received=done.sent)
+    counters = DirectionCounters("a>b", intended_frames=done.intended, sent_frames=done.sent, received_frames=done.sent)
     assert output_from_counters(TrialInput(duration, load), [counters]).loss_ratio == 0.0
 
 

@@ -27,8 +27,8 @@ from lossratio.traffic import (
 from lossratio.traffic.agent.core.configuration import Speaker
 from lossratio.traffic.agent.core.neighbours import AnsweringWire, resolve
 from lossratio.traffic.agent.core.probe import probe
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.trex.cards import CardWire, open_wire
+from lossratio.traffic.agent.core.protocol import AgentError, read_record
+from lossratio.traffic.agent.trex.cards import CardWire
 from lossratio.traffic.agent.trex.connection import TrexConnection, TrexLibrary, TrexSettings
 from lossratio.traffic.configuration import questions_of_ports
 from lossratio.traffic.generators import trex
@@ -44,7 +44,7 @@ def server(**fields):
 
 
 def ask(lab, *questions, seconds=0.3):
-    with_wire = CardWire(TrexConnection(TrexLibrary(StandIn(lab), "here"), SETTINGS, lab.clock, lab.sleep), SETTINGS)
+    with_wire = CardWire(TrexConnection(TrexLibrary(StandIn(lab), "here"), SETTINGS, lab.clock, lab.sleep))
     try:
         return resolve(questions, with_wire, seconds)
     finally:
@@ -72,13 +72,13 @@ def test_a_server_that_fails_meanwhile_is_one_error(method):
     library = TrexLibrary(StandIn(lab), "here")
     lab.failures[method] = Exception("no")
     with pytest.raises(AgentError, match="would not: Exception: no"):
-        resolve([EAST], open_wire(library, SETTINGS), 1.0)
+        resolve([EAST], CardWire(TrexConnection(library, SETTINGS), is_own=True), 1.0)
 
 
 def test_a_probe_answers_devices_that_ask_meanwhile():
     lab = server()
     connection = TrexConnection(TrexLibrary(StandIn(lab), "here"), SETTINGS, lab.clock, lab.sleep)
-    with closing(CardWire(connection, SETTINGS)) as wire:
+    with closing(CardWire(connection)) as wire:
         asked = bytes(Ether(src=OTHER) / ARP(hwsrc=OTHER, psrc="198.18.0.1", pdst="198.18.0.9"))
         lab.captured += [{"port": 0, "binary": asked}, {"port": 1, "binary": asked}]
         speaker = Speaker("east", (("198.18.0.5", "198.18.0.9"),), lldp=False)
@@ -114,8 +114,8 @@ def test_reminders_go_to_gateways_in_long_trials_and_are_not_counted():
     assert not lab.in_service
     for _ in range(2):
         for counted in sender.trial(1000.0, 21.0, 0.0, still_there):
-            assert 21_000 <= counted["sent"] == counted["received"] <= 21_001
-            assert (counted["unsent"], counted["late_of_trial_before"]) == (0, 0)
+            assert 21_000 <= counted["sent_frames"] == counted["received_frames"] <= 21_001
+            assert (counted["unsent_frames"], counted["late_frames"]) == (0, 0)
     reminded = [when for when, port, frame in lab.pushed if port == 0 and Ether(frame)[ARP].op == 2]
     gaps = [later - earlier for earlier, later in pairwise(reminded)]
     assert (len(gaps), round(min(gaps)), round(max(gaps))) == (8, 5, 5)
@@ -137,7 +137,7 @@ def test_reminders_go_on_while_traffic_flows_without_an_end():
         lab.sleep(0.05)
         sender.renew()
     assert [port for _, port, _ in lab.pushed[before:]] == [0, 1, 0, 1]
-    assert [counted["sent"] - counted["received"] for counted in sender.stop(0.0, still_there)] == [0, 0]
+    assert [counted["sent_frames"] - counted["received_frames"] for counted in sender.stop(0.0, still_there)] == [0, 0]
 
 
 def test_short_trials_in_a_row_are_one_reminder_each_five_seconds():
@@ -233,7 +233,7 @@ def test_trex_answers_for_its_cards_itself_and_the_kernel_for_its_interfaces(mon
     configuration = make_configuration(load_profile("ethip4-udp-hosts", frame_size=64), [pair], settle_time=0.1)
     agent = Agent()
     opened.configure(agent, configuration)
-    options = TrexSettings.from_json(agent.options)
+    options = read_record(TrexSettings, agent.options)
     if software:
         assert (len(agent.configuration.speakers), options.neighbours, options.lldp) == (2, (), ())
     else:

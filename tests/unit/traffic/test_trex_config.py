@@ -9,7 +9,6 @@ from lossratio.nodes import Card, Core, Hardware
 from lossratio.topology import Interface, Port, TrexGenerator
 from lossratio.traffic import GeneratorNode, open_generator
 from lossratio.traffic.generators.trex import (
-    ServerPort,
     largest_frame,
     server_arguments,
     server_configuration,
@@ -25,10 +24,7 @@ def generator(**fields):
 
 
 def ports(count=2):
-    return [
-        ServerPort(Port("TG", f"port{number}", Interface(link=f"link{number}", **fields(number))), "02::", "03::")
-        for number in range(count)
-    ]
+    return [Port("TG", f"port{number}", Interface(link=f"link{number}", **fields(number))) for number in range(count)]
 
 
 def fields(number):
@@ -36,11 +32,12 @@ def fields(number):
 
 
 def chosen(trex, cpus=8, count=2, hardware=None):
-    return choose_server(trex, [port.port for port in ports(count)], cpus, hardware)
+    return choose_server(trex, ports(count), cpus, hardware)
 
 
 def configuration(trex, cpus=8, count=2, hardware=None):
-    (written,) = yaml.safe_load(server_configuration(trex, ports(count), chosen(trex, cpus, count, hardware)))
+    macs = ["02::", "03::"] * (count // 2)
+    (written,) = yaml.safe_load(server_configuration(trex, ports(count), macs, chosen(trex, cpus, count, hardware)))
     return written
 
 
@@ -162,7 +159,7 @@ def test_cards_are_taken_by_their_pci_addresses():
     written = configuration(generator())
     assert written["version"] == 2
     assert written["interfaces"] == ["0000:3b:00.0", "0000:3b:00.1"]
-    assert written["port_info"] == [{"src_mac": "02::", "dest_mac": "03::"}] * 2
+    assert written["port_info"] == [{"src_mac": "02::", "dest_mac": "03::"}, {"src_mac": "03::", "dest_mac": "02::"}]
     assert "low_end" not in written
     assert "platform" not in written
 

@@ -93,7 +93,7 @@ def test_one_that_cannot_start_the_second_port_leaves_the_first_one_silent():
         trial(server, trex=trex)
     assert server.calls[-1] == "stop"
     server.failures.clear()
-    assert trial(server, trex=trex)[0].sent == 10_001
+    assert trial(server, trex=trex)[0].sent_frames == 10_001
 
 
 def test_an_error_while_traffic_flows_stops_it():

@@ -1,6 +1,7 @@
 """How much a TRex that sleeps is behind while it sends: by the counters of its interfaces, with a known truth."""
 
 import math
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given, settings
@@ -8,15 +9,17 @@ from hypothesis import strategies as st
 from trex_lab import PAIR
 
 from lossratio.traffic import load_profile, make_configuration
-from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.agent.core.configuration import PARTS, Configuration
+from lossratio.traffic.agent.core.protocol import read_record
 from lossratio.traffic.agent.trex.pace import BATCH, LOOK_SECONDS, Pace, transmitted
 
 LOAD, DURATION = 10_000.0, 0.5
+DUE = {"east": 5000, "west": 5000}
 
 
 def directions(frame_size="64B"):
     configuration = make_configuration(load_profile("ethip4-udp", frame_size=frame_size), [PAIR], settle_time=0.005)
-    return Configuration.from_json(configuration.to_json()).directions
+    return read_record(Configuration, asdict(configuration), PARTS).directions
 
 
 def looked_at(stalls, began=1.0, slow=0.0):
@@ -34,7 +37,7 @@ def looked_at(stalls, began=1.0, slow=0.0):
         count = round(LOAD * BATCH * math.floor(flowed / BATCH + 1e-6)) + 1 if flowed >= 0 else 0
         return {"east": 500 + count, "west": 500 + count, "lo": 0}
 
-    pace = Pace(directions(), LOAD, DURATION, lambda: now[0], sent)
+    pace = Pace(directions(), LOAD, DURATION, DUE, lambda: now[0], sent)
     while now[0] < began + DURATION:
         now[0] += LOOK_SECONDS
         pace.look()
@@ -60,22 +63,60 @@ def test_a_look_that_waited_for_a_cpu_says_nothing():
     assert looked_at([(0.2, 0.04)], slow=0.001) == 0.0
 
 
+@settings(max_examples=50, deadline=None)
+@given(st.floats(-0.05, 0.05), st.lists(st.floats(1e-4, 0.02), min_size=60, max_size=60))
+def test_by_how_much_traffic_took_longer_is_never_underestimated(longer, steps):
+    """Looks come at any times; traffic takes longer or shorter by a known time."""
+    now, seconds = [0.0], DURATION + longer
+
+    def sent():
+        flowed = now[0] - 0.1
+        return dict.fromkeys(DUE, 0 if flowed < 0 else min(5000, 1 + int(flowed / seconds * 5000)))
+
+    pace = Pace(directions(), LOAD, DURATION, DUE, lambda: now[0], sent)
+    while not pace.has_ended():
+        now[0] += steps[int(now[0] * 1000) % 60]
+    assert max(0.0, longer) - 1e-9 <= pace.stretch <= max(0.0, longer + 2 * max(steps)) + 1e-9
+
+
+def test_traffic_begins_with_the_first_frame_and_ends_with_the_last_one_of_all_ports():
+    now = [0.0]
+    counts = {"east": 0, "west": 0}
+    pace = Pace(directions(), LOAD, DURATION, DUE, lambda: now[0], lambda: dict(counts))
+    assert not pace.has_begun()
+    for seconds, east, west, has_begun, has_ended in (
+        (1.0, 1, 0, False, False),
+        (1.001, 11, 1, True, False),
+        (1.501, 5000, 4999, True, False),
+        (1.504, 5001, 5000, True, True),
+    ):
+        assert math.isinf(pace.stretch)
+        now[0], counts["east"], counts["west"] = seconds, east, west
+        assert pace.has_begun() == has_begun
+        assert pace.has_ended() == has_ended
+    # East was last seen silent at 0.0 s.
+    assert pace.stretch == pytest.approx(1.501 - DURATION)
+
+
 def test_traffic_that_is_over_is_not_late():
     counts = iter([0, 1000, 5001, 5001])
-    now = iter([0.1, 0.1, 0.5, 0.5, 0.8, 0.8])
-    pace = Pace(directions(), LOAD, DURATION, lambda: next(now), lambda: dict.fromkeys(("east", "west"), next(counts)))
+    now = iter([0.0, 0.1, 0.1, 0.5, 0.5, 0.8, 0.8])
+    pace = Pace(
+        directions(), LOAD, DURATION, DUE, lambda: next(now), lambda: dict.fromkeys(("east", "west"), next(counts))
+    )
     for _ in range(3):
         pace.look()
     assert pace.lateness("west") == 0.0
 
 
 def test_the_streams_of_a_mix_send_their_first_frames_at_once():
-    now = iter([1.0, 1.0, 1.1, 1.1])
+    now = iter([0.9, 1.0, 1.0, 1.1, 1.1])
     counts = iter([0, 3, 1003])
     pace = Pace(
         directions("IMIX_v4_1"),
         LOAD,
         DURATION,
+        DUE,
         lambda: next(now),
         lambda: dict.fromkeys(("east", "west"), next(counts)),
     )

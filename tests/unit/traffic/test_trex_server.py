@@ -7,7 +7,7 @@ import stat
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,14 @@ from waiting import wait_until
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.nodes import CommandResult
 from lossratio.topology import Interface, Port, TrexGenerator
-from lossratio.traffic import GeneratorNode, generator_needs, open_generator, start_agent
+from lossratio.traffic import (
+    AgentRefusalError,
+    GeneratorNode,
+    open_generator,
+    start_agent,
+    trex_server,
+)
+from lossratio.traffic.agent.core.protocol import read_record
 from lossratio.traffic.agent.trex.connection import TrexSettings
 from lossratio.traffic.generators import trex
 from lossratio.traffic.trex_server import ServerPlan, TrexServer, configuration_path
@@ -191,7 +198,7 @@ def test_a_server_whose_start_is_interrupted_is_ours_and_stopped(access, plan, m
         patch.setattr(TrexServer, "_wait_until_ready", interrupt)
         with pytest.raises(KeyboardInterrupt):
             access.ready()
-    assert TrexSettings.from_json(access.ready()).is_ours
+    assert read_record(TrexSettings, access.ready()).is_ours
     access.close()
     assert pid_of(f"{plan.state}-x") is None
 
@@ -322,12 +329,12 @@ def access(here, plan, monkeypatch):
 
 
 def test_the_agent_gets_the_address_and_the_ports_of_the_server(access, plan):
-    options = TrexSettings.from_json(access.ready())
+    options = read_record(TrexSettings, access.ready())
     assert options.ports == {"eth0": 0, "eth1": 1}
     assert options.late_end == 0.03
     assert (options.directory, options.rpc_port, options.uses_linux) == (plan.directory, plan.rpc_port, True)
     assert "Starting  TRex" in Path(options.log).read_text()
-    assert access.ready() == options.to_json()
+    assert access.ready() == asdict(options)
 
 
 def test_an_error_after_the_server_s_end_has_its_last_words_and_the_next_one_is_started(access, plan):
@@ -347,7 +354,7 @@ def test_an_error_after_the_server_s_end_has_its_last_words_and_the_next_one_is_
 
 def test_missing_parts_of_a_tg_are_reported_without_starting_anything(here, plan, monkeypatch):
     def problems(**fields):
-        return list(generator_needs(TrexGenerator(kind="trex", software=True, **fields), here))
+        return list(trex.Trex.needs(TrexGenerator(kind="trex", software=True, **fields), here))
 
     monkeypatch.delenv("TREX_HOME", raising=False)
     (nobody_says, no_python) = problems(python="/bin/false")
@@ -387,9 +394,9 @@ def test_hugepages_that_are_reserved_for_each_run_are_not_missing(here, plan):
     if "HugePages_Total:       0" not in Path("/proc/meminfo").read_text():
         pytest.skip("this machine has hugepages")
     cards = TrexGenerator(kind="trex", directory=plan.directory, python=sys.executable)
-    (problem,) = generator_needs(cards, here)
+    (problem,) = trex.Trex.needs(cards, here)
     assert "there are none" in problem
-    assert list(generator_needs(cards.model_copy(update={"hugepages": 8192}), here)) == []
+    assert list(trex.Trex.needs(cards.model_copy(update={"hugepages": 8192}), here)) == []
 
 
 @pytest.mark.parametrize(
@@ -397,3 +404,45 @@ def test_hugepages_that_are_reserved_for_each_run_are_not_missing(here, plan):
 )
 def test_cards_may_end_a_trial_later_by_a_millisecond_and_software_by_thirty(fields, late_end):
     assert TrexGenerator(kind="trex", **fields).allowed_late_end == late_end
+
+
+class Asking:
+    """An agent that asks the server, which answers unless it is frozen."""
+
+    def __init__(self, state):
+        self._state = state
+
+    def configure(self, configuration, *, generator, options, program):
+        status = Path(f"/proc/{pid_of(self._state)}/stat").read_text()
+        if status.rpartition(")")[2].split()[0] == "T":
+            raise AgentRefusalError("The TRex server does not answer.", "server_lost")
+        return {}
+
+
+def freeze(state):
+    pid = pid_of(state)
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+    return pid
+
+
+def test_a_frozen_server_of_ours_is_ended_and_started_anew(access, plan, monkeypatch):
+    monkeypatch.setattr(trex_server, "_STOP_SECONDS", 0.2)
+    state = f"{plan.state}-x"
+    access.ready()
+    frozen = freeze(state)
+    assert access.configure(Asking(state), None)["server"]["arguments"]
+    assert pid_of(state) not in (None, frozen)
+
+
+def test_a_frozen_server_of_somebody_else_is_left_alone(access, plan):
+    state = f"{plan.state}-x"
+    access.ready()
+    access._server.is_ours = False
+    frozen = freeze(state)
+    try:
+        with pytest.raises(AgentRefusalError, match="does not answer"):
+            access.configure(Asking(state), None)
+        assert pid_of(state) == frozen
+    finally:
+        os.kill(frozen, signal.SIGKILL)

@@ -25,9 +25,9 @@ def test_a_watched_trial_ends_when_its_loss_is_certain(no_links):
     assert trial_.ended
     assert 0.02 < trial_.certain_after < 0.15
     west, east = trial_.directions
-    assert west.intended == east.intended == 10_000
-    assert west.sent < 2_000
-    assert [direction.unsent for direction in trial_.directions] == [0, 0]
+    assert west.intended_frames == east.intended_frames == 10_000
+    assert west.sent_frames < 2_000
+    assert [direction.unsent_frames for direction in trial_.directions] == [0, 0]
     assert server.now < 1.0
 
 
@@ -37,10 +37,19 @@ def test_a_watched_trial_without_loss_takes_its_whole_duration(no_links):
     assert loss_ratio(trial_.directions) == 0.0
 
 
+def test_frames_that_the_device_held_back_take_an_early_verdict_back(no_links):
+    trial_ = watched(Server(late=(500, 0.08)), settle_time=0.005)
+    assert trial_.ended
+    assert [direction.received_frames for direction in trial_.directions] == [
+        each.sent_frames for each in trial_.directions
+    ]
+    assert trial_.were_in_flight > 400
+
+
 def test_nothing_is_certain_while_the_server_sends_too_slowly(no_links):
     trial_ = watched(Server(lost=(0.5, 0.5), capacity=2_000.0))
     assert not trial_.ended
-    assert trial_.directions[0].unsent > 5_000
+    assert trial_.directions[0].unsent_frames > 5_000
 
 
 def test_frames_that_trex_dropped_itself_make_nothing_certain(no_links):
@@ -56,7 +65,7 @@ def test_a_trial_that_is_shown_at_a_terminal_is_the_same_with_cards_and_with_flo
     trex = generator(Server(lost=(0.1, 0.0)), modes=modes)
     answer = trex.watched_trial(10_000.0, 2.0, 0.0, watch, still_there)
     west, _ = read_watched(answer, BOTH_WAYS).directions
-    assert west.sent - west.received == pytest.approx(2000, abs=1)
+    assert west.sent_frames - west.received_frames == pytest.approx(2000, abs=1)
     assert answer["ended"] is False
     if not modes:
         assert len(seen) == 3

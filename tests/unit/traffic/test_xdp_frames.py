@@ -291,8 +291,8 @@ def test_latency_and_jitter_are_those_of_the_clock(times):
         assert received.latency_least * 5 <= received.latency_sum <= received.latency_most * 5
         assert received.jitter_count == 4
         assert received.jitter_sum >= received.latency_most - received.latency_least
-        ((lowest, _), *_) = histogram.filled(received.histogram)
-        assert lowest <= received.latency_least < lowest * (1 + 1 / 128)
+        values = [value for value, _ in histogram.filled(received.histogram, received.latency_least, 1 << 40)]
+        assert received.latency_least <= values[0] < received.latency_least * (1 + 1 / 128)
         assert sum(received.histogram) == 5
 
 
@@ -308,9 +308,17 @@ def test_an_interval_is_at_most_one_percent_wide(value):
 def test_percentiles_are_those_of_all_frames():
     counts = [0] * histogram.INTERVALS
     counts[100], counts[200], counts[histogram.INTERVALS - 1] = 50, 49, 1
-    assert [histogram.percentile(counts, percent) for percent in (1, 50, 50.1, 99)] == [100, 100, 200, 200]
-    assert histogram.percentile(counts, 100) == histogram.edge(histogram.INTERVALS - 1)
-    assert histogram.percentile([0] * 9, 50) == 0
+    values = list(histogram.filled(counts, 100, 1 << 40))
+    assert [histogram.percentile(values, percent) for percent in (1, 50, 50.1, 99)] == [100, 100, 200, 200]
+    assert histogram.percentile(values, 100) == pytest.approx(1 << 34, rel=0.005)
+
+
+def test_no_percentile_is_beyond_the_smallest_or_the_largest_latency():
+    counts = [0] * histogram.INTERVALS
+    least, most = 50_010_000, 50_100_000
+    counts[max(range(histogram.INTERVALS), key=lambda one: (histogram.edge(one) <= least) * one)] = 100
+    values = list(histogram.filled(counts, least, most))
+    assert all(least <= histogram.percentile(values, percent) <= most for percent in (1, 50, 99, 100))
 
 
 @needs_bpf

@@ -66,6 +66,12 @@ def drop(lab: NetnsLab, interface: str, condition: str) -> None:
     lab.run("dut1", "nft", "-f", "-", input=rules)
 
 
+def hold(lab: NetnsLab, interface: str, bits_per_second: int) -> None:
+    """Has an interface of the DUT keep frames that come faster, until it has sent them."""
+    queue = ("tbf", "rate", f"{bits_per_second}bit", "burst", "2000", "limit", "100m")
+    lab.run("dut1", "tc", "qdisc", "replace", "dev", interface, "root", *queue)
+
+
 def received_by(lab: NetnsLab, interface: str) -> int:
     """Frames that an interface of the DUT has received so far."""
     links = json.loads(lab.run("dut1", "ip", "-json", "-stats", "link", "show", "dev", interface).stdout)

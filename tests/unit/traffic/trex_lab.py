@@ -42,7 +42,13 @@ def generator(
         load_profile(profile, frame_size=frame_size, **options), [pair], settle_time=settle_time
     )
     settings = replace(SETTINGS, late_end=late_end, uses_linux=uses_linux, **modes or {})
-    return TrexGenerator(configuration, settings, TrexLibrary(StandIn(server), "here"), server.clock, server.sleep)
+    library = TrexLibrary(StandIn(server), "here")
+    return TrexGenerator(configuration, settings, library, server.clock, server.sleep, lambda: transmitted(server))
+
+
+def transmitted(server):
+    """The frames that the kernel was given on each interface."""
+    return {"east": server.sent(0), "west": server.sent(1)}
 
 
 def still_there():

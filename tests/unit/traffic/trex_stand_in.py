@@ -127,40 +127,32 @@ class Port:
 
 @dataclass
 class Server:
-    """The server, the path between its ports, and what is wrong with them.
-
-    Attributes:
-        capacity: Frames per second that a port can send.
-        answer_seconds: How long each request takes.
-        start_seconds: How long after the answer traffic begins.
-        late_answer: How long the request to start takes beyond that, while traffic flows already.
-        status_seconds: How long after its end the server says that a port transmits no more.
-        lost: Share of the frames that the path loses, of each direction.
-        foreign: Frames that come from elsewhere to port 1 while traffic flows.
-        late: Frames, and seconds for which the last ones stay in flight.
-        errors: Values of ``ierrors``, ``oerrors`` and ``queue_full``.
-        failures: Errors to raise, by the name of the client's method.
-        jump: What is added to what was sent.
-        owner: Who has acquired the ports already.
-        numbers: Counters of faults of numbered frames.
-        refused_modes: Modes that its ports do not take.
-        ahead: Seconds by which it is ahead of its clock while no port sends, as one is that sleeps.
-        gateways: MAC addresses of the devices that answer at each port, by their addresses.
-        pushed: Single frames that were sent: when, on which port, and what.
-        in_service: Whether its ports are in service mode.
-    """
+    """The server, the path between its ports, and what is wrong with them."""
 
     capacity: float = math.inf
+    """Frames per second that a port can send."""
     answer_seconds: float = 0.002
+    """How long each request takes."""
+    counter_seconds: float = 0.0
+    """How much longer a request for counters takes."""
     start_seconds: float = 0.0005
+    """How long after the answer traffic begins."""
     late_answer: float = 0.0
+    """How long the request to start takes beyond that, while traffic flows already."""
     status_seconds: float = 0.0
+    """How long after its end the server says that a port transmits no more."""
     lost: tuple[float, float] = (0.0, 0.0)
+    """Share of the frames that the path loses, of each direction."""
     foreign: int = 0
+    """Frames that come from elsewhere to port 1 while traffic flows."""
     late: tuple[int, float] = (0, 0.0)
+    """Frames, and seconds for which the last ones stay in flight."""
     errors: dict[str, int] = field(default_factory=dict)
+    """Values of ``ierrors``, ``oerrors`` and ``queue_full``."""
     failures: dict[str, Exception] = field(default_factory=dict)
+    """Errors to raise, by the name of the client's method."""
     jump: int = 0
+    """What is added to what was sent."""
     link: str = "UP"
     port_count: int = 2
     latency: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -172,19 +164,26 @@ class Server:
     ports: dict[int, Port] = field(default_factory=lambda: {0: Port(), 1: Port()})
     acquired: bool = False
     owner: str | None = None
+    """Who has acquired the ports already."""
     ahead: float = 0.0
+    """Seconds by which it is ahead of its clock while no port sends, as one is that sleeps."""
     refused_modes: tuple[str, ...] = ()
+    """Modes that its ports do not take."""
     numbers: dict[str, int] = field(
         default_factory=lambda: {"dropped": 0, "dup": 0, "out_of_order": 0, "seq_too_high": 0, "seq_too_low": 0}
     )
+    """Counters of faults of numbered frames."""
     latency_waits: list[int] = field(default_factory=list)
     modes: list[Any] = field(default_factory=list)
     start_options: list[dict[str, Any]] = field(default_factory=list)
     gateways: dict[int, dict[str, list[str]]] = field(default_factory=dict)
+    """MAC addresses of the devices that answer at each port, by their addresses."""
     pushed: list[tuple[float, int, bytes]] = field(default_factory=list)
+    """Single frames that were sent: when, on which port, and what."""
     answered: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
     captured: list[dict[str, Any]] | None = None
     in_service: bool = False
+    """Whether its ports are in service mode."""
 
     def clock(self) -> float:
         return self.now
@@ -499,6 +498,7 @@ class Client:
 
     def transmit_batch(self, requests):
         self._called("get_port_stats")
+        self._server.now += self._server.counter_seconds
         server, errors = self._server, self._server.errors
         assert {request.method for request in requests} == {"get_port_stats"}
         ports = [request.params["port_id"] for request in requests]

@@ -3,5 +3,3 @@
 from lossratio.arena.baselines.bisection import RFC2544Bisection, TST009Bisection
 from lossratio.arena.baselines.mlrsearch_2019 import MLRsearch2019
 from lossratio.arena.baselines.mlrsearch_2021 import MLRsearch2021
-
-__all__ = ["MLRsearch2019", "MLRsearch2021", "RFC2544Bisection", "TST009Bisection"]

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal, SearchResult, SequentialGoal
 from lossratio.trials import TrialResult
@@ -78,11 +79,15 @@ def _tested(goal: SequentialGoal, trials: Sequence[TrialResult]) -> Checked:
     upper: float | None = None
     first_chooses, chosen, order, unsure = goal.first_duration == goal.final_trial_duration, set(), [], set()
     counts: dict[float, list[int]] = {}
-    for trial in trials:
+    full = [
+        trial
+        for trial in trials
+        if trial.duration == goal.final_trial_duration and (trial.loss_ratio > goal.loss_ratio or not trial.is_early)
+    ]
+    block = _block(goal, full)
+    for trial in full:
         load = trial.load
-        is_open = (lower is None or load > lower) and (upper is None or load < upper)
-        is_unknown = trial.is_early and trial.loss_ratio <= goal.loss_ratio
-        if trial.duration != goal.final_trial_duration or not is_open or is_unknown:
+        if not ((lower is None or load > lower) and (upper is None or load < upper)):
             continue
         if first_chooses and load not in chosen:
             chosen.add(load)
@@ -93,7 +98,7 @@ def _tested(goal: SequentialGoal, trials: Sequence[TrialResult]) -> Checked:
         counts[load][trial.loss_ratio > goal.loss_ratio] += 1
         low, high = counts[load]
         sides = _sides(goal, low, high)
-        needed = 1 / (_written(goal.error) * _share_of_error(order.index(load)))
+        needed = (1 / (_written(goal.error) * _share_of_error(order.index(load)))) ** block
         if all(side < needed for side in sides) and low + high >= goal.most_trials:
             unsure.add(load)
             sides = (
@@ -105,6 +110,22 @@ def _tested(goal: SequentialGoal, trials: Sequence[TrialResult]) -> Checked:
             upper = load
     throughput = None if lower is None else lower * (1.0 - _quantile(goal, _at(trials, lower)))
     return Checked(lower, upper, throughput, bool(unsure & {lower, upper}))
+
+
+def _block(goal: SequentialGoal, trials: Sequence[TrialResult]) -> int:
+    """How many successive trials count as one, by the runs of equal outcomes at each load."""
+    outcomes: dict[float, list[bool]] = {}
+    for trial in trials:
+        outcomes.setdefault(trial.load, []).append(trial.loss_ratio > goal.loss_ratio)
+    expected, variance, changes = Fraction(0), Fraction(0), 0
+    for lossy in outcomes.values():
+        trials_here, pairs = len(lossy), 2 * sum(lossy) * (len(lossy) - sum(lossy))
+        if pairs:
+            expected += Fraction(pairs, trials_here)
+            variance += Fraction(pairs * (pairs - trials_here), trials_here**2 * (trials_here - 1))
+            changes += sum(before != after for before, after in pairwise(lossy))
+    is_alike = expected > changes and 4 * (expected - changes) ** 2 > 25 * variance
+    return math.ceil(expected / changes) if is_alike else 1
 
 
 def _share_of_error(place: int) -> Fraction:

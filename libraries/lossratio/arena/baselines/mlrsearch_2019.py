@@ -29,19 +29,16 @@ from lossratio.trials import TrialInput, TrialResult
 
 @dataclass(frozen=True)
 class Interval:
-    """The interval that is searched for one loss ratio.
-
-    Attributes:
-        loss_ratio: A valid lower bound has no more loss than this, a valid upper bound has more.
-        max_load: Largest load, frames per second; an upper bound there is valid with any loss ratio.
-        lower: The latest trial at the lower bound.
-        upper: The latest trial at the upper bound.
-    """
+    """The interval that is searched for one loss ratio."""
 
     loss_ratio: float
+    """A valid lower bound has no more loss than this, a valid upper bound has more."""
     max_load: float
+    """Largest load, frames per second; an upper bound there is valid with any loss ratio."""
     lower: TrialResult
+    """The latest trial at the lower bound."""
     upper: TrialResult
+    """The latest trial at the upper bound."""
 
     @property
     def width(self) -> float:

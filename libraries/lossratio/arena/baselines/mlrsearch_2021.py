@@ -35,19 +35,16 @@ from lossratio.trials import TrialInput, TrialResult
 
 @dataclass(frozen=True)
 class MeasuredBounds:
-    """The bounds for one target loss ratio among trials of one duration: loads in frames per second, None: none.
-
-    Attributes:
-        lower: The largest load up to which all loads have at most the target loss ratio.
-        second_lower: The next measured load below it.
-        upper: The smallest load with more than the target loss ratio.
-        second_upper: The next measured load above it.
-    """
+    """The bounds for one target loss ratio among trials of one duration: loads in frames per second, None: none."""
 
     lower: float | None = None
+    """The largest load up to which all loads have at most the target loss ratio."""
     second_lower: float | None = None
+    """The next measured load below it."""
     upper: float | None = None
+    """The smallest load with more than the target loss ratio."""
     second_upper: float | None = None
+    """The next measured load above it."""
 
 
 class MeasuredLoads:
@@ -104,19 +101,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class PhaseRule:
-    """The rule by which a phase chooses loads.
-
-    Attributes:
-        width_goal: The phase's logarithmic width goal.
-        expansion_coefficient: Factor by which external search multiplies interval widths.
-        min_load: Smallest load, frames per second.
-        max_load: Largest load, frames per second.
-    """
+    """The rule by which a phase chooses loads."""
 
     width_goal: float
+    """The phase's logarithmic width goal."""
     expansion_coefficient: float
+    """Factor by which external search multiplies interval widths."""
     min_load: float
+    """Smallest load, frames per second."""
     max_load: float
+    """Largest load, frames per second."""
 
     def choose(self, current: MeasuredBounds, previous: MeasuredBounds) -> Choice | Exit:
         """The next load for one target loss ratio.

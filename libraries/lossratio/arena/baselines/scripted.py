@@ -65,17 +65,14 @@ def clamped(load: float, min_load: float, max_load: float) -> float:
 
 @dataclass(frozen=True)
 class Phase:
-    """A non-initial phase.
-
-    Attributes:
-        name: Its name.
-        duration: Trial duration, in seconds.
-        width_goal: Largest logarithmic width of an interval at the end of the phase.
-    """
+    """A non-initial phase."""
 
     name: str
+    """Its name."""
     duration: float
+    """Trial duration, in seconds."""
     width_goal: float
+    """Largest logarithmic width of an interval at the end of the phase."""
 
 
 def phases_of(goal: SearchGoal, intermediate_phases: int) -> tuple[Phase, ...]:

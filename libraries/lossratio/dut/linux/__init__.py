@@ -3,15 +3,3 @@
 from lossratio.dut.linux.kernel_dut import LinuxDut, LinuxOptions
 from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions, bind, card_driver, check_pci, core_choices
-
-__all__ = [
-    "LinuxDut",
-    "LinuxOptions",
-    "NodeDut",
-    "ProgramDut",
-    "ProgramOptions",
-    "bind",
-    "card_driver",
-    "check_pci",
-    "core_choices",
-]

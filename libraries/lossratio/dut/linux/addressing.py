@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
 
 from lossratio.dut.changes import Changes
+from lossratio.errors import DutError
 from lossratio.nodes import DutNode
+from lossratio.topology import EAST, WEST
 
 IpAddress = IPv4Address | IPv6Address
+IpVersion = Annotated[Literal[4, 6], BeforeValidator(lambda value: {"4": 4, "6": 6}.get(value, value))]
+"""An IP version, also as text."""
+
+MOST_HOSTS = 65_000
+"""Hosts of each side's network that routes may lead to."""
+
+_UNUSED = 0x02FF00 << 24
+"""The first of the MAC addresses that no test traffic has."""
 
 _PROTOCOL = "198"
 """Number of the routing protocol that marks the routes; no protocol uses it."""
@@ -20,14 +33,14 @@ sed -n 's/.* dev \\([^ ]*\\).*/\\1/p' | sort | uniq -c
 """
 
 
+def add(changes: Changes, version: int, what: str, *arguments: str) -> None:
+    """Runs ``ip WHAT add ARGUMENTS`` for a version of IP."""
+    ip = ("ip", f"-{version}", what)
+    changes.run(*ip, "add", *arguments, undo=(*ip, "delete", *arguments))
+
+
 def add_host_routes(changes: Changes, addresses: Iterable[IpAddress], via: IpAddress, interface: str) -> None:
     """Adds a route to each of these hosts, in one batch. A protocol number marks the routes.
-
-    Args:
-        changes: Makes changes that can be undone.
-        addresses: The hosts.
-        via: The neighbour that leads to them.
-        interface: The neighbour's interface.
 
     Raises:
         DutError: If a route cannot be added.
@@ -47,15 +60,12 @@ def count_host_routes(node: DutNode) -> Mapping[str, int]:
 
 @dataclass(frozen=True)
 class RouterSide:
-    """One side of a router: its interface, and the network behind the neighbour on that link.
-
-    Attributes:
-        interface: Name of the interface.
-        network: The network. Its last addresses are the router's and its neighbour's.
-    """
+    """One side of a router: its interface, and the network behind the neighbour on that link."""
 
     interface: str
+    """Name of the interface."""
     network: IPv4Network | IPv6Network
+    """The network. Its last addresses are the router's and its neighbour's."""
 
     @property
     def address(self) -> IPv4Address | IPv6Address:
@@ -96,8 +106,34 @@ class RouterSide:
 
     def add(self, changes: Changes, what: str, *arguments: str) -> None:
         """Runs ``ip WHAT add ARGUMENTS`` for this side's version of IP."""
-        ip = ("ip", f"-{self.network.version}", what)
-        changes.run(*ip, "add", *arguments, undo=(*ip, "delete", *arguments))
+        add(changes, self.network.version, what, *arguments)
+
+
+def router_sides(west: str, east: str, ip_version: int = 4) -> tuple[RouterSide, RouterSide]:
+    """Both sides of a router with these interfaces, between the networks of test traffic."""
+    networks = ((side.ipv4 if ip_version == 4 else side.ipv6) for side in (WEST, EAST))
+    ours, theirs = (RouterSide(name, network) for name, network in zip((west, east), networks, strict=True))
+    return ours, theirs
+
+
+def halves(count: int) -> tuple[int, int]:
+    """The shares of both sides, west and east, of a number of entries."""
+    return count - count // 2, count // 2
+
+
+def check_hosts(where: str, entries: int, routes: int | None) -> None:
+    """Checks that further routes lead to other hosts than those that there are.
+
+    Raises:
+        DutError: If a side has too few hosts.
+    """
+    if (routes or 0) // 2 + halves(entries)[0] > MOST_HOSTS:
+        raise DutError(f"{where}: a side has {MOST_HOSTS} hosts; add fewer routes.")
+
+
+def unused_macs(count: int) -> list[str]:
+    """MAC addresses that no test traffic has."""
+    return [number.to_bytes(6, "big").hex(":") for number in range(_UNUSED, _UNUSED + count)]
 
 
 WEST_VNI, EAST_VNI = 24, 25
@@ -113,20 +149,18 @@ class Tunnel:
 
     The neighbour sends from the first address of its own network to the second address of the opposite network. So all
     four ends of both tunnels have different addresses, and test traffic needs no further networks.
-
-    Attributes:
-        interface: The interface that carries the tunnel.
-        name: Name of the tunnel's interface.
-        near: Network of the neighbour's side.
-        far: Network of the opposite side.
-        vni: VXLAN network identifier.
     """
 
     interface: str
+    """The interface that carries the tunnel."""
     name: str
+    """Name of the tunnel's interface."""
     near: IPv4Network
+    """Network of the neighbour's side."""
     far: IPv4Network
+    """Network of the opposite side."""
     vni: int
+    """VXLAN network identifier."""
 
     @property
     def local(self) -> IPv4Address:
@@ -146,8 +180,7 @@ class Tunnel:
             ("neighbour", (str(self.remote), "lladdr", neighbour_mac, *device, "nud", "permanent")),
             ("route", (f"{self.remote}/32", *device)),
         ):
-            command = ("ip", "-4", what)
-            changes.run(*command, "add", *arguments, undo=(*command, "delete", *arguments))
+            add(changes, 4, what, *arguments)
         kind = ("type", "vxlan", "id", str(self.vni), "dstport", str(PORT), "nolearning", *device)
         ends = ("local", str(self.local), "remote", str(self.remote))
         changes.run(

@@ -5,35 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lossratio.dut.linux.requirements import Tool
+from lossratio.dut.base import Tool
 from lossratio.errors import DutError
 from lossratio.nodes import Core, DutNode, cores_in
 
-LSCPU = Tool(("lscpu", "--version"), "util-linux")
+LSCPU = Tool("lscpu", "util-linux")
 
 
 @dataclass(frozen=True)
 class CoreChoice:
-    """The CPUs that a DUT's program runs on.
-
-    Attributes:
-        main: CPU of its main thread.
-        workers: CPUs of its workers: all siblings of each of their cores.
-        numa_node: The NUMA node of the workers; of those of the west card where each card has its own.
-        shared: Whether the main thread shares the operating system's core, as there are too few cores.
-        has_siblings: Whether both hardware threads of each core are workers.
-        far: Interfaces that are on another NUMA node, so that each frame of theirs crosses from one to the other.
-        of_east: Those of the workers that poll the east card, as it is on another NUMA node than the west one. The
-            other half polls the west card. Empty: all workers poll both.
-    """
+    """The CPUs that a DUT's program runs on."""
 
     main: int
+    """CPU of its main thread."""
     workers: tuple[int, ...]
+    """CPUs of its workers: all siblings of each of their cores."""
     numa_node: int
+    """The NUMA node of the workers; of those of the west card where each card has its own."""
     shared: bool
+    """Whether the main thread shares the operating system's core, as there are too few cores."""
     has_siblings: bool = False
+    """Whether both hardware threads of each core are workers."""
     far: tuple[str, ...] = ()
+    """Interfaces that are on another NUMA node, so that each frame of theirs crosses from one to the other."""
     of_east: tuple[int, ...] = ()
+    """Those of the workers that poll the east card, as it is on another NUMA node than the west one. The other half
+    polls the west card. Empty: all workers poll both."""
 
     @property
     def by_side(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -57,12 +54,6 @@ def choose_cores(cores: Sequence[Core], count: int, numa_node: int, *, where: st
     The operating system keeps the machine's first core, and the main thread gets the next one on the NUMA node, as in
     CSIT. If too few cores are left then, the main thread shares the operating system's core.
 
-    Args:
-        cores: The machine's cores.
-        count: Number of cores for the workers.
-        numa_node: The NUMA node of the interfaces.
-        where: Name of the node, for errors.
-
     Raises:
         DutError: If there are too few cores.
     """
@@ -78,12 +69,6 @@ def choose_cores_of_both(cores: Sequence[Core], count: int, numa_nodes: tuple[in
     """Chooses the cores of workers that poll cards on two NUMA nodes: half of them on the node of each card.
 
     A single core is on the node of the west card, and polls both.
-
-    Args:
-        cores: The machine's cores.
-        count: Number of cores for the workers.
-        numa_nodes: The NUMA nodes of the west card and of the east card, which differ.
-        where: Name of the node, for errors.
 
     Raises:
         DutError: If there are too few cores on one of the nodes, or the cores cannot be halved.

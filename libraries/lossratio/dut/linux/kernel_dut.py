@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lossratio.dut.base import EASTWARD, WESTWARD, DestinationMacs, DutCounters, DutOptions
+from lossratio.dut.base import EASTWARD, WESTWARD, DutCounters, DutOptions
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.interfaces import Link, existing_links
 from lossratio.dut.linux.nftables import Policer, Ruleset, table_name
@@ -63,7 +63,8 @@ class PolicedOptions(DutOptions):
     """The options of a DUT with a policer of frames: a token bucket for each direction."""
 
     police: Annotated[int | None, BeforeValidator(_whole_frame_rate)] = None
-    """Frame rate to which each direction is policed by its own token bucket, e.g. ``50 kfps``."""
+    """The frame rate to which each direction is policed by a token bucket (of Open vSwitch: a meter), e.g. ``50 kfps``.
+    Whole frames per second."""
     burst: int | None = Field(default=None, ge=1, le=_LARGEST_BURST)
     """Frames that a full bucket of the policer holds; where missing, 20 ms of its rate."""
 
@@ -98,6 +99,11 @@ class PolicedOptions(DutOptions):
 class LinuxOptions(PolicedOptions):
     """The options of every DUT made of the Linux kernel's own forwarding."""
 
+    @property
+    def filters(self) -> int:
+        """Number of nftables rules that each frame passes."""
+        return 0
+
     rps_cpus: Annotated[tuple[int, ...], BeforeValidator(parse_cpus)] = ()
     """CPUs to which arriving frames are handed (receive packet steering), e.g. ``1`` or ``0,2-3``; where missing, the
     node's setting stays. It needs root on the machine, not only in a namespace."""
@@ -112,36 +118,6 @@ _ONLINE = "/sys/devices/system/cpu/online"
 _BITS_PER_GROUP = 32
 
 
-def check_cpus(node: DutNode, cpus: Sequence[int]) -> None:
-    """Checks that the node has these CPUs.
-
-    Raises:
-        DutError: If it lacks a CPU.
-    """
-    online = node.read_files(_ONLINE).get(_ONLINE, "0")
-    missing = sorted(set(cpus) - set(parse_cpus(online)))
-    if missing:
-        raise DutError(
-            f"{node.name} has no CPU {', '.join(map(str, missing))} for rps_cpus; those online are {online}."
-        )
-
-
-def steer(changes: Changes, node: DutNode, interface: str, cpus: Sequence[int]) -> None:
-    """Hands the frames that arrive on an interface to these CPUs (receive packet steering, RPS).
-
-    Raises:
-        DutError: If the node refuses the setting.
-    """
-    files = node.read_files("rps_cpus", under=f"/sys/class/net/{interface}/queues")
-    if not files:
-        raise DutError(f"{node.name}: interface {interface} has no queue with rps_cpus; leave the option rps_cpus out.")
-    for path in sorted(files):
-        try:
-            changes.write(path, cpu_mask(cpus))
-        except DutError as cause:
-            raise DutError(f"{cause} Only root of the machine itself may steer frames; leave rps_cpus out.") from cause
-
-
 def cpu_mask(cpus: Sequence[int]) -> str:
     """CPU numbers as a mask for the kernel: hexadecimal, in groups of 32 bits."""
     mask = sum(1 << cpu for cpu in cpus)
@@ -153,43 +129,6 @@ def cpu_mask(cpus: Sequence[int]) -> str:
 
 
 _SOFTNET = ("dropped", "time_squeeze")
-
-
-def read_linux_counters(
-    node: DutNode, west: str, east: str, ruleset: Ruleset, queues: Mapping[str, str]
-) -> DutCounters:
-    """Reads the counters.
-
-    Args:
-        node: The DUT's node.
-        west: The west interface.
-        east: The east interface.
-        ruleset: The DUT's rules, with its policers.
-        queues: By direction, the interface that drops the frames for which a queue inside the DUT has no room.
-    """
-    links = existing_links(node, west, east, *queues.values())
-    sides = {"west": links[west], "east": links[east]}
-    return DutCounters(
-        received={side: _count(link, "rx", "packets") for side, link in sides.items()},
-        transmitted={side: _count(link, "tx", "packets") for side, link in sides.items()},
-        dropped={
-            **{f"policer {direction}": frames for direction, frames in _policed(node, ruleset).items()},
-            **{f"queue {direction}": _count(links[name], "tx", "dropped") for direction, name in queues.items()},
-            **{f"{side} interface, going out": _count(link, "tx", "dropped") for side, link in sides.items()},
-        },
-        details={
-            **{f"{side} interface, rx dropped": _count(link, "rx", "dropped") for side, link in sides.items()},
-            **_softnet(node),
-        },
-    )
-
-
-def _policed(node: DutNode, ruleset: Ruleset) -> dict[str, int]:
-    """Frames that each direction's policer has dropped."""
-    listing = node.json("nft", "-j", "list", "counters")["nftables"]
-    counters = (entry["counter"] for entry in listing if "counter" in entry)
-    ours = {counter["name"]: int(counter["packets"]) for counter in counters if counter["table"] == ruleset.table}
-    return {direction: node.find("the counter", name, ours) for direction, name in ruleset.counters.items()}
 
 
 def _count(link: Link, direction: str, name: str) -> int:
@@ -213,8 +152,8 @@ OptionsT_co = TypeVar("OptionsT_co", bound=LinuxOptions, covariant=True)
 class LinuxDut(NodeDut[OptionsT_co]):
     """A path through the kernel of a Linux node, with an optional policer.
 
-    A kind implements `configure` and `destination_macs`. If it differs from other kinds, it also overrides `entrances`,
-    `queues`, `walked_rules`, and the optional methods of `NodeDut`.
+    A kind implements `configure`. If it differs from other kinds, it also overrides `entrances`,
+    `queues`, and the optional methods of `NodeDut`.
     """
 
     family: ClassVar[Literal["bridge", "inet"]]
@@ -235,34 +174,41 @@ class LinuxDut(NodeDut[OptionsT_co]):
         return {}
 
     @property
-    def walked_rules(self) -> int:
-        """Number of nftables rules that each frame passes."""
-        return 0
-
-    @property
     def settle_time(self) -> float:
         """Seconds for which frames may stay inside: milliseconds, and more if they wait for another CPU."""
         return _STEERED_SETTLE_TIME if self.options.rps_cpus else _SETTLE_TIME
 
     def check_kind(self) -> None:
         """Checks that the CPUs of the option ``rps_cpus`` exist."""
-        check_cpus(self.node, self.options.rps_cpus)
+        online = self.node.read_files(_ONLINE).get(_ONLINE, "0")
+        missing = sorted(set(self.options.rps_cpus) - set(parse_cpus(online)))
+        if missing:
+            raise DutError(
+                f"{self.node.name} has no CPU {', '.join(map(str, missing))} for rps_cpus; those online are {online}."
+            )
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Configures the kernel, steers frames to CPUs and makes the nftables rules."""
         self.configure(changes, west_mac, east_mac)
-        if self.options.rps_cpus:
-            for name in (self.west, self.east):
-                steer(changes, self.node, name, self.options.rps_cpus)
+        for name in (self.west, self.east) if self.options.rps_cpus else ():
+            self._steer(changes, name)
         if self.ruleset:
             changes.run(*_NFT, stdin=self.ruleset.creation(), undo=_NFT, undo_stdin=self.ruleset.deletion())
             for portion in self.ruleset.additions():
                 changes.run(*_NFT, stdin=portion)
 
-    def own_macs(self) -> DestinationMacs:
-        """MAC addresses of its own interfaces."""
-        links = existing_links(self.node, self.west, self.east)
-        return DestinationMacs(from_west=links[self.west]["address"], from_east=links[self.east]["address"])
+    def _steer(self, changes: Changes, interface: str) -> None:
+        """Hands the frames that arrive on an interface to other CPUs (receive packet steering, RPS)."""
+        files = self.node.read_files("rps_cpus", under=f"/sys/class/net/{interface}/queues")
+        where = self.node.name
+        if not files:
+            raise DutError(f"{where}: interface {interface} has no queue with rps_cpus; leave the option rps_cpus out.")
+        for path in sorted(files):
+            try:
+                changes.write(path, cpu_mask(self.options.rps_cpus))
+            except DutError as cause:
+                problem = f"{cause} Only root of the machine itself may steer frames; leave rps_cpus out."
+                raise DutError(problem) from cause
 
     def facts(self) -> dict[str, Any]:
         """The nftables rules, without the rules that only take time."""
@@ -271,7 +217,33 @@ class LinuxDut(NodeDut[OptionsT_co]):
     def read_counters(self) -> DutCounters:
         """Reads interface, policer, queue and softnet counters; softnet counters are for the whole machine."""
         _ = self.present
-        return read_linux_counters(self.node, self.west, self.east, self.ruleset, self.queues)
+        links = existing_links(self.node, self.west, self.east, *self.queues.values())
+        sides = {"west": links[self.west], "east": links[self.east]}
+        return DutCounters(
+            received={side: _count(link, "rx", "packets") for side, link in sides.items()},
+            transmitted={side: _count(link, "tx", "packets") for side, link in sides.items()},
+            dropped={
+                **{f"policer {direction}": frames for direction, frames in self._policed().items()},
+                **{
+                    f"queue {direction}": _count(links[name], "tx", "dropped")
+                    for direction, name in self.queues.items()
+                },
+                **{f"{side} interface, going out": _count(link, "tx", "dropped") for side, link in sides.items()},
+            },
+            details={
+                **{f"{side} interface, rx dropped": _count(link, "rx", "dropped") for side, link in sides.items()},
+                **_softnet(self.node),
+            },
+        )
+
+    def _policed(self) -> dict[str, int]:
+        """Frames that each direction's policer has dropped."""
+        listing = self.node.json("nft", "-j", "list", "counters")["nftables"]
+        counters = [entry["counter"] for entry in listing if "counter" in entry]
+        ours = {one["name"]: int(one["packets"]) for one in counters if one["table"] == self.ruleset.table}
+        return {
+            direction: self.node.find("the counter", name, ours) for direction, name in self.ruleset.counters.items()
+        }
 
     def reset(self) -> None:
         """Fills the policer's buckets, and sets its counters to zero."""
@@ -284,4 +256,4 @@ class LinuxDut(NodeDut[OptionsT_co]):
         """Its nftables rules."""
         rate, burst = self.options.police, self.options.bucket
         policer = None if rate is None or burst is None else Policer(rate, burst)
-        return Ruleset(self.family, table_name(self.west), self.entrances, policer, self.walked_rules)
+        return Ruleset(self.family, table_name(self.west), self.entrances, policer, self.options.filters)

@@ -31,34 +31,28 @@ _PORTION = 500
 
 @dataclass(frozen=True)
 class Policer:
-    """A token bucket. Frames that it does not pass are dropped and counted.
-
-    Attributes:
-        rate: Tokens per second, one for each frame.
-        burst: Tokens that a full bucket holds.
-    """
+    """A token bucket. Frames that it does not pass are dropped and counted."""
 
     rate: int
+    """Tokens per second, one for each frame."""
     burst: int
+    """Tokens that a full bucket holds."""
 
 
 @dataclass(frozen=True)
 class Ruleset:
-    """A table with all rules for the frames that a DUT forwards.
-
-    Attributes:
-        family: Family of nftables whose forward hook the frames pass.
-        table: Name of the table; it is unique.
-        entrances: By direction, the interface through which its frames enter the forward hook.
-        policer: The policer of each direction, which has a bucket of its own.
-        walked_rules: Number of rules that each frame passes, and that match no frame.
-    """
+    """A table with all rules for the frames that a DUT forwards."""
 
     family: Literal["bridge", "inet"]
+    """Family of nftables whose forward hook the frames pass."""
     table: str
+    """Name of the table; it is unique."""
     entrances: Mapping[str, str]
+    """By direction, the interface through which its frames enter the forward hook."""
     policer: Policer | None = None
+    """The policer of each direction, which has a bucket of its own."""
     walked_rules: int = 0
+    """Number of rules that each frame passes, and that match no frame."""
 
     def __bool__(self) -> bool:
         return self.policer is not None or self.walked_rules > 0
@@ -163,13 +157,6 @@ def take_claim(
     changes: Changes, node: DutNode, kind: str, interfaces: Sequence[str], links: Mapping[str, Link]
 ) -> None:
     """Marks interfaces as set up by this process.
-
-    Args:
-        changes: Makes changes that can be undone.
-        node: The node.
-        kind: Kind of the DUT.
-        interfaces: Names of the interfaces, or their PCI addresses.
-        links: The interfaces that the kernel knows, by name.
 
     Raises:
         DutError: If an interface is marked already; names the owner.

@@ -7,9 +7,9 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
-from lossratio.dut.base import Dut, DutOptions
+from lossratio.dut.base import SIDES, DestinationMacs, Dut, DutOptions, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.addressing import count_host_routes
 from lossratio.dut.linux.interfaces import (
@@ -24,7 +24,7 @@ from lossratio.dut.linux.interfaces import (
 )
 from lossratio.dut.linux.nftables import check_unclaimed, table_name, take_claim
 from lossratio.dut.linux.reports import describe_node, interface_facts, linux_telemetry
-from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool, check_privileges, check_tools
+from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, check_privileges, check_tools
 from lossratio.errors import DutError, LinkError, LossRatioError, NodeError
 from lossratio.nodes import CommandRunner, DutNode
 from lossratio.topology import Hop, Port
@@ -57,25 +57,26 @@ OptionsT_co = TypeVar("OptionsT_co", bound=DutOptions, covariant=True)
 
 @dataclass(frozen=True)
 class SetUp:
-    """A completed set-up.
-
-    Attributes:
-        changes: The changes that it made.
-        neighbours: MAC addresses of the neighbours, west and east.
-        state: The node's state after it, which must not change.
-    """
+    """A completed set-up."""
 
     changes: Changes
+    """The changes that it made."""
     neighbours: tuple[str, str]
-    state: LinuxState
+    """MAC addresses of the neighbours, west and east."""
+    interfaces: tuple[str, ...]
+    """Names of its interfaces, or PCI addresses of its cards."""
+    boot_id: str
+    """The kernel's identifier of the boot."""
+    state: State
+    """The node's state after it, which must not change."""
 
 
 class NodeDut(Dut[OptionsT_co]):
     """A DUT on a Linux node.
 
-    A kind implements `build`, `destination_macs`, `read_counters` and `settle_time`. If it differs from other kinds, it
-    also overrides `port_name`, `kernel_interfaces`, `made_interfaces`, `check_kind`, `check_running`, `facts`,
-    `tools_needed` and `telemetry`.
+    A kind implements `build`, `read_counters` and `settle_time`. If it differs from other kinds, it also overrides
+    `is_addressed`, `port_name`, `kernel_interfaces`, `made_interfaces`, `check_kind`, `check_running`, `facts`,
+    `program` and `telemetry`.
 
     Attributes:
         node: Runs commands on the node.
@@ -83,9 +84,6 @@ class NodeDut(Dut[OptionsT_co]):
         east: Name of the east interface.
         stem: Prefix of the names of interfaces that this DUT makes: 13 of the 15 characters that a name may have.
     """
-
-    tools: ClassVar[tuple[Tool, ...]] = (IP, NFT, ETHTOOL)
-    """Programs that the kind always needs on the node."""
 
     def __init__(self, session: CommandRunner, hop: Hop, options: OptionsT_co) -> None:
         super().__init__(session, hop, options)
@@ -95,6 +93,25 @@ class NodeDut(Dut[OptionsT_co]):
         self.stem = f"{MADE}{self.west[-10:]}"
         self._changes: Changes | None = None
         self._present: SetUp | None = None
+
+    @property
+    def is_addressed(self) -> bool:
+        """Whether frames must be addressed to its own interfaces; otherwise to the opposite neighbours'."""
+        return bool(self.options.is_router)
+
+    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
+        """Its own addresses where frames are addressed to it, otherwise the opposite neighbours' addresses."""
+        return self.own_macs() if self.is_addressed else DestinationMacs(from_west=east_mac, from_east=west_mac)
+
+    def own_macs(self) -> DestinationMacs:
+        """MAC addresses of its own interfaces."""
+        links = existing_links(self.node, self.west, self.east)
+        return DestinationMacs(from_west=links[self.west]["address"], from_east=links[self.east]["address"])
+
+    def packets_of_kernel(self) -> dict[str, Any]:
+        """By side, the kernel's counters of its interface as ``ip`` shows them (``rx``, ``tx``)."""
+        links = existing_links(self.node, self.west, self.east)
+        return {side: links[name]["stats64"] for side, name in zip(SIDES, (self.west, self.east), strict=True)}
 
     @abstractmethod
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
@@ -130,9 +147,17 @@ class NodeDut(Dut[OptionsT_co]):
         return ()
 
     @property
+    def program(self) -> str:
+        """The program of `software` on the node."""
+        if self.software is None or not self.software.home:
+            return "" if self.software is None else self.software.program
+        return f"{getattr(self.options, 'home', '/usr')}/{self.software.program}"
+
+    @property
     def tools_needed(self) -> tuple[Tool, ...]:
         """Programs that the kind needs with these options."""
-        return self.tools
+        software = () if self.software is None else (replace(self.software, program=self.program),)
+        return tuple(dict.fromkeys((*self.tools, IP, NFT, ETHTOOL, *software)))
 
     def check_ports(self) -> None:
         """Checks that the interfaces exist, and have no other use."""
@@ -178,8 +203,9 @@ class NodeDut(Dut[OptionsT_co]):
             self._take_interfaces(changes)
             self.build(changes, *neighbours)
             self._wait_for_links()
-            names = dict.fromkeys((self.west, self.east, *self.interfaces))
-            self._present = SetUp(changes, neighbours, _read_state(self.node, tuple(names), changes.settings))
+            names = tuple(dict.fromkeys((self.west, self.east, *self.interfaces)))
+            state = _read_state(self.node, names, changes.settings)
+            self._present = SetUp(changes, neighbours, names, _boot_id(self.node), state)
         except BaseException as cause:
             # A test's timeout or an interrupt must not leave half a set-up behind.
             self._undo_after(cause)
@@ -187,14 +213,14 @@ class NodeDut(Dut[OptionsT_co]):
 
     def depend_on_host_routes(self, interface: str, count: int) -> None:
         """Adds routes to single hosts to the state that must not change. They were added since the set-up."""
-        present = self.present
-        self._present = replace(present, state=present.state.with_host_routes(interface, count))
+        state = self.present.state
+        counts = {**state["host routes"], interface: state["host routes"].get(interface, 0) + count}
+        self._present = replace(self.present, state={**state, "host routes": counts})
 
     def take_state(self) -> None:
         """Makes the present state of the node the one that must not change; call it after a restart."""
-        present = self.present
-        names = tuple(dict.fromkeys((self.west, self.east, *self.interfaces)))
-        self._present = replace(present, state=_read_state(self.node, names, present.changes.settings))
+        state = _read_state(self.node, self.present.interfaces, self.present.changes.settings)
+        self._present = replace(self.present, state=state)
 
     def quieten(self, changes: Changes) -> None:
         """Keeps the kernel from sending frames of its own, and lets the interfaces take frames to any address."""
@@ -209,7 +235,7 @@ class NodeDut(Dut[OptionsT_co]):
 
     def verify(self) -> None:
         """Checks that the state of the set-up has not changed."""
-        check_unchanged(self.node, self.present.state)
+        check_unchanged(self.node, self.present)
         self.check_running()
 
     def describe(self) -> dict[str, Any]:
@@ -242,7 +268,7 @@ class NodeDut(Dut[OptionsT_co]):
         changes, present, self._present = self._changes, self._present, None
         if changes is None:
             return
-        if present is not None and _boot_id(self.node) != present.state.boot_id:
+        if present is not None and _boot_id(self.node) != present.boot_id:
             self._changes = None
             raise DutError(f"{self.node.name} was rebooted since its {self.kind} was set up; nothing is left to undo.")
         try:
@@ -299,73 +325,58 @@ def _without_link(links: Mapping[str, Link], interfaces: tuple[str, ...]) -> lis
     return [name for name in interfaces if name not in links or not has_link(links[name])]
 
 
-@dataclass(frozen=True)
-class LinuxState:
-    """The state of a node that a DUT depends on.
+State = Mapping[str, Mapping[str, Any]]
+"""The state of a node that a DUT depends on: by what it is of (see `_CHANGES`), values by name."""
 
-    Attributes:
-        names: Names of the DUT's interfaces, or PCI addresses of its cards.
-        boot_id: The kernel's identifier of the boot.
-        interfaces: Each interface's master (or None), by name, of the interfaces that are up, with or without a link.
-        ports: Names of all interfaces whose master is one of these.
-        ways: By interface, further settings that decide about frames: MAC address, XDP program, queueing disciplines.
-        routes: Routes through the interfaces, as text.
-        host_routes: Number of host routes, by interface; interfaces without host routes are missing.
-        tables: A digest of each nftables table by its family and name, without those of DUTs on other interfaces.
-        settings: Kernel settings that the DUT has changed, by the path of their file.
-    """
-
-    names: tuple[str, ...]
-    boot_id: str
-    interfaces: Mapping[str, str | None]
-    ports: frozenset[str]
-    ways: Mapping[str, Mapping[str, str]]
-    routes: frozenset[str]
-    host_routes: Mapping[str, int]
-    tables: Mapping[str, str]
-    settings: Mapping[str, str]
-
-    def with_host_routes(self, interface: str, count: int) -> LinuxState:
-        """The state with more host routes."""
-        return replace(self, host_routes={**self.host_routes, interface: self.host_routes.get(interface, 0) + count})
+_HOST_ROUTES = "interface {0} had {1} routes to single hosts, and has {2}"
+_CHANGES: Mapping[str, tuple[str, str, str]] = {
+    "interfaces": ("interface {0} is gone, or was set down", "", "interface {0} is not in {1} any more"),
+    "ports": ("", "interface {0} was put into a bridge of the DUT", ""),
+    "ways": ("", "", "the {0} was {1}, and is {2}"),
+    "routes": ("the route to {0} is gone", "", ""),
+    "host routes": (_HOST_ROUTES, _HOST_ROUTES, _HOST_ROUTES),
+    "tables": (
+        "the nftables table {0} is gone",
+        "the nftables table {0} was added",
+        "the nftables table {0} was changed",
+    ),
+    "settings": ("{0} was {1}, and is gone", "", "{0} was {1}, and is {2}"),
+}
+"""What is said of a value that has gone, was added, or has changed: name, value before, value now. Empty: it may."""
 
 
-def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str]) -> LinuxState:
-    """Reads the present state.
-
-    Args:
-        node: The node.
-        interfaces: The DUT's interfaces, or the PCI addresses of its cards.
-        settings: The paths of the files of the kernel settings to read.
-    """
-    paths = tuple(settings)
+def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str]) -> State:
+    """Reads the present state."""
     links = read_links(node)
     # Only these protocols: there may be very many host routes, which are counted instead.
     routes = [route for protocol in _PROTOCOLS for route in read_routes(node, "proto", protocol)]
     present = [name for name in interfaces if name in links]
     queues = dict(line.split(" ", 1) for line in node.run("sh", "-c", _QUEUES, "queues", *present).splitlines())
-    return LinuxState(
-        names=tuple(interfaces),
-        boot_id=_boot_id(node),
-        interfaces={name: links[name].get("master") for name in interfaces if name in links and is_up(links[name])},
-        ports=frozenset(name for name, link in links.items() if link.get("master") in interfaces),
-        ways={
-            name: {
-                "MAC address": links[name].get("address", "none"),
-                "XDP program": str(links[name].get("xdp", {}).get("prog", {}).get("id", "none")),
-                "queueing discipline": queues[name],
-            }
-            for name in present
-        },
-        routes=frozenset(
-            f"{route['dst']} dev {route['dev']} table {route.get('table', 'main')}"
+    up = [name for name in present if is_up(links[name])]
+    ways = {
+        name: {
+            "MAC address": links[name].get("address", "none"),
+            "XDP program": str(links[name].get("xdp", {}).get("prog", {}).get("id", "none")),
+            "queueing discipline": queues[name],
+        }
+        for name in up
+    }
+    paths = tuple(settings)
+    return {
+        "interfaces": {name: links[name].get("master") for name in up},
+        "ports": dict.fromkeys(
+            (name for name, link in links.items() if link.get("master") in interfaces and name not in interfaces), ""
+        ),
+        "ways": {f"{what} of interface {name}": value for name in up for what, value in ways[name].items()},
+        "routes": {
+            f"{route['dst']} dev {route['dev']} table {route.get('table', 'main')}": ""
             for route in routes
             if route.get("dev") in interfaces
-        ),
-        host_routes={name: count for name, count in count_host_routes(node).items() if name in interfaces},
-        tables=_read_tables(node, interfaces),
-        settings=node.read_files(*paths) if paths else {},
-    )
+        },
+        "host routes": {name: count for name, count in count_host_routes(node).items() if name in interfaces},
+        "tables": _read_tables(node, interfaces),
+        "settings": node.read_files(*paths) if paths else {},
+    }
 
 
 def _boot_id(node: DutNode) -> str:
@@ -373,56 +384,31 @@ def _boot_id(node: DutNode) -> str:
     return node.read_files(_BOOT_ID).get(_BOOT_ID, "")
 
 
-def check_unchanged(node: DutNode, since: LinuxState) -> None:
+def check_unchanged(node: DutNode, since: SetUp) -> None:
     """Checks that nothing has gone, no nftables table was added, and no setting has changed.
 
     Raises:
         DutError: If the state has changed; names all changes.
     """
-    now = _read_state(node, since.names, since.settings)
-    if now.boot_id != since.boot_id:
+    if _boot_id(node) != since.boot_id:
         raise DutError(f"{node.name} was rebooted since its set-up; set it up again.")
+    now = _read_state(node, since.interfaces, since.changes.settings)
     lost = [
-        *(f"interface {name} is gone, or was set down" for name in since.interfaces.keys() - now.interfaces.keys()),
-        *(
-            f"interface {name} is not in {since.interfaces[name]} any more"
-            for name, master in now.interfaces.items()
-            if master != since.interfaces[name]
-        ),
-        *(f"the route to {route} is gone" for route in since.routes - now.routes),
-        *(
-            f"interface {name} had {since.host_routes.get(name, 0)} routes to single hosts, and has "
-            f"{now.host_routes.get(name, 0)}"
-            for name in since.names
-            if now.host_routes.get(name, 0) != since.host_routes.get(name, 0)
-        ),
-        *(
-            f"interface {name} was put into a bridge of the DUT"
-            for name in now.ports - since.ports - since.interfaces.keys()
-        ),
-        *(
-            f"the {what} of interface {name} was {value}, and is {now.ways[name][what]}"
-            for name in since.ways.keys() & now.interfaces.keys()
-            for what, value in since.ways[name].items()
-            if now.ways[name][what] != value
-        ),
-        *(f"the nftables table {table} is gone" for table in since.tables.keys() - now.tables.keys()),
-        *(f"the nftables table {table} was added" for table in now.tables.keys() - since.tables.keys()),
-        *(
-            f"the nftables table {table} was changed"
-            for table in since.tables.keys() & now.tables.keys()
-            if now.tables[table] != since.tables[table]
-        ),
-        *(
-            f"{path} was {value}, and is {now.settings.get(path, 'gone')}"
-            for path, value in since.settings.items()
-            if now.settings.get(path) != value
-        ),
+        sentence.format(name, values.get(name, 0), now[what].get(name, 0))
+        for what, values in since.state.items()
+        for name in values.keys() | now[what].keys()
+        if (sentence := _CHANGES[what][_change(name, values, now[what])])
+        and (name in values, values.get(name)) != (name in now[what], now[what].get(name))
     ]
     if lost:
         raise DutError(
             f"{node.name} is not as it was set up: {'; '.join(sorted(lost))}. Tear it down and set it up again."
         )
+
+
+def _change(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> int:
+    """Which sentence of `_CHANGES` is about a name."""
+    return 0 if name not in now else 1 if name not in before else 2
 
 
 def _read_tables(node: DutNode, interfaces: Sequence[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field
 
-from lossratio.dut.base import DestinationMacs, DutOptions
+from lossratio.dut.base import DestinationMacs, DutOptions, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory
 from lossratio.dut.linux.cores import (
@@ -24,7 +24,6 @@ from lossratio.dut.linux.cores import (
 )
 from lossratio.dut.linux.interfaces import check_interfaces, existing_links
 from lossratio.dut.linux.node_dut import NodeDut
-from lossratio.dut.linux.requirements import Tool
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner, DutNode
 from lossratio.topology import Hop, Port
@@ -36,13 +35,16 @@ _BIFURCATED = ("mlx4_core", "mlx5_core")
 """Drivers whose cards are used by programs and by the kernel together."""
 _USUAL_DRIVER = "vfio-pci"
 _MEBI = 1024
+_CARD_SETTLE_TIME = 0.01
 
 
 class ProgramOptions(DutOptions):
     """The options of every DUT that is a program."""
 
     cores: int = Field(default=1, ge=1, le=64)
-    """Physical cores that forward, each with all of its hardware threads."""
+    """Physical cores that forward (1 by default), each with all of its hardware threads, on the NUMA node of the
+    interfaces. The system keeps the machine's first core, and the program's main thread gets the next one. Cards on two
+    NUMA nodes halve them."""
     queues: int | None = Field(default=None, ge=1, le=64)
     """Receive queues of each interface; where missing, one for each hardware thread that forwards if the program polls
     cards, and one on interfaces of the kernel."""
@@ -61,7 +63,8 @@ class SocketOptions(ProgramOptions):
     """The options of a program that can use both kinds of sockets."""
 
     sockets: Sockets = Sockets.PACKET
-    """How it gets the frames of the kernel's interfaces: ``packet`` or ``af_xdp``. Cards have no sockets."""
+    """How it gets the frames of the kernel's interfaces: ``packet`` (the default) or ``af_xdp``. Cards have no
+    sockets."""
 
 
 OptionsT_co = TypeVar("OptionsT_co", bound=ProgramOptions, covariant=True)
@@ -77,6 +80,8 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     hugepage_megabytes: ClassVar[int] = 1024
     """Megabytes of hugepages that it needs for cards."""
+    socket_settle_time: ClassVar[float] = 0.1
+    """Seconds that frames may wait in front of it on interfaces of the kernel."""
     places_queues: ClassVar[bool] = False
     """Whether it can have the receive queues of each card on workers of that card's NUMA node."""
 
@@ -116,9 +121,30 @@ class ProgramDut(NodeDut[OptionsT_co]):
         return west
 
     @property
+    def running(self) -> Daemon:
+        """Its first program, which runs.
+
+        Raises:
+            DutError: If it is not set up, or a program has died.
+        """
+        _ = self.present
+        self.check_running()
+        return self.daemons[0]
+
+    @property
+    def settle_time(self) -> float:
+        """Seconds that frames may wait in front of it."""
+        return _CARD_SETTLE_TIME if self.uses_cards else self.socket_settle_time
+
+    @property
+    def program_files(self) -> tuple[str, ...]:
+        """The files with the ids of its programs."""
+        return tuple(daemon.program.pid for daemon in self.daemons)
+
+    @property
     def tools_needed(self) -> tuple[Tool, ...]:
         """Its tools, and the program that lists the CPUs."""
-        return (*self.tools, LSCPU)
+        return (*super().tools_needed, LSCPU)
 
     @property
     def hugepages_needed(self) -> int:
@@ -221,12 +247,6 @@ class ProgramDut(NodeDut[OptionsT_co]):
 def cores_of_path(node: DutNode, hop: Hop, count: int, *, halves: bool) -> CoreChoice:
     """Chooses the cores of a DUT's workers on the NUMA node of its interfaces.
 
-    Args:
-        node: The DUT's node.
-        hop: Its place on the path, with both ports.
-        count: Number of cores for the workers.
-        halves: Whether half of the workers go to the NUMA node of each card, where these are on two nodes.
-
     Raises:
         DutError: If there are too few cores.
     """
@@ -252,12 +272,7 @@ _COUNTS = (1, 2, 4)
 
 
 def core_choices(node: DutNode, hop: Hop) -> Iterator[str]:
-    """The CPUs that programs on a DUT's cards would get, and why; nothing where the kernel keeps the interfaces.
-
-    Args:
-        node: The DUT's node.
-        hop: Its place on the path, with both ports.
-    """
+    """The CPUs that programs on a DUT's cards would get, and why; nothing where the kernel keeps the interfaces."""
     if not all(is_card(port, hop.uio_driver) for port in (hop.west, hop.east)):
         return
     for count in _COUNTS:
@@ -272,12 +287,7 @@ def core_choices(node: DutNode, hop: Hop) -> Iterator[str]:
 
 
 def is_card(port: Port, uio_driver: str | None) -> bool:
-    """Whether a program takes the card of a DUT's port from the kernel.
-
-    Args:
-        port: The port.
-        uio_driver: The node's driver for cards in the topology file.
-    """
+    """Whether a program takes the card of a DUT's port from the kernel."""
     interface = port.interface
     if interface.driver is not None or interface.name is None:
         return True

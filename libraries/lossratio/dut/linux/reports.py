@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from lossratio.dut.base import Tool
 from lossratio.dut.linux.interfaces import Link, read_links
-from lossratio.dut.linux.requirements import Tool, tool_versions
+from lossratio.dut.linux.requirements import tool_versions
 from lossratio.nodes import BackgroundProgram, DutNode, reason
 
 _NODE_SETTINGS = (
@@ -43,11 +44,6 @@ def describe_node(node: DutNode, tools: Sequence[Tool], interfaces: Sequence[str
     """Kernel, distribution, CPUs and their governors, tool versions, and the kernel settings that change a throughput.
 
     The facts that each result has are among them: `lossratio.nodes.gather_facts` gathers both.
-
-    Args:
-        node: The node.
-        tools: Programs that the set-up used.
-        interfaces: Interfaces of the test traffic.
     """
     gathered = node.facts()
     settings = [*_NODE_SETTINGS, *(setting.format(name) for name in interfaces for setting in _INTERFACE_SETTINGS)]
@@ -70,12 +66,7 @@ def describe_node(node: DutNode, tools: Sequence[Tool], interfaces: Sequence[str
 
 
 def interface_facts(node: DutNode, link: Link) -> dict[str, Any]:
-    """Addresses, size, driver, queues, offloads, steering and location of an interface.
-
-    Args:
-        node: The node.
-        link: The interface in the form of ``ip -json``.
-    """
+    """Addresses, size, driver, queues, offloads, steering and location of an interface."""
     name = link["ifname"]
     sysfs = f"/sys/class/net/{name}"
     lines = (line.partition(": ") for line in node.attempt("ethtool", "-i", name).stdout.splitlines())
@@ -179,11 +170,6 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str], report: dict[str, 
     the whole machine), ``cpu_times`` (likewise, ticks), ``perf`` (all CPUs; the reason where perf is missing or not
     allowed), ``statistics`` (the numbers of ``softnet`` with their units), ``cpus`` and ``queues`` (see
     `lossratio.dut.Dut.telemetry`).
-
-    Args:
-        node: The node.
-        interfaces: Interfaces whose counters are read.
-        report: The report to add to.
     """
     perf = _start_perf(node)
     before = _counts(node, interfaces)

@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from lossratio.dut.base import Tool
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode, reason
 
-
-@dataclass(frozen=True)
-class Tool:
-    """A program that must be on the node.
-
-    Attributes:
-        ask_version: The command that prints its version; the first word is the program.
-        package: The Debian package that contains it.
-    """
-
-    ask_version: tuple[str, ...]
-    package: str
-
-    @property
-    def name(self) -> str:
-        """Name of the program."""
-        return self.ask_version[0]
-
-
-IP = Tool(("ip", "-V"), "iproute2")
-BRIDGE = Tool(("bridge", "-V"), "iproute2")
-NFT = Tool(("nft", "--version"), "nftables")
-ETHTOOL = Tool(("ethtool", "--version"), "ethtool")
-PYTHON = Tool(("python3", "--version"), "python3")
+IP = Tool("ip", "iproute2", "-V")
+BRIDGE = Tool("bridge", "iproute2", "-V")
+NFT = Tool("nft", "nftables")
+ETHTOOL = Tool("ethtool", "ethtool")
+PYTHON = Tool("python3", "python3")
 
 
 def check_tools(node: DutNode, tools: Sequence[Tool]) -> None:
@@ -42,16 +23,15 @@ def check_tools(node: DutNode, tools: Sequence[Tool]) -> None:
     """
     missing = [tool for tool in tools if not node.has_command(*tool.ask_version)]
     if missing:
-        packages = " ".join(sorted({tool.package for tool in missing}))
-        raise DutError(
-            f"{node.name} lacks {', '.join(tool.name for tool in missing)}. "
-            f"Install it there: apt-get install {packages}."
-        )
+        packages = " ".join(sorted({tool.package for tool in missing if tool.package}))
+        install = f"Install it there: apt-get install {packages}." if packages else ""
+        sentences = (f"lacks {', '.join(tool.program for tool in missing)}.", install, *(tool.how for tool in missing))
+        raise DutError(" ".join((node.name, *filter(None, sentences))))
 
 
 def tool_versions(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
     """The version of each program, as the program prints it."""
-    return {tool.name: node.run(*tool.ask_version).strip() for tool in tools}
+    return {tool.program: node.run(*tool.ask_version).strip() for tool in tools}
 
 
 def check_privileges(node: DutNode) -> None:

@@ -2,5 +2,3 @@
 
 from lossratio.dut.vpp.configuration import VppForwarding, VppOptions, vpp_problem
 from lossratio.dut.vpp.dut import Vpp
-
-__all__ = ["Vpp", "VppForwarding", "VppOptions", "vpp_problem"]

@@ -27,15 +27,12 @@ _TOKENS = re.compile(r"cir (?P<tokens>\d+) tok/period,.* scale (?P<scale>\d+)")
 
 @dataclass(frozen=True)
 class ClockReading:
-    """The CPU's time stamp and the system's time at the same moment, or the stamp a little later.
-
-    Attributes:
-        stamp: The time stamp.
-        seconds: The system's time, in seconds.
-    """
+    """The CPU's time stamp and the system's time at the same moment, or the stamp a little later."""
 
     stamp: int
+    """The time stamp."""
     seconds: float
+    """The system's time, in seconds."""
 
 
 def parse_clock(text: str) -> list[ClockReading]:
@@ -71,15 +68,12 @@ def policers_stamps_per_second(text: str, kilobits: int) -> float | None:
 
 @dataclass(frozen=True)
 class PolicerClock:
-    """The clock of VPP's policers beside the CPU's own.
-
-    Attributes:
-        policers_hz: Time stamps in a second, as the policers have it.
-        measured_hz: Time stamps in a second, as measured.
-    """
+    """The clock of VPP's policers beside the CPU's own."""
 
     policers_hz: float
+    """Time stamps in a second, as the policers have it."""
     measured_hz: float
+    """Time stamps in a second, as measured."""
 
     @property
     def excess(self) -> float:
@@ -88,10 +82,6 @@ class PolicerClock:
 
     def check(self, where: str, cpu: int) -> None:
         """Checks that policers pass what they are asked to.
-
-        Args:
-            where: Name of the node.
-            cpu: CPU of VPP's main thread.
 
         Raises:
             DutError: If their clock is off by more than `TOLERANCE`.

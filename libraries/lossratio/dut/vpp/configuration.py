@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lossratio.dut.linux.addressing import EAST_VNI, WEST_VNI, RouterSide, Tunnel
+from lossratio.dut.linux.addressing import EAST_VNI, WEST_VNI, RouterSide, Tunnel, halves, unused_macs
 from lossratio.dut.linux.program_dut import SocketOptions, is_card
 from lossratio.dut.vpp.startup import Card
 from lossratio.topology import EAST, WEST, Hop, Side, VppDriver
@@ -59,26 +59,25 @@ class VppOptions(SocketOptions):
     """Directory of VPP on the node, with ``bin/vpp`` and ``bin/vppctl``; where missing, the value of the environment
     variable ``VPP_HOME`` on the machine that runs the suite, or ``/usr``."""
     forwarding: VppForwarding = VppForwarding.CROSS_CONNECT
-    """``l2xc``, ``l2bd``, ``ip4`` or ``ip6``."""
+    """``l2xc`` (cross-connect; the default), ``l2bd`` (bridge domain), ``ip4`` or ``ip6``."""
     routes: int | None = Field(default=None, ge=2, le=2_000_000, multiple_of=2)
-    """Routes to single hosts, half of them to the first hosts of each side's network, and no others. With IPv4 at most
-    130,000."""
+    """Routes to single hosts, half of them to the first hosts of each side's network, and no others; with ``ip4`` (at
+    most 130,000) or ``ip6``."""
     vxlan: bool = False
-    """Whether frames come and go in VXLAN tunnels, one on each link, with a bridge domain between them."""
+    """Whether frames come and go in VXLAN tunnels, as for ``linux_bridge``; with ``l2bd``."""
     acl: int | None = Field(default=None, ge=1, le=100)
-    """Rules of an access control list that every frame passes; the last rule permits the frame."""
+    """Rules of an access control list that every frame passes, up to 100; the last rule permits the frame."""
     police: Annotated[int | None, BeforeValidator(_whole_kilobits)] = None
-    """Bits per second to which the frames that enter on each interface are policed, e.g. ``50 Mbps``, computed from
-    frames without their FCS."""
+    """The bit rate to which the frames that enter on each interface are policed, in whole kbit/s, e.g. ``50 Mbps``,
+    computed from frames without their FCS."""
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Bytes that a full bucket of the policer holds; where missing, 20 ms of its rate."""
     frame_queue: int = Field(default=1024, ge=64, le=65_536)
-    """Descriptors of each queue of a card or of an AF_XDP socket. Packet sockets have none."""
+    """Descriptors of each queue of a card or of an AF_XDP socket (1024). Packet sockets have none."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> VppOptions:
-        routed = self.forwarding in (VppForwarding.IP4, VppForwarding.IP6)
-        if self.routes is not None and not routed:
+        if self.routes is not None and not self.is_router:
             raise ValueError("routes go with forwarding=ip4 or ip6")
         if self.routes is not None and self.forwarding is VppForwarding.IP4 and self.routes > _MOST_IPV4_ROUTES:
             raise ValueError(f"the networks of test traffic have {_MOST_IPV4_ROUTES} hosts; ask for fewer routes")
@@ -87,6 +86,21 @@ class VppOptions(SocketOptions):
         if self.burst is not None and self.police is None:
             raise ValueError("burst is the size of a policer's bucket; give police, too")
         return self
+
+    @property
+    def is_router(self) -> bool:  # type: ignore[override]
+        """Whether it forwards by IP addresses."""
+        return self.forwarding in (VppForwarding.IP4, VppForwarding.IP6)
+
+    @property
+    def ip_version(self) -> int:
+        """IP version that it routes."""
+        return 6 if self.forwarding is VppForwarding.IP6 else 4
+
+    @property
+    def filters(self) -> int:
+        """The option ``acl``."""
+        return self.acl or 0
 
     @property
     def police_kilobits(self) -> int | None:
@@ -114,40 +128,31 @@ BRIDGE_DOMAIN = 10
 ROUTES_ADDED = r"(\S+ routes/sec\s*)*"
 """VPP's answer to a command that adds many routes: their rate."""
 
-_UNUSED = 0x02FF00 << 24
-"""The first of the MAC addresses that no test traffic has."""
-
 
 @dataclass(frozen=True)
 class Command:
-    """A command to VPP.
-
-    Attributes:
-        text: The command.
-        answer: Regular expression of VPP's answer to a command that succeeds.
-    """
+    """A command to VPP."""
 
     text: str
+    """The command."""
     answer: str = ""
+    """Regular expression of VPP's answer to a command that succeeds."""
 
 
 @dataclass(frozen=True)
 class VppPort:
-    """One side of VPP.
-
-    Attributes:
-        interface: Name of its interface in VPP.
-        neighbour_mac: MAC address of the neighbour at the other end of the link.
-        side: Networks behind the neighbour.
-        opposite: Networks behind the other neighbour.
-        vni: VXLAN network identifier of the tunnel on this link, if there is one.
-    """
+    """One side of VPP."""
 
     interface: str
+    """Name of its interface in VPP."""
     neighbour_mac: str
+    """MAC address of the neighbour at the other end of the link."""
     side: Side
+    """Networks behind the neighbour."""
     opposite: Side
+    """Networks behind the other neighbour."""
     vni: int
+    """VXLAN network identifier of the tunnel on this link, if there is one."""
 
     def routed(self, ip_version: int) -> RouterSide:
         """Its addresses and those of its neighbour, as a router."""
@@ -238,11 +243,10 @@ def entries_commands(options: VppOptions, ports: tuple[VppPort, VppPort], count:
     """Commands that add routes or entries which do not concern test traffic; none if there is no table."""
     if options.forwarding is VppForwarding.BRIDGE_DOMAIN:
         interface = ports[0].tunnel.name if options.vxlan else ports[0].interface
-        for number in range(_UNUSED, _UNUSED + count):
-            yield f"l2fib add {number.to_bytes(6, 'big').hex(':')} {BRIDGE_DOMAIN} {interface} static"
+        yield from (f"l2fib add {mac} {BRIDGE_DOMAIN} {interface} static" for mac in unused_macs(count))
     elif options.forwarding is not VppForwarding.CROSS_CONNECT:
-        for port, share in zip(ports, (count - count // 2, count // 2), strict=True):
-            side = port.routed(_ip_version(options))
+        for port, share in zip(ports, halves(count), strict=True):
+            side = port.routed(options.ip_version)
             first = int(side.neighbour) - share
             if share:
                 yield _many_routes(side, type(side.neighbour)(first), share)
@@ -264,7 +268,7 @@ def _tunnelled(port: VppPort) -> Iterator[Command]:
 
 
 def _routed(port: VppPort, options: VppOptions) -> Iterator[Command]:
-    side = port.routed(_ip_version(options))
+    side = port.routed(options.ip_version)
     yield Command(f"set interface ip address {port.interface} {side.address}/{side.network.max_prefixlen - 2}")
     yield Command(f"set ip neighbor {port.interface} {side.neighbour} {port.neighbour_mac} static")
     if options.routes is None:
@@ -302,7 +306,3 @@ def _policers(options: VppOptions, ports: tuple[VppPort, VppPort]) -> Iterator[C
     for port in ports:
         yield Command(f"policer add name {policer_name(port)} {bucket} {actions}", answer=r"(\d+)?")
         yield Command(f"policer input name {policer_name(port)} {port.interface}")
-
-
-def _ip_version(options: VppOptions) -> int:
-    return 6 if options.forwarding is VppForwarding.IP6 else 4

@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lossratio.dut.base import DestinationMacs, DutCounters
+from lossratio.dut.base import DutCounters, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.linux.cores import CoreChoice, read_cores
 from lossratio.dut.linux.interfaces import check_free, existing_links, is_up
 from lossratio.dut.linux.program_dut import ProgramDut, Sockets, bound_driver, detach_afterwards, pci_interfaces
-from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
 from lossratio.dut.vpp.clock import PolicerClock, parse_clock, policers_stamps_per_second, stamps_per_second
 from lossratio.dut.vpp.configuration import (
+    HOME_VARIABLE,
     ROUTES_ADDED,
     VppForwarding,
     VppOptions,
@@ -49,17 +49,14 @@ from lossratio.topology import Hop, VppDriver
 
 @dataclass(frozen=True)
 class VppControl:
-    """A running VPP.
-
-    Attributes:
-        node: The node that it runs on.
-        home: Directory that it is installed in.
-        directory: Directory of its sockets.
-    """
+    """A running VPP."""
 
     node: DutNode
+    """The node that it runs on."""
     home: str
+    """Directory that it is installed in."""
     directory: str
+    """Directory of its sockets."""
 
     def ask(self, command: str) -> str:
         """VPP's answer to a command.
@@ -93,9 +90,6 @@ class VppControl:
         return (f"{self.home}/bin/vppctl", "-s", f"{self.directory}/cli.sock", *command.split())
 
 
-_SETTLE_TIME = 0.5
-"""Seconds that frames may wait in the ring of a packet socket, which holds tens of thousands of frames."""
-_CARD_SETTLE_TIME = 0.01
 _REPORTS_SECONDS = 3.0
 """Seconds in which VPP has reported its multicast groups. It checks for new interfaces each second."""
 _POLL = 0.1
@@ -116,24 +110,15 @@ class Vpp(ProgramDut[VppOptions]):
 
     kind = "vpp"
     options_type = VppOptions
-    tools = (IP, NFT, ETHTOOL)
+    software = Tool("bin/vpp", "vpp vpp-plugin-core", title="FD.io VPP", home=HOME_VARIABLE)
     places_queues = True
+    # The ring of a packet socket holds tens of thousands of frames.
+    socket_settle_time = 0.5
 
     def __init__(self, session: CommandRunner, hop: Hop, options: VppOptions) -> None:
         super().__init__(session, hop, options)
         self._clock: PolicerClock | None = None
         self._starts = 0
-
-    @property
-    def tools_needed(self) -> tuple[Tool, ...]:
-        """The tools of every program, and VPP in the directory of the option ``home``."""
-        vpp = Tool((f"{self.options.home}/bin/vpp", "--version"), "vpp vpp-plugin-core")
-        return (*super().tools_needed, vpp)
-
-    @property
-    def settle_time(self) -> float:
-        """Seconds that frames may wait in front of it."""
-        return _CARD_SETTLE_TIME if self.uses_cards else _SETTLE_TIME
 
     @property
     def cards(self) -> list[tuple[str, str]]:
@@ -185,9 +170,8 @@ class Vpp(ProgramDut[VppOptions]):
         """Checks that there are enough CPUs, and that VPP's addresses are free."""
         super().check_kind()
         ports = both_ports((self.west, self.east), ("", ""))
-        if self.options.forwarding in (VppForwarding.IP4, VppForwarding.IP6):
-            version = 6 if self.options.forwarding is VppForwarding.IP6 else 4
-            check_free(self.node, [port.routed(version).network for port in ports])
+        if self.options.is_router:
+            check_free(self.node, [port.routed(self.options.ip_version).network for port in ports])
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Starts VPP, again where the clock of its policers is wrong: another start may be luckier."""
@@ -218,7 +202,7 @@ class Vpp(ProgramDut[VppOptions]):
         configuration = f"{directory}/startup.conf"
         cards, routes = self._vpp_cards(cores), self.options.routes or 0
         write_file(changes, configuration, startup_configuration(directory, cores, cards, self.hop.vpp, routes=routes))
-        program = (f"{self.options.home}/bin/vpp", "-c", configuration)
+        program = (self.program, "-c", configuration)
         daemon = Daemon(self.node, directory, "vpp", program, None if self._polls else _PRIORITY)
         control = VppControl(self.node, self.options.home, directory)
         daemon.start(changes, control.answers)
@@ -266,12 +250,10 @@ class Vpp(ProgramDut[VppOptions]):
         clock.check(self.node.name, self._choose_cores().main)
         self._clock = clock
 
-    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The opposite neighbours' addresses on layer 2, those of its own interfaces for routes and tunnels."""
-        routed = self.options.forwarding in (VppForwarding.IP4, VppForwarding.IP6)
-        if routed or self.options.vxlan:
-            return self.own_macs()
-        return DestinationMacs(from_west=east_mac, from_east=west_mac)
+    @property
+    def is_addressed(self) -> bool:
+        """Routers and the ends of tunnels are."""
+        return self.options.is_router or self.options.vxlan
 
     def facts(self) -> dict[str, Any]:
         """Version, start-up configuration, threads, placement and forwarding, as VPP reports them."""
@@ -305,9 +287,7 @@ class Vpp(ProgramDut[VppOptions]):
             f"{side} card, rx-miss": counters.get("rx-miss", 0) for side, counters in sides.items() if self.uses_cards
         }
         if not self.uses_cards:
-            links = existing_links(self.node, *self.kernel_interfaces)
-            for side, name in (("west", self.west), ("east", self.east)):
-                kernel = links[name]["stats64"]
+            for side, kernel in self.packets_of_kernel().items():
                 dropped[f"ring in front of VPP, {side}"] = kernel["rx"]["packets"] - received[side]
                 dropped[f"ring behind VPP, {side}"] = transmitted[side] - kernel["tx"]["packets"]
                 received[side], transmitted[side] = kernel["rx"]["packets"], kernel["tx"]["packets"]
@@ -373,9 +353,7 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def _control(self) -> VppControl:
-        _ = self.present
-        self.check_running()
-        return VppControl(self.node, self.options.home, self.daemons[0].directory)
+        return VppControl(self.node, self.options.home, self.running.directory)
 
     @property
     def _ports(self) -> tuple[VppPort, VppPort]:

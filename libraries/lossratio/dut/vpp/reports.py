@@ -88,10 +88,6 @@ def parse_workers(runtime: str, placement: str) -> list[dict[str, Any]]:
 
     A worker's frames are the vectors of its input nodes: those that poll a device, or wait for its interrupts.
 
-    Args:
-        runtime: The output of ``show runtime``.
-        placement: The output of ``show interface rx-placement``: the receive queues of each thread.
-
     Returns:
         The workers as `lossratio.dut.Dut.telemetry` has them.
     """

@@ -21,21 +21,18 @@ _MEBI = 2**20
 
 @dataclass(frozen=True)
 class Card:
-    """A card that VPP polls.
-
-    Attributes:
-        address: Its PCI address.
-        name: Name of its interface in VPP.
-        queues: Its receive queues.
-        descriptors: Descriptors of each queue.
-        workers: VPP's numbers of the workers that poll it; empty: VPP spreads its queues over all workers.
-    """
+    """A card that VPP polls."""
 
     address: str
+    """Its PCI address."""
     name: str
+    """Name of its interface in VPP."""
     queues: int
+    """Its receive queues."""
     descriptors: int
+    """Descriptors of each queue."""
     workers: tuple[int, ...] = ()
+    """VPP's numbers of the workers that poll it; empty: VPP spreads its queues over all workers."""
 
 
 def both_cards(

@@ -14,19 +14,18 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lossratio.dut.base import EASTWARD, WESTWARD, DestinationMacs, DutCounters, DutOptions
+from lossratio.dut.base import EASTWARD, SIDES, WESTWARD, DestinationMacs, DutCounters, DutOptions
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory, write_file
 from lossratio.dut.linux import NodeDut
 from lossratio.dut.linux.interfaces import check_interfaces, existing_links
-from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, PYTHON
+from lossratio.dut.linux.requirements import IP, PYTHON
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner, NodeProgram, pack_program
 from lossratio.topology import Hop
 
 _SETTLE_TIME = 0.005
 _PYTHON = "python3"
-_SIDES = ("west", "east")
 _OWN_PROGRAM = "lossratio-xdp"
 _FEWEST = 4
 """The least value of ``every``: three faults have a frame each, and one frame passes."""
@@ -78,26 +77,45 @@ class XdpOptions(DutOptions):
     """The options of a device made of XDP."""
 
     forwarding: XdpForwarding = XdpForwarding.REDIRECT
-    """``redirect`` (the default), ``mac`` or ``filter``."""
+    """``redirect`` (frames leave by the other interface, unchanged; the default), ``mac`` (they also get the
+    interface's own and the neighbour's MAC address) or ``filter``."""
     rules: int | None = Field(default=None, ge=0, le=8_000)
-    """Rules of the filter. Each rule compares the source address of each IPv4 frame, and no rule drops test traffic."""
+    """Rules of the filter, up to 8,000 (the kernel takes no program with more jumps in a row): each compares the source
+    address of every IPv4 frame, one after the other, and no rule drops test traffic. A table of addresses, empty at
+    first, is looked up besides."""
     faults: Annotated[tuple[XdpFault, ...], BeforeValidator(_listed)] = ()
-    """``drop``, ``duplicate`` and ``delay``, e.g. ``drop,duplicate``."""
+    """What happens to a known share of frames: ``drop``, ``duplicate``, ``delay``, e.g. ``drop,duplicate``."""
     every: int | None = Field(default=None, ge=_FEWEST, le=1_000_000_000)
-    """One frame of so many in each direction has each of the faults, another frame for each fault."""
+    """That share: in each direction, one frame of so many has each of the faults, another frame for each fault. At
+    least 4."""
     delay: float = Field(default=0.002, gt=0.0, le=10.0)
-    """Seconds for which delayed frames are held. Frames that come meanwhile overtake them."""
+    """Seconds for which delayed frames are held (0.002). Frames that come meanwhile overtake them, so delayed frames
+    are also reordered."""
     attach: XdpAttachment = XdpAttachment.AUTO
-    """``native`` (in the driver), ``generic`` (behind it) or ``auto``."""
+    """``native`` (in the driver), ``generic`` (behind it, with any driver) or ``auto``: native if the drivers of both
+    interfaces send frames of programs at present and take your program, else generic. The description names the choice
+    (``attached``), and why a driver refused it (``not_native_because``)."""
     object: Path | None = None
-    """A BPF object file (ELF) on the machine that runs the suite, with a program for both interfaces."""
+    """Your BPF object file, on the machine that runs the suite. ``ip`` on the node loads it for each interface by
+    itself, and needs libbpf for that (as Debian's ``iproute2`` has)."""
     section: str = "xdp"
-    """The section of the object file that has the program."""
+    """The section of the file that has the program; ``xdp`` by default."""
     pinned: str | None = None
-    """Path of a pinned program on the node, in place of an object file."""
+    """Path of a pinned program on the node, instead of a file, e.g. after ``bpftool prog load``. Both interfaces share
+    its maps."""
     map: str | None = None
-    """Name of a map of the user's program that leads to interfaces: its entry 0, and the entry of the arriving
-    interface's number, get the number of the leaving interface."""
+    """Name of a map of your program that leads to interfaces (``BPF_MAP_TYPE_DEVMAP``, or an array of numbers): its
+    entry 0, and the entry of the arriving interface's number, get the number of the leaving interface."""
+
+    @property
+    def is_router(self) -> bool | None:  # type: ignore[override]
+        """Programs of lossratio do not route; of a user's it is not known."""
+        return False if self.is_own else None
+
+    @property
+    def filters(self) -> int:
+        """The option ``rules``."""
+        return self.rules or 0
 
     @property
     def is_own(self) -> bool:
@@ -133,7 +151,7 @@ class XdpDevice(NodeDut[XdpOptions]):
 
     kind = "xdp"
     options_type = XdpOptions
-    tools = (IP, NFT, ETHTOOL, PYTHON)
+    tools = (PYTHON,)
 
     def __init__(self, session: CommandRunner, hop: Hop, options: XdpOptions) -> None:
         super().__init__(session, hop, options)
@@ -200,16 +218,10 @@ class XdpDevice(NodeDut[XdpOptions]):
         self._start(present.changes, make_directory(present.changes, self.kind), *present.neighbours)
         self.take_state()
 
-    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """Its own addresses if it puts them on frames, otherwise the opposite neighbours' addresses."""
-        if self.options.forwarding is XdpForwarding.MAC:
-            return self.own_macs()
-        return DestinationMacs(from_west=east_mac, from_east=west_mac)
-
-    def own_macs(self) -> DestinationMacs:
-        """MAC addresses of its own interfaces."""
-        links = existing_links(self.node, self.west, self.east)
-        return DestinationMacs(from_west=links[self.west]["address"], from_east=links[self.east]["address"])
+    @property
+    def is_addressed(self) -> bool:
+        """Where it puts its own addresses on frames."""
+        return self.options.forwarding is XdpForwarding.MAC
 
     def facts(self) -> dict[str, Any]:
         """How the programs are attached, their names and digests; of an object file its digest."""
@@ -225,8 +237,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         """Reads the interfaces' counters, and those of lossratio's own programs."""
         _ = self.present
         self.check_running()
-        links = existing_links(self.node, self.west, self.east)
-        stats = {side: links[name]["stats64"] for side, name in zip(_SIDES, (self.west, self.east), strict=True)}
+        stats = self.packets_of_kernel()
         accounts = self._ask("report")
         counts = {
             direction: accounts[name]["counts"] for direction, name in ((EASTWARD, self.west), (WESTWARD, self.east))

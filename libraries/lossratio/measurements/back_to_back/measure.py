@@ -1,83 +1,209 @@
-"""Back-to-back frames on a testbed (RFC 9004), from the request to the result file.
+"""Back-to-back frames: the longest bursts without loss, and the buffer time that follows from them (RFC 9004).
 
-The search is a bisection over burst length. It is repeated, and each repetition begins anew (RFC 9004, section 6.3).
+All lengths are frames of each transmitting interface, and all rates are per transmitting interface.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, model_validator
 
 from lossratio.errors import SearchError
 from lossratio.measurements import (
+    AfterThroughput,
     MeasuredKind,
     Measurement,
-    OnProgress,
     Progress,
-    Request,
-    TestPlace,
-    known_throughput,
+    Settings,
+    SettingsOf,
     measure,
 )
-from lossratio.measurements.back_to_back.result import (
-    BackToBackResult,
-    BackToBackSettings,
-    BurstFound,
-    back_to_back_result,
-    back_to_back_values,
-)
 from lossratio.mlrsearch import Forecast
-from lossratio.results import MaxLoad, View, differences, format_frames_per_second
-from lossratio.trials import Integrity, Measurer, TrialInput, TrialOutput, TrialResult
+from lossratio.quantities import Duration, Frames, Repeats
+from lossratio.records import FrameCount, Rate, Record, Seconds
+from lossratio.results import (
+    MaxLoad,
+    Outcome,
+    TestResult,
+    differences,
+    format_frames_per_second,
+)
+from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed
-    from lossratio.traffic import TrafficProfile
 
-BURST_REPEATS = 10
-"""Number of searches, N. RFC 9004 leaves it free, and wants it reported; RFC 2544 had 50 trials."""
-
-LONGEST_BURST = 2.0
-"""Seconds of the longest burst."""
-
-LARGEST_LONGEST_BURST = 30.0
-"""Seconds: the upper limit of the longest burst in RFC 9004, section 6.2."""
-
-SETTLE_TIME = 2.0
-"""Seconds: the least settle time in RFC 9004, section 6.2."""
-
-_SAME = 1e-9
+NO_BUFFER_FILLS = "the throughput is the rate of the bursts, so no buffer fills (RFC 9004, section 6.1)"
+"""The reason of a result without bursts."""
 
 
-@dataclass(frozen=True)
-class BackToBackRequest(Request):
-    """What to measure.
+SAME = 1e-9
+"""Loads that differ by less than this share are the same."""
 
-    Attributes:
-        profile: The test traffic.
-        throughput: The throughput without loss of the same traffic, frames per second per interface; None: not known.
-        max_load: The rate of the bursts, frames per second per interface; None: the most that generator, links and NICs
-            can do.
-        repeats: Number of searches, N.
-        step: Frames; a search ends when its bounds are this close.
-        longest_burst: Seconds of the longest burst, at most `LARGEST_LONGEST_BURST`.
-        loss_verification: Whether a burst with loss is sent once more, and only loss in both counts.
-        settle: Least seconds without traffic after each burst. A burst that takes longer has as long a settle time;
-            0: there is none.
-        integrity: What happens if frames do not come back as they were sent.
+
+class BurstFound(Record):
+    """The end of one search for the longest burst without loss."""
+
+    longest_frames: FrameCount
+    """The longest burst that lost nothing; 0: every burst lost frames."""
+    shortest_lossy_frames: FrameCount | None
+    """The shortest burst that lost frames; null: the longest burst of the tester lost none."""
+    trials: int = Field(ge=1)
+    """Number of trials of the search."""
+
+
+class BufferTime(Record):
+    """The buffer time by RFC 9004, section 6.4."""
+
+    implied_s: Seconds
+    """The time in which the average burst is sent: frames over the rate of the burst."""
+    corrected_s: Seconds
+    """The implied time without the share of frames that the DUT forwards meanwhile."""
+    buffer_frames: float = Field(ge=0.0)
+    """Frames that the corrected time stands for."""
+
+
+class BackToBackValues(Record):
+    """The longest bursts of all searches, and the values that follow from them."""
+
+    searches: tuple[BurstFound, ...] = Field(min_length=1)
+    """The searches, each independent of the others."""
+    average_frames: float = Field(ge=0.0)
+    """The benchmark: mean of the longest bursts."""
+    least_frames: FrameCount
+    """The shortest of the longest bursts."""
+    most_frames: FrameCount
+    """The longest one."""
+    stdev_frames: float = Field(ge=0.0)
+    """Standard deviation (over N - 1, as the searches are a sample; 0 if there is one search)."""
+    is_at_limit: bool
+    """Whether a search ended at the longest burst of the tester: then the values are "at least"."""
+    buffer_time: BufferTime
+    """The buffer time of the average burst."""
+
+
+class BackToBackRequest(AfterThroughput):
+    """Measures the longest burst without loss (RFC 2544, section 26.4, by RFC 9004), and returns the result.
+
+    Bursts have the rate ``max_load``. Each search is a bisection over the length of the burst. The result has their
+    average, minimum, maximum and standard deviation, and the buffer time. If no burst loses a frame, the result is
+    "at least", and irregular.
+
+    | `Find Conditional Throughput`    RFC2544    frame_size=64B
+    | `Measure Back-To-Back Frames`    frame_size=64B
+    | `Measure Back-To-Back Frames`    64B    throughput=1 Mpps    repeats=50
     """
 
-    profile: TrafficProfile
-    throughput: float | None = None
-    max_load: float | None = None
-    repeats: int = BURST_REPEATS
-    step: int = 1
-    longest_burst: float = LONGEST_BURST
+    unused = frozenset({"min_load", "ramp", "rest", "warm_up"})
+
+    repeats: Repeats = 10
+    """Number of searches, N. RFC 9004 leaves it free, and wants it reported; RFC 2544 had 50 trials."""
+    longest_burst: Annotated[Duration, Field(gt=0.0, le=30.0)] = 2.0
+    """Seconds of the longest burst that is tried (RFC 9004, section 6.2)."""
+    step: Annotated[Frames, Field(ge=1)] = 1
+    """A search ends when its bounds are this close."""
+    settle: Annotated[Duration, Field(ge=0.0)] = 2.0
+    """Least seconds without traffic after each burst, in which the buffer drains (RFC 9004, section 6.2). A burst that
+    takes longer has as long a settle time; 0: there is none."""
     loss_verification: bool = False
-    settle: float = SETTLE_TIME
-    integrity: Integrity = Integrity.DOUBT
+    """Whether a burst with loss is sent once more, and only loss in both counts (ETSI GS NFV-TST 009)."""
+
+    def forecast(self, loads: LoadRange, waits: float) -> Forecast:
+        """The time of all searches, and of none where no buffer fills."""
+        trials = 1 + math.ceil(math.log2(max(2.0, self.longest_burst * loads.max_load)))
+        # Bursts become shorter by half, unless none loses a frame: together they are two of the longest ones.
+        seconds = self.repeats * (trials * (self.settle + waits) + 2.0 * self.longest_burst)
+        return Forecast(seconds, 0.0, seconds)
+
+    def longest_burst_frames(self, rate: float) -> int:
+        """Frames of the longest burst at a rate in frames per second per interface."""
+        return math.floor(self.longest_burst * rate * (1.0 + SAME))
+
+
+class BackToBackResult(TestResult):
+    """The result of a measurement of back-to-back frames."""
+
+    kind: Literal["back_to_back"] = "back_to_back"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The rate of the bursts."""
+    throughput: Rate
+    """The throughput (without loss) that was measured before."""
+    settings: Annotated[Settings, SettingsOf(BackToBackRequest)]
+    """The parameters of the search, as RFC 9004 wants them reported."""
+    longest_burst_frames: FrameCount
+    """Frames of the longest burst that is tried."""
+    kept_rate: Rate | None
+    """The rate that the tester kept in its slowest burst; null: it is not known."""
+    back_to_back: BackToBackValues | None
+    """The bursts; null if the measurement failed, or no buffer fills."""
+    reason: str | None
+    """Why the result is irregular; null: it is not."""
+
+    @model_validator(mode="after")
+    def _an_outcome_for_each_case(self) -> BackToBackResult:
+        if (self.outcome is Outcome.IRREGULAR) != (self.reason is not None):
+            raise ValueError("a result has a reason if and only if it is irregular")
+        if (self.outcome is Outcome.MEASURED) and self.back_to_back is None:
+            raise ValueError("a measured result has bursts")
+        if (self.outcome is Outcome.FAILED) and self.back_to_back is not None:
+            raise ValueError("a failed measurement has no bursts")
+        return self
+
+
+def buffer_time(average_frames: float, throughput: float, rate: float) -> BufferTime:
+    """Computes the buffer time (RFC 9004, section 6.4).
+
+    ``implied = average / rate``, and ``corrected = implied - implied * throughput / rate``.
+
+    Args:
+        average_frames: The average of the longest bursts, frames.
+        throughput: The measured throughput, frames per second.
+        rate: The rate of the bursts, frames per second; the RFC has the maximum theoretical frame rate.
+    """
+    implied = average_frames / rate
+    corrected = max(0.0, implied - implied * throughput / rate)
+    return BufferTime(implied_s=implied, corrected_s=corrected, buffer_frames=corrected * rate)
+
+
+def back_to_back_values(searches: Sequence[BurstFound], throughput: float, rate: float) -> BackToBackValues:
+    """Computes the values of RFC 9004, section 6.4, from all searches.
+
+    Args:
+        searches: The ends of all searches.
+        throughput: The measured throughput, frames per second.
+        rate: The rate of the bursts, frames per second.
+    """
+    longest = [search.longest_frames for search in searches]
+    average = statistics.fmean(longest)
+    return BackToBackValues(
+        searches=tuple(searches),
+        average_frames=average,
+        least_frames=min(longest),
+        most_frames=max(longest),
+        stdev_frames=statistics.stdev(longest) if len(longest) > 1 else 0.0,
+        is_at_limit=any(search.shortest_lossy_frames is None for search in searches),
+        buffer_time=buffer_time(average, throughput, rate),
+    )
+
+
+def _reason(values: BackToBackValues | None, request: BackToBackRequest, longest: int) -> str | None:
+    if values is None:
+        return NO_BUFFER_FILLS
+    if values.is_at_limit:
+        return (
+            f"no burst lost a frame, up to {longest:,} frames ({request.longest_burst:g} s): this is a lower bound. "
+            "Raise longest_burst (30 s at most) for a value"
+        )
+    if values.least_frames == 0:
+        return "even the shortest burst lost frames: look whether the DUT forwards at all"
+    return None
 
 
 class BurstSearch:
@@ -206,20 +332,21 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
     """The kind: back-to-back frames."""
 
     name = "back_to_back"
+    title = "Measuring back-to-back frames"
     algorithm = "back-to-back frames"
+    request = BackToBackRequest
     result = BackToBackResult
 
     def controller(self, request: BackToBackRequest, loads: LoadRange) -> BurstSearch:
         """Bisections over burst length; no trials where no buffer fills."""
-        _check(request)
-        rate, throughput = loads.max_load, known_throughput(request.throughput)
-        longest = math.floor(request.longest_burst * rate * (1.0 + _SAME))
+        rate, throughput = loads.max_load, request.known_throughput
+        longest = request.longest_burst_frames(rate)
         if longest < 1:
             raise SearchError(
                 f"A burst of {request.longest_burst:g} s at {format_frames_per_second(rate)} has no frame. Raise "
                 "longest_burst."
             )
-        fills = throughput < rate * (1.0 - _SAME)
+        fills = throughput < rate * (1.0 - SAME)
         return BurstSearch(
             rate,
             longest,
@@ -227,14 +354,6 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
             repeats=request.repeats if fills else 0,
             loss_verification=request.loss_verification,
         )
-
-    def inputs(self, request: BackToBackRequest, loads: LoadRange, controller: BurstSearch) -> Mapping[str, Any]:
-        """Rate, throughput and parameters of the search."""
-        return {
-            "max_load_fps": loads.max_load,
-            "throughput_fps": request.throughput,
-            "settings": _settings(request, loads.max_load).model_dump(mode="json"),
-        }
 
     def progress(self, request: BackToBackRequest, controller: BurstSearch, trial: TrialResult) -> Progress:
         """The time left: each remaining burst takes as long as those so far on average."""
@@ -254,17 +373,27 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
         return SettlingMeasurer(ready, request.settle)
 
     def build(
-        self,
-        measured: Measurement[Any],
-        request: BackToBackRequest,
-        inputs: Mapping[str, Any],
-        max_load: MaxLoad,
+        self, measured: Measurement[Any], request: BackToBackRequest, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> BackToBackResult:
-        """The longest bursts, and the buffer time."""
-        conditions = measured.run.conditions
-        throughput = conditions.rate(known_throughput(request.throughput))
-        settings = _settings(request, max_load.rate.per_interface_fps)
-        return back_to_back_result(measured.run, max_load, throughput, settings, measured.result, measured.entries)
+        """The longest bursts, and the buffer time; no values if no buffer fills."""
+        run, searches = measured.run, measured.result
+        rate, throughput = max_load.rate.per_interface_fps, request.known_throughput
+        longest = request.longest_burst_frames(rate)
+        values, reason = None, None
+        if run.error is None:
+            values = back_to_back_values(searches, throughput, rate) if searches else None
+            reason = _reason(values, request, longest)
+        lines = [line for entry in measured.entries for line in entry.result.output.timelines]
+        kept = [line.rate for line in lines if line.rate is not None]
+        return BackToBackResult(
+            **measured.stated(max_load, reason),
+            throughput=run.conditions.rate(throughput),
+            settings=request.settings,
+            longest_burst_frames=longest,
+            kept_rate=None if not kept else run.conditions.rate(min(kept)),
+            back_to_back=values,
+            reason=reason,
+        )
 
     def contradictions(self, result: BackToBackResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Where bursts and buffer times do not follow from the trials."""
@@ -273,7 +402,7 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
         settings, rate = result.settings, result.max_load.rate.per_interface_fps
         search = BurstSearch(
             rate,
-            settings.longest_burst_frames,
+            result.longest_burst_frames,
             step=settings.step_frames,
             repeats=settings.repeats,
             loss_verification=settings.loss_verification,
@@ -291,41 +420,5 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
         """True: the trials and the settings are all that the result needs."""
         return True
 
-    def view(self) -> View[BackToBackResult]:
-        """How back-to-back frames are shown."""
-        from lossratio.measurements.back_to_back.view import BackToBackView
 
-        return BackToBackView()
-
-
-def measure_back_to_back(
-    testbed: Testbed, request: BackToBackRequest, place: TestPlace, on_progress: OnProgress | None = None
-) -> BackToBackResult:
-    """Measures back-to-back frames, and writes the result file; see `lossratio.measurements.measure`."""
-    return measure(BackToBack(), testbed, request, place, on_progress)
-
-
-def _check(request: BackToBackRequest) -> None:
-    if request.repeats < 1 or request.step < 1:
-        raise SearchError(
-            f"Back-to-back frames need a repetition and a step of a frame at least, not repeats={request.repeats} and "
-            f"step={request.step}."
-        )
-    if not 0.0 < request.longest_burst <= LARGEST_LONGEST_BURST:
-        raise SearchError(
-            f"The longest burst must be above 0 s and at most {LARGEST_LONGEST_BURST:g} s (RFC 9004, section 6.2), not "
-            f"{request.longest_burst:g} s."
-        )
-    if request.settle < 0.0:
-        raise SearchError(f"A settle time takes some seconds, or none, but not {request.settle:g}.")
-
-
-def _settings(request: BackToBackRequest, rate: float) -> BackToBackSettings:
-    return BackToBackSettings(
-        repeats=request.repeats,
-        step_frames=request.step,
-        longest_burst_s=request.longest_burst,
-        longest_burst_frames=math.floor(request.longest_burst * rate * (1.0 + _SAME)),
-        loss_verification=request.loss_verification,
-        settle_s=request.settle,
-    )
+measure_back_to_back = partial(measure, BackToBack())

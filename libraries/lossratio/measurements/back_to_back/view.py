@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
-from lossratio.measurements import CsitExportError
-from lossratio.measurements.back_to_back.result import BackToBackResult
+from lossratio.measurements.back_to_back.measure import BackToBackResult
 from lossratio.results import LABEL_WIDTH, Finding, View, failure_line, rate_line, value_line
 from lossratio.units import Unit, format_milliseconds
 
 FRAMES = Unit("frames")
 """The unit of bursts; the longer one is the better one."""
 
-BACK_TO_BACK = "back-to-back"
-"""The quantity."""
-
 
 class BackToBackView(View[BackToBackResult]):
     """How back-to-back frames are shown."""
 
-    def unit(self, quantity: str) -> Unit:
-        """Frames."""
-        return FRAMES
+    quantity = "back-to-back"
+    has_value = True
+    measured_in = FRAMES
 
     def lines(self, result: BackToBackResult) -> Iterator[str]:
         """The average, its spread, and the buffer time."""
@@ -57,17 +54,14 @@ class BackToBackView(View[BackToBackResult]):
                 "of its first milliseconds at once, and the longest burst is that much too short"
             )
 
-    def findings(self, result: BackToBackResult) -> Iterator[Finding]:
+    def values(self, result: BackToBackResult) -> Mapping[str, Any]:
         """The average; only a lower bound where no burst lost a frame."""
         values = result.back_to_back
         if values is None:
-            yield Finding(result, BACK_TO_BACK, result.outcome, result.error or result.reason)
-        elif values.is_at_limit:
-            least = float(values.least_frames)
-            yield Finding(result, BACK_TO_BACK, result.outcome, result.reason, lower_bound=least)
-        else:
-            average, spread = values.average_frames, values.stdev_frames
-            yield Finding(result, BACK_TO_BACK, result.outcome, result.reason, average, deviation=spread)
+            return {}
+        if values.is_at_limit:
+            return {"lower_bound": float(values.least_frames)}
+        return {"value": values.average_frames, "deviation": values.stdev_frames}
 
     def aspects(self, result: BackToBackResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The rate of the bursts, and the step."""
@@ -77,7 +71,3 @@ class BackToBackView(View[BackToBackResult]):
     def is_at_limit(self, result: BackToBackResult, finding: Finding) -> bool:
         """Whether the tester's longest burst lost nothing."""
         return result.back_to_back is not None and result.back_to_back.is_at_limit
-
-    def csit(self, result: BackToBackResult) -> BaseModel:
-        """CSIT has no such test case."""
-        raise CsitExportError(f"{result.test.full_name} has back-to-back frames, which CSIT does not have.")

@@ -1,62 +1,140 @@
-"""Frame loss rate over load (RFC 2544, section 26.3) on a testbed, from the request to the result file."""
+"""Frame loss rate over load (RFC 2544, section 26.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from lossratio.errors import SearchError
+from pydantic import Field, model_validator
+
 from lossratio.measurements import (
     MeasuredKind,
     Measurement,
-    OnProgress,
     PlannedTrials,
     Progress,
     Request,
-    TestPlace,
     measure,
 )
-from lossratio.measurements.frame_loss.result import (
-    FrameLossResult,
-    ends_without_loss,
-    frame_loss_contradictions,
-    frame_loss_result,
-)
 from lossratio.mlrsearch import Forecast
-from lossratio.results import MaxLoad, View
-from lossratio.trials import Integrity, TrialInput, TrialResult
+from lossratio.quantities import Duration, Share
+from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
+from lossratio.results import Conditions, MaxLoad, Outcome, TestResult, differences
+from lossratio.trials import TrialInput, TrialResult
 
 if TYPE_CHECKING:
-    from lossratio.testbed import LoadRange, Testbed
-    from lossratio.traffic import TrafficProfile
+    from lossratio.testbed import LoadRange
+
+
+class LossAtLoad(Record):
+    """The frames lost at one load."""
+
+    share_of_max_load_ratio: Ratio
+    """The load as a share of the maximum load."""
+    load: Rate
+    """The load."""
+    duration_s: Seconds
+    """Duration of the trial."""
+    frame_loss_ratio: Ratio
+    """Frames sent and not received over frames sent; where these are not counted, the trial loss ratio."""
+    sent_frames: FrameCount | None
+    """Frames sent in all directions; None: not counted."""
+    lost_frames: FrameCount | None
+    """Frames sent and not received in all directions; None: not counted."""
+    unsent_frames: FrameCount | None
+    """Frames that the generator could not send in all directions; they are no loss. None: not counted."""
+
+
+class FrameLoss(Record):
+    """Frame loss rate over load."""
+
+    loads: tuple[LossAtLoad, ...] = Field(min_length=1)
+    """The loads, in the order of measuring: from the maximum load downwards."""
+    is_complete: bool
+    """Whether the last two loads lost nothing, so that smaller ones need not be measured."""
+
+
+class FrameLossResult(TestResult):
+    """The result of a measurement of the frame loss rate over load."""
+
+    kind: Literal["frame_loss"] = "frame_loss"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The largest load."""
+    frame_loss: FrameLoss | None
+    """Frame loss rate at each load; null if the measurement failed."""
+
+    @model_validator(mode="after")
+    def _only_a_failure_has_no_loads(self) -> FrameLossResult:
+        if (self.outcome is Outcome.FAILED) != (self.frame_loss is None):
+            raise ValueError("a frame loss rate is missing if and only if the measurement failed")
+        return self
+
+
+def lost_share(trial: TrialResult) -> float:
+    """Frames lost over frames sent; the trial loss ratio where these are not counted."""
+    sent, lost = trial.output.sent_frames, trial.output.lost_frames
+    return trial.loss_ratio if not sent or lost is None else min(1.0, lost / sent)
+
+
+def frame_loss(trials: Sequence[TrialResult], max_load: float, conditions: Conditions) -> FrameLoss:
+    """Describes frame loss rate over load.
+
+    Args:
+        trials: The trials, at falling loads.
+        max_load: Maximum load, in frames per second per interface.
+        conditions: The conditions of the trials.
+    """
+    return FrameLoss(
+        loads=tuple(
+            LossAtLoad(
+                share_of_max_load_ratio=min(1.0, trial.load / max_load),
+                load=conditions.rate(trial.load),
+                duration_s=trial.duration,
+                frame_loss_ratio=lost_share(trial),
+                sent_frames=trial.output.sent_frames,
+                lost_frames=trial.output.lost_frames,
+                unsent_frames=trial.output.unsent_frames,
+            )
+            for trial in trials
+        ),
+        is_complete=ends_without_loss(trials),
+    )
+
+
+def ends_without_loss(trials: Sequence[TrialResult]) -> bool:
+    """Whether the last two trials lost nothing: RFC 2544 measures no smaller loads then.
+
+    A trial with unsent frames shows nothing about its load, because that load was not offered.
+    """
+    return len(trials) >= 2 and all(trial.loss_ratio == 0.0 for trial in trials[-2:])
+
 
 LARGEST_STEP = 0.1
 """The largest distance of successive loads that RFC 2544 allows, as a share of the maximum load."""
 
-TRIAL_DURATION = 60.0
-"""Seconds: the least duration of a trial by RFC 2544, section 24."""
 
-
-@dataclass(frozen=True)
 class FrameLossRequest(Request):
-    """The settings of a measurement of the frame loss rate.
+    """Measures which share of the frames is lost at each load (RFC 2544, section 26.3), and returns the result.
 
-    Attributes:
-        profile: The test traffic.
-        max_load: The largest load, frames per second per interface; None: the most that the generator can send.
-        step: Distance of successive loads, as a share of the maximum load.
-        trial_duration: Seconds of each trial.
-        rest: Least seconds without traffic before each trial.
-        integrity: What happens if frames do not come back as they were sent.
+    It begins at the maximum load and goes down step by step, until two trials in a row lose nothing. The log and the
+    page have the graph.
+
+    | `Measure Frame Loss Rate`    frame_size=64B
+    | `Measure Frame Loss Rate`    1518B    step=5 %    trial_duration=10 s    max_load=1 Mpps
     """
 
-    profile: TrafficProfile
-    max_load: float | None = None
-    step: float = LARGEST_STEP
-    trial_duration: float = TRIAL_DURATION
-    integrity: Integrity = Integrity.DOUBT
-    rest: float = 0.0
+    unused = frozenset({"min_load", "ramp", "warm_up"})
+
+    step: Annotated[Share, Field(gt=0.0, le=LARGEST_STEP)] = LARGEST_STEP
+    """Distance of successive loads, as a share of the maximum load (RFC 2544, section 26.3)."""
+    trial_duration: Annotated[Duration, Field(gt=0.0)] = 60.0
+    """Seconds of each trial; the least of RFC 2544, section 24."""
+
+    def forecast(self, loads: LoadRange, waits: float) -> Forecast:
+        """Some loads lose nothing, so that not all are tried."""
+        steps = round(1.0 / self.step)
+        return Forecast(*((self.trial_duration + waits) * trials for trials in (0.7 * steps, 2, steps)))
 
 
 def falling_loads(max_load: float, step: float, trial_duration: float) -> PlannedTrials:
@@ -66,15 +144,7 @@ def falling_loads(max_load: float, step: float, trial_duration: float) -> Planne
         max_load: The largest load, frames per second per interface.
         step: Distance of successive loads, as a share of the maximum load.
         trial_duration: Seconds of each trial.
-
-    Raises:
-        SearchError: If the step is not above 0 and at most `LARGEST_STEP`.
     """
-    if not 0.0 < step <= LARGEST_STEP:
-        raise SearchError(
-            f"The step must be above 0 % and at most {LARGEST_STEP:.0%} of the maximum load (RFC 2544, section "
-            f"26.3), not {step:.4g}."
-        )
     steps = round(1.0 / step)
     trials = [TrialInput(trial_duration, max_load * (steps - done) / steps) for done in range(steps)]
     return PlannedTrials(trials, ends_without_loss)
@@ -84,20 +154,14 @@ class FrameLossRate(MeasuredKind[FrameLossRequest, PlannedTrials, Progress, Fram
     """The kind: frame loss rate over load."""
 
     name = "frame_loss"
+    title = "Measuring the frame loss rate"
     algorithm = "frame loss rate"
+    request = FrameLossRequest
     result = FrameLossResult
 
     def controller(self, request: FrameLossRequest, loads: LoadRange) -> PlannedTrials:
         """Trials from the maximum load downwards."""
         return falling_loads(loads.max_load, request.step, request.trial_duration)
-
-    def inputs(self, request: FrameLossRequest, loads: LoadRange, controller: PlannedTrials) -> Mapping[str, Any]:
-        """The loads, and the duration."""
-        return {
-            "max_load_fps": loads.max_load,
-            "step_ratio": request.step,
-            "trial_duration_s": request.trial_duration,
-        }
 
     def progress(self, request: FrameLossRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
         """The time left is that of all trials that may follow; it is less if two loads in a row lose nothing before."""
@@ -112,32 +176,22 @@ class FrameLossRate(MeasuredKind[FrameLossRequest, PlannedTrials, Progress, Fram
         )
 
     def build(
-        self,
-        measured: Measurement[Any],
-        request: FrameLossRequest,
-        inputs: Mapping[str, Any],
-        max_load: MaxLoad,
+        self, measured: Measurement[Any], request: FrameLossRequest, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> FrameLossResult:
         """The loss at each load."""
-        return frame_loss_result(measured.run, max_load, measured.entries)
+        run, trials = measured.run, [entry.result for entry in measured.entries]
+        loss = frame_loss(trials, max_load.rate.per_interface_fps, run.conditions) if run.error is None else None
+        return FrameLossResult(**measured.stated(max_load), frame_loss=loss)
 
     def contradictions(self, result: FrameLossResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Differences of the frame loss rate from that of the trials."""
-        return frame_loss_contradictions(result, trials)
+        """Where the frame loss rate does not follow from the trials."""
+        if result.frame_loss is not None:
+            most = result.max_load.rate.per_interface_fps
+            yield from differences(result.frame_loss, frame_loss(trials, most, result.conditions), "frame_loss")
 
     def follows_from_trials(self, result: FrameLossResult) -> bool:
         """True: the trials are all that the result needs."""
         return True
 
-    def view(self) -> View[FrameLossResult]:
-        """How the frame loss rate is shown."""
-        from lossratio.measurements.frame_loss.view import FrameLossView
 
-        return FrameLossView()
-
-
-def measure_frame_loss_rate(
-    testbed: Testbed, request: FrameLossRequest, place: TestPlace, on_progress: OnProgress | None = None
-) -> FrameLossResult:
-    """Measures the frame loss rate, and writes the result file; see `lossratio.measurements.measure`."""
-    return measure(FrameLossRate(), testbed, request, place, on_progress)
+measure_frame_loss_rate = partial(measure, FrameLossRate())

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pydantic import BaseModel
-
 from lossratio.drawing import MARKS, Axis, Plot, drawing, text_at
-from lossratio.measurements import CsitExportError
-from lossratio.measurements.frame_loss.result import FrameLoss, FrameLossResult, LossAtLoad
-from lossratio.results import LABEL_WIDTH, Finding, Picture, View, failure_line, load_per_interface
+from lossratio.measurements.frame_loss.measure import FrameLoss, FrameLossResult, LossAtLoad
+from lossratio.results import LABEL_WIDTH, Picture, View, failure_line, load_per_interface
 from lossratio.units import format_frame_rate, format_ratio
 
 _WIDTH, _HEIGHT = 900.0, 300.0
@@ -23,6 +20,8 @@ _LEAST = 0.01
 
 class FrameLossView(View[FrameLossResult]):
     """How a frame loss rate is shown. It is a curve, so no single rate stands for it."""
+
+    quantity = "frame loss rate"
 
     def lines(self, result: FrameLossResult) -> Iterator[str]:
         """A line for each load."""
@@ -44,14 +43,6 @@ class FrameLossView(View[FrameLossResult]):
                 draw_frame_loss(result.frame_loss, result.test.name),
                 "RFC 2544, section 26.3: trials from the maximum load downwards, until two in a row lose nothing.",
             )
-
-    def findings(self, result: FrameLossResult) -> Iterator[Finding]:
-        """The outcome alone."""
-        yield Finding(result, "frame loss rate", result.outcome, result.error, has_value=False)
-
-    def csit(self, result: FrameLossResult) -> BaseModel:
-        """CSIT has no such test case."""
-        raise CsitExportError(f"{result.test.full_name} is a frame loss rate over load, which CSIT does not have.")
 
 
 def draw_frame_loss(frame_loss: FrameLoss, test_name: str) -> str:

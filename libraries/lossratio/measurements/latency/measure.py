@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BeforeValidator, Field
 
 from lossratio.errors import LossRatioError, SearchError, TrafficError
-from lossratio.measurements import Additions, Span, TestPlace
+from lossratio.measurements import NOT_IN_FILES, Additions, Audience, Request, Span, TestPlace
 from lossratio.measurements.latency.result import (
     LatencyAtLoad,
     LatencyResult,
@@ -15,14 +17,15 @@ from lossratio.measurements.latency.result import (
     latency_result,
     latency_trials_contradictions,
 )
-from lossratio.results import Conditions, Kind, TestRun, View
+from lossratio.mlrsearch import Forecast
+from lossratio.quantities import Duration, Repeats
+from lossratio.results import Conditions, Kind, TestRun
 from lossratio.trials import Integrity, LatencyOutput, TrialInput, TrialResult, check_integrity, output_from_counters
 from lossratio.units import format_frame_rate
 
 if TYPE_CHECKING:
     from lossratio.measurements.throughput import ThroughputResult
-    from lossratio.testbed import Testbed
-    from lossratio.traffic import TrafficProfile
+    from lossratio.testbed import LoadRange, Testbed
 
 LATENCY_DURATION = 5.0
 """Seconds of each trial: FD.io CSIT's."""
@@ -39,58 +42,54 @@ OnLatency = Callable[[LatencyAtLoad], None]
 
 @dataclass(frozen=True)
 class LatencyPoint:
-    """A load to measure latency at.
-
-    Attributes:
-        load: Frames per second, per interface.
-        goal: Name of the goal whose relevant lower bound the load is a share of; None: the load was given.
-        share: The share; 0: the minimum load; None: the load was given.
-    """
+    """A load to measure latency at."""
 
     load: float
+    """Frames per second, per interface."""
     goal: str | None = None
+    """Name of the goal whose relevant lower bound the load is a share of; None: the load was given."""
     share: float | None = None
+    """The share; 0: the minimum load; None: the load was given."""
 
 
-@dataclass(frozen=True)
-class LatencyRequest:
-    """The settings of a measurement of latency.
+class LatencyRequest(Request):
+    """The settings of a measurement of latency."""
 
-    Attributes:
-        profile: The test traffic.
-        points: The loads, in the order of measuring.
-        duration: Seconds of each trial.
-        integrity: What happens if frames do not come back as they were sent.
-        rest: Least seconds without traffic before each trial.
-    """
+    unused = frozenset({"max_load", "min_load", "ramp", "warm_up"})
 
-    profile: TrafficProfile
-    points: Sequence[LatencyPoint]
-    duration: float = LATENCY_DURATION
-    integrity: Integrity = Integrity.DOUBT
-    rest: float = 0.0
+    points: Annotated[tuple[LatencyPoint, ...], BeforeValidator(tuple), NOT_IN_FILES, Audience.SCRIPTS]
+    """The loads, in the order of measuring."""
+    duration: Annotated[Duration, Field(gt=0.0)] = LATENCY_DURATION
+    """Seconds of each trial."""
+    repeats: Repeats = 1
+    """Number of trials at each load."""
+
+    @property
+    def all_points(self) -> tuple[LatencyPoint, ...]:
+        """The load of each trial."""
+        return tuple(point for point in self.points for _ in range(self.repeats))
 
     def asked(self, point: LatencyPoint) -> dict[str, Any]:
         """What is asked for at a load, as JSON data."""
         settings = {"duration_s": self.duration, "integrity": self.integrity.value, "rest_s": self.rest}
         return {"goal": point.goal, "share_ratio": point.share, "load_fps": point.load, **settings}
 
+    def forecast(self, loads: LoadRange, waits: float) -> Forecast:
+        """The time of all trials."""
+        seconds = len(self.all_points) * (self.duration + waits)
+        return Forecast(seconds, seconds, seconds)
+
 
 class Latency(Kind[LatencyResult]):
     """The kind: latency at given loads. Its trials are no search, and have no journal."""
 
     name = "latency"
+    request = LatencyRequest
     result = LatencyResult
 
     def contradictions(self, result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Latencies that differ from those of the trials, or contradict each other."""
         return latency_trials_contradictions(result, trials)
-
-    def view(self) -> View[LatencyResult]:
-        """How the latency is shown."""
-        from lossratio.measurements.latency.view import LatencyView
-
-        return LatencyView()
 
 
 def points_of(
@@ -141,9 +140,9 @@ def add_latency(
         LossRatioError: If the generator cannot measure the latency of such traffic, or the result cannot be written.
     """
     latency = []
-    asked = [request.asked(point) for point in request.points]
+    asked = [request.asked(point) for point in request.all_points]
     with Additions(place, "latency", asked, None if result.latency else 1) as additions:
-        for index, point in enumerate(request.points):
+        for index, point in enumerate(request.all_points):
             known = additions.known(index)
             at_load = None if known is None else LatencyAtLoad.model_validate_json(known, strict=True)
             if at_load is None or at_load.faults:
@@ -199,19 +198,16 @@ def measure_latency(
 
 @dataclass(frozen=True)
 class _Measured:
-    """The outcome at one load.
-
-    Attributes:
-        point: The point.
-        outcome: The trial's output, or the error.
-        trial: The trial; None if it failed.
-        conditions: The conditions of the trial; None if there was no trial.
-    """
+    """The outcome at one load."""
 
     point: LatencyPoint
+    """The point."""
     outcome: LatencyOutput | str
+    """The trial's output, or the error."""
     trial: TrialResult | None
+    """The trial; None if it failed."""
     conditions: Conditions | None
+    """The conditions of the trial; None if there was no trial."""
 
     def at_load(self, conditions: Conditions, request: LatencyRequest) -> LatencyAtLoad:
         """The latency in the form of result files."""
@@ -227,7 +223,7 @@ class _Measured:
 
 
 def _measure(testbed: Testbed, request: LatencyRequest) -> Iterator[_Measured]:
-    for point in request.points:
+    for point in request.all_points:
         yield _measure_point(testbed, request, TrialInput(request.duration, point.load), point)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from hdrh.histogram import HdrHistogram
 from pydantic import Field, model_validator
@@ -23,7 +25,7 @@ from lossratio.results import (
     describe_trials,
     same_value,
 )
-from lossratio.trials import JournalEntry, LatencyCounters, LatencyOutput, TrialResult
+from lossratio.trials import JournalEntry, LatencyCounters, LatencyOutput, Microseconds, OneWayLatency, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
@@ -35,54 +37,26 @@ _VARIATION = "99.9"
 PURPOSE = "latency"
 """The purpose of a latency trial."""
 
+LEAST_RECORDED = 0.999
+"""Share of the frames received that a generator's own histogram must hold, so that it has the percentiles of all."""
+
 _DIGITS = 3
 _LEAST, _MOST = 1, 60_000_000_000
 
 
-class DirectionLatency(Record):
+@dataclass(frozen=True, kw_only=True)
+class DirectionLatency(OneWayLatency):
     """The one-way latency of one direction; one that was not measured has an error, and null for every latency."""
 
-    direction: str
-    """The direction, e.g. ``port0>port1``."""
-    least_us: float | None = Field(ge=0.0)
-    """Smallest latency, microseconds."""
-    mean_us: float | None = Field(ge=0.0)
-    """Mean latency, microseconds."""
-    most_us: float | None = Field(ge=0.0)
-    """Largest latency, microseconds."""
-    jitter_us: float | None = Field(default=None, ge=0.0)
-    """Mean difference (absolute) between the latencies of successive frames, microseconds: the mean of RFC 5481's
-    IPDV."""
-    middle_us: float | None = Field(default=None, ge=0.0)
-    """Latency of the first frame that was sent after the middle of the trial and came back, microseconds: the single
-    tagged frame of RFC 2544, section 26.2; null: the generator does not report it."""
-    variation_us: float | None = Field(default=None, ge=0.0)
+    variation_us: Microseconds | None = None
     """99.9th percentile of the latencies less the smallest one (PDV of RFC 5481), microseconds; null: there are too few
-    frames, or the result is of an earlier version."""
+    frames, or it is smaller than the intervals of the histogram, which are a share of the latency."""
     percentiles_us: dict[str, float]
     """Latency by percentile, e.g. ``99.9``, microseconds; none for which there are too few frames."""
     histogram: str | None
     """All latencies as an HdrHistogram, compressed and in base64; null: there are none."""
-    histogram_unit_us: float = Field(default=1.0, gt=0.0)
+    histogram_unit_us: Annotated[float, Field(gt=0.0)] = 1.0
     """Unit of the histogram, microseconds."""
-    resolution_us: float | None = Field(default=None, gt=0.0)
-    """Smallest difference of latencies that the generator can measure, microseconds; null: not known."""
-    sent_frames: FrameCount | None = None
-    """Latency frames sent."""
-    received_frames: FrameCount | None = None
-    """Latency frames received, each counted once."""
-    out_of_order_frames: FrameCount | None = None
-    """Latency frames that arrived after one that was sent later."""
-    duplicate_frames: FrameCount | None = None
-    """Latency frames that arrived once more."""
-    error: str | None = None
-    """Why the latency was not measured; null if it was."""
-
-    @model_validator(mode="after")
-    def _an_error_has_no_latency(self) -> DirectionLatency:
-        if (self.error is None) != (None not in (self.least_us, self.mean_us, self.most_us)):
-            raise ValueError("a direction has its latencies, or an error that says why not")
-        return self
 
 
 class LatencyAtLoad(Record):
@@ -165,8 +139,8 @@ class Histogram:
         """Makes a histogram from intervals of latencies.
 
         Args:
-            intervals: The lower edge of each in microseconds, with the number of frames in it.
-            unit: Width of the intervals, in microseconds.
+            intervals: A latency of each in microseconds, with the number of frames in it.
+            unit: Least width of the intervals, in microseconds.
         """
         recorded = HdrHistogram(_LEAST, _MOST, _DIGITS)
         for edge, count in intervals:
@@ -200,6 +174,11 @@ class Histogram:
         """Number of frames in the histogram."""
         return int(self._recorded.get_total_count())
 
+    @property
+    def mean(self) -> float:
+        """Mean latency, microseconds."""
+        return float(self._recorded.get_mean_value()) * self.unit
+
     def encode(self) -> str:
         """The histogram, compressed and in base64."""
         return str(self._recorded.encode().decode("ascii"))
@@ -229,25 +208,17 @@ class Histogram:
 def direction_latency(counters: LatencyCounters) -> DirectionLatency:
     """The latency of one direction, with its percentiles."""
     histogram = _histogram(counters)
-    percentiles = {} if histogram is None else percentiles_of(histogram, counters.maximum)
-    slow = percentiles.get(_VARIATION)
+    mean = counters.mean_us
+    if histogram is not None and counters.hdr is not None:
+        # TRex's own average is one of successive seconds, of which the last ones count more.
+        mean = max(counters.least_us or 0.0, min(histogram.mean, counters.most_us or math.inf))
+    percentiles = {} if histogram is None else percentiles_of(histogram, counters.least_us, counters.most_us)
     return DirectionLatency(
-        direction=counters.name,
-        least_us=counters.minimum,
-        mean_us=counters.average,
-        most_us=counters.maximum,
-        jitter_us=counters.jitter,
-        middle_us=counters.middle,
-        variation_us=None if slow is None or counters.minimum is None else max(0.0, slow - counters.minimum),
+        **{field.name: getattr(counters, field.name) for field in fields(OneWayLatency)} | {"mean_us": mean},
+        variation_us=_variation(counters, percentiles),
         percentiles_us=percentiles,
         histogram=None if histogram is None else histogram.encode(),
         histogram_unit_us=1.0 if histogram is None else histogram.unit,
-        resolution_us=counters.resolution,
-        sent_frames=counters.sent,
-        received_frames=counters.received,
-        out_of_order_frames=counters.out_of_order,
-        duplicate_frames=counters.duplicates,
-        error=counters.error,
     )
 
 
@@ -279,27 +250,40 @@ def latency_at_load(
         load=conditions.rate(load),
         duration_s=duration,
         loss_ratio=loss_ratio,
-        unsent_frames=None if measured is None else sum(direction.unsent for direction in measured.directions),
+        unsent_frames=None if measured is None else sum(direction.unsent_frames for direction in measured.directions),
         directions=() if measured is None else tuple(direction_latency(counters) for counters in measured.latency),
         error=outcome if isinstance(outcome, str) else None,
     )
 
 
-def percentiles_of(histogram: Histogram, most: float | None) -> dict[str, float]:
-    """Latency by percentile, microseconds; at most the largest latency, which a histogram of three digits may round up.
+def percentiles_of(histogram: Histogram, least: float | None, most: float | None) -> dict[str, float]:
+    """Latency by percentile, microseconds: within all latencies, which a histogram of three digits may round.
 
     Args:
         histogram: The latencies.
-        most: The largest latency, microseconds; None: not known.
+        least: The smallest latency, microseconds; None: not known.
+        most: The largest latency, likewise.
     """
-    percentiles = histogram.percentiles(PERCENTILES)
-    return percentiles if most is None else {name: min(value, most) for name, value in percentiles.items()}
+    low, high = 0.0 if least is None else least, math.inf if most is None else most
+    return {name: max(low, min(value, high)) for name, value in histogram.percentiles(PERCENTILES).items()}
+
+
+def _variation(counters: LatencyCounters, percentiles: Mapping[str, float]) -> float | None:
+    slow, least, most = percentiles.get(_VARIATION), counters.least_us, counters.most_us
+    if slow is None or least is None or most is None:
+        return None
+    # The percentile is wrong by an interval at most, and lies between least and most.
+    error = min(slow * max(counters.interval_ratio, 10.0**-_DIGITS), most - least)
+    variation = slow - least
+    return None if 2.0 * error > max(variation, counters.resolution_us) else variation
 
 
 def _histogram(counters: LatencyCounters) -> Histogram | None:
     if counters.hdr is not None:
-        return Histogram.decode(counters.hdr)
-    return Histogram.of(counters.histogram, unit=counters.resolution) if counters.histogram else None
+        decoded = Histogram.decode(counters.hdr)
+        # What it lacks may be the slowest frames, or those that seem to have arrived before they left.
+        return decoded if decoded.count >= LEAST_RECORDED * counters.received_frames else None
+    return Histogram.of(counters.histogram, unit=counters.resolution_us) if counters.histogram else None
 
 
 def latency_result(
@@ -413,7 +397,8 @@ def latency_contradictions(latency: LatencyAtLoad, name: str, *, with_histograms
         if any(value > larger * (1.0 + ROUNDING) for value, larger in pairwise(known)):
             yield f"{place}: least, mean and largest latency are out of order: {known}"
         if direction.histogram is not None and with_histograms:
-            made = percentiles_of(Histogram.decode(direction.histogram, direction.histogram_unit_us), direction.most_us)
+            histogram = Histogram.decode(direction.histogram, direction.histogram_unit_us)
+            made = percentiles_of(histogram, direction.least_us, direction.most_us)
             if direction.percentiles_us.keys() != made.keys() or not all(
                 same_value(value, made[percent]) for percent, value in direction.percentiles_us.items()
             ):

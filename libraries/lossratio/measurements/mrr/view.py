@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
 from lossratio.measurements import CsitExportError, CsitRecord
-from lossratio.measurements.mrr.result import MRR_TRIAL_DURATION, NOTHING_LOST, Mrr, MrrResult
+from lossratio.measurements.mrr.measure import MRR_TRIAL_DURATION, NOTHING_LOST, Mrr, MrrResult
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.results import (
     LABEL_WIDTH,
     Doubt,
     DoubtKind,
     Finding,
-    Outcome,
     TestResult,
     View,
     failure_line,
     load_per_interface,
+    offered_in,
     rate_line,
+    unsent_share,
 )
 from lossratio.units import format_frame_rate, format_ratio
-
-MRR = "MRR"
-"""The quantity of a maximum receive rate."""
 
 MRR_LEAST_DEFICIT_RATIO = 0.03
 """Deficit of an MRR below a throughput, as a share of it, that is a doubt; bursts in short trials make about 1 %."""
@@ -57,6 +55,8 @@ class CsitMrr(CsitRecord):
 class MrrView(View[MrrResult]):
     """The view of a maximum receive rate."""
 
+    quantity = "MRR"
+    has_value = True
     value_name = "mean of an MRR with its standard deviation"
     csit_type = "mrr"
 
@@ -73,12 +73,9 @@ class MrrView(View[MrrResult]):
         yield f"  {'values':<{LABEL_WIDTH}}  {values} fps per interface"
         yield f"  {'loss':<{LABEL_WIDTH}}  {_loss(result.mrr)}"
 
-    def findings(self, result: MrrResult) -> Iterator[Finding]:
+    def values(self, result: MrrResult) -> Mapping[str, Any]:
         """The mean."""
-        if result.mrr is None:
-            yield Finding(result, MRR, Outcome.FAILED, result.error)
-        else:
-            yield Finding(result, MRR, result.outcome, None, result.mrr.mean, deviation=result.mrr.stdev)
+        return {} if result.mrr is None else {"value": result.mrr.mean, "deviation": result.mrr.stdev}
 
     def aspects(self, result: MrrResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The load, and the trials' durations, as bursts change what short trials forward."""
@@ -133,6 +130,8 @@ def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]
     if result.mrr is None:
         return
     offered = result.max_load.rate.per_interface_fps
+    # What the generator did not send is no degradation of the SUT.
+    sent_share = 1.0 - unsent_share(offered_in(result.trials))
     most = result.mrr.mean.per_interface_fps + result.mrr.stdev.per_interface_fps
     same = [search for search in throughputs if _is_same_setup(search, result)]
     for report in (report for search in same for report in search.goals):
@@ -140,7 +139,7 @@ def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]
         # At a load below the throughput, the forwarding rate cannot reach the throughput.
         if throughput is None or offered < throughput.per_interface_fps:
             continue
-        if most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * throughput.per_interface_fps:
+        if most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * throughput.per_interface_fps * sent_share:
             yield Doubt(
                 DoubtKind.MRR_BELOW_PDR,
                 f"{format_frame_rate(result.mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "

@@ -4,11 +4,11 @@ from lossratio.measurements.reconfiguration.measure import (
     RECONFIGURATION_GOAL,
     Reconfiguration,
     ReconfigurationRequest,
+    ReconfigurationResult,
     check_reconfigurable,
     measure_reconfiguration_loss,
     reconfigure_duts,
 )
-from lossratio.measurements.reconfiguration.result import ReconfigurationResult
 
 KIND = Reconfiguration
 """The class of the kind, for the registry."""

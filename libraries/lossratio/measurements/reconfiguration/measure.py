@@ -1,29 +1,101 @@
-"""Reconfiguration test: frames lost at the load that a strict search found, while the DUTs are being reconfigured."""
+"""The result of a reconfiguration test: the frames lost while the SUT is reconfigured under traffic."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BeforeValidator, model_validator
 
 from lossratio.errors import DutError, TrafficError
-from lossratio.measurements import OnProgress, Span, TestPlace, what_stopped
-from lossratio.measurements.reconfiguration.result import (
-    ReconfigurationResult,
-    reconfiguration_contradictions,
-    reconfiguration_loss,
-    reconfiguration_result,
-)
+from lossratio.measurements import NOT_IN_FILES, Audience, OnProgress, Span, TestPlace, what_stopped
 from lossratio.measurements.throughput import SearchRequest, ThroughputResult, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
-from lossratio.results import Kind, TestRun, View, search_name
-from lossratio.trials import TrialResult, read_journal
+from lossratio.records import FrameCount, Rate, Record, Seconds
+from lossratio.results import (
+    Kind,
+    MaxLoad,
+    Outcome,
+    TestResult,
+    TestRun,
+    describe_trials,
+    differences,
+    search_name,
+)
+from lossratio.trials import JournalEntry, TrialResult, read_journal
 from lossratio.units import format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed
     from lossratio.traffic import StoppedTraffic
+
+
+class ReconfigurationLoss(Record):
+    """Loss while the SUT was reconfigured."""
+
+    load: Rate
+    """The load during the reconfiguration."""
+    lost_frames: FrameCount
+    """Frames lost, without those that the generator could not send."""
+    lost_time_s: Seconds
+    """Lost frames over the aggregate load: the time without any forwarding that would lose as many."""
+
+
+class ReconfigurationResult(TestResult):
+    """The result of a test that reconfigures the SUT under traffic."""
+
+    kind: Literal["reconfiguration"] = "reconfiguration"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The largest load that was allowed."""
+    loss: ReconfigurationLoss | None
+    """The loss; null if the measurement failed."""
+
+    @model_validator(mode="after")
+    def _only_a_failure_has_no_loss(self) -> ReconfigurationResult:
+        if (self.outcome is Outcome.FAILED) != (self.loss is None):
+            raise ValueError("a loss is missing if and only if the measurement failed")
+        return self
+
+
+def reconfiguration_loss(load: Rate, lost_frames: int) -> ReconfigurationLoss:
+    """Makes the loss, with the lost time.
+
+    Args:
+        load: The load during the reconfiguration.
+        lost_frames: Frames lost in all directions, without those that the generator could not send.
+    """
+    return ReconfigurationLoss(load=load, lost_frames=lost_frames, lost_time_s=lost_frames / load.aggregate_fps)
+
+
+def reconfiguration_result(
+    run: TestRun, max_load: MaxLoad, loss: ReconfigurationLoss | None, entries: Sequence[JournalEntry]
+) -> ReconfigurationResult:
+    """Makes the result of a reconfiguration test.
+
+    Args:
+        run: The test.
+        max_load: The largest load that was allowed.
+        loss: The loss; ignored if the run has an error.
+        entries: Its trials: those of the search for the load, if there was one.
+    """
+    return ReconfigurationResult(
+        **run.stated(),
+        outcome=Outcome.MEASURED if run.error is None else Outcome.FAILED,
+        trials=describe_trials(entries),
+        max_load=max_load,
+        loss=loss if run.error is None else None,
+    )
+
+
+def reconfiguration_contradictions(result: ReconfigurationResult) -> Iterator[str]:
+    """Differences of the lost time from that of the lost frames."""
+    if result.loss is not None:
+        made = reconfiguration_loss(result.loss.load, result.loss.lost_frames)
+        yield from differences(result.loss, made, "loss")
+
 
 RECONFIGURATION_GOAL = SearchGoal(
     name="RECONF",
@@ -40,34 +112,29 @@ LEAD = 0.5
 """Seconds of traffic before the reconfiguration begins, and after it has ended."""
 
 
-@dataclass(frozen=True)
-class ReconfigurationRequest:
-    """The reconfiguration, and the search for its load.
+class ReconfigurationRequest(SearchRequest):
+    """The reconfiguration, and the search for its load: with one goal, whose relevant lower bound is the load."""
 
-    Attributes:
-        search: The search for the load, with one goal; the load is its relevant lower bound.
-        reconfigure: Reconfigures the DUTs; traffic flows all the time.
-    """
+    unused = frozenset(
+        {"ramp", "warm_up", "warm_up_duration", "fail_fast", "hints", "early_verdict", "memory_rest", "goals"}
+    )
 
-    search: SearchRequest
-    reconfigure: Callable[[], object]
+    goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(tuple), NOT_IN_FILES] = (RECONFIGURATION_GOAL,)
+    """The search goal."""
+    reconfigure: Annotated[Callable[[], object], NOT_IN_FILES, Audience.SCRIPTS]
+    """Reconfigures the DUTs; traffic flows all the time."""
 
 
 class Reconfiguration(Kind[ReconfigurationResult]):
     """The kind: frames lost while the SUT is reconfigured. The journal is that of the search for the load."""
 
     name = "reconfiguration"
+    request = ReconfigurationRequest
     result = ReconfigurationResult
 
     def contradictions(self, result: ReconfigurationResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Differences of the lost time from that of the lost frames."""
         return reconfiguration_contradictions(result)
-
-    def view(self) -> View[ReconfigurationResult]:
-        """How the loss is shown."""
-        from lossratio.measurements.reconfiguration.view import ReconfigurationView
-
-        return ReconfigurationView()
 
 
 def reconfigure_duts(testbed: Testbed, entries: int) -> None:
@@ -113,7 +180,7 @@ def measure_reconfiguration_loss(
             load meanwhile. Unless the search failed, the result file has the error.
     """
     searched = replace(place, test=place.test.model_copy(update={"name": search_name(place.test.name)}))
-    goal_search = find_conditional_throughput(testbed, request.search, searched, on_progress)
+    goal_search = find_conditional_throughput(testbed, request, searched, on_progress)
     _, load = goal_search.relevant_load(None)
     about_search = (*goal_search.remarks, *_search_remarks(goal_search))
     span = Span()
@@ -141,7 +208,7 @@ def _traffic_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: 
     from lossratio.testbed import start_traffic
     from lossratio.traffic import FALTERING
 
-    with start_traffic(testbed, request.search.profile, load, request.search.integrity) as traffic:
+    with start_traffic(testbed, request.profile, load, request.integrity) as traffic:
         time.sleep(LEAD)
         request.reconfigure()
         time.sleep(LEAD)
@@ -169,6 +236,6 @@ def _remarks(stopped: StoppedTraffic) -> Iterator[str]:
             f"the generator left {stopped.unsent:,} frames unsent during the reconfiguration ({share}); so many more "
             "could have been lost"
         )
-    dropped = sum(direction.generator_drops for direction in stopped.directions)
+    dropped = sum(direction.generator_drop_frames for direction in stopped.directions)
     if dropped:
         yield f"the generator dropped {dropped:,} frames that came back; so many of those lost, at most, are its own"

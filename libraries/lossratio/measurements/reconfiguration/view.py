@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Literal
 
 from lossratio.measurements import CsitExportError, CsitNumber, CsitRate, CsitRecord, csit_rate
-from lossratio.measurements.reconfiguration.result import ReconfigurationResult
-from lossratio.results import Finding, View, failure_line, rate_line
+from lossratio.measurements.reconfiguration.measure import ReconfigurationResult
+from lossratio.results import View, failure_line, rate_line
 
 
 class CsitPackets(CsitRecord):
@@ -45,10 +45,6 @@ class ReconfigurationView(View[ReconfigurationResult]):
         lost = result.loss
         yield f"reconfiguration: {lost.lost_frames:,} frames lost, all that is sent in {lost.lost_time_s:.6g} s"
         yield rate_line("load", lost.load)
-
-    def findings(self, result: ReconfigurationResult) -> Iterator[Finding]:
-        """The outcome alone."""
-        yield Finding(result, "reconfiguration", result.outcome, result.error, has_value=False)
 
     def csit(self, result: ReconfigurationResult) -> CsitReconf:
         """The loss, and the load."""

@@ -1,118 +1,209 @@
-"""System recovery (RFC 2544, section 26.5) on a testbed, from the request to the result file."""
+"""System recovery: the time from the end of an overload to the last lost frame (RFC 2544, section 26.5).
+
+``recovery time = B - A``: A is the moment when the load drops, B the moment when the last lost frame was sent. The text
+of the RFC has the two the other way round, which would be negative.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from lossratio.errors import SearchError
+from pydantic import Field, model_validator
+
 from lossratio.measurements import (
+    AfterThroughput,
     Measurement,
-    OnProgress,
     PlannedKind,
     PlannedTrials,
-    Request,
-    TestPlace,
-    known_throughput,
+    Settings,
+    SettingsOf,
+    Spread,
     measure,
 )
-from lossratio.measurements.recovery.result import (
-    RecoveryResult,
-    RecoverySettings,
-    recovery_result,
-    recovery_values,
-)
-from lossratio.results import MaxLoad, View, differences
-from lossratio.trials import Integrity, Step, TrialInput, TrialResult
+from lossratio.mlrsearch import Forecast
+from lossratio.quantities import Duration, Repeats, Share
+from lossratio.records import FrameCount, Rate, Record, Seconds
+from lossratio.results import MaxLoad, Outcome, TestResult, differences
+from lossratio.trials import Step, Timeline, TrialInput, TrialResult
 
 if TYPE_CHECKING:
-    from lossratio.testbed import LoadRange, Testbed
-    from lossratio.traffic import TrafficProfile
-
-OVERLOAD_RATIO = 1.1
-"""The overload over the throughput."""
-
-OVERLOAD_DURATION = 60.0
-"""Seconds of the overload, at least."""
-
-RECOVERY_LIMIT = 10.0
-"""Seconds after the change in which the DUT is watched. RFC 2544 has no limit."""
-
-RECOVERY_REPEATS = 5
-"""Number of repetitions. RFC 2544 wants a number of them, and names none."""
+    from lossratio.testbed import LoadRange
 
 _SAME = 1e-9
 
+QUIET_RATIO = 0.1
+"""The last share of the time after the change; a loss in it means that the DUT has not recovered yet."""
 
-@dataclass(frozen=True)
-class RecoveryRequest(Request):
-    """What to measure.
 
-    Attributes:
-        profile: The test traffic.
-        throughput: The throughput without loss of the same traffic, frames per second per interface; None: not known.
-        max_load: The largest load, frames per second per interface; None: the most that generator, links and NICs can
-            do. The overload is not larger.
-        repeats: Number of repetitions.
-        overload_duration: Seconds of the overload.
-        overload_ratio: The overload over the throughput.
-        limit: Seconds after the change in which the DUT is watched.
-        rest: Least seconds without traffic before each trial.
-        integrity: What happens if frames do not come back as they were sent.
+class RecoveryTime(Record):
+    """One repetition; the direction that took longest."""
+
+    direction: str
+    """The direction, e.g. ``port0>port1``."""
+    overload_lost_frames: FrameCount
+    """Frames lost in the overload."""
+    after_lost_frames: FrameCount
+    """Frames lost after the change."""
+    recovery_s: Seconds | None
+    """Time from the change to the last lost frame; null: it did not recover within the limit."""
+
+
+class RecoveryValues(Spread):
+    """All repetitions, and their average."""
+
+    times: tuple[RecoveryTime, ...] = Field(min_length=1)
+    """The repetitions; the DUT did not recover in one without a time."""
+
+
+class RecoveryRequest(AfterThroughput):
+    """Measures how long frames are lost after an overload (RFC 2544, section 26.5), and returns the result.
+
+    The load is ``overload`` times the throughput (``max_load`` at most) for ``duration``. Then it drops to half without
+    a gap, for the time ``limit``. The recovery time is that from the change to the sending of the last lost frame. A
+    device that still loses frames at the end of the limit has no recovery time, and the result is irregular; so it is
+    where there is no overload, because the throughput is the maximum load.
+
+    | `Find Conditional Throughput`    RFC2544    frame_size=64B
+    | `Measure System Recovery`    frame_size=64B
+    | `Measure System Recovery`    64B    throughput=1 Mpps    duration=5 s    limit=2 s
     """
 
-    profile: TrafficProfile
-    throughput: float | None = None
-    max_load: float | None = None
-    repeats: int = RECOVERY_REPEATS
-    overload_duration: float = OVERLOAD_DURATION
-    overload_ratio: float = OVERLOAD_RATIO
-    limit: float = RECOVERY_LIMIT
-    integrity: Integrity = Integrity.DOUBT
-    rest: float = 0.0
+    unused = frozenset({"min_load", "ramp", "warm_up"})
 
-    def overload(self, max_load: float) -> float:
+    repeats: Repeats = 5
+    """Number of repetitions. RFC 2544 wants a number of them, and names none."""
+    overload: Annotated[Share, Field(gt=1.0)] = 1.1
+    """The overload over the throughput, unless the maximum load is less."""
+    duration: Annotated[Duration, Field(gt=0.0)] = 60.0
+    """Seconds of the overload. RFC 2544 wants 60 s at least."""
+    limit: Annotated[Duration, Field(gt=0.0)] = 10.0
+    """Seconds after the change in which the DUT is watched. RFC 2544 has no limit."""
+
+    def forecast(self, loads: LoadRange, waits: float) -> Forecast:
+        """The time of all repetitions, and of none where there is no overload."""
+        seconds = self.repeats * (self.duration + self.limit + waits)
+        return Forecast(seconds, 0.0, seconds)
+
+    def overload_below(self, max_load: float) -> float:
         """The load of the overload, frames per second per interface; 0: there is none below the maximum load."""
-        throughput = known_throughput(self.throughput)
-        return 0.0 if throughput >= max_load * (1.0 - _SAME) else min(self.overload_ratio * throughput, max_load)
+        throughput = self.known_throughput
+        return 0.0 if throughput >= max_load * (1.0 - _SAME) else min(self.overload * throughput, max_load)
+
+
+class RecoveryResult(TestResult):
+    """The result of a measurement of system recovery."""
+
+    kind: Literal["recovery"] = "recovery"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The largest load that was allowed."""
+    throughput: Rate
+    """The throughput (without loss) that was measured before."""
+    overload: Rate
+    """The load of the overload."""
+    after: Rate
+    """The load after the change: half of the overload."""
+    settings: Annotated[Settings, SettingsOf(RecoveryRequest)]
+    """The parameters of the test."""
+    resolution_s: Seconds | None
+    """The send time of a frame may be wrong by this; null: there was no trial."""
+    recovery: RecoveryValues | None
+    """The recovery times; null if the measurement failed, or there is no overload."""
+    reason: str | None
+    """Why the result is irregular; null: it is not."""
+
+    @model_validator(mode="after")
+    def _an_outcome_for_each_case(self) -> RecoveryResult:
+        if (self.outcome is Outcome.IRREGULAR) != (self.reason is not None):
+            raise ValueError("a result has a reason if and only if it is irregular")
+        if self.outcome is Outcome.MEASURED and (self.recovery is None or self.recovery.average_s is None):
+            raise ValueError("a measured result has recovery times")
+        if self.outcome is Outcome.FAILED and self.recovery is not None:
+            raise ValueError("a failed measurement has no recovery times")
+        return self
+
+
+def recovery_time(timelines: Sequence[Timeline]) -> RecoveryTime:
+    """The recovery time of one repetition: that of the direction that took longest.
+
+    Args:
+        timelines: The course of each direction, with the overload as the first step and half of it as the second one.
+    """
+    times = [_of_direction(timeline) for timeline in timelines]
+    return max(times, key=lambda time: float("inf") if time.recovery_s is None else time.recovery_s)
+
+
+def _of_direction(timeline: Timeline) -> RecoveryTime:
+    overload, after = timeline.steps
+    quiet_from = after.start + (1.0 - QUIET_RATIO) * after.elapsed
+    has_recovered = after.last_lost is None or after.last_lost < quiet_from
+    return RecoveryTime(
+        direction=timeline.name,
+        overload_lost_frames=overload.lost,
+        after_lost_frames=after.lost,
+        recovery_s=timeline.recovery_time() if has_recovered else None,
+    )
+
+
+def recovery_values(times: Sequence[RecoveryTime]) -> RecoveryValues:
+    """Computes the average and the spread of all repetitions."""
+    return RecoveryValues(times=tuple(times), **Spread.of([time.recovery_s for time in times]))
+
+
+def _reason(values: RecoveryValues | None, request: RecoveryRequest) -> str | None:
+    if values is None:
+        return "not overloaded: the throughput is the maximum load"
+    if any(time.recovery_s is None for time in values.times):
+        return (
+            f"it did not recover within the limit: frames were lost in the last {QUIET_RATIO:.0%} of "
+            f"{request.limit:g} s after the change. Raise limit to see when it recovers"
+        )
+    if any(time.overload_lost_frames == 0 for time in values.times):
+        return "not overloaded: a repetition lost no frame in the overload. Is the throughput too low?"
+    return None
 
 
 class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
     """The kind: system recovery."""
 
     name = "recovery"
+    title = "Measuring system recovery"
     algorithm = "system recovery"
+    request = RecoveryRequest
     result = RecoveryResult
 
     def controller(self, request: RecoveryRequest, loads: LoadRange) -> PlannedTrials:
         """Trials of two steps without a gap; no trials where there is no overload."""
-        _check(request)
-        overload = request.overload(loads.max_load)
+        overload = request.overload_below(loads.max_load)
         if not overload:
             return PlannedTrials([])
-        steps = Step(request.overload_duration, overload), Step(request.limit, overload / 2.0)
+        steps = Step(request.duration, overload), Step(request.limit, overload / 2.0)
         return PlannedTrials([TrialInput.schedule(*steps)] * request.repeats)
 
-    def inputs(self, request: RecoveryRequest, loads: LoadRange, controller: PlannedTrials) -> Mapping[str, Any]:
-        """Loads and parameters."""
-        return {
-            "max_load_fps": loads.max_load,
-            "throughput_fps": request.throughput,
-            "settings": _settings(request).model_dump(mode="json"),
-        }
-
     def build(
-        self,
-        measured: Measurement[Any],
-        request: RecoveryRequest,
-        inputs: Mapping[str, Any],
-        max_load: MaxLoad,
+        self, measured: Measurement[Any], request: RecoveryRequest, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> RecoveryResult:
         """The recovery times."""
-        throughput = known_throughput(request.throughput)
-        overload = request.overload(max_load.rate.per_interface_fps) or throughput
-        return recovery_result(measured.run, max_load, throughput, overload, _settings(request), measured.entries)
+        throughput, rate = request.known_throughput, measured.run.conditions.rate
+        overload = request.overload_below(max_load.rate.per_interface_fps) or throughput
+        outputs = [entry.result.output for entry in measured.entries]
+        values, reason = None, None
+        if measured.run.error is None:
+            values = recovery_values([recovery_time(output.timelines) for output in outputs]) if outputs else None
+            reason = _reason(values, request)
+        resolutions = [timeline.resolution for output in outputs for timeline in output.timelines]
+        return RecoveryResult(
+            **measured.stated(max_load, reason),
+            throughput=rate(throughput),
+            overload=rate(overload),
+            after=rate(overload / 2.0),
+            settings=request.settings,
+            resolution_s=max(resolutions, default=None),
+            recovery=values,
+            reason=reason,
+        )
 
     def contradictions(self, result: RecoveryResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Where the average does not follow from the repetitions."""
@@ -122,34 +213,5 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
             yield f"recovery: there are {len(result.recovery.times)} times and {len(trials)} trials"
         yield from differences(result.recovery, recovery_values(result.recovery.times), "recovery")
 
-    def view(self) -> View[RecoveryResult]:
-        """How the recovery time is shown."""
-        from lossratio.measurements.recovery.view import RecoveryView
 
-        return RecoveryView()
-
-
-def measure_recovery(
-    testbed: Testbed, request: RecoveryRequest, place: TestPlace, on_progress: OnProgress | None = None
-) -> RecoveryResult:
-    """Measures system recovery, and writes the result file; see `lossratio.measurements.measure`."""
-    return measure(Recovery(), testbed, request, place, on_progress)
-
-
-def _check(request: RecoveryRequest) -> None:
-    if request.repeats < 1:
-        raise SearchError(f"System recovery needs a repetition at least, not {request.repeats}.")
-    if request.overload_ratio <= 1.0:
-        raise SearchError(f"An overload is above the throughput, and {request.overload_ratio:.4g} times it is not.")
-    for name, seconds in (("overload_duration", request.overload_duration), ("limit", request.limit)):
-        if seconds <= 0.0:
-            raise SearchError(f"System recovery needs some seconds for {name}, not {seconds:g}.")
-
-
-def _settings(request: RecoveryRequest) -> RecoverySettings:
-    return RecoverySettings(
-        overload_s=request.overload_duration,
-        overload_ratio=request.overload_ratio,
-        limit_s=request.limit,
-        repeats=request.repeats,
-    )
+measure_recovery = partial(measure, Recovery())

@@ -2,15 +2,12 @@
 
 from lossratio.measurements.reset.measure import (
     DEVICES,
-    RESET_LEAD,
-    RESET_LIMIT,
-    RESET_REPEATS,
     Reset,
     ResetRequest,
+    ResetResult,
     command_reset,
     measure_reset,
 )
-from lossratio.measurements.reset.result import ResetResult
 
 KIND = Reset
 """The class of the kind, for the registry."""
@@ -18,9 +15,6 @@ KIND = Reset
 __all__ = [
     "DEVICES",
     "KIND",
-    "RESET_LEAD",
-    "RESET_LIMIT",
-    "RESET_REPEATS",
     "Reset",
     "ResetRequest",
     "ResetResult",

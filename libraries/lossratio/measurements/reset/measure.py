@@ -1,29 +1,45 @@
-"""Reset (RFC 6201) on a testbed, from the request to the result file: traffic, a reset meanwhile, and the outage."""
+"""Reset: the time without forwarding after a reset (RFC 6201), by both of its methods.
+
+Time stamp method: ``B - A``, A the receipt of the last frame before the loss, B that of the first one after it. A
+device may keep some frames while it is reset, and send them when it goes on. Then these come right before the gap, and
+A is the receipt of the last frame before the silence in which frames were lost. Frame loss method: frames lost over the
+rate. Where there are several outages, both methods give the longest one.
+"""
 
 from __future__ import annotations
 
+import math
 import shlex
+import statistics
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from lossratio.errors import DutError, SearchError, TrafficError
+from pydantic import Field, model_validator
+
+from lossratio.errors import DutError, TrafficError
 from lossratio.measurements import (
+    NOT_IN_FILES,
+    AfterThroughput,
+    Audience,
     Measurement,
-    OnProgress,
     PlannedKind,
     PlannedTrials,
-    Request,
-    TestPlace,
-    known_throughput,
+    Settings,
+    SettingsOf,
+    Spread,
     measure,
 )
-from lossratio.measurements.reset.result import ResetResult, ResetSettings, reset_result, reset_time, reset_values
-from lossratio.results import MaxLoad, View, differences
+from lossratio.mlrsearch import Forecast
+from lossratio.quantities import Duration, Repeats
+from lossratio.records import FrameCount, Rate, Record, Seconds
+from lossratio.results import MaxLoad, Outcome, TestResult, differences
 from lossratio.trials import (
-    Integrity,
     Measurer,
+    Outage,
+    Silence,
     StepCounters,
     Timeline,
     TrialInput,
@@ -35,55 +51,187 @@ from lossratio.units import format_milliseconds
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed, TrafficSource
-    from lossratio.traffic import TrafficProfile
 
-RESET_LEAD = 15.0
-"""Seconds of forwarding before the reset: the least of RFC 6201, section 4."""
+EARLY = 0.01
+"""Seconds before the reset in which an outage may begin that belongs to it, besides the error of the clocks.
 
-RESET_LIMIT = 10.0
-"""Seconds after the reset in which the DUT is watched."""
+Loss for so many seconds in the very end does not mean that a device which came back before is gone."""
 
-RESET_REPEATS = 5
-"""Number of repetitions; RFC 6201 recommends several."""
 
-LATE_WAIT = 0.5
-"""Seconds to wait for late frames in the end."""
+class ResetTime(Record):
+    """One repetition; the direction with the longest outage."""
+
+    direction: str
+    """The direction, e.g. ``port0>port1``."""
+    lost_frames: FrameCount
+    """Frames lost in the outage: the longest one since the reset."""
+    lost_beside_frames: FrameCount
+    """Frames lost before the reset, or since then outside of this outage; they do not count."""
+    outages: int = Field(ge=0)
+    """Number of outages since the reset; 0: no loss."""
+    loss_method_s: Seconds
+    """Reset time by the frame loss method: frames lost in the outage over the rate."""
+    time_stamp_s: Seconds | None
+    """Reset time by the time stamp method, of the outage, or of the silence in which its frames were lost if that is
+    longer; 0: no loss; null: it did not come back within the limit, or no frame came before."""
+    whole_s: Seconds | None
+    """Time from the beginning of the first outage to the end of the last one, with the forwarding between them; null as
+    before."""
+
+
+class ResetValues(Spread):
+    """All repetitions, and their average by the time stamp method."""
+
+    times: tuple[ResetTime, ...] = Field(min_length=1)
+    """The repetitions; the DUT did not come back in one without a time."""
+    average_by_loss_s: Seconds
+    """Mean by the frame loss method."""
+    average_lost_frames: float = Field(ge=0.0)
+    """Mean of the frames lost in the outages."""
+
 
 DEVICES = "software reset of the devices"
 """The reset of requests that name none."""
 
 
-@dataclass(frozen=True)
-class ResetRequest(Request):
-    """What to measure.
+class ResetRequest(AfterThroughput):
+    """Measures how long a device forwards nothing after a reset (RFC 6201), and returns the result.
 
-    Attributes:
-        profile: The test traffic.
-        throughput: The load during the reset, frames per second per interface: the throughput without loss, or less;
-            None: not known.
-        max_load: The largest load that is allowed; None: see `lossratio.testbed.loads`.
-        reset: Resets the DUT, and returns when it has done so; None: a software reset of each device that lossratio set
-            up, or of the model of a simulated testbed.
-        name: The reset, in words.
-        hitless: Whether a reset without loss is a result. Otherwise it is an error, as the reset may have done nothing.
-        repeats: Number of repetitions.
-        lead: Seconds of forwarding before the reset.
-        limit: Seconds after the reset in which the DUT is watched.
-        rest: Least seconds without traffic before each trial.
-        integrity: What happens if frames do not come back as they were sent.
+    Traffic flows at ``throughput`` or less for the time ``lead``; then comes the reset, and the time ``limit``. The
+    result has the time without forwarding by time stamps and by frame loss. The reset is a software reset of each
+    device that lossratio has set up: programs are killed and started anew, a bridge goes down and up. A keyword takes
+    others: ``command`` is a command of your own on this machine, such as a switchable socket or a login on the device;
+    it is an error if it fails. ``keyword`` is a keyword of yours.
+
+    | `Measure Reset Time`    frame_size=64B    throughput=100 kpps
+    | `Measure Reset Time`    64B    throughput=1 Mpps    command=ssh admin@box reload    limit=2 min
     """
 
-    profile: TrafficProfile
-    throughput: float | None = None
-    max_load: float | None = None
-    reset: Callable[[], object] | None = None
-    name: str = DEVICES
+    unused = frozenset({"min_load", "ramp", "warm_up"})
+
+    reset: Annotated[Callable[[], object] | None, NOT_IN_FILES, Audience.SCRIPTS] = None
+    """Resets the DUT, and returns when it has done so; None: a software reset of each device that lossratio set up, or
+    of the model of a simulated testbed."""
+    reset_name: Annotated[str, Audience.SCRIPTS] = DEVICES
+    """The reset, in words: RFC 6201 wants what may influence the time reported."""
     hitless: bool = False
-    repeats: int = RESET_REPEATS
-    lead: float = RESET_LEAD
-    limit: float = RESET_LIMIT
-    integrity: Integrity = Integrity.DOUBT
-    rest: float = 0.0
+    """Whether a reset without loss is a result. Otherwise it is an error, as the reset may have done nothing."""
+    repeats: Repeats = 5
+    """Number of repetitions; RFC 6201 recommends several."""
+    lead: Annotated[Duration, Field(gt=0.0)] = 15.0
+    """Seconds of forwarding before the reset; the least of RFC 6201, section 4."""
+    limit: Annotated[Duration, Field(gt=0.0)] = 10.0
+    """Seconds after the reset in which the DUT is watched."""
+
+    def forecast(self, loads: LoadRange, waits: float) -> Forecast:
+        """The time of all repetitions."""
+        seconds = self.repeats * (self.lead + self.limit + waits)
+        return Forecast(seconds, seconds, seconds)
+
+
+class ResetResult(TestResult):
+    """The result of a measurement of the reset time."""
+
+    kind: Literal["reset"] = "reset"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The largest load that was allowed."""
+    load: Rate
+    """The load during the reset."""
+    settings: Annotated[Settings, SettingsOf(ResetRequest)]
+    """The parameters of the test."""
+    resolution_s: Seconds | None
+    """The time of a frame may be wrong by this, and by the distance of two frames; null: there was no trial."""
+    reset: ResetValues | None
+    """The reset times; null if the measurement failed."""
+    reason: str | None
+    """Why the result is irregular; null: it is not."""
+
+    @model_validator(mode="after")
+    def _an_outcome_for_each_case(self) -> ResetResult:
+        if (self.outcome is Outcome.IRREGULAR) != (self.reason is not None):
+            raise ValueError("a result has a reason if and only if it is irregular")
+        if self.outcome is Outcome.MEASURED and (self.reset is None or self.reset.average_s is None):
+            raise ValueError("a measured result has reset times")
+        if self.outcome is Outcome.FAILED and self.reset is not None:
+            raise ValueError("a failed measurement has no reset times")
+        return self
+
+
+def reset_time(timelines: Sequence[Timeline]) -> ResetTime:
+    """The reset time of one repetition: that of the direction with the longest outage.
+
+    Args:
+        timelines: The course of each direction; its second step begins with the reset.
+    """
+    times = [_of_direction(timeline) for timeline in timelines]
+    return max(times, key=lambda time: float("inf") if time.time_stamp_s is None else time.time_stamp_s)
+
+
+@dataclass(frozen=True)
+class _Pause:
+    """A time without forwarding; infinitely long if it is not known when it began or ended."""
+
+    start: float
+    end: float
+    frames: int
+
+    @property
+    def duration(self) -> float:
+        return self.end - self.start
+
+
+def _of_direction(timeline: Timeline) -> ResetTime:
+    moment = timeline.steps[1].start - timeline.clock_error - EARLY
+    outages = [outage for outage in timeline.outages if outage.last_sent >= moment]
+    pauses = list(_pauses(outages, timeline.silences)) or [_Pause(0.0, 0.0, 0)]
+    longest = max(pauses, key=lambda pause: pause.duration)
+    came_back = math.isfinite(longest.duration)
+    return ResetTime(
+        direction=timeline.name,
+        lost_frames=longest.frames,
+        lost_beside_frames=timeline.lost - longest.frames,
+        outages=len(outages),
+        loss_method_s=longest.frames / timeline.rate if timeline.rate else 0.0,
+        time_stamp_s=longest.duration if came_back else None,
+        whole_s=max(pause.end for pause in pauses) - min(pause.start for pause in pauses) if came_back else None,
+    )
+
+
+def _pauses(outages: Sequence[Outage], silences: Sequence[Silence]) -> Iterator[_Pause]:
+    """The time without forwarding of each outage: its own, or the silence in which it lies."""
+    for place, outage in enumerate(outages):
+        if outage.end is None and place and outage.last_sent - outage.first_sent <= EARLY:
+            # The very last frames were lost, long after the device came back: the load is too high for it.
+            continue
+        if outage.start is None or outage.end is None:
+            yield _Pause(-math.inf, math.inf, outage.frames)
+            continue
+        own = _Pause(outage.start, outage.end, outage.frames)
+        around = (
+            _Pause(silence.start, silence.end, sum(other.frames for other in outages if _is_in(other, silence)))
+            for silence in silences
+            if _is_in(outage, silence)
+        )
+        yield max((own, *around), key=lambda pause: pause.duration)
+
+
+def _is_in(outage: Outage, silence: Silence) -> bool:
+    return silence.start <= outage.last_sent and outage.first_sent <= silence.end
+
+
+def reset_values(times: Sequence[ResetTime]) -> ResetValues:
+    """Computes the averages and the spread of all repetitions."""
+    return ResetValues(
+        times=tuple(times),
+        average_by_loss_s=statistics.fmean(time.loss_method_s for time in times),
+        average_lost_frames=statistics.fmean(time.lost_frames for time in times),
+        **Spread.of([time.time_stamp_s for time in times]),
+    )
+
+
+LATE_WAIT = 0.5
+"""Seconds to wait for late frames in the end."""
 
 
 def command_reset(command: str, timeout: float = 60.0, name: str = "reset command") -> Callable[[], None]:
@@ -148,9 +296,9 @@ class ResettingMeasurer:
             quiet = max((silence.duration for line in timelines for silence in line.silences), default=0.0)
             kept = f", or kept frames in the {format_milliseconds(quiet)} without any" if quiet else ""
             raise TrafficError(
-                f"No frame was lost after the reset ({self._request.name}): it did nothing, or the device forwarded "
-                f"through it{kept}. Look whether the reset reaches the device. If it forwards through resets, say "
-                "hitless=True: then the result is 'no loss'."
+                f"No frame was lost after the reset ({self._request.reset_name}): it did nothing, or the device "
+                f"forwarded through it{kept}. Look whether the reset reaches the device. If it forwards through "
+                "resets, say hitless=True: then the result is 'no loss'."
             )
         # The traffic flowed as long as it flowed: it is no trial of a given number of frames.
         flowed = max(step.start + step.elapsed for timeline in timelines for step in timeline.steps)
@@ -182,38 +330,47 @@ class Reset(PlannedKind[ResetRequest, ResetResult]):
     """The kind: reset."""
 
     name = "reset"
+    title = "Measuring the reset time"
     algorithm = "reset"
+    request = ResetRequest
     result = ResetResult
 
     def controller(self, request: ResetRequest, loads: LoadRange) -> PlannedTrials:
         """Trials at one load, until the DUT does not come back."""
-        _check(request)
-        load = min(known_throughput(request.throughput), loads.max_load)
+        load = min(request.known_throughput, loads.max_load)
         return PlannedTrials([TrialInput(request.lead + request.limit, load)] * request.repeats, _is_gone)
 
     def measurer(self, request: ResetRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Resets the DUT in each trial."""
         reset = request.reset or device_reset(testbed, ready.source)
+        if request.reset is None and not getattr(ready.source, "minds_resets", True):
+            # A model without an outage is known to forward through resets.
+            request = request.but(hitless=True)
         return ResettingMeasurer(ready.source, reset, request)
 
-    def inputs(self, request: ResetRequest, loads: LoadRange, controller: PlannedTrials) -> Mapping[str, Any]:
-        """Load and parameters."""
-        return {
-            "max_load_fps": loads.max_load,
-            "throughput_fps": request.throughput,
-            "settings": _settings(request).model_dump(mode="json"),
-        }
-
     def build(
-        self,
-        measured: Measurement[Any],
-        request: ResetRequest,
-        inputs: Mapping[str, Any],
-        max_load: MaxLoad,
+        self, measured: Measurement[Any], request: ResetRequest, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> ResetResult:
         """The reset times."""
-        load = min(known_throughput(request.throughput), max_load.rate.per_interface_fps)
-        return reset_result(measured.run, max_load, load, _settings(request), measured.entries)
+        outputs = [entry.result.output for entry in measured.entries]
+        values, reason = None, None
+        if measured.run.error is None:
+            values = reset_values([reset_time(output.timelines) for output in outputs])
+        if values is not None and values.average_s is None:
+            reason = (
+                f"it did not come back within the limit of {request.limit:g} s after the reset. Raise limit to see "
+                "when it does"
+            )
+        resolutions = [timeline.resolution for output in outputs for timeline in output.timelines]
+        load = min(request.known_throughput, max_load.rate.per_interface_fps)
+        return ResetResult(
+            **measured.stated(max_load, reason),
+            load=measured.run.conditions.rate(load),
+            settings=request.settings,
+            resolution_s=max(resolutions, default=None),
+            reset=values,
+            reason=reason,
+        )
 
     def contradictions(self, result: ResetResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Where the averages do not follow from the repetitions."""
@@ -223,18 +380,8 @@ class Reset(PlannedKind[ResetRequest, ResetResult]):
             yield f"reset: there are {len(result.reset.times)} times and {len(trials)} trials"
         yield from differences(result.reset, reset_values(result.reset.times), "reset")
 
-    def view(self) -> View[ResetResult]:
-        """How the reset time is shown."""
-        from lossratio.measurements.reset.view import ResetView
 
-        return ResetView()
-
-
-def measure_reset(
-    testbed: Testbed, request: ResetRequest, place: TestPlace, on_progress: OnProgress | None = None
-) -> ResetResult:
-    """Measures the reset time, and writes the result file; see `lossratio.measurements.measure`."""
-    return measure(Reset(), testbed, request, place, on_progress)
+measure_reset = partial(measure, Reset())
 
 
 def device_reset(testbed: Testbed, source: TrafficSource) -> Callable[[], None]:
@@ -262,15 +409,3 @@ def device_reset(testbed: Testbed, source: TrafficSource) -> Callable[[], None]:
 def _is_gone(results: Sequence[TrialResult]) -> bool:
     """Whether the DUT did not come back, so that further resets would show nothing."""
     return bool(results) and reset_time(results[-1].output.timelines).time_stamp_s is None
-
-
-def _check(request: ResetRequest) -> None:
-    if request.repeats < 1:
-        raise SearchError(f"A reset needs a repetition at least, not {request.repeats}.")
-    for name, seconds in (("lead", request.lead), ("limit", request.limit)):
-        if seconds <= 0.0:
-            raise SearchError(f"A reset needs some seconds for {name}, not {seconds:g}.")
-
-
-def _settings(request: ResetRequest) -> ResetSettings:
-    return ResetSettings(reset=request.name, lead_s=request.lead, limit_s=request.limit, repeats=request.repeats)

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
-from lossratio.measurements import CsitExportError
-from lossratio.measurements.reset.result import ResetResult, ResetTime
-from lossratio.results import LABEL_WIDTH, Finding, View, failure_line, rate_line
-from lossratio.units import Unit, format_milliseconds
+from lossratio.measurements import SECONDS
+from lossratio.measurements.reset.measure import ResetResult, ResetTime
+from lossratio.results import (
+    LABEL_WIDTH,
+    Doubt,
+    DoubtKind,
+    Finding,
+    TestResult,
+    View,
+    failure_line,
+    rate_line,
+)
+from lossratio.units import format_milliseconds
 
-RESET = "reset"
-"""The quantity."""
+LEAST_BESIDE = 0.01
+"""Frames lost besides the outages of the resets, as a share of the outages' frames, from which on there is a doubt."""
 
 
 class ResetView(View[ResetResult]):
     """How a reset time is shown."""
 
-    def unit(self, quantity: str) -> Unit:
-        """Seconds; the shorter time is the better one."""
-        return Unit("s", lower_is_better=True)
+    has_value = True
+    measured_in = SECONDS
 
     def lines(self, result: ResetResult) -> Iterator[str]:
         """The averages by both methods, the spread, and all repetitions."""
@@ -29,15 +38,11 @@ class ResetView(View[ResetResult]):
             yield failure_line(result)
             return
         number = len(values.times)
-        yield f"reset (RFC 6201): {result.settings.reset}, {number} {'trial' if number == 1 else 'trials'}" + (
+        yield f"reset (RFC 6201): {result.settings.reset_name}, {number} {'trial' if number == 1 else 'trials'}" + (
             "" if result.reason is None else f", irregular: {result.reason}"
         )
         yield rate_line("load", result.load)
-        if values.average_s is not None and values.least_s is not None and values.most_s is not None:
-            average = "no loss" if not values.most_s else format_milliseconds(values.average_s)
-            yield f"  {'by time stamps':<{LABEL_WIDTH}}  {average}"
-            spread = (values.least_s, values.most_s, values.stdev_s or 0.0)
-            yield f"  {'min, max, stddev':<{LABEL_WIDTH}}  {', '.join(map(format_milliseconds, spread))}"
+        yield from values.lines("by time stamps", none="no loss")
         lost = f"{format_milliseconds(values.average_by_loss_s)} ({values.average_lost_frames:,.1f} frames on average)"
         yield f"  {'by frame loss':<{LABEL_WIDTH}}  {lost}"
         yield from (
@@ -46,37 +51,30 @@ class ResetView(View[ResetResult]):
         if result.resolution_s is not None:
             yield f"  {'resolution':<{LABEL_WIDTH}}  {format_milliseconds(result.resolution_s)}"
 
-    def caveats(self, result: ResetResult) -> Iterator[str]:
-        """Loss that is not due to the reset."""
-        before = 0 if result.reset is None else sum(time.lost_before_frames for time in result.reset.times)
-        if before:
-            yield f"{before:,} frames were lost before the resets: the load is above what the DUT forwards"
+    def doubts(self, result: ResetResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
+        """The doubt that the resets are not the only cause of loss."""
+        times = () if result.reset is None else result.reset.times
+        beside, lost = (sum(getattr(time, name) for time in times) for name in ("lost_beside_frames", "lost_frames"))
+        if beside > LEAST_BESIDE * lost:
+            yield Doubt(
+                DoubtKind.LOSS_BESIDE_RESET,
+                f"{beside:,} frames were lost before the resets or outside of their outages, which lost {lost:,}: "
+                "the load is above what the DUT forwards, or a reset is more than one outage",
+            )
 
-    def findings(self, result: ResetResult) -> Iterator[Finding]:
+    def values(self, result: ResetResult) -> Mapping[str, Any]:
         """The average by time stamps; only a lower bound where the DUT did not come back."""
-        values = result.reset
-        if values is None:
-            yield Finding(result, RESET, result.outcome, result.error)
-        elif values.average_s is None:
-            yield Finding(result, RESET, result.outcome, result.reason, lower_bound=result.settings.limit_s)
-        else:
-            yield Finding(result, RESET, result.outcome, result.reason, values.average_s, deviation=values.stdev_s)
+        return {} if result.reset is None else result.reset.values(result.settings.limit_s)
 
     def aspects(self, result: ResetResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The reset."""
-        return {"goal": {"reset": result.settings.reset}}
-
-    def csit(self, result: ResetResult) -> BaseModel:
-        """CSIT has no such test case."""
-        raise CsitExportError(f"{result.test.full_name} is a reset, which CSIT does not have.")
+        return {"goal": {"reset": result.settings.reset_name}}
 
 
 def _in_words(time: ResetTime) -> str:
     if time.time_stamp_s is None:
         return f"{time.direction}: did not come back"
-    if time.outages > 1 and time.whole_s is not None:
-        more = f" in {time.outages} outages over {format_milliseconds(time.whole_s)}"
-    else:
-        more = ""
-    lost = f"{time.lost_frames:,} frames lost{more}, {format_milliseconds(time.loss_method_s)} of them"
-    return f"{time.direction}: {format_milliseconds(time.time_stamp_s)} by time stamps; {lost}"
+    lost = f"{time.lost_frames:,} frames lost, {format_milliseconds(time.loss_method_s)} of them"
+    several = time.outages > 1 and time.whole_s is not None
+    more = f"; the longest of {time.outages} outages over {format_milliseconds(time.whole_s or 0.0)}" if several else ""
+    return f"{time.direction}: {format_milliseconds(time.time_stamp_s)} by time stamps; {lost}{more}"

@@ -68,7 +68,9 @@ def draw_loss(run: Rfc2544Run) -> str:
         plot.line(points, colour, dash=dash)
         _dots(plot, points, colour, f"{name}: {{1:.4g}} % lost at {{0:.4g}} % load")
         names.append((name, colour, dash))
-    return _finish(plot, names, "frame loss rate, %", "load, % of the theoretical maximum", "Frame loss rate")
+    known = all(result.max_load.theoretical_maximum is not None for result in run.results_as(FrameLossResult))
+    load = "load, % of the theoretical maximum" if known else "load, % of the maximum load"
+    return _finish(plot, names, "frame loss rate, %", load, "Frame loss rate")
 
 
 def _dots(plot: Plot, points: Sequence[tuple[float, float]], colour: str, hint: str) -> None:

@@ -44,17 +44,14 @@ class Modifier(str, Enum):
 
 @dataclass(frozen=True)
 class _Commands:
-    """The commands that a modifier needs.
-
-    Attributes:
-        number: Their number.
-        interval: Seconds from the beginning of one to that of the next one.
-        example: An example, for the message.
-    """
+    """The commands that a modifier needs."""
 
     number: int
+    """Their number."""
     interval: float
+    """Seconds from the beginning of one to that of the next one."""
     example: str
+    """An example, for the message."""
 
 
 _COMMANDS: Mapping[Modifier, _Commands] = MappingProxyType(
@@ -66,23 +63,15 @@ _COMMANDS: Mapping[Modifier, _Commands] = MappingProxyType(
     }
 )
 
-_FILTER_OPTIONS: Mapping[str, str] = MappingProxyType(
-    {"linux_bridge": "rules", "linux_router": "rules", "xdp": "rules", "vpp": "acl"}
-)
-_BLACK_BOX = "black_box"
-
 
 @dataclass(frozen=True)
 class ModifierReport:
-    """What a modifier did in a run.
-
-    Attributes:
-        note: The modifier in words, for the report.
-        is_as_asked: Whether it did all that RFC 2544 asks for.
-    """
+    """What a modifier did in a run."""
 
     note: str
+    """The modifier in words, for the report."""
     is_as_asked: bool
+    """Whether it did all that RFC 2544 asks for."""
 
 
 def modified(profile: TrafficProfile, modifier: Modifier | None) -> TrafficProfile:
@@ -202,14 +191,13 @@ def _filters(testbed: Testbed) -> str:
         SearchError: If there are none.
     """
     dut = testbed.request.dut
-    if dut is not None and dut.kind == _BLACK_BOX:
+    number = 0 if dut is None else dut.options.filters
+    if number is None:
         return "those of the black box, which others have configured"
-    option = None if dut is None else _FILTER_OPTIONS.get(dut.kind)
-    number = 0 if dut is None or option is None else getattr(dut.options, option) or 0
     if not number:
         raise SearchError(
             "The modifier 'filters' of RFC 2544 needs filters on the DUT: set the testbed up with them, e.g. "
-            "dut=linux_bridge rules=25 (or rules=1, in a run of its own). The kinds linux_bridge, linux_router, xdp "
-            "and vpp can have some; those of a black box are yours."
+            "dut=linux_bridge rules=25 (or rules=1, in a run of its own). docs/reference/duts.md has the kinds with "
+            "rules; those of a black box are yours."
         )
     return f"{number} on the DUT, see its configuration under conditions; RFC 2544 asks for runs with 1 and with 25"

@@ -6,27 +6,25 @@ import csv
 import io
 import itertools
 import json
-import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from lossratio.drawing import html_fragment
 from lossratio.errors import StorageError
 from lossratio.input_file import parse_json
-from lossratio.measurements import seconds_in_words
-from lossratio.measurements.back_to_back import BackToBackResult
+from lossratio.measurements import Spread, seconds_in_words
+from lossratio.measurements.back_to_back import BackToBackResult, BackToBackValues
 from lossratio.measurements.frame_loss import FrameLossResult
 from lossratio.measurements.latency import DirectionLatency, LatencyResult
-from lossratio.measurements.recovery import RecoveryResult
-from lossratio.measurements.reset import ResetResult
 from lossratio.measurements.rfc2544.compliance import Requirement, requirements_of, verdict_of
 from lossratio.measurements.rfc2544.graphs import draw_loss, draw_throughput, theoretical_rate
 from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.records import Rate
-from lossratio.results import MaxLoad, findings_of, message, number_of, write_whole
+from lossratio.results import TestResult, findings_of, message, number_of, write_whole
 from lossratio.units import format_milliseconds, format_ratio
 
 REPORT_FORMAT = "lossratio-rfc2544/1"
@@ -43,65 +41,64 @@ _DEFINITION = (
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table of one test.
-
-    Attributes:
-        columns: The heads.
-        rows: The cells of each row, in words.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
 class Chapter:
-    """One test in the report.
-
-    Attributes:
-        title: Heading, with the section of the RFC.
-        about: What the numbers are.
-        table: The table that the RFC asks for, or that goes with its graph.
-        graph: The graph as one ``<svg>`` element; empty: there is none.
-    """
+    """One test in the report: a table with a row for each frame size, or for each part of its results."""
 
     title: str
+    """Heading, with the section of the RFC."""
     about: str
-    table: Table
-    graph: str = ""
+    """What the numbers are."""
+    test: Rfc2544Test
+    """The test."""
+    cells: Mapping[str, Callable[[Any], str]]
+    """The cell for a part of a result, by the head of its column; before them is the frame size."""
+    parts: Callable[[Any], Iterable[Any]] = lambda result: (result,)
+    """The parts of a result that have a row each; none: there is no result."""
+    graph: Callable[[Rfc2544Run], str] = lambda run: ""
+    """The graph as one ``<svg>`` element; empty: there is none."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The heads of all columns."""
+        return ("frame size", *self.cells)
+
+    def rows(self, run: Rfc2544Run) -> Iterator[tuple[str, ...]]:
+        """The cells of each row, in words."""
+        for part in run.of(self.test):
+            found = () if part.result is None else tuple(self.parts(part.result))
+            yield from ((part.frame_size, *(cell(one) for cell in self.cells.values())) for one in found)
+            if not found:
+                reason = part.problem or (None if part.result is None else part.result.error)
+                yield (part.frame_size, *[""] * (len(self.cells) - 1), f"no result: {reason}")
 
 
 @dataclass(frozen=True)
 class Rfc2544Report:
-    """A report in three formats.
-
-    Attributes:
-        html: One page, which needs no network and no scripts.
-        json: Everything, for programs.
-        csv: A row for each test and frame size, for spreadsheets.
-    """
+    """A report in three formats."""
 
     html: str
+    """One page, which needs no network and no scripts."""
     json: str
+    """Everything, for programs."""
     csv: str
+    """A row for each test and frame size, for spreadsheets."""
 
 
 def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
     """Makes the report of a run."""
     requirements = requirements_of(run)
-    chapters = [make(run) for make in _CHAPTERS]
     results = [part.result for part in run.parts if part.result is not None]
     page = html_fragment(
         __package__,
         "report.html.jinja",
         filters={"words": message},
         run=run,
+        goal=next((result.goals[0].goal for result in run.results_as(ThroughputResult)), None),
         conditions=results[0].conditions if results else None,
         took=seconds_in_words((run.ended - run.started).total_seconds()),
         forecast=seconds_in_words(run.forecast.seconds),
         measured=seconds_in_words(sum(trial.elapsed_s for result in results for trial in result.trials)),
-        chapters=[chapter for chapter in chapters if chapter.table.rows],
+        chapters=[chapter for chapter in _CHAPTERS if run.of(chapter.test)],
         requirements=requirements,
         verdict=verdict_of(requirements),
         results=results,
@@ -142,300 +139,237 @@ def _is_free(path: Path, test_name: str) -> bool:
         return False
 
 
-def _throughput(run: Rfc2544Run) -> Chapter:
-    columns = (
-        "frame size",
-        "theoretical maximum, fps",
-        "maximum load, fps",
-        "throughput, fps",
-        "of theoretical maximum",
-        "aggregate, fps",
-        "aggregate on the wire, bit/s",
-        "state",
-    )
-    return Chapter(
+def _fps(rate: Rate | None) -> str:
+    return "" if rate is None else f"{rate.per_interface_fps:,.0f}"
+
+
+_WHOLE = 1.0 - 1e-9
+
+
+def _throughput_rate(result: ThroughputResult) -> Rate | None:
+    outcome = result.goals[0].result
+    return None if outcome is None else outcome.conditional_throughput
+
+
+def _throughput_share(result: ThroughputResult) -> str:
+    rate, load = _throughput_rate(result), result.max_load
+    if rate is None or load.theoretical_maximum is None:
+        return ""
+    return format_ratio(rate.per_interface_fps / theoretical_rate(load))
+
+
+def _throughput_state(result: ThroughputResult) -> str:
+    rate, outcome = _throughput_rate(result), result.goals[0].result
+    if rate is not None and rate.per_interface_fps >= result.max_load.rate.per_interface_fps * _WHOLE:
+        return "the maximum load"
+    return "measured" if outcome is None or outcome.reason is None else f"irregular: {outcome.reason}"
+
+
+class _Delays:
+    """The latency of a frame size: all repeats and directions together, microseconds; None: not known."""
+
+    def __init__(self, result: LatencyResult) -> None:
+        self.load = result.latency[0].load
+        repeats = [
+            [one for one in at_load.directions if one.error is None]
+            for at_load in result.latency
+            if at_load.is_measured
+        ]
+        ways = [one for repeat in repeats for one in repeat]
+        means = [fmean(one.mean_us or 0.0 for one in repeat) for repeat in repeats]
+        self.repeats, self.failed = len(repeats), len(result.latency) - len(repeats)
+        self.average = fmean(means)
+        self.least = min(one.least_us or 0.0 for one in ways)
+        self.most = max(one.most_us or 0.0 for one in ways)
+        self.spread = stdev(means) if len(means) > 1 else 0.0
+        self.middle = _of_all([one.middle_us for one in ways], fmean)
+        gets: tuple[Callable[[DirectionLatency], float | None], ...] = (
+            lambda one: one.most_us,
+            lambda one: one.percentiles_us.get("99"),
+            lambda one: one.mean_us,
+        )
+        self.range, self.high, self.mean = (
+            _of_all([None if (value := get(one)) is None else value - (one.least_us or 0.0) for one in ways], max)
+            for get in gets
+        )
+        self.between = _of_all([one.jitter_us for one in ways], max)
+
+
+def _delays(result: LatencyResult) -> tuple[_Delays, ...]:
+    return (_Delays(result),) if any(at_load.is_measured for at_load in result.latency) else ()
+
+
+def _of_all(values: Sequence[float | None], combine: Callable[[list[float]], float]) -> float | None:
+    """What is made of all values; None: one of them is not known."""
+    known = [value for value in values if value is not None]
+    return combine(known) if known and len(known) == len(values) else None
+
+
+def _microseconds(value: float | None) -> str:
+    return "not known" if value is None else f"{value:,.1f}"
+
+
+def _times(values: Spread | None) -> str:
+    """The average of repeated times in words."""
+    return "" if values is None else "none" if values.average_s is None else format_milliseconds(values.average_s)
+
+
+def _burst(value: Callable[[BackToBackValues], str], is_least: bool = False) -> Callable[[BackToBackResult], str]:
+    """The cell for a value; empty where no buffer fills."""
+
+    def cell(result: BackToBackResult) -> str:
+        values = result.back_to_back
+        if values is None:
+            return ""
+        return ("at least " if is_least and values.is_at_limit else "") + value(values)
+
+    return cell
+
+
+def _burst_state(result: BackToBackResult) -> str:
+    if result.back_to_back is None:
+        return f"not applicable: {result.reason}"
+    return result.reason or "measured"
+
+
+_CHAPTERS = (
+    Chapter(
         "Throughput (section 26.1)",
         "The highest rate of each transmitting interface at which no frame is lost.",
-        Table(columns, tuple(_throughput_row(part) for part in run.of(Rfc2544Test.THROUGHPUT))),
-        draw_throughput(run),
-    )
-
-
-def _throughput_row(part: Rfc2544Part) -> tuple[str, ...]:
-    result = part.result_as(ThroughputResult)
-    if result is None:
-        return _missing(part, 7)
-    load, outcome = result.max_load, result.goals[0].result
-    rate = None if outcome is None else outcome.conditional_throughput
-    is_whole = rate is not None and _is_most(rate, load)
-    share = "" if rate is None or load.theoretical_maximum is None else rate.per_interface_fps / theoretical_rate(load)
-    reason = None if outcome is None else outcome.reason
-    return (
-        part.frame_size,
-        _fps(load.theoretical_maximum) or "link speed not known",
-        _fps(load.rate),
-        _fps(rate) or "none",
-        share if isinstance(share, str) else format_ratio(share),
-        "" if rate is None else f"{rate.aggregate_fps:,.0f}",
-        "" if rate is None else f"{rate.aggregate_l1_bps:,.0f}",
-        "the maximum load" if is_whole else "measured" if reason is None else f"irregular: {reason}",
-    )
-
-
-def _is_most(rate: Rate, load: MaxLoad) -> bool:
-    return rate.per_interface_fps >= load.rate.per_interface_fps * (1.0 - 1e-9)
-
-
-def _latency(run: Rfc2544Run) -> Chapter:
-    columns = (
-        "frame size",
-        "rate of the run, fps",
-        "media type",
-        "repeats",
-        "average, µs",
-        "least, µs",
-        "most, µs",
-        "standard deviation of repeats, µs",
-        "frame in the middle, average, µs",
-        "state",
-    )
-    rows = [_latency_row(part) for part in run.of(Rfc2544Test.LATENCY)]
-    about = (
+        Rfc2544Test.THROUGHPUT,
+        {
+            "theoretical maximum, fps": lambda one: _fps(one.max_load.theoretical_maximum) or "link speed not known",
+            "maximum load, fps": lambda one: _fps(one.max_load.rate),
+            "throughput, fps": lambda one: _fps(_throughput_rate(one)) or "none",
+            "of theoretical maximum": _throughput_share,
+            "aggregate, fps": lambda one: (
+                "" if (rate := _throughput_rate(one)) is None else f"{rate.aggregate_fps:,.0f}"
+            ),
+            "aggregate on the wire, bit/s": lambda one: (
+                "" if (rate := _throughput_rate(one)) is None else f"{rate.aggregate_l1_bps:,.0f}"
+            ),
+            "state": _throughput_state,
+        },
+        graph=draw_throughput,
+    ),
+    Chapter(
+        "Latency (section 26.2)",
         f"{_DEFINITION} The average is that of all tagged frames of all repeats and directions. Beside it is the "
-        "average of the RFC's single frame: the first one that was sent after the middle of each repeat."
-    )
-    return Chapter("Latency (section 26.2)", about, Table(columns, tuple(rows)))
-
-
-def _latency_row(part: Rfc2544Part) -> tuple[str, ...]:
-    result = part.result_as(LatencyResult)
-    if result is None:
-        return _missing(part, 9)
-    directions = _measured_directions(result)
-    means = [statistics.fmean(one.mean_us or 0.0 for one in ways) for ways in directions]
-    spread = statistics.stdev(means) if len(means) > 1 else 0.0
-    middle = [one.middle_us for ways in directions for one in ways]
-    known = [value for value in middle if value is not None]
-    failed = len(result.latency) - len(directions)
-    return (
-        part.frame_size,
-        _fps(result.latency[0].load),
-        "Ethernet",
-        f"{len(means)}",
-        f"{statistics.fmean(means):,.1f}",
-        f"{min(one.least_us or 0.0 for ways in directions for one in ways):,.1f}",
-        f"{max(one.most_us or 0.0 for ways in directions for one in ways):,.1f}",
-        f"{spread:,.1f}",
-        f"{statistics.fmean(known):,.1f}" if known and len(known) == len(middle) else "not known",
-        f"{failed} repeats failed" if failed else "measured",
-    )
-
-
-def _measured_directions(result: LatencyResult) -> list[list[DirectionLatency]]:
-    """The directions of each repeat whose latency is known."""
-    return [
-        [one for one in at_load.directions if one.error is None] for at_load in result.latency if at_load.is_measured
-    ]
-
-
-def _delay_variation(run: Rfc2544Run) -> Chapter:
-    columns = (
-        "frame size",
-        "PDV, range, µs",
-        "PDV, 99 %, µs",
-        "PDV, average, µs",
-        "IPDV, average, µs",
-        "state",
-    )
-    about = (
+        "average of the RFC's single frame: the first one that was sent after the middle of each repeat.",
+        Rfc2544Test.LATENCY,
+        {
+            "rate of the run, fps": lambda one: _fps(one.load),
+            "media type": lambda one: "Ethernet",
+            "repeats": lambda one: f"{one.repeats}",
+            "average, µs": lambda one: _microseconds(one.average),
+            "least, µs": lambda one: _microseconds(one.least),
+            "most, µs": lambda one: _microseconds(one.most),
+            "standard deviation of repeats, µs": lambda one: _microseconds(one.spread),
+            "frame in the middle, average, µs": lambda one: _microseconds(one.middle),
+            "state": lambda one: f"{one.failed} repeats failed" if one.failed else "measured",
+        },
+        _delays,
+    ),
+    Chapter(
+        "Delay variation (RFC 5481, RFC 8239)",
         "Of the same frames: PDV is a frame's delay less the least one of its repeat (RFC 5481, section 4.2; RFC 8239 "
         "means its range and its 99th percentile by jitter), IPDV the difference of delays of successive frames (RFC "
-        "5481, section 4.1; the absolute one). The largest of all repeats and directions counts."
-    )
-    rows = tuple(_delay_variation_row(part) for part in run.of(Rfc2544Test.LATENCY))
-    return Chapter("Delay variation (RFC 5481, RFC 8239)", about, Table(columns, rows))
-
-
-def _delay_variation_row(part: Rfc2544Part) -> tuple[str, ...]:
-    result = part.result_as(LatencyResult)
-    if result is None:
-        return _missing(part, 5)
-    ways = [one for directions in _measured_directions(result) for one in directions]
-    least = [one.least_us or 0.0 for one in ways]
-    values = (
-        [one.most_us for one in ways],
-        [one.percentiles_us.get("99") for one in ways],
-        [one.mean_us for one in ways],
-    )
-    above_least = [
-        [value - low for value, low in zip(column, least, strict=True) if value is not None] for column in values
-    ]
-    between = [one.jitter_us for one in ways if one.jitter_us is not None]
-    cells = (
-        f"{max(column):,.1f}" if column and len(column) == len(ways) else "not known"
-        for column in (*above_least, between)
-    )
-    return (part.frame_size, *cells, "measured")
-
-
-def _frame_loss(run: Rfc2544Run) -> Chapter:
-    columns = ("frame size", "load, % of the maximum", "load, fps", "frame loss rate, %", "lost frames", "state")
-    rows: list[tuple[str, ...]] = []
-    for part in run.of(Rfc2544Test.FRAME_LOSS):
-        result = part.result_as(FrameLossResult)
-        if result is None or result.frame_loss is None:
-            rows.append(_missing(part, 5))
-            continue
-        for loss in result.frame_loss.loads:
-            rows.append(
-                (
-                    part.frame_size,
-                    f"{100 * loss.share_of_max_load_ratio:.4g}",
-                    _fps(loss.load),
-                    f"{100 * loss.frame_loss_ratio:.4g}",
-                    "" if loss.lost_frames is None else f"{loss.lost_frames:,}",
-                    "measured" if not loss.unsent_frames else f"{loss.unsent_frames:,} frames unsent",
-                )
-            )
-    about = "From the maximum load downwards, until two loads in a row lose nothing."
-    return Chapter("Frame loss rate (section 26.3)", about, Table(columns, tuple(rows)), draw_loss(run))
-
-
-def _back_to_back(run: Rfc2544Run) -> Chapter:
-    columns = (
-        "frame size",
-        "rate of the bursts, fps",
-        "average burst, frames",
-        "min, max, stddev",
-        "corrected buffer time",
-        "implied buffer time",
-        "N",
-        "state",
-    )
-    about = (
+        "5481, section 4.1; the absolute one). The largest of all repeats and directions counts.",
+        Rfc2544Test.LATENCY,
+        {
+            "PDV, range, µs": lambda one: _microseconds(one.range),
+            "PDV, 99 %, µs": lambda one: _microseconds(one.high),
+            "PDV, average, µs": lambda one: _microseconds(one.mean),
+            "IPDV, average, µs": lambda one: _microseconds(one.between),
+            "state": lambda one: "measured",
+        },
+        _delays,
+    ),
+    Chapter(
+        "Frame loss rate (section 26.3)",
+        "From the maximum load downwards, until two loads in a row lose nothing.",
+        Rfc2544Test.FRAME_LOSS,
+        {
+            "load, % of the maximum": lambda one: f"{100 * one.share_of_max_load_ratio:.4g}",
+            "load, fps": lambda one: _fps(one.load),
+            "frame loss rate, %": lambda one: f"{100 * one.frame_loss_ratio:.4g}",
+            "lost frames": lambda one: "" if one.lost_frames is None else f"{one.lost_frames:,}",
+            "state": lambda one: f"{one.unsent_frames:,} frames unsent" if one.unsent_frames else "measured",
+        },
+        lambda result: () if result.frame_loss is None else result.frame_loss.loads,
+        draw_loss,
+    ),
+    Chapter(
+        "Back-to-back frames (section 26.4, RFC 9004)",
         "The longest burst without loss, and the buffer time that follows from it and the throughput. Smallest step: 1 "
-        "frame. Standard deviation over N - 1."
-    )
-    rows = tuple(_back_to_back_row(part) for part in run.of(Rfc2544Test.BACK_TO_BACK))
-    return Chapter("Back-to-back frames (section 26.4, RFC 9004)", about, Table(columns, rows))
-
-
-def _back_to_back_row(part: Rfc2544Part) -> tuple[str, ...]:
-    result = part.result_as(BackToBackResult)
-    if result is None:
-        return _missing(part, 7)
-    values, rate = result.back_to_back, _fps(result.max_load.rate)
-    if values is None:
-        return (part.frame_size, rate, *[""] * 5, f"not applicable: {result.reason}")
-    least = "at least " if values.is_at_limit else ""
-    return (
-        part.frame_size,
-        rate,
-        f"{least}{values.average_frames:,.1f}",
-        f"{values.least_frames:,}, {values.most_frames:,}, {values.stdev_frames:.4g}",
-        f"{least}{format_milliseconds(values.buffer_time.corrected_s)}",
-        f"{least}{format_milliseconds(values.buffer_time.implied_s)}",
-        f"{len(values.searches)}",
-        result.reason or "measured",
-    )
-
-
-def _recovery(run: Rfc2544Run) -> Chapter:
-    columns = (
-        "frame size",
-        "throughput, fps",
-        "overload, fps",
-        "then, fps",
-        "average recovery time",
-        "min, max, stddev",
-        "repeats",
-        "state",
-    )
-    about = (
+        "frame. Standard deviation over N - 1.",
+        Rfc2544Test.BACK_TO_BACK,
+        {
+            "rate of the bursts, fps": lambda one: _fps(one.max_load.rate),
+            "average burst, frames": _burst(lambda values: f"{values.average_frames:,.1f}", is_least=True),
+            "min, max, stddev": _burst(
+                lambda values: f"{values.least_frames:,}, {values.most_frames:,}, {values.stdev_frames:.4g}"
+            ),
+            "corrected buffer time": _burst(
+                lambda values: format_milliseconds(values.buffer_time.corrected_s), is_least=True
+            ),
+            "implied buffer time": _burst(
+                lambda values: format_milliseconds(values.buffer_time.implied_s), is_least=True
+            ),
+            "N": _burst(lambda values: f"{len(values.searches)}"),
+            "state": _burst_state,
+        },
+    ),
+    Chapter(
+        "System recovery (section 26.5)",
         "Time from the end of the overload to the sending of the last lost frame. The RFC's text has the two times the "
-        "other way round, which would be negative."
-    )
-    rows = tuple(_recovery_row(part) for part in run.of(Rfc2544Test.RECOVERY))
-    return Chapter("System recovery (section 26.5)", about, Table(columns, rows))
-
-
-def _recovery_row(part: Rfc2544Part) -> tuple[str, ...]:
-    result = part.result_as(RecoveryResult)
-    if result is None:
-        return _missing(part, 7)
-    if result.recovery is None:
-        return (part.frame_size, _fps(result.throughput), *[""] * 5, f"{result.reason}")
-    values = result.recovery
-    average, spread = values.average_s, (values.least_s, values.most_s, values.stdev_s)
-    return (
-        part.frame_size,
-        _fps(result.throughput),
-        _fps(result.overload),
-        _fps(result.after),
-        "none" if average is None else format_milliseconds(average),
-        ", ".join(format_milliseconds(value) for value in spread if value is not None),
-        f"{len(values.times)}",
-        result.reason or "measured",
-    )
-
-
-def _reset(run: Rfc2544Run) -> Chapter:
-    columns = (
-        "frame size",
-        "reset",
-        "load, fps",
-        "average by time stamps",
-        "min, max, stddev",
-        "average by frame loss",
-        "average loss, frames",
-        "trials",
-        "state",
-    )
-    about = (
+        "other way round, which would be negative.",
+        Rfc2544Test.RECOVERY,
+        {
+            "throughput, fps": lambda one: _fps(one.throughput),
+            "overload, fps": lambda one: _fps(one.overload if one.recovery else None),
+            "then, fps": lambda one: _fps(one.after if one.recovery else None),
+            "average recovery time": lambda one: _times(one.recovery),
+            "min, max, stddev": lambda one: one.recovery.in_words if one.recovery else "",
+            "repeats": lambda one: f"{len(one.recovery.times)}" if one.recovery else "",
+            "state": lambda one: one.reason or "measured",
+        },
+    ),
+    Chapter(
+        "Reset (section 26.6, RFC 6201)",
         "Time without forwarding after a reset: between the frames received before and after it, and lost frames over "
-        "the load. At the smallest frame size."
-    )
-    rows = tuple(_reset_row(part) for part in run.of(Rfc2544Test.RESET))
-    return Chapter("Reset (section 26.6, RFC 6201)", about, Table(columns, rows))
-
-
-def _reset_row(part: Rfc2544Part) -> tuple[str, ...]:
-    result = part.result_as(ResetResult)
-    if result is None or result.reset is None:
-        return _missing(part, 8)
-    values = result.reset
-    average, spread = values.average_s, (values.least_s, values.most_s, values.stdev_s)
-    return (
-        part.frame_size,
-        result.settings.reset,
-        _fps(result.load),
-        "none" if average is None else format_milliseconds(average),
-        ", ".join(format_milliseconds(value) for value in spread if value is not None),
-        format_milliseconds(values.average_by_loss_s),
-        f"{values.average_lost_frames:,.1f}",
-        f"{len(values.times)}",
-        result.reason or "measured",
-    )
-
-
-_CHAPTERS: tuple[Callable[[Rfc2544Run], Chapter], ...] = (
-    _throughput,
-    _latency,
-    _delay_variation,
-    _frame_loss,
-    _back_to_back,
-    _recovery,
-    _reset,
+        "the load. At the smallest frame size.",
+        Rfc2544Test.RESET,
+        {
+            "reset": lambda one: one.settings.reset_name,
+            "load, fps": lambda one: _fps(one.load),
+            "average by time stamps": lambda one: _times(one.reset),
+            "min, max, stddev": lambda one: one.reset.in_words,
+            "average by frame loss": lambda one: format_milliseconds(one.reset.average_by_loss_s),
+            "average loss, frames": lambda one: f"{one.reset.average_lost_frames:,.1f}",
+            "trials": lambda one: f"{len(one.reset.times)}",
+            "state": lambda one: one.reason or "measured",
+        },
+        lambda result: () if result.reset is None else (result,),
+    ),
 )
 
 
-def _missing(part: Rfc2544Part, columns: int) -> tuple[str, ...]:
-    reason = part.problem or (None if part.result is None else part.result.error)
-    return (part.frame_size, *[""] * (columns - 1), f"no result: {reason}")
-
-
-def _fps(rate: Rate | None) -> str:
-    return "" if rate is None else f"{rate.per_interface_fps:,.0f}"
+def _details(result: TestResult | None) -> Iterator[tuple[str, float | None, str, float | None]]:
+    """Quantities of a result that has no single value: name, value, unit and standard deviation."""
+    for delays in _delays(result) if isinstance(result, LatencyResult) else ():
+        yield "latency, average", delays.average, "us", delays.spread
+        yield "latency, least", delays.least, "us", None
+        yield "latency, most", delays.most, "us", None
+        yield "latency, frame in the middle", delays.middle, "us", None
+        yield "PDV, range", delays.range, "us", None
+        yield "PDV, 99 %", delays.high, "us", None
+        yield "PDV, average", delays.mean, "us", None
+        yield "IPDV, average", delays.between, "us", None
+    if isinstance(result, FrameLossResult) and result.frame_loss is not None:
+        for loss in result.frame_loss.loads:
+            load = f"{100 * loss.share_of_max_load_ratio:.4g}"
+            yield f"frame loss rate at {load} % of the maximum load", 100 * loss.frame_loss_ratio, "%", None
 
 
 def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
@@ -451,6 +385,8 @@ def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
             "upper_bound": number_of(finding.upper_bound),
             "reason": finding.reason,
         }
+    for quantity, value, unit, deviation in _details(part.result):
+        yield {"quantity": quantity, "outcome": "measured", "value": value, "unit": unit, "stdev": deviation}
 
 
 def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
@@ -464,7 +400,6 @@ def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
         }
         for part in run.parts
     ]
-    settings = {**asdict(run.settings), "goal": str(run.settings.goal)}
     data = {
         "format": REPORT_FORMAT,
         "test": run.test.full_name,
@@ -473,7 +408,7 @@ def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
         "forecast_s": run.forecast.seconds,
         "modifier": None if run.modifier is None else run.modifier.value,
         "modifier_report": None if run.modifier_report is None else asdict(run.modifier_report),
-        "settings": settings,
+        "settings": {test.value: request.settings.model_dump(mode="json") for test, request in run.requests.items()},
         "compliance": verdict_of(tuple(requirements)),
         "requirements": [asdict(item) for item in requirements],
         "parts": parts,

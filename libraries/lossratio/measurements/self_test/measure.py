@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator
 
 from lossratio.errors import TopologyError, TrafficError
-from lossratio.measurements import OnProgress, TestPlace
+from lossratio.measurements import NOT_IN_FILES, OnProgress, TestPlace
 from lossratio.measurements.throughput import SearchRequest, ThroughputResult, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results import LoadOrigin
@@ -24,34 +27,25 @@ HIGHEST_LOAD = 20e6
 _DIGITS = 3
 
 
-@dataclass(frozen=True)
-class SelfTestRequest:
-    """The settings of a self-test.
+class SelfTestRequest(SearchRequest):
+    """The settings of a self-test: a search, whose maximum load is the limit of links and NICs if none is named."""
 
-    Attributes:
-        profile: The test traffic.
-        max_load: Largest load per interface, frames per second; None: the limit of links and NICs.
-        record: File that the limit is written into, so that topology files can name it; None: no file.
-        goal: The search goal.
-    """
+    unused = frozenset(SearchRequest.model_fields) - {"max_load"}
 
-    profile: TrafficProfile
-    max_load: float | None = None
-    record: Path | None = None
-    goal: SearchGoal = TESTER
+    goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(tuple), NOT_IN_FILES] = (TESTER,)
+    """The search goal."""
+    record: Annotated[Path | None, NOT_IN_FILES] = None
+    """File that the limit is written into, so that topology files can name it; None: no file."""
 
 
 @dataclass(frozen=True)
 class SelfTest:
-    """The outcome of a self-test.
-
-    Attributes:
-        limit: The limit, on the safe side of the relevant lower bound.
-        result: The search, as in its result file.
-    """
+    """The outcome of a self-test."""
 
     limit: TesterLimit
+    """The limit, on the safe side of the relevant lower bound."""
     result: ThroughputResult
+    """The search, as in its result file."""
 
     def __str__(self) -> str:
         ways = "both ways" if self.limit.bidirectional else "one way"
@@ -73,8 +67,7 @@ def find_tester_limit(
     """
     check_cable(testbed.request.file, testbed.request.topology, testbed.request.paths[0])
     highest = request.max_load or _highest(testbed, request.profile)
-    search = SearchRequest((request.goal,), request.profile, max_load=highest)
-    result = find_conditional_throughput(testbed, search, place, on_progress)
+    result = find_conditional_throughput(testbed, request.but(max_load=highest), place, on_progress)
     outcome = result.goals[0].result
     bound = None if outcome is None else outcome.relevant_lower_bound
     if bound is None:

@@ -52,15 +52,23 @@ def guard_in_words(guard: GuardStatement) -> str:
     return line
 
 
-def limit_in_words(guard: GuardStatement) -> str:
-    """The verdict with what it leaves open, in a few words: they go beside the number."""
+def limit_in_words(guard: GuardStatement, mean_fps: float) -> str:
+    """The verdict, the load that it is about, and what it leaves open, in a few words: they go beside the number.
+
+    Args:
+        guard: The verdict.
+        mean_fps: Mean critical load per interface, in frames per second.
+    """
     if _rests_on_tail(guard):
         return "extrapolated by the shape of the capacity's tail, which trials at that load are too few to show"
     if guard.verdict == EXTRAPOLATED:
         return "extrapolated: the frames at the critical load are too few to verify it"
+    line = f"{guard.verdict} at {format_frame_rate(guard.load_per_interface_fps)}"
+    if guard.load_per_interface_fps < mean_fps:
+        line += f" ({100.0 - 100.0 * guard.load_per_interface_fps / mean_fps:.2g} % below the mean)"
     if guard.largest_burst_frames is None or guard.unseen_burst_trials is None:
-        return guard.verdict
-    return f"verified, but for losses in fewer than one of {guard.unseen_burst_trials:.2g} trials"
+        return line
+    return f"{line}, but for losses in fewer than one of {guard.unseen_burst_trials:.2g} trials"
 
 
 def _rests_on_tail(guard: GuardStatement) -> bool:

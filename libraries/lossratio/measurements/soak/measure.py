@@ -8,17 +8,18 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements import (
+    NOT_IN_FILES,
+    Audience,
     MeasuredKind,
     Measurement,
     Request,
-    TestPlace,
-    WarmUp,
     measure,
     seconds_in_words,
     trial_in_words,
@@ -26,9 +27,7 @@ from lossratio.measurements import (
 from lossratio.measurements.soak.description import describe_critical_load
 from lossratio.measurements.soak.result import (
     SoakResult,
-    SoakSetup,
     critical_load_contradictions,
-    soak_result,
 )
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.plrsearch import (
@@ -40,11 +39,12 @@ from lossratio.plrsearch import (
     Weighting,
     why_set_aside,
 )
-from lossratio.results import WITHOUT_DIGEST, MaxLoad, TestResult, View
-from lossratio.trials import Integrity, TrialResult
+from lossratio.quantities import Duration, FrameRate, Share
+from lossratio.results import WITHOUT_DIGEST, MaxLoad, TestResult, describe_trials
+from lossratio.trials import TrialResult
 
 if TYPE_CHECKING:
-    from lossratio.testbed import LoadRange, Testbed
+    from lossratio.testbed import LoadRange
     from lossratio.traffic import TrafficProfile
 
 TARGET_LOSS_RATIO = 1e-7
@@ -70,48 +70,40 @@ _USUAL = ("precision", "stop_on_misfit", "trial_duration", "trial_growth", "warm
 """Settings that presets leave as they are by default."""
 
 
-@dataclass(frozen=True)
 class SoakRequest(Request):
-    """The settings of a soak test.
+    """Searches for the critical load: that with a loss ratio of ``target_loss_ratio`` in the long run (PLRsearch).
 
-    Attributes:
-        profile: The test traffic.
-        target_loss_ratio: The loss ratio at the critical load.
-        min_load: Smallest load per interface, frames per second; None: see `lossratio.testbed.loads.load_range`.
-        max_load: Largest load per interface; None: the smallest limit of `lossratio.testbed.loads.load_limits`.
-        timeout: Seconds of trials after which the search ends.
-        precision: Width of the 95 % interval, as a share of the mean, that ends the search earlier; None: none does.
-        stop_on_misfit: Whether the search ends as soon as the model does not fit the trials.
-        likelihood: Distribution of the number of lost frames.
-        weighting: The way of combining the fitting functions.
-        selection: The way of choosing loads.
-        trial_duration: Seconds of the first trial; None: the selection's default; "auto": the same, and then as long as
-            the capacity's noise is alike.
-        trial_growth: Seconds by which each trial is longer than the one before; None: the selection's default.
-        warm_start: Loads of the first trials, frames per second per interface: they should be near the knee.
-        warm_up: A warm-up at maximum load before everything else, with traffic of its own; None: there is none.
-        ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
-        rest: Least seconds without traffic before each trial.
-        integrity: What happens if frames do not come back as they were sent.
+    The result is an estimate with its 95 % interval. It is irregular if the trials contradict the model of the
+    estimate, or if the critical load may be outside of the allowed loads. The ``preset`` ``csit`` is
+    everything as in FD.io CSIT's soak tests, to compare number by number. With ``warm_start`` a keyword begins at the
+    bounds of the search that this suite made last, with the same traffic.
+
+    | `Find Critical Load`    frame_size=64B    timeout=30 min
+    | `Find Critical Load`    64B    target_loss_ratio=1e-5    precision=0.05 %    warm_start=True
     """
 
-    profile: TrafficProfile
-    target_loss_ratio: float = TARGET_LOSS_RATIO
-    min_load: float | None = None
-    max_load: float | None = None
-    timeout: float = TIMEOUT
-    precision: float | None = None
+    target_loss_ratio: Annotated[Share, NOT_IN_FILES] = TARGET_LOSS_RATIO
+    """The loss ratio at the critical load."""
+    timeout: Duration = TIMEOUT
+    """Seconds of trials after which the search ends."""
+    precision: Share | None = None
+    """Width of the 95 % interval, as a share of the load, that ends the search before ``timeout``. The interval is
+    wider for that, by 1.1 to 1.3 times. None: none does."""
     stop_on_misfit: bool = False
+    """Whether the search ends as soon as the model does not fit the trials."""
     likelihood: LikelihoodName = LikelihoodName.VARYING
+    """Distribution of counts of lost frames: ``varying`` (with the SUT's capacity), ``poisson`` or ``geometric``."""
     weighting: Weighting = Weighting.EVIDENCE
+    """The way of combining the fitting functions: by their ``evidence``, or ``equal``, as in the Internet draft."""
     selection: SelectionName = SelectionName.POSTERIOR
-    trial_duration: float | Literal["auto"] | None = None
-    trial_growth: float | None = None
-    warm_start: tuple[float, ...] = ()
-    warm_up: WarmUp | None = None
-    ramp: float = 0.0
-    integrity: Integrity = Integrity.DOUBT
-    rest: float = 0.0
+    """The way of choosing loads: ``posterior``, ``draft`` as in the Internet draft, or ``csit``."""
+    trial_duration: Literal["auto"] | Duration | None = None
+    """Seconds of the first trial; None: 2 s, or 5.1 s with ``selection=draft`` or ``csit``. ``auto``: 2 s, and if early
+    trials show that the capacity is alike for longer, that long."""
+    trial_growth: Duration | None = None
+    """Seconds by which each trial is longer than the one before; None: the selection's default."""
+    warm_start: Annotated[tuple[FrameRate, ...], Audience.SCRIPTS] = ()
+    """Loads of the first trials, frames per second per interface: they should be near the knee."""
 
     def preset(self, preset: SoakPreset) -> SoakRequest:
         """This request with the settings of a preset.
@@ -120,25 +112,10 @@ class SoakRequest(Request):
             SearchError: If the request asks for something else than the preset and the defaults.
         """
         for name in (*_OF_CSIT, *_USUAL):
-            usual = getattr(SoakRequest, name)
+            usual = SoakRequest.model_fields[name].default
             if getattr(self, name) not in (usual, _OF_CSIT.get(name, usual)):
                 raise SearchError(f"preset={preset.value} chooses {name} itself: leave out {name}, or the preset.")
-        return replace(self, **_OF_CSIT)
-
-    def settings(self) -> dict[str, Any]:
-        """The controller's settings besides target and loads, as JSON data; times in seconds."""
-        return {
-            "timeout_s": self.timeout,
-            "precision_ratio": self.precision,
-            "stop_on_misfit": self.stop_on_misfit,
-            "likelihood": self.likelihood.value,
-            "weighting": self.weighting.value,
-            "selection": self.selection.value,
-            "trial_duration_s": self.trial_duration,
-            "trial_growth_s": self.trial_growth,
-            "warm_start_per_interface_fps": list(self.warm_start),
-            **({} if self.warm_up is None else {"warm_up": self.warm_up.to_json()}),
-        }
+        return self.but(**_OF_CSIT)
 
     def controller(self, min_load: float, max_load: float) -> PLRsearch:
         """The controller for this request, between two loads in frames per second per interface.
@@ -164,21 +141,18 @@ class SoakRequest(Request):
 
 @dataclass(frozen=True)
 class SoakProgress:
-    """The progress of a soak test after a trial.
-
-    Attributes:
-        number: Number of trials so far, with those of an interrupted run.
-        trial: The last trial.
-        latest: The latest estimate; None: no estimate yet.
-        time_left: Seconds that the remaining trials may take at most.
-        set_aside: Why the last trial is no evidence; None: it is evidence.
-    """
+    """The progress of a soak test after a trial."""
 
     number: int
+    """Number of trials so far, with those of an interrupted run."""
     trial: TrialResult
+    """The last trial."""
     latest: IntervalAfterTrial | None
+    """The latest estimate; None: no estimate yet."""
     time_left: float
+    """Seconds that the remaining trials may take at most."""
     set_aside: str | None = None
+    """Why the last trial is no evidence; None: it is evidence."""
 
     def line(self) -> str:
         """The line that the console shows."""
@@ -188,14 +162,13 @@ class SoakProgress:
         return line if self.set_aside is None else f"{line}  (set aside: {self.set_aside})"
 
 
-OnSoakProgress = Callable[[SoakProgress], None]
-
-
 class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
     """The kind: soak tests."""
 
     name = "soak"
+    title = "Searching for the critical load"
     algorithm = "PLRsearch"
+    request = SoakRequest
     result = SoakResult
 
     def controller(self, request: SoakRequest, loads: LoadRange) -> PLRsearch:
@@ -208,7 +181,7 @@ class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
             "target_loss_ratio": request.target_loss_ratio,
             "min_load_fps": loads.min_load,
             "max_load_fps": loads.max_load,
-            "settings": request.settings(),
+            **request.inputs(),
         }
 
     def progress(self, request: SoakRequest, controller: PLRsearch, trial: TrialResult) -> SoakProgress:
@@ -217,7 +190,7 @@ class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
         time_left = max(0.0, request.timeout - controller.elapsed)
         return SoakProgress(controller.trials, trial, latest, time_left, why_set_aside(trial))
 
-    def watch(self) -> Callable[[TrialResult], None]:
+    def watch(self, request: SoakRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
         """Ends a soak test whose trials show the generator rather than the SUT."""
         # Trials of this run only: an interrupted run may be resumed on a machine with less other work.
         reasons: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
@@ -231,11 +204,17 @@ class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
     def build(
         self, measured: Measurement[Any], request: SoakRequest, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> SoakResult:
-        """The critical load."""
-        setup = SoakSetup(request.target_loss_ratio, inputs["settings"], inputs["min_load_fps"], max_load)
-        conditions = measured.run.conditions
-        critical_load = None if measured.failure is not None else describe_critical_load(measured.result, conditions)
-        return soak_result(measured.run, setup, critical_load, measured.entries)
+        """The critical load. A model that does not fit, or a critical load beyond the limits, is no error."""
+        run = measured.run
+        found = None if run.error is not None else describe_critical_load(measured.result, run.conditions)
+        stated = measured.stated(max_load, None if found is None else found.reason)
+        return SoakResult(
+            **stated | {"trials": describe_trials(measured.entries, why_set_aside=why_set_aside)},
+            target_loss_ratio=request.target_loss_ratio,
+            settings=dict(inputs["settings"]),
+            min_load=run.conditions.rate(inputs["min_load_fps"]),
+            critical_load=found,
+        )
 
     def wrong_evidence(self, result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Trials that are set aside although they are evidence, and trials that should be set aside."""
@@ -251,22 +230,8 @@ class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
         if result.critical_load is not None:
             yield from critical_load_contradictions(result.critical_load)
 
-    def view(self) -> View[SoakResult]:
-        """How the soak test is shown."""
-        from lossratio.measurements.soak.view import SoakView
 
-        return SoakView()
-
-
-def find_critical_load(
-    testbed: Testbed, request: SoakRequest, place: TestPlace, on_progress: OnSoakProgress | None = None
-) -> SoakResult:
-    """Searches for the critical load, and writes the result file; see `lossratio.measurements.measure`.
-
-    A model that does not fit, or a critical load beyond the limits, is no error. There is a TrafficError if most of
-    the latest trials were set aside.
-    """
-    return measure(Soak(), testbed, request, place, on_progress)
+find_critical_load = partial(measure, Soak())
 
 
 def _check_generator(reasons: Sequence[str | None]) -> None:

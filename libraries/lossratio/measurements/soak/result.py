@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
 
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
-from lossratio.results import MaxLoad, Outcome, TestResult, TestRun, describe_trials
-from lossratio.trials import JournalEntry
+from lossratio.results import MaxLoad, Outcome, TestResult
 
 _MIXED_ROUNDING = 1e-6
 """Relative difference of a mixture that counts as rounding: its standard deviation may be a millionth of its mean."""
@@ -106,12 +104,12 @@ class GuardStatement(Record):
     """What frames at and just below the mean say about the target loss ratio, without any model."""
 
     verdict: str
-    """``verified``: by these frames, in 10 trials or more, the loss ratio is at most the target (if the critical load
-    is at most the minimum load: more than the target). ``extrapolated``: they are too few to decide. ``contradicted``:
-    it is above the target.
+    """``verified``: by these frames, in 10 trials or more, the loss ratio at the load is at most the target (if the
+    critical load is at most the minimum load: more than the target). ``extrapolated``: they are too few to decide.
+    ``contradicted``: below the interval the loss ratio is above the target.
     """
     load_per_interface_fps: float = Field(gt=0.0)
-    """The load that the loss ratio is about: the lowest load of these trials."""
+    """The load that the verdict and the loss ratio are about: the lowest load of these trials."""
     highest_load_per_interface_fps: float = Field(gt=0.0)
     """The highest load of these trials."""
     trials: int = Field(ge=0)
@@ -325,52 +323,6 @@ class SoakResult(TestResult):
             if (self.outcome is Outcome.MEASURED) != regular:
                 raise ValueError("a soak test is irregular if and only if its critical load has a reason to be")
         return self
-
-
-@dataclass(frozen=True)
-class SoakSetup:
-    """The settings of a search for a critical load.
-
-    Attributes:
-        target_loss_ratio: The loss ratio at the critical load.
-        settings: The search's other settings.
-        min_load: The smallest load, frames per second per interface.
-        max_load: The largest load.
-    """
-
-    target_loss_ratio: float
-    settings: Mapping[str, JsonValue]
-    min_load: float
-    max_load: MaxLoad
-
-
-def soak_result(
-    run: TestRun, search: SoakSetup, critical_load: CriticalLoad | None, entries: Sequence[JournalEntry]
-) -> SoakResult:
-    """Makes the result of a soak test.
-
-    Args:
-        run: The test.
-        search: The settings of the search.
-        critical_load: The critical load; ignored if the run has an error.
-        entries: All its trials.
-    """
-    # Imported here because scipy takes a while, and most runs have no soak test.
-    from lossratio.plrsearch import why_set_aside
-
-    outcome = Outcome.FAILED
-    if run.error is None and critical_load is not None:
-        outcome = Outcome.MEASURED if critical_load.reason is None else Outcome.IRREGULAR
-    return SoakResult(
-        **run.stated(),
-        outcome=outcome,
-        trials=describe_trials(entries, why_set_aside=why_set_aside),
-        target_loss_ratio=search.target_loss_ratio,
-        settings=dict(search.settings),
-        min_load=run.conditions.rate(search.min_load),
-        max_load=search.max_load,
-        critical_load=critical_load if run.error is None else None,
-    )
 
 
 def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:

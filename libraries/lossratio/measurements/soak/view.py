@@ -103,7 +103,8 @@ class SoakView(View[SoakResult]):
         state = f"irregular: {critical_load.reason}"
         if critical_load.reason is None:
             guard = critical_load.guard
-            state = "regular" if guard is None else f"regular, {limit_in_words(guard)}"
+            mean_fps = critical_load.mean.per_interface_fps
+            state = "regular" if guard is None else f"regular, {limit_in_words(guard, mean_fps)}"
         yield f"critical load (loss ratio {format_target(result.target_loss_ratio)} in the long run): {state}"
         yield rate_line("mean", critical_load.mean)
         yield rate_line("standard deviation", critical_load.stdev)
@@ -153,8 +154,8 @@ class SoakView(View[SoakResult]):
         """The frames at the critical load do not verify it: the interval is the model's, and does not show that."""
         critical_load = result.critical_load
         guard = None if critical_load is None or critical_load.reason is not None else critical_load.guard
-        if guard is not None and guard.verdict == EXTRAPOLATED:
-            yield limit_in_words(guard)
+        if critical_load is not None and guard is not None and guard.verdict == EXTRAPOLATED:
+            yield limit_in_words(guard, critical_load.mean.per_interface_fps)
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
         """The mean critical load, with its interval as bounds."""

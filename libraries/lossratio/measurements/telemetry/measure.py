@@ -9,12 +9,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, JsonValue
 
 from lossratio.errors import DutError, TrafficError
-from lossratio.measurements import Additions, TestPlace
+from lossratio.measurements import Additions, Request, TestPlace
 from lossratio.measurements.telemetry.load import (
     CpuLoad,
     QueueLoad,
@@ -23,6 +23,7 @@ from lossratio.measurements.telemetry.load import (
     describe_loads,
     uneven_loads,
 )
+from lossratio.quantities import Duration, FrameRate
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import Doubt
 from lossratio.trials import TrialInput
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from lossratio.dut import Dut, DutCounters, DutOptions
     from lossratio.measurements.throughput import ThroughputResult
     from lossratio.testbed import Testbed
-    from lossratio.traffic import TrafficProfile
 
 TELEMETRY_DURATION = 1.0
 """Seconds of the trial: FD.io CSIT's."""
@@ -105,36 +105,27 @@ class TelemetryTrial(Record):
         return self.sent_frames - self.received_frames
 
 
-@dataclass(frozen=True)
-class TelemetryRequest:
-    """The settings of the telemetry's trial.
+class TelemetryRequest(Request):
+    """The settings of the telemetry's trial."""
 
-    Attributes:
-        profile: The test traffic.
-        load: Frames per second, per interface.
-        goal: Name of the goal whose relevant lower bound the load is; None: the load was given.
-        duration: Seconds of the trial.
-    """
-
-    profile: TrafficProfile
-    load: float
+    load: FrameRate
+    """Frames per second, per interface."""
     goal: str | None = None
-    duration: float = TELEMETRY_DURATION
+    """Name of the goal whose relevant lower bound the load is; None: the load was given."""
+    duration: Annotated[Duration, Field(gt=0.0)] = TELEMETRY_DURATION
+    """Seconds of the trial."""
 
 
 @dataclass
 class Observation:
-    """A DUT's report on the traffic of a ``with`` block; complete when the block has ended.
-
-    Attributes:
-        dut: The DUT.
-        answers: The DUT's answers, by topic.
-        counted: Frames that the DUT counted.
-    """
+    """A DUT's report on the traffic of a ``with`` block; complete when the block has ended."""
 
     dut: Dut[DutOptions]
+    """The DUT."""
     answers: dict[str, Any]
+    """The DUT's answers, by topic."""
     counted: DutCounters
+    """Frames that the DUT counted."""
 
     def add(self, answers: Mapping[str, Any]) -> None:
         """Adds the answers about another trial; their statistics have names of their own."""
@@ -225,8 +216,8 @@ def _observe(testbed: Testbed, request: TelemetryRequest) -> TelemetryTrial:
         load=rate,
         goal=request.goal,
         duration_s=request.duration,
-        sent_frames=sum(direction.sent for direction in output.directions),
-        received_frames=sum(direction.received for direction in output.directions),
+        sent_frames=sum(direction.sent_frames for direction in output.directions),
+        received_frames=sum(direction.received_frames for direction in output.directions),
         duts=tuple(_described(observation) for observation in observations),
     )
 

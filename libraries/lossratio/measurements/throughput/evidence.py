@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from lossratio.errors import SearchError
+from lossratio.errors import SearchError, StarvedGeneratorError
 from lossratio.measurements.latency.result import LatencyAtLoad, latency_contradictions
 from lossratio.measurements.telemetry.measure import TelemetryTrial
 from lossratio.measurements.throughput.result import (
@@ -54,6 +54,7 @@ from lossratio.results import (
     with_early_verdicts,
 )
 from lossratio.trials import Addition, JournalContents, JournalEntry, TrialResult
+from lossratio.units import format_frame_rate, format_ratio
 
 ALGORITHM = "MLRsearch"
 """The search algorithm whose bounds follow from the trials alone, as RFC 9971 defines them."""
@@ -64,28 +65,28 @@ GENERATOR_LIMIT = "the generator's limit, not the SUT's"
 EARLY_VERDICT = "early_verdict"
 """The setting of searches whose trials end as soon as their verdict is certain; other searches do not have it."""
 
+MEMORY_REST = "memory_rest_s"
+"""The setting of the rest before the trial at the end of a search, which asks whether the SUT passes more then."""
+
 _ALSO_DUE_TO_THE_GENERATOR = (IrregularReason.MAX_LOAD_IS_LOWER_BOUND, IrregularReason.MIN_LOAD_IS_UPPER_BOUND)
 
 
 @dataclass(frozen=True)
 class SearchSetup:
-    """The settings of a search.
-
-    Attributes:
-        algorithm: Name of the search algorithm, e.g. ``MLRsearch``.
-        settings: The algorithm's other settings.
-        goals: The goals.
-        min_load: The smallest load, frames per second per interface.
-        max_load: The largest load.
-        warm_ups: Number of first trials that are a warm-up; their results are no evidence.
-    """
+    """The settings of a search."""
 
     algorithm: str
+    """Name of the search algorithm, e.g. ``MLRsearch``."""
     settings: Mapping[str, JsonValue]
+    """The algorithm's other settings."""
     goals: Sequence[SearchGoal]
+    """The goals."""
     min_load: float
+    """The smallest load, frames per second per interface."""
     max_load: MaxLoad
+    """The largest load."""
     warm_ups: int = 0
+    """Number of first trials that are a warm-up; their results are no evidence."""
 
 
 class BoundsSoFar:
@@ -119,7 +120,7 @@ def bounds_history(result: ThroughputResult) -> dict[int, tuple[GoalBounds, ...]
     """The bounds of all goals of a result after each trial that counts, by the trial's number."""
     so_far = BoundsSoFar(search_goal(report.goal) for report in result.goals)
     evidence = (trial for trial in result.trials if trial.is_evidence)
-    return {trial.number: so_far.add(trial.as_result(with_directions=False)) for trial in evidence}
+    return {trial.number: so_far.add(trial.as_result()) for trial in evidence}
 
 
 def warm_ups_in(settings: Mapping[str, Any]) -> int:
@@ -144,6 +145,8 @@ def throughput_result(
     if search.settings.get(EARLY_VERDICT):
         run = replace(run, conditions=with_early_verdicts(run.conditions))
     evidence = [entry.result for entry in entries[search.warm_ups :]]
+    if run.error is None and MEMORY_REST in search.settings:
+        run = replace(run, remarks=(*run.remarks, *_remark_on_rest(evidence)))
     outcomes = [
         None if run.error is not None else _goal_outcome(results[goal], evidence, run, search) for goal in search.goals
     ]
@@ -162,6 +165,20 @@ def throughput_result(
     )
 
 
+def _remark_on_rest(evidence: Sequence[TrialResult]) -> Iterator[str]:
+    """What the trials after a rest at the end of a search looked for, unless they make a doubt."""
+    asked = [trial for trial in evidence if trial.input.rest]
+    if not asked:
+        yield "no trial after a long rest asked whether the SUT remembers a loss for longer than trials rest"
+    elif asked[0].loss_ratio:
+        first = asked[0]
+        yield (
+            f"a whole trial of {first.duration:g} s above the bounds, at {format_frame_rate(first.load)} per interface "
+            f"after a rest of {first.input.rest:g} s, lost {format_ratio(first.loss_ratio)}: the SUT does not seem to "
+            "remember a loss; a memory that lasts longer is not seen"
+        )
+
+
 class _Searched(BaseModel):
     """What the header of a journal says of a search."""
 
@@ -170,6 +187,7 @@ class _Searched(BaseModel):
     max_load_fps: float
     timeout_s: float | None = None
     warm_up_duration_s: float | None = None
+    memory_rest_s: float = 0.0
 
 
 def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
@@ -198,6 +216,7 @@ def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
         warm_up_duration=searched.warm_up_duration_s,
         fail_fast=settings.get("fail_fast") is not False,
         early_verdict=settings.get(EARLY_VERDICT) is True,
+        memory_rest=searched.memory_rest_s,
     )
     for trial in journal.results:
         controller.record(trial)
@@ -271,15 +290,12 @@ def with_additions(result: ThroughputResult, additions: Sequence[Addition]) -> T
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether reports call a goal result regular.
-
-    Attributes:
-        regular: Whether it is regular.
-        reason: Why it is irregular; None if it is regular.
-    """
+    """Whether reports call a goal result regular."""
 
     regular: bool
+    """Whether it is regular."""
     reason: str | None
+    """Why it is irregular; None if it is regular."""
 
 
 def judge(result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin: LoadOrigin) -> Verdict:
@@ -299,6 +315,11 @@ def judge(result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin:
     if result.reason is None or result.reason in _ALSO_DUE_TO_THE_GENERATOR:
         return Verdict(False, GENERATOR_LIMIT)
     return Verdict(False, f"{GENERATOR_LIMIT}; {result.reason}")
+
+
+def is_generators_limit(reason: str | None) -> bool:
+    """Whether the reason of an irregular goal result is, at least in part, that the generator made the upper bound."""
+    return reason is not None and reason.startswith(GENERATOR_LIMIT)
 
 
 def _is_generator_limit(result: GoalResult, trials: Sequence[TrialResult], max_load_origin: LoadOrigin) -> bool:
@@ -323,9 +344,40 @@ def _without_generators_faults(trial: TrialResult) -> TrialResult:
     dropped = dropped_by_generator(trial.output)
     if sent is None or lost is None or not (trial.output.unsent_frames or dropped):
         return trial
-    whole = sum(direction.intended for direction in trial.output.directions) if trial.is_early else sent
+    whole = sum(direction.intended_frames for direction in trial.output.directions) if trial.is_early else sent
     loss_ratio = min(1.0, max(0, lost - dropped) / whole) if whole else 0.0
     return replace(trial, output=replace(trial.output, loss_ratio=loss_ratio, sent_frames=None))
+
+
+def check_generator(trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_enough: bool) -> None:
+    """Makes sure that the generator is not the reason why a trial at the smallest load of a search fails.
+
+    Args:
+        trial: The trial.
+        goals: The goals of the search.
+        is_one_enough: Whether the search ends if the trial fails for one goal only.
+
+    Raises:
+        StarvedGeneratorError: If the trial fails, and would not without the frames that the generator did not send, or
+            dropped.
+    """
+    loss_ratio = _without_generators_faults(trial).loss_ratio
+    failed = [loss_ratio <= goal.loss_ratio < trial.loss_ratio for goal in goals]
+    if not (any(failed) if is_one_enough else all(failed)):
+        return
+    output = trial.output
+    unsent, dropped = output.unsent_frames or 0, dropped_by_generator(output)
+    late = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
+    faults = (
+        f"it could not send {unsent:,} of {(output.sent_frames or 0) + unsent:,} frames" if unsent else "",
+        f"it dropped {dropped:,} frames that came back" if dropped else "",
+        f"it was late by up to {late * 1e3:.3g} ms" if late else "",
+    )
+    raise StarvedGeneratorError(
+        f"The generator is the reason that no load was found, not the device. At the smallest load of the search, "
+        f"{format_frame_rate(trial.load)} per interface: {', '.join(filter(None, faults))}. Look for other work on the "
+        "TG, or give the generator CPUs of its own. A run that is resumed measures such trials anew."
+    )
 
 
 def search_contradictions(result: ThroughputResult, trials: Sequence[TrialResult]) -> Iterator[str]:

@@ -111,15 +111,12 @@ class GoalFile(BaseModel):
 
 @dataclass(frozen=True)
 class GoalSet:
-    """Search goals that are searched for at once.
-
-    Attributes:
-        goals: The goals.
-        early_verdict: Whether trials end as soon as their verdict is certain, unless the test says otherwise.
-    """
+    """Search goals that are searched for at once."""
 
     goals: tuple[SearchGoal, ...]
+    """The goals."""
     early_verdict: bool = False
+    """Whether trials end as soon as their verdict is certain, unless the test says otherwise."""
 
 
 def duration_after_search(goals: Iterable[SearchGoal], usual: float) -> float:
@@ -227,3 +224,14 @@ def _problems(file: GoalFile) -> Iterator[Problem]:
             fields.goal(name)
         except SearchError as error:
             yield ("goals", name), str(error)
+
+
+def goals_from(value: object) -> object:
+    """Search goals of a request: the name of a set, or goals and presets by name; anything else as it is."""
+    if isinstance(value, str):
+        return goal_set_from(value).goals
+    if isinstance(value, SearchGoal):
+        return (value,)
+    if not isinstance(value, list | tuple):
+        return value
+    return tuple(goal_from(goal) if isinstance(goal, str) else goal for goal in value)

@@ -8,32 +8,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import JsonValue, ValidationError
+from pydantic import BeforeValidator, Field, JsonValue, ValidationError
 
-from lossratio.errors import SearchError
+from lossratio.errors import SearchError, TesterError
 from lossratio.measurements import (
+    NOT_IN_FILES,
     MeasuredKind,
     Measurement,
     OnProgress,
     Progress,
     Request,
     TestPlace,
-    WarmUp,
     measure,
 )
 from lossratio.measurements.throughput.evidence import (
     ALGORITHM,
-    EARLY_VERDICT,
+    MEMORY_REST,
     BoundsSoFar,
     SearchSetup,
+    check_generator,
+    is_generators_limit,
     rebuilt,
     search_contradictions,
     throughput_result,
     warm_ups_in,
     with_additions,
 )
+from lossratio.measurements.throughput.goals import NdrPdrGoals, goals_from
 from lossratio.measurements.throughput.result import (
     Goal,
     GoalReport,
@@ -44,93 +47,92 @@ from lossratio.measurements.throughput.result import (
     goal_spread,
     search_goal,
 )
-from lossratio.mlrsearch import MLRsearch, SearchGoal
-from lossratio.records import Rate
+from lossratio.mlrsearch import Forecast, MLRsearch, SearchGoal, usual_rest
+from lossratio.quantities import Duration
 from lossratio.results import (
     MaxLoad,
     Outcome,
     RunDirectory,
     TestResult,
     Traffic,
-    View,
     format_frames_per_second,
     format_interval,
     read_result,
 )
-from lossratio.trials import Addition, Integrity, JournalContents, TrialResult, read_journal
+from lossratio.trials import Addition, JournalContents, TrialResult, read_journal
 from lossratio.units import format_frame_rate
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed
-    from lossratio.traffic import TrafficProfile
 
 DEFAULT_TIMEOUT = 1200.0
 """Seconds that a search may take: FD.io CSIT's limit."""
 
 
-@dataclass(frozen=True)
 class SearchRequest(Request):
-    """The settings of a search.
+    """Searches for the non-drop rate and the partial drop rate at once, or for any goals."""
 
-    Attributes:
-        goals: The search goals.
-        profile: The test traffic.
-        min_load: Smallest load per interface, frames per second; None: see `lossratio.testbed.loads.load_range`.
-        max_load: Largest load per interface; None: the smallest limit of `lossratio.testbed.loads.load_limits`.
-        timeout: Seconds of trials after which the search ends with the results so far; None: no limit.
-        warm_up_duration: Seconds of a first trial at maximum load with the same traffic, which does not count; None:
-            there is no such trial.
-        fail_fast: Whether the search ends for all goals when the minimum load is too much for one goal.
-        hints: Earlier searches of the same test, which show where this search should start: the directory of a run, a
-            folder of such directories, or a journal. None: there are no hints.
-        warm_up: A warm-up at maximum load with traffic of its own, before everything else; None: there is none.
-        ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
-        rest: Least seconds without traffic before each trial.
-        integrity: What happens if frames do not come back as they were sent.
-        early_verdict: Whether a trial ends as soon as it is certain to be a high-loss trial for every goal.
-    """
-
-    goals: Sequence[SearchGoal]
-    profile: TrafficProfile
-    min_load: float | None = None
-    max_load: float | None = None
-    timeout: float | None = DEFAULT_TIMEOUT
-    warm_up_duration: float | None = None
+    goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(goals_from), NOT_IN_FILES] = NdrPdrGoals.csit.value
+    """The search goals; also read from the name of a set (``csit``), from presets by name, or from a file of goals."""
+    timeout: Duration | None = DEFAULT_TIMEOUT
+    """Seconds of trials after which the search ends with the results so far; None: no limit."""
+    warm_up_duration: Duration | None = None
+    """Seconds of a first trial at maximum load with the same traffic, which does not count; None: there is none."""
     fail_fast: bool = True
-    hints: Path | None = None
-    warm_up: WarmUp | None = None
-    ramp: float = 0.0
-    integrity: Integrity = Integrity.DOUBT
+    """Whether the search ends for all goals when the minimum load is too much for one goal."""
+    hints: Annotated[Path | None, NOT_IN_FILES] = None
+    """Earlier searches of the same test, which show where this search should start: the directory of a run, a folder of
+    such directories, or a journal. None: there are no hints."""
     early_verdict: bool = False
-    rest: float = 0.0
+    """Whether a trial ends as soon as it is certain to be a high-loss trial for every goal."""
+    memory_rest: Annotated[Duration | None, Field(ge=0.0, exclude=True)] = None
+    """Time without traffic before one more short trial at the end, above the bounds (0: there is none). None: 15 s, and
+    no such trial after a quick search (where no goal has a duration sum of 5 s)."""
 
-    def settings(self) -> dict[str, Any]:
-        """The controller's settings besides goals and loads, as JSON data; times in seconds."""
-        return {
-            "timeout_s": self.timeout,
-            "warm_up_duration_s": self.warm_up_duration,
-            "fail_fast": self.fail_fast,
-            **({} if self.warm_up is None else {"warm_up": self.warm_up.to_json()}),
-            **({EARLY_VERDICT: True} if self.early_verdict else {}),
-        }
+    @property
+    def last_rest(self) -> float:
+        """Seconds of rest before the trial at the end; 0: there is none."""
+        return usual_rest(self.goals) if self.memory_rest is None else self.memory_rest
+
+    def forecast(self, loads: LoadRange, waits: float) -> Forecast:
+        """The time that the search is expected to take, with waits for each full-length trial."""
+        search = MLRsearch([replace(goal) for goal in self.goals], loads.min_load, loads.max_load, timeout=None)
+        longer, expected = 1.0 + waits / self.goals[0].final_trial_duration, search.forecast()
+        return Forecast(expected.seconds * longer, expected.low * longer, expected.high * longer)
+
+    def inputs(self) -> dict[str, Any]:
+        """The settings, with the rest that is meant."""
+        stated = super().inputs()
+        return {"settings": {**stated["settings"], MEMORY_REST: self.last_rest}}
 
 
 OnResult = Callable[[ThroughputResult, TestPlace], None]
 
 
 class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResult]):
-    """The kind: searches for conditional throughput.
-
-    Args:
-        earlier: Earlier searches of the same test, as hints.
-    """
+    """The kind: searches for conditional throughput; each search has an object of its own, with its hints."""
 
     name = "throughput"
+    title = "Searching for the conditional throughput"
     algorithm = ALGORITHM
+    request = SearchRequest
     result = ThroughputResult
 
-    def __init__(self, earlier: Sequence[EarlierSearch] = ()) -> None:
-        self._earlier = earlier
+    def __init__(self) -> None:
+        self._earlier: Sequence[EarlierSearch] = ()
+
+    def prepare(self, testbed: Testbed, request: SearchRequest, place: TestPlace) -> None:
+        """Reads the hints, and checks that the generator can end trials early if it is to.
+
+        Raises:
+            TrafficError: If it cannot.
+        """
+        self._earlier = _earlier(request, place)
+        if request.early_verdict:
+            # Imported here because paramiko takes a while, and reports of results need none of it.
+            from lossratio.traffic import check_early_verdicts
+
+            check_early_verdicts(testbed.request.topology.generator)
 
     def controller(self, request: SearchRequest, loads: LoadRange) -> MLRsearch:
         """MLRsearch."""
@@ -144,20 +146,21 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
             fail_fast=request.fail_fast,
             hints=[search.trials for search in self._earlier],
             early_verdict=request.early_verdict,
+            memory_rest=request.last_rest,
         )
         _check_names(controller.goals)
         return controller
 
     def inputs(self, request: SearchRequest, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
         """Goals, loads and settings."""
-        settings = request.settings()
+        stated = request.inputs()
         if request.hints is not None:
-            settings["hints"] = describe_hints(controller, self._earlier)
+            stated["settings"]["hints"] = describe_hints(controller, self._earlier)
         return {
             "goals": [describe_goal(goal).model_dump(mode="json") for goal in controller.goals],
             "min_load_fps": loads.min_load,
             "max_load_fps": loads.max_load,
-            "settings": settings,
+            **stated,
         }
 
     def remarks(self, request: SearchRequest, controller: MLRsearch) -> Iterator[str]:
@@ -178,12 +181,17 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
         purpose = controller.last_purpose
         return so_far if purpose is None else replace(so_far, purpose=str(purpose), rule=purpose.rule)
 
+    def watch(self, request: SearchRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
+        """Ends a search whose generator cannot send the smallest load: nothing would be known about the SUT."""
+
+        def check(trial: TrialResult) -> None:
+            if trial.load <= loads.min_load:
+                check_generator(trial, request.goals, is_one_enough=request.fail_fast)
+
+        return check
+
     def build(
-        self,
-        measured: Measurement[Any],
-        request: SearchRequest,
-        inputs: Mapping[str, Any],
-        max_load: MaxLoad,
+        self, measured: Measurement[Any], request: SearchRequest, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> ThroughputResult:
         """The result of each goal."""
         settings = inputs["settings"]
@@ -229,12 +237,6 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
             interval = format_interval(goal_bounds.leaning.lower, goal_bounds.leaning.upper)
             yield f"{goal_bounds.goal}: so far {interval} per interface, not proved"
 
-    def view(self) -> View[ThroughputResult]:
-        """How the search is shown."""
-        from lossratio.measurements.throughput.view import ThroughputView
-
-        return ThroughputView()
-
 
 def find_conditional_throughput(
     testbed: Testbed, request: SearchRequest, place: TestPlace, on_progress: OnProgress | None = None
@@ -242,17 +244,8 @@ def find_conditional_throughput(
     """Searches for the conditional throughput of all goals at once; see `lossratio.measurements.measure`.
 
     Irregular goal results are no error.
-
-    Raises:
-        TrafficError: If trials are to end early, and the generator cannot do that.
     """
-    if request.early_verdict:
-        # Imported here because paramiko takes a while, and reports of results need none of it.
-        from lossratio.traffic import check_early_verdicts
-
-        topology = testbed.request.topology
-        check_early_verdicts(topology.nodes[topology.tg_name].generator)
-    return measure(Throughput(_earlier(request, place)), testbed, request, place, on_progress)
+    return measure(Throughput(), testbed, request, place, on_progress)
 
 
 def repeat_search(
@@ -264,7 +257,7 @@ def repeat_search(
     on_progress: OnProgress | None = None,
     on_result: OnResult | None = None,
 ) -> ThroughputResult:
-    """Repeats a search. Each search has its own files; from the second on, results have the spread.
+    """Repeats a search and returns the last result. Each search has its own files; from the second on, also the spread.
 
     Args:
         testbed: What to measure on.
@@ -273,9 +266,6 @@ def repeat_search(
         times: Number of searches.
         on_progress: Called after each trial.
         on_result: Called after each search.
-
-    Returns:
-        The last result, with the spread of all.
 
     Raises:
         SearchError: If the number of searches is 0.
@@ -306,10 +296,13 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
 
     Raises:
         AssertionError: If the conditional throughput is less, or there is none.
+        TesterError: If it is less, or there is none, by the generator's limit: nothing is known about the SUT then.
         SearchError: If the result is not that of a search, or has no such goal.
     """
     report = _required_goal(result, goal)
     throughput = None if report.result is None else report.result.conditional_throughput
+    if throughput is None or throughput.per_interface_fps < least:
+        _refuse_generators_limit([report])
     if throughput is None:
         raise AssertionError(
             f"{report.goal.name} has no conditional throughput ({format_regularity(report)}); "
@@ -327,22 +320,31 @@ def require_lower_bounds(result: ThroughputResult) -> None:
 
     Raises:
         AssertionError: If a goal has none; the message has the way out.
+        TesterError: If a goal has none by the generator's limit: nothing is known about the SUT then.
     """
     missing = [report for report in result.goals if report.result is None or report.result.relevant_lower_bound is None]
     if not missing:
         return
+    _refuse_generators_limit(missing)
     goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in missing)
-    least = format_frame_rate(result.min_load.per_interface_fps)
+    least = result.min_load.per_interface_fps
     raise AssertionError(
-        f"No load was found that meets the goal: {goals}. The smallest load of the search was {least} per interface. "
-        f"If the device may be slower, search from a smaller load, e.g. min_load={_smaller(result.min_load)}. "
-        "If a search without such a load is no failure, say must_find=False."
+        f"No load was found that meets the goal: {goals}. The smallest load of the search was "
+        f"{format_frame_rate(least)} per interface. If the device may be slower, search from a smaller load, e.g. "
+        f"min_load={least / 10.0:.3g} fps. If a search without such a load is no failure, say must_find=False."
     )
 
 
-def _smaller(least: Rate) -> str:
-    """A tenth of a load, in the form of an argument."""
-    return f"{least.per_interface_fps / 10.0:.3g} fps"
+def _refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
+    """Refuses a verdict on the SUT where the generator is the limit."""
+    limited = [report for report in reports if report.result is not None and is_generators_limit(report.result.reason)]
+    if limited:
+        goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in limited)
+        raise TesterError(
+            f"This says nothing about the device, as the generator did not send the load that was asked for: {goals}. "
+            "Leave the generator's machine alone, or ask for no more than it can send. Begin a new run: one that is "
+            "resumed keeps these trials."
+        )
 
 
 def spread_of(results: Sequence[ThroughputResult]) -> tuple[GoalSpread, ...]:
@@ -388,17 +390,14 @@ def _check_names(goals: Sequence[SearchGoal]) -> None:
 
 @dataclass(frozen=True)
 class EarlierSearch:
-    """An earlier search of the same test.
-
-    Attributes:
-        file: The file that it was read from.
-        began: When it began, RFC 3339, UTC.
-        trials: Its trials that count, in the order measured.
-    """
+    """An earlier search of the same test."""
 
     file: Path
+    """The file that it was read from."""
     began: str
+    """When it began, RFC 3339, UTC."""
     trials: tuple[TrialResult, ...]
+    """Its trials that count, in the order measured."""
 
 
 def earlier_searches(

@@ -63,19 +63,16 @@ History = Mapping[int, tuple[GoalBounds, ...]]
 
 @dataclass(frozen=True)
 class Window:
-    """A range of loads, in frames per second per interface.
-
-    Attributes:
-        low: Smallest load.
-        high: Largest load.
-        goals: The goals whose last bounds are in the middle of the window, by their place among the goals.
-        is_logarithmic: Whether the range is so wide that it needs a logarithmic axis.
-    """
+    """A range of loads, in frames per second per interface."""
 
     low: float
+    """Smallest load."""
     high: float
+    """Largest load."""
     goals: tuple[int, ...]
+    """The goals whose last bounds are in the middle of the window, by their place among the goals."""
     is_logarithmic: bool = False
+    """Whether the range is so wide that it needs a logarithmic axis."""
 
     def holds(self, load: float) -> bool:
         """Whether a load is in the window."""

@@ -28,36 +28,30 @@ _LONGEST_NAME = 30
 
 @dataclass(frozen=True)
 class Level:
-    """One forwarding rate of a spectrum.
-
-    Attributes:
-        forwarding_rate: Frames per second per interface.
-        share: The share of time with this rate: of the goal's duration sum, or of all trials if they took longer.
-        trials: Number of trials.
-    """
+    """One forwarding rate of a spectrum."""
 
     forwarding_rate: float
+    """Frames per second per interface."""
     share: float
+    """The share of time with this rate: of the goal's duration sum, or of all trials if they took longer."""
     trials: int
+    """Number of trials."""
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The performance spectrum at a relevant bound.
-
-    Attributes:
-        goal: Place of the goal among the goals.
-        report: The goal.
-        bound: ``lower bound`` or ``upper bound``.
-        load: The load.
-        levels: The forwarding rates, from the highest to the lowest.
-    """
+    """The performance spectrum at a relevant bound."""
 
     goal: int
+    """Place of the goal among the goals."""
     report: GoalReport
+    """The goal."""
     bound: str
+    """``lower bound`` or ``upper bound``."""
     load: Rate
+    """The load."""
     levels: tuple[Level, ...]
+    """The forwarding rates, from the highest to the lowest."""
 
 
 def spectrum_at(trials: Sequence[Trial], load: float, goal: Goal) -> tuple[Level, ...]:

@@ -25,9 +25,12 @@ from lossratio.measurements.latency.view import (
     latency_picture,
 )
 from lossratio.measurements.telemetry import telemetry_doubts
-from lossratio.measurements.throughput.core_counts import by_core_tests, core_series, draw_cores
-from lossratio.measurements.throughput.evidence import EARLY_VERDICT, GENERATOR_LIMIT, bounds_history
-from lossratio.measurements.throughput.frame_sizes import by_tests, draw_frame_sizes, frame_size_series
+from lossratio.measurements.throughput.evidence import (
+    EARLY_VERDICT,
+    bounds_history,
+    is_generators_limit,
+)
+from lossratio.measurements.throughput.later_trials import doubts_of_later_trials
 from lossratio.measurements.throughput.result import (
     Goal,
     GoalReport,
@@ -39,7 +42,9 @@ from lossratio.measurements.throughput.result import (
 )
 from lossratio.measurements.throughput.search_picture import draw_loss, draw_search, search_chart
 from lossratio.measurements.throughput.spectrum import draw_spectra, spectra_chart
+from lossratio.measurements.throughput.sweeps import core_sweeps, draw_cores, draw_frame_sizes, size_sweeps
 from lossratio.mlrsearch import (
+    ENOUGH,
     NDR,
     PDR,
     Change,
@@ -59,6 +64,7 @@ from lossratio.results import (
     DoubtKind,
     Finding,
     LatencyPoint,
+    Offered,
     Outcome,
     Picture,
     TestResult,
@@ -68,16 +74,13 @@ from lossratio.results import (
     failure_line,
     format_frames_per_second,
     generator_stalls,
+    offered_in,
     rate_line,
     trials_in_words,
 )
 from lossratio.units import format_frame_rate, format_ratio
 
 _RFC2544_DURATION_S = 60.0
-
-_EFFECTIVE = (GENERATOR_LIMIT, str(IrregularReason.MAX_LOAD_IS_LOWER_BOUND))
-"""Reasons of irregular results that CSIT publishes all the same: all frames that can be sent are forwarded."""
-
 
 _SEARCH_PICTURES = (
     Picture("Search", ""),
@@ -106,17 +109,14 @@ class Compliance(str, Enum):
 
 @dataclass(frozen=True)
 class ComplianceStatement:
-    """A report's statement on a goal and RFC 2544.
-
-    Attributes:
-        goal: Name of the goal.
-        compliance: The degree of compliance.
-        reasons: Why compliance is not unconditional, and departures from RFC 2544 that do not depend on the goal.
-    """
+    """A report's statement on a goal and RFC 2544."""
 
     goal: str
+    """Name of the goal."""
     compliance: Compliance
+    """The degree of compliance."""
     reasons: tuple[str, ...]
+    """Why compliance is not unconditional, and departures from RFC 2544 that do not depend on the goal."""
 
 
 class CsitBounds(CsitRecord):
@@ -197,22 +197,13 @@ class ThroughputView(View[ThroughputResult]):
 
     def overviews(self, results: Sequence[ThroughputResult]) -> Iterator[str]:
         """Throughput over frame size of the same tests (RFC 2544, section 26.1), and over cores."""
-        for group in by_tests(frame_size_series(results)):
-            yield html_fragment(
-                __package__,
-                "frame_sizes.html.jinja",
-                filters={"fps": format_frames_per_second},
-                sizes=group,
-                picture=draw_frame_sizes(group),
-            )
-        for tests in by_core_tests(core_series(results)):
-            yield html_fragment(
-                __package__,
-                "core_counts.html.jinja",
-                filters={"fps": format_frames_per_second},
-                tests=tests,
-                picture=draw_cores(tests),
-            )
+        for sweeps, template, draw in (
+            (size_sweeps(results), "frame_sizes.html.jinja", draw_frame_sizes),
+            (core_sweeps(results), "core_counts.html.jinja", draw_cores),
+        ):
+            for tests in sweeps:
+                filters = {"fps": format_frames_per_second}
+                yield html_fragment(__package__, template, filters=filters, tests=tests, picture=draw(tests))
 
     def conditions(self, result: ThroughputResult) -> str:
         """The goals, and their compliance with RFC 2544."""
@@ -254,7 +245,18 @@ class ThroughputView(View[ThroughputResult]):
 
     def is_at_limit(self, result: ThroughputResult, finding: Finding) -> bool:
         """Whether the maximum load is a lower bound, or the generator is the limit."""
-        return finding.reason in (IrregularReason.MAX_LOAD_IS_LOWER_BOUND.value, GENERATOR_LIMIT)
+        return finding.reason == IrregularReason.MAX_LOAD_IS_LOWER_BOUND.value or is_generators_limit(finding.reason)
+
+    def offered(self, result: ThroughputResult, finding: Finding) -> Sequence[Offered]:
+        """The trials at the upper bound if the generator made it one; the search judges other unsent frames itself."""
+        bound = finding.upper_bound
+        if not (isinstance(bound, Rate) and is_generators_limit(finding.reason)):
+            return ()
+        return offered_in(
+            trial
+            for trial in result.trials
+            if trial.is_evidence and trial.load_per_interface_fps == bound.per_interface_fps
+        )
 
     def stalls(self, result: ThroughputResult, trials: Sequence[Trial]) -> Doubt | None:
         """Stalls that may have decided whether a load meets a goal."""
@@ -262,8 +264,12 @@ class ThroughputView(View[ThroughputResult]):
 
     def doubts(self, result: ThroughputResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
         """The doubts that the SUT stayed the same, that the load is the cause of loss, and that it is one SUT."""
-        yield from _constancy_doubts(result.trials)
+        rested = _rested(result)
+        yield from (doubt for doubt in _constancy_doubts(result.trials) if not rested or doubt.kind is not rested.kind)
+        if rested:
+            yield rested
         yield from telemetry_doubts(result.telemetry)
+        yield from doubts_of_later_trials(result)
 
     def telemetry(self, result: ThroughputResult) -> Sequence[Record]:
         """The trials before and after which the DUTs were asked."""
@@ -301,7 +307,7 @@ class ThroughputView(View[ThroughputResult]):
 
 def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
     evidence = [trial for trial in trials if trial.is_evidence]
-    results = [trial.as_result(with_directions=False) for trial in trials]
+    results = [trial.as_result() for trial in trials]
     counted = [result for result, trial in zip(results, trials, strict=True) if trial.is_evidence]
     found = inconstancy_in(results, {number for number, trial in enumerate(trials) if not trial.is_evidence})
     if found is not None and found.change is Change.REMEMBERS_LOSS:
@@ -311,6 +317,32 @@ def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
     level = level_loss_in(counted)
     if level is not None:
         yield Doubt(DoubtKind.LOSS_AT_ANY_LOAD, _level(level))
+
+
+def _rested(result: ThroughputResult) -> Doubt | None:
+    """The doubt that the SUT passes more after a rest, from the trials at the end of the search."""
+    found = [
+        (report.result.relevant_upper_bound.per_interface_fps, report.goal.loss_ratio)
+        for report in result.goals
+        if report.result is not None and report.result.relevant_upper_bound is not None
+    ]
+    asked = [trial for trial in result.trials if trial.rest_s]
+    if not found or not asked:
+        return None
+    upper, allowed = max(found)
+    passed = [trial.load_per_interface_fps for trial in asked if trial.loss_ratio <= allowed]
+    if len(passed) < ENOUGH:
+        return None
+    causes, way_out = "it remembers a loss, or became faster", f"rest={asked[0].rest_s:g} s between trials would serve"
+    if result.settings.get(EARLY_VERDICT):
+        causes += ", or is slow at the beginning of trials"
+        way_out += ", or early_verdict=off"
+    return Doubt(
+        DoubtKind.MEMORY,
+        f"{len(passed)} whole trials after a rest of {asked[0].rest_s:g} s passed at up to "
+        f"{format_frame_rate(max(passed))} per interface, {format_ratio(max(passed) / upper - 1.0)} above the upper "
+        f"bound: {causes}; {way_out}. The trials are evidence like any other, and the bounds are those of all trials",
+    )
 
 
 def _memory(found: Inconstancy) -> str:
@@ -376,7 +408,9 @@ def _statement(goal: Goal, early: tuple[str, ...], timing: tuple[str, ...]) -> C
 
 def sequential_rule(rule: SequentialRule) -> str:
     """A sequential goal's promise, in words."""
-    promise = f"a bound is wrong with a probability of {format_ratio(rule.error_ratio)} at most"
+    promise = (
+        f"if trials are independent, a bound is wrong with a probability of {format_ratio(rule.error_ratio)} at most"
+    )
     return f"sequential tests, not RFC 9971: {promise} (indifference {format_ratio(rule.indifference_ratio)})"
 
 
@@ -428,7 +462,10 @@ def _csit_bounds(result: ThroughputResult, wanted: SearchGoal) -> CsitBounds:
     if report is None or report.result is None:
         raise CsitExportError(f"{result.test.full_name} has no goal with the attributes of CSIT's {wanted.name}.")
     outcome = report.result
-    if outcome.conditional_throughput is None or not (outcome.regular or outcome.reason in _EFFECTIVE):
+    # CSIT publishes the maximum load of links and cards all the same. The generator's limit says nothing about the SUT,
+    # and CSIT's files have no field that would mark it.
+    is_of_sut = outcome.regular or outcome.reason == IrregularReason.MAX_LOAD_IS_LOWER_BOUND
+    if outcome.conditional_throughput is None or not is_of_sut:
         raise CsitExportError(f"{wanted.name} of {result.test.full_name} is irregular: {outcome.reason}.")
     upper = outcome.relevant_upper_bound if outcome.regular else None
     return CsitBounds(

@@ -28,8 +28,6 @@ from lossratio.mlrsearch.rules.look import look
 from lossratio.mlrsearch.rules.proof import prove
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 
-__all__ = ["RULES", "Choice", "GoalView", "Rule", "choose"]
-
 Rule = Callable[[GoalView], Choice | None]
 """Gives the trial that the rule wants next; None: the rule has no say now."""
 

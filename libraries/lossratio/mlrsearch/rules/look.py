@@ -51,6 +51,21 @@ A picture: yesterday the bound was at 100 kfps, today a trial there loses a fram
 than 2 %, so 98 kfps comes next, and not a load far below.
 """
 
+PROOF_OF_JUMP = 8.0
+"""Times the first trials' duration: the most that a target asks for which proves the smallest lossy load, before the
+search jumps far below it.
+
+A picture: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a throughput where half of the trials may
+lose frames. Unlucky trials at 100, 99.5 and 99 kfps promise that as much is lost at 10 kfps. A few more at 99 kfps show
+that they were unlucky.
+"""
+
+FAR_STEPS = 16
+"""Target widths below that load, from which on a look is such a jump."""
+
+UNLUCKY = 0.01
+"""The largest loss ratio that may be bad luck; a SUT that loses more is overloaded."""
+
 SLOWING_RECESSIONS = 4
 """Recessions in a row, without a gradual end of loss in sight, that show a SUT that becomes slower all the time.
 
@@ -67,10 +82,20 @@ A picture: 100 kfps passed and 140 kfps failed, and the overload says 95 kfps. T
 
 
 def look(view: GoalView) -> Choice:
-    """The single short trial that comes next."""
+    """The single short trial that comes next, or one that proves what it supposes."""
     width = view.width * view.stages[0].target.widths
     index, expected = _next_look(view.intervals[0], view.expectation, width)
-    return Choice(NAME, 0, view.grid.load(index), expected)
+    return _proof_of_jump(view, index, width) or Choice(NAME, 0, view.grid.load(index), expected)
+
+
+def _proof_of_jump(view: GoalView, index: int, width: int) -> Choice | None:
+    """A trial at the smallest lossy load, if a look goes far below it although it lost little; None: none is needed."""
+    upper, most = view.intervals[0].upper, PROOF_OF_JUMP * view.goal.first_duration
+    if upper is None or view.intervals[0].last - index <= FAR_STEPS * width or view.curve.loss_ratio(upper) > UNLUCKY:
+        return None
+    number = max((place for place, stage in enumerate(view.stages) if stage.target.duration_sum <= most), default=0)
+    is_proved = view.stages[number].evidence.bound(upper) is Bound.UPPER
+    return None if is_proved else Choice(NAME, number, upper, Bound.UPPER)
 
 
 def _next_look(interval: Interval, expectation: Expectation, width: int) -> tuple[int, Bound]:

@@ -13,27 +13,23 @@ from lossratio.mlrsearch.stages import Interval, Stage, Stages
 
 @dataclass
 class GoalView:
-    """The knowledge about one goal: all that a rule may look at. A rule changes nothing in it.
-
-    Attributes:
-        grid: The loads that the search measures.
-        width: The goal's width in grid steps.
-        known: The goal's targets, coarsest first, with what is known about each.
-        curve: The loss at all loads.
-        expectation: Where single short trials are expected to find the bound.
-        hinted: Grid index of the load that earlier searches promise as the relevant lower bound, where long trials are
-            to begin; None: there is no such load.
-        fails_soon: Whether a trial ends as soon as it is certain to be a high-loss trial, so that one that fails costs
-            little.
-    """
+    """The knowledge about one goal: all that a rule may look at. A rule changes nothing in it."""
 
     grid: LoadGrid
+    """The loads that the search measures."""
     width: int
+    """The goal's width in grid steps."""
     known: Stages
+    """The goal's targets, coarsest first, with what is known about each."""
     curve: LossCurve
+    """The loss at all loads."""
     expectation: Expectation
+    """Where single short trials are expected to find the bound."""
     hinted: int | None = None
+    """Grid index of the load that earlier searches promise as the relevant lower bound, where long trials are to begin;
+    None: there is no such load."""
     fails_soon: bool = False
+    """Whether a trial ends as soon as it is certain to be a high-loss trial, so that one that fails costs little."""
 
     @property
     def goal(self) -> SearchGoal:
@@ -70,16 +66,13 @@ class GoalView:
 
 @dataclass(frozen=True)
 class Choice:
-    """The trial that a rule wants next.
-
-    Attributes:
-        rule: Name of the rule.
-        stage: Number of the stage that the trial is for; 0 is the coarsest.
-        load: Frames per second.
-        expected: What the load is expected to be.
-    """
+    """The trial that a rule wants next."""
 
     rule: str
+    """Name of the rule."""
     stage: int
+    """Number of the stage that the trial is for; 0 is the coarsest."""
     load: float
+    """Frames per second."""
     expected: Bound
+    """What the load is expected to be."""

@@ -18,21 +18,3 @@ from lossratio.plrsearch.estimate.result import (
     estimate_from_counts,
     evidence_weights,
 )
-
-__all__ = [
-    "NEAR",
-    "TRIALS_FOR_TAILS",
-    "CombinedEstimate",
-    "CriticalLoadEstimate",
-    "CsitEstimate",
-    "FunctionEstimate",
-    "Guard",
-    "IntervalAfterTrial",
-    "LossBounds",
-    "Misfit",
-    "Pace",
-    "Verdict",
-    "estimate",
-    "estimate_from_counts",
-    "evidence_weights",
-]

@@ -31,14 +31,15 @@ class Verdict(str, Enum):
     """What frames at and just below the reported load say about the target loss ratio."""
 
     VERIFIED = "verified"
-    """Frames just below the reported load, in 10 trials or more, lose at most the target (probability 97.5 %).
+    """At a load at or just below the reported one, `Guard.load`, frames lose at most the target (probability 97.5 %).
 
-    No number of frames shows losses that are rarer than the trials: see `Guard.largest_burst`.
+    They were sent in 10 trials or more. No number of frames shows losses that are rarer than the trials: see
+    `Guard.largest_burst`.
     """
     EXTRAPOLATED = "extrapolated"
     """The frames or trials there are too few to decide: the reported load rests on the functions, or on a tail."""
     CONTRADICTED = "contradicted"
-    """More than the target is lost at loads where the model has less, with a probability of 97.5 %."""
+    """Below the 95 % interval more than the target is lost (probability 97.5 %)."""
 
 
 @dataclass(frozen=True)
@@ -50,31 +51,35 @@ class LossBounds:
     frames: it is at least the product of two bounds, of the share of trials with loss (Clopper and Pearson) and of what
     they lose (exponentially distributed, so that the sum is gamma distributed). Bursts that are rarer than the trials
     are not in the bounds.
-
-    Attributes:
-        trials: How many trials.
-        lossy: In how many of them frames were lost.
-        frames: Frames that they sent.
-        lost: Frames that they lost.
-        burst: Frames that are lost together: Pearson's chi-squared per degree of freedom, and at least 1.
-        least: Lower end of the interval of the loss ratio.
-        most: Its upper end.
     """
 
     trials: int
+    """How many trials."""
     lossy: int
+    """In how many of them frames were lost."""
     frames: float
+    """Frames that they sent."""
     lost: float
+    """Frames that they lost."""
     burst: float
+    """Frames that are lost together: Pearson's chi-squared per degree of freedom, and at least 1."""
     least: float
+    """Lower end of the interval of the loss ratio."""
     most: float
+    """Its upper end."""
 
     @classmethod
-    def of(cls, frames: Array, lost: Array) -> LossBounds:
-        """The bounds of trials with these numbers of sent and lost frames; 0 to 1 if there are none."""
+    def of(cls, frames: Array, lost: Array, looks: int = 1) -> LossBounds:
+        """The bounds of trials with these numbers of sent and lost frames; 0 to 1 if there are none.
+
+        Args:
+            frames: Sent frames of each trial.
+            lost: Lost frames of each trial.
+            looks: How many lower bounds are looked at: all of them hold at once (Bonferroni).
+        """
         total, all_lost, lossy = float(frames.sum()), float(lost.sum()), int(np.count_nonzero(lost))
         burst = _burst(frames, lost)
-        least, _ = _clopper_pearson(all_lost / burst, total / burst)
+        least, _ = _clopper_pearson(all_lost / burst, total / burst, _TAIL / looks)
         return cls(len(frames), lossy, total, all_lost, burst, least, _most(len(frames), lossy, total, all_lost, burst))
 
     def largest_burst(self, target: float) -> float | None:
@@ -135,31 +140,28 @@ def _most(trials: float, lossy: float, frames: float, lost: float, burst: float)
     return min(1.0, max(most, share * lost_by_one * trials / frames))
 
 
-def _clopper_pearson(lost: float, frames: float) -> tuple[float, float]:
+def _clopper_pearson(lost: float, frames: float, tail: float = _TAIL) -> tuple[float, float]:
     """Bounds of a binomial share (Clopper and Pearson 1934), whose counts need not be whole."""
     passed = frames - lost
-    least = float(scipy.special.betaincinv(lost, passed + 1.0, _TAIL)) if lost > 0.0 else 0.0
-    most = float(scipy.special.betaincinv(lost + 1.0, passed, 1.0 - _TAIL)) if passed > 0.0 else 1.0
+    least = float(scipy.special.betaincinv(lost, passed + 1.0, tail)) if lost > 0.0 else 0.0
+    most = float(scipy.special.betaincinv(lost + 1.0, passed, 1.0 - tail)) if passed > 0.0 else 1.0
     return least, most
 
 
 @dataclass(frozen=True)
 class Guard:
-    """The statement about the loss ratio at and just below the reported load; loads in frames per second.
-
-    Attributes:
-        verdict: What follows for the target.
-        target_loss_ratio: The target.
-        load: The bounds hold here: the lowest load of these trials, just below the reported load.
-        reported_load: The reported load or the one that was guarded, the highest of these trials'.
-        bounds: The loss ratio with its bounds, and the frames that they rest on.
-    """
+    """The statement about the loss ratio at and just below the reported load; loads in frames per second."""
 
     verdict: Verdict
+    """What follows for the target."""
     target_loss_ratio: float
+    """The target."""
     load: float
+    """The bounds and the verdict hold here: the lowest load of these trials, just below the reported load."""
     reported_load: float
+    """The reported load or the one that was guarded, the highest of these trials'."""
     bounds: LossBounds
+    """The loss ratio with its bounds, and the frames that they rest on."""
 
     @property
     def extrapolation(self) -> float:
@@ -235,8 +237,10 @@ class Guard:
 
     def __str__(self) -> str:
         extrapolated = self.verdict is Verdict.EXTRAPOLATED and self.extrapolation > 1.0
-        factor = f" by a factor of {self.extrapolation:.2g}" if extrapolated and self.bounds.trials else ""
-        return f"{self.verdict.value}{factor}: {self.in_short}"
+        more = f" by a factor of {self.extrapolation:.2g}" if extrapolated and self.bounds.trials else ""
+        if self.verdict is Verdict.VERIFIED:
+            more = f" at {self.load:,.10g} frames/s"
+        return f"{self.verdict.value}{more}: {self.in_short}"
 
 
 def guard(
@@ -251,6 +255,11 @@ def guard(
     the target verifies it. Nothing is verified where other shapes of the capacity's distribution leave critical loads
     far below all of these trials: the losses that make them so are rarer than trials.
 
+    Quiet trials far below hide what is lost just below the load. So the trials below the interval are asked from
+    several loads upwards, see `_starts`: each of these groups can refute the reported load. And the load that is
+    verified rises from the lowest one as long as the trials from there upwards verify it. As the loss ratio does not
+    fall with the load, the first of these tests that may not verify is the only one that can be wrong.
+
     Args:
         counts: The trials.
         question: Target and limits.
@@ -258,21 +267,47 @@ def guard(
         lowest: Lower end of its 95 % interval, in frames per second.
         guarded: The load that the search guarded, if it is another, in frames per second.
     """
-    frames, target = counts.load * counts.exposure, question.target_loss_ratio
+    target = question.target_loss_ratio
     highest = _lossless_above(counts, max(reported, guarded))
     least = (1.0 - NEAR) * (reported if guarded > reported else highest)
-    near = (counts.load >= least) & (counts.load <= highest * (1.0 + _ROUNDING))
-    below = near & (counts.load <= lowest * (1.0 + _ROUNDING))
-    refuting = LossBounds.of(frames[below], counts.lost[below])
-    if refuting.least > target:
-        at_min = _lossless_above(counts, reported) <= question.min_load * (1.0 + _ROUNDING)
-        verdict = Verdict.VERIFIED if at_min else Verdict.CONTRADICTED
-        return Guard(verdict, target, float(counts.load[below].min()), min(lowest, highest), refuting)
-    bounds = LossBounds.of(frames[near], counts.lost[near])
-    load = float(counts.load[near].min(initial=highest))
-    rests_on_tail = guarded > reported and lowest < (1.0 - NEAR) * load
-    verified = _are_enough(bounds, target) and not rests_on_tail
-    return Guard(Verdict.VERIFIED if verified else Verdict.EXTRAPOLATED, target, load, highest, bounds)
+    loads = counts.load[counts.load >= least]
+    below = _starts(loads[loads <= lowest * (1.0 + _ROUNDING)])
+    for start in below:
+        refuting = _between(counts, start, lowest, len(below))
+        if refuting.least > target:
+            at_min = _lossless_above(counts, reported) <= question.min_load * (1.0 + _ROUNDING)
+            verdict = Verdict.VERIFIED if at_min else Verdict.CONTRADICTED
+            return Guard(verdict, target, start, min(lowest, highest), refuting)
+    load = float(loads.min(initial=highest))
+    bounds = _between(counts, load, highest)
+    if not _are_enough(bounds, target) or (guarded > reported and lowest < (1.0 - NEAR) * load):
+        return Guard(Verdict.EXTRAPOLATED, target, load, highest, bounds)
+    for higher in np.unique(loads[loads <= lowest * (1.0 + _ROUNDING)]):
+        above = _between(counts, higher, highest)
+        if not _are_enough(above, target):
+            break
+        load, bounds = float(higher), above
+    return Guard(Verdict.VERIFIED, target, load, highest, bounds)
+
+
+def _starts(loads: Array) -> list[float]:
+    """Loads from which trials are asked: all trials, and half of them, a quarter ... but 10 or more, or somewhat more.
+
+    Args:
+        loads: Those of the trials, in frames per second.
+    """
+    starts: list[float] = []
+    ordered, number = np.sort(loads), len(loads)
+    while number >= (_LEAST_TRIALS if starts else 1):
+        starts.append(float(ordered[-number]))
+        number = min(number // 2, int(np.count_nonzero(ordered > starts[-1])))
+    return starts
+
+
+def _between(counts: TrialCounts, least: float, most: float, looks: int = 1) -> LossBounds:
+    """The bounds of all trials between two loads; see `LossBounds.of`."""
+    chosen = (counts.load >= least) & (counts.load <= most * (1.0 + _ROUNDING))
+    return LossBounds.of((counts.load * counts.exposure)[chosen], counts.lost[chosen], looks)
 
 
 def _are_enough(bounds: LossBounds, target: float) -> bool:

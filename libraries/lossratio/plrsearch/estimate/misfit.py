@@ -59,32 +59,28 @@ _CAPACITIES = np.linspace(-6.0, 6.0, 49)
 
 @dataclass(frozen=True)
 class Misfit:
-    """How well the model fits.
-
-    Attributes:
-        reasons: Why the model does not fit, or why its number is provisional, in words; empty if it fits.
-        provisional: The reason that more trials will end, one of `reasons`; None if there is none.
-        chi_squared: Chi-squared per trial around the likeliest Poisson curve, of trials with more than one frame of
-            expected loss; None if such trials are too few.
-        distance: Distance of both functions' mean critical loads, in their standard deviations. Large in nearly all
-            healthy runs under the Poisson likelihood, so no reason by itself.
-        drift: Change of the capacity from the first to the last trial, by linear regression, as a share of the
-            capacity; None if trials with loss are too few.
-        drift_stdev: The drift's standard deviation.
-        correlation: Correlation of the capacities of successive trials in which loss was certain; None if these are too
-            few.
-        residuals: Load in frames per second of each trial in which loss was certain, and its residual in standard
-            deviations, in the order of measurement.
-    """
+    """How well the model fits."""
 
     reasons: tuple[str, ...]
+    """Why the model does not fit, or why its number is provisional, in words; empty if it fits."""
     chi_squared: float | None
+    """Chi-squared per trial around the likeliest Poisson curve, of trials with more than one frame of expected loss;
+    None if such trials are too few."""
     distance: float
+    """Distance of both functions' mean critical loads, in their standard deviations. Large in nearly all healthy runs
+    under the Poisson likelihood, so no reason by itself."""
     drift: float | None
+    """Change of the capacity from the first to the last trial, by linear regression, as a share of the capacity; None
+    if trials with loss are too few."""
     drift_stdev: float | None
+    """The drift's standard deviation."""
     correlation: float | None
+    """Correlation of the capacities of successive trials in which loss was certain; None if these are too few."""
     residuals: tuple[tuple[float, float], ...] = field(repr=False)
+    """Load in frames per second of each trial in which loss was certain, and its residual in standard deviations, in
+    the order of measurement."""
     provisional: str | None = None
+    """The reason that more trials will end, one of `reasons`; None if there is none."""
 
     @property
     def fits(self) -> bool:
@@ -197,25 +193,22 @@ def _correlation(values: Array) -> float | None:
 
 @dataclass(frozen=True)
 class _Residuals:
-    """Arrays of one entry per trial, in the order of measurement.
-
-    Attributes:
-        load: Loads, in frames per second.
-        expected: Mean lost frames of the curve.
-        lost: Lost frames.
-        capacity: Capacity that explains the count, as a share of the curve's own, less 1.
-        scale: Standard deviation of `capacity` under the model.
-        certain: Whether loss was certain: else a trial without loss has a residual of unknown size.
-        chance: The probability of so many losses or more; 1 where many are expected.
-    """
+    """Arrays of one entry per trial, in the order of measurement."""
 
     load: Array
+    """Loads, in frames per second."""
     expected: Array
+    """Mean lost frames of the curve."""
     lost: Array
+    """Lost frames."""
     capacity: Array
+    """Capacity that explains the count, as a share of the curve's own, less 1."""
     scale: Array
+    """Standard deviation of `capacity` under the model."""
     certain: NDArray[np.bool_]
+    """Whether loss was certain: else a trial without loss has a residual of unknown size."""
     chance: Array
+    """The probability of so many losses or more; 1 where many are expected."""
 
     @classmethod
     def of(cls, function: FittingFunction, mode: Mode, counts: TrialCounts) -> _Residuals:

@@ -42,29 +42,26 @@ _LIMIT_SHARE = 0.025
 
 @dataclass(frozen=True)
 class FunctionEstimate:
-    """The critical load under one fitting function; loads in frames per second.
-
-    Attributes:
-        name: Name of the fitting function.
-        mean: Mean critical load.
-        stdev: Its standard deviation.
-        mean_log: Mean of the critical load's natural logarithm.
-        stdev_log: Standard deviation of that.
-        log_evidence: Natural logarithm of the probability of all counts, averaged over the prior.
-        p_at_min: Probability that the critical load is the minimum load or less.
-        p_at_max: Probability that it is the maximum load or more.
-        posterior: The posterior itself.
-    """
+    """The critical load under one fitting function; loads in frames per second."""
 
     name: str
+    """Name of the fitting function."""
     mean: float
+    """Mean critical load."""
     stdev: float
+    """Its standard deviation."""
     mean_log: float
+    """Mean of the critical load's natural logarithm."""
     stdev_log: float
+    """Standard deviation of that."""
     log_evidence: float
+    """Natural logarithm of the probability of all counts, averaged over the prior."""
     p_at_min: float
+    """Probability that the critical load is the minimum load or less."""
     p_at_max: float
+    """Probability that it is the maximum load or more."""
     posterior: Posterior = field(repr=False)
+    """The posterior itself."""
 
     @classmethod
     def of(cls, posterior: Posterior) -> FunctionEstimate:
@@ -112,23 +109,20 @@ class FunctionEstimate:
 
 @dataclass(frozen=True)
 class CombinedEstimate:
-    """The critical load under several fitting functions together; loads in frames per second.
-
-    Attributes:
-        functions: The estimates that are combined.
-        weights: Their weights; the sum is 1.
-        mean: Mean critical load.
-        stdev: Its standard deviation, the functions' disagreement included.
-        log_mean: Middle of exp(mean of log -/+ stdev of log), as FD.io CSIT reports it.
-        log_stdev: Half the distance between these.
-    """
+    """The critical load under several fitting functions together; loads in frames per second."""
 
     functions: tuple[FunctionEstimate, ...] = field(repr=False)
+    """The estimates that are combined."""
     weights: tuple[float, ...]
+    """Their weights; the sum is 1."""
     mean: float
+    """Mean critical load."""
     stdev: float
+    """Its standard deviation, the functions' disagreement included."""
     log_mean: float
+    """Middle of exp(mean of log -/+ stdev of log), as FD.io CSIT reports it."""
     log_stdev: float
+    """Half the distance between these."""
 
     @classmethod
     def of(cls, functions: tuple[FunctionEstimate, ...], weights: tuple[float, ...]) -> CombinedEstimate:
@@ -198,15 +192,12 @@ def _interval(
 
 @dataclass(frozen=True)
 class Pace:
-    """How long trials took, on average.
-
-    Attributes:
-        period: Seconds from one trial to the next.
-        duration: Seconds of traffic in a trial.
-    """
+    """How long trials took, on average."""
 
     period: float
+    """Seconds from one trial to the next."""
     duration: float
+    """Seconds of traffic in a trial."""
 
 
 @dataclass(frozen=True)
@@ -214,20 +205,18 @@ class IntervalAfterTrial:
     """The estimate after a trial of a search; loads in frames per second.
 
     Estimates during a search are approximate, to choose loads and to show progress; the final one is exact.
-
-    Attributes:
-        trials: How many trials it is made of.
-        elapsed: Seconds that these trials took.
-        mean: Mean critical load.
-        low: Lower end of the 95 % interval.
-        high: Its upper end.
     """
 
     trials: int
+    """How many trials it is made of."""
     elapsed: float
+    """Seconds that these trials took."""
     mean: float
+    """Mean critical load."""
     low: float
+    """Lower end of the 95 % interval."""
     high: float
+    """Its upper end."""
 
     def widened(self, factor: float, question: CriticalLoadQuestion) -> IntervalAfterTrial:
         """The same with an interval that is wider by a factor on both sides of the mean, but within the limits."""
@@ -239,58 +228,52 @@ class IntervalAfterTrial:
 
 @dataclass(frozen=True)
 class CsitEstimate:
-    """What CSIT's code reports; loads in frames per second.
-
-    Attributes:
-        trials: The trials that it is made of.
-        mean: Middle of exp(mean of log -/+ stdev of log), both functions having half the weight.
-        stdev: Half the distance between these.
-        stretch_mean: Exponential of the mean of the logarithm, under CSIT's stretch function.
-        erf_mean: The same under its erf function.
-        samples: Samples of the Monte Carlo, for each function.
-    """
+    """What CSIT's code reports; loads in frames per second."""
 
     trials: int
+    """The trials that it is made of."""
     mean: float
+    """Middle of exp(mean of log -/+ stdev of log), both functions having half the weight."""
     stdev: float
+    """Half the distance between these."""
     stretch_mean: float
+    """Exponential of the mean of the logarithm, under CSIT's stretch function."""
     erf_mean: float
+    """The same under its erf function."""
     samples: int
+    """Samples of the Monte Carlo, for each function."""
 
 
 @dataclass(frozen=True)
 class CriticalLoadEstimate:
-    """The result of PLRsearch. All loads in frames per second and per interface, as trial loads are.
-
-    Attributes:
-        target_loss_ratio: Loss ratio at the critical load.
-        min_load: Smallest possible answer.
-        max_load: Largest possible answer.
-        likelihood: How counts are distributed in the model.
-        weighting: How `mean`, `stdev` and `interval` combine the functions.
-        functions: Estimates of the fitting functions, by name: capacities are normally distributed and independent.
-        variation: How the capacity varies, if not so; then `mean`, `stdev` and `interval` are its.
-        stopping_factor: How much wider `interval` is for the search having been able to end when it was narrow.
-        pace: How long trials took; None: only the exposure is known.
-        counts: The trials it is made of, in the order in which they were measured.
-        stopped_by: Why the search ended; None if it goes on, or if there was no search.
-        history: The estimates during the search, if there was one.
-        csit: What FD.io CSIT's code reports, if its way of selection chose the loads.
-    """
+    """The result of PLRsearch. All loads in frames per second and per interface, as trial loads are."""
 
     target_loss_ratio: float
+    """Loss ratio at the critical load."""
     min_load: float
+    """Smallest possible answer."""
     max_load: float
+    """Largest possible answer."""
     likelihood: LikelihoodName
+    """How counts are distributed in the model."""
     weighting: Weighting
+    """How `mean`, `stdev` and `interval` combine the functions."""
     functions: Mapping[str, FunctionEstimate]
+    """Estimates of the fitting functions, by name: capacities are normally distributed and independent."""
     counts: TrialCounts = field(repr=False)
+    """The trials it is made of, in the order in which they were measured."""
     stopped_by: StopReason | None = None
+    """Why the search ended; None if it goes on, or if there was no search."""
     history: tuple[IntervalAfterTrial, ...] = field(default=(), repr=False)
+    """The estimates during the search, if there was one."""
     csit: CsitEstimate | None = None
+    """What FD.io CSIT's code reports, if its way of selection chose the loads."""
     variation: Variation | None = field(default=None, repr=False)
+    """How the capacity varies, if not so; then `mean`, `stdev` and `interval` are its."""
     stopping_factor: float = 1.0
+    """How much wider `interval` is for the search having been able to end when it was narrow."""
     pace: Pace | None = None
+    """How long trials took; None: only the exposure is known."""
 
     @cached_property
     def combinations(self) -> Mapping[Weighting, CombinedEstimate]:

@@ -15,16 +15,3 @@ from lossratio.plrsearch.likelihood.constant_capacity import (
 )
 from lossratio.plrsearch.likelihood.density import Model, Prior, RowDensity
 from lossratio.plrsearch.likelihood.varying_capacity import VaryingCapacityLikelihood
-
-__all__ = [
-    "Bumps",
-    "GeometricLikelihood",
-    "Likelihood",
-    "Model",
-    "Parameters",
-    "PoissonLikelihood",
-    "Prior",
-    "RowDensity",
-    "Score",
-    "VaryingCapacityLikelihood",
-]

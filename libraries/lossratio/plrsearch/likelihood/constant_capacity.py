@@ -23,15 +23,12 @@ from lossratio.plrsearch.model import Array, FittingFunction, TrialCounts, merge
 
 @dataclass(frozen=True)
 class Bumps:
-    """The probability of each trial over its own capacity is a bump; shape (rows, trials), in frames per second.
-
-    Attributes:
-        place: The capacity that explains the count; for a count of 0, the one with a mean of 0.7.
-        width: About the bump's standard deviation; for a count of 0, the width of its step.
-    """
+    """The probability of each trial over its own capacity is a bump; shape (rows, trials), in frames per second."""
 
     place: Array
+    """The capacity that explains the count; for a count of 0, the one with a mean of 0.7."""
     width: Array
+    """About the bump's standard deviation; for a count of 0, the width of its step."""
 
     @classmethod
     def none(cls, rows: int) -> Bumps:
@@ -45,48 +42,39 @@ class Bumps:
 
 @dataclass(frozen=True)
 class Parameters:
-    """Points of the parameter space, in frames per second; the arrays broadcast against each other.
-
-    Attributes:
-        mrr: Limiting forwarding rates, shape (rows, points, 1); the last axis is for the trials.
-        spread: Widths of the knee, shape (rows, 1, 1).
-        deviation: Standard deviations of the capacity between trials, shape (rows, 1, 1).
-        bumps: The rows' bumps, if they are known already.
-    """
+    """Points of the parameter space, in frames per second; the arrays broadcast against each other."""
 
     mrr: Array
+    """Limiting forwarding rates, shape (rows, points, 1); the last axis is for the trials."""
     spread: Array
+    """Widths of the knee, shape (rows, 1, 1)."""
     deviation: Array
+    """Standard deviations of the capacity between trials, shape (rows, 1, 1)."""
     bumps: Bumps | None = None
+    """The rows' bumps, if they are known already."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """A log likelihood with its derivatives, for Newton's method; arrays of one shape.
-
-    Attributes:
-        value: The logarithm.
-        slope: Its derivative with respect to the mrr, per frame per second.
-        information: About the negative second derivative: slope / information is a good step towards the maximum.
-    """
+    """A log likelihood with its derivatives, for Newton's method; arrays of one shape."""
 
     value: Array
+    """The logarithm."""
     slope: Array
+    """Its derivative with respect to the mrr, per frame per second."""
     information: Array
+    """About the negative second derivative: slope / information is a good step towards the maximum."""
 
 
 class Likelihood(Protocol):
-    """The probability of the counts, given a fitting function and its parameters.
-
-    Attributes:
-        groups: The trials, added up where they share the likelihood's sufficient statistics; sorted.
-        terms: About how many terms are evaluated at each point.
-        constant: To be added to `value` for the logarithm of the counts' probability.
-    """
+    """The probability of the counts, given a fitting function and its parameters."""
 
     groups: TrialCounts
+    """The trials, added up where they share the likelihood's sufficient statistics; sorted."""
     terms: int
+    """About how many terms are evaluated at each point."""
     constant: float
+    """To be added to `value` for the logarithm of the counts' probability."""
 
     def bumps(self, function: FittingFunction, spread: Array) -> Bumps:
         """The bumps of rows with spreads of shape (rows, 1); none if capacities do not vary."""

@@ -38,12 +38,10 @@ class Prior:
 
     m - 1 is Lomax distributed with alpha 1, and a = m^u with u uniform on (0, 1). The draft leaves the scale of m
     open; it is half the maximum load, as in FD.io CSIT's code.
-
-    Attributes:
-        scale: Scale of the mrr, in frames per second.
     """
 
     scale: float
+    """Scale of the mrr, in frames per second."""
 
     def log_density(self, log_mrr: Array) -> Array:
         """Logarithm of the density per unit of log a and of log m."""
@@ -65,17 +63,14 @@ class Prior:
 
 @dataclass(frozen=True)
 class Model:
-    """The parts of the posterior of one fitting function.
-
-    Attributes:
-        function: The fitting function.
-        likelihood: The counts' probability.
-        prior: The parameters' prior.
-    """
+    """The parts of the posterior of one fitting function."""
 
     function: FittingFunction
+    """The fitting function."""
     likelihood: Likelihood
+    """The counts' probability."""
     prior: Prior
+    """The parameters' prior."""
 
     def rows(self, log_spread: Array, deviation: Array) -> RowDensity:
         """The density in rows of fixed log a and capacity deviation (frames per second), each of shape (rows,)."""
@@ -84,17 +79,14 @@ class Model:
 
 @dataclass(frozen=True)
 class RowDensity:
-    """Prior times likelihood as a function of log m, in rows that differ in the other parameters.
-
-    Attributes:
-        model: Prior and likelihood.
-        log_spread: Log a of each row.
-        deviation: Standard deviation of the capacity in each row, in frames per second; 0 where it does not vary.
-    """
+    """Prior times likelihood as a function of log m, in rows that differ in the other parameters."""
 
     model: Model
+    """Prior and likelihood."""
     log_spread: Array
+    """Log a of each row."""
     deviation: Array
+    """Standard deviation of the capacity in each row, in frames per second; 0 where it does not vary."""
 
     def chosen(self, which: Indices) -> RowDensity:
         """Some of the rows."""

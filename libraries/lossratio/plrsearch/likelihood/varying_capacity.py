@@ -187,29 +187,26 @@ def _lambert(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Trials at parameters: arrays that broadcast against each other, loads and capacities in frames per second.
-
-    Attributes:
-        load: Offered load.
-        lost: Lost frames.
-        log_exposure: Logarithm of the exposure.
-        mrr: The capacities' mean.
-        spread: Width of the knee.
-        deviation: The capacities' standard deviation.
-        capacity: About the capacity that is likeliest, given count and mean; between `low` and `high`.
-        low: Smallest capacity that may be likeliest.
-        high: Largest one.
-    """
+    """Trials at parameters: arrays that broadcast against each other, loads and capacities in frames per second."""
 
     load: Array
+    """Offered load."""
     lost: Array
+    """Lost frames."""
     log_exposure: Array
+    """Logarithm of the exposure."""
     mrr: Array
+    """The capacities' mean."""
     spread: Array
+    """Width of the knee."""
     deviation: Array
+    """The capacities' standard deviation."""
     capacity: Array
+    """About the capacity that is likeliest, given count and mean; between `low` and `high`."""
     low: Array
+    """Smallest capacity that may be likeliest."""
     high: Array
+    """Largest one."""
 
     def chosen(self, which: NDArray[np.bool_]) -> _Cells:
         """Some of the cells, one by one: arrays of shape (cells,)."""
@@ -221,17 +218,14 @@ _FIELDS = tuple(field.name for field in fields(_Cells))
 
 @dataclass(frozen=True)
 class _Expansion:
-    """Integrals of cells, expanded around their capacities, and steps to better capacities; arrays of one shape.
-
-    Attributes:
-        integrals: Logarithm of the integral, its derivative with respect to the mrr, and the second one's negative.
-        near: Whether the capacity is so near to the likeliest one that the integral is good.
-        step: From the capacity to about the likeliest one, in frames per second.
-    """
+    """Integrals of cells, expanded around their capacities, and steps to better capacities; arrays of one shape."""
 
     integrals: tuple[Array, Array, Array]
+    """Logarithm of the integral, its derivative with respect to the mrr, and the second one's negative."""
     near: NDArray[np.bool_]
+    """Whether the capacity is so near to the likeliest one that the integral is good."""
     step: Array
+    """From the capacity to about the likeliest one, in frames per second."""
 
     @classmethod
     def of(cls, cells: _Cells, function: FittingFunction) -> _Expansion:

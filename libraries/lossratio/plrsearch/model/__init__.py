@@ -17,26 +17,3 @@ from lossratio.plrsearch.model.critical_loads import (
 )
 from lossratio.plrsearch.model.functions import FUNCTIONS, Array, FittingFunction
 from lossratio.plrsearch.model.options import AUTO, LikelihoodName, SelectionName, StopReason, Weighting, chosen
-
-__all__ = [
-    "AUTO",
-    "FUNCTIONS",
-    "Array",
-    "CriticalLoadQuestion",
-    "Curves",
-    "FittingFunction",
-    "Indices",
-    "LikelihoodName",
-    "SelectionName",
-    "StopReason",
-    "TrialCounts",
-    "Weighting",
-    "chosen",
-    "collect",
-    "count",
-    "critical_load",
-    "from_rows",
-    "merged",
-    "mrr_of_critical_load",
-    "why_set_aside",
-]

@@ -23,18 +23,15 @@ USUAL_STALL = 2e-3
 
 @dataclass(frozen=True)
 class TrialCounts:
-    """The trials in the order in which they were measured, as arrays of one shape.
-
-    Attributes:
-        load: Offered load, in frames per second.
-        exposure: Sent frames divided by the load, in seconds: times a mean loss rate, it is the mean count of losses.
-            With several sending interfaces it is that many times the duration, since loads are per interface.
-        lost: Lost frames.
-    """
+    """The trials in the order in which they were measured, as arrays of one shape."""
 
     load: Array
+    """Offered load, in frames per second."""
     exposure: Array
+    """Sent frames divided by the load, in seconds: times a mean loss rate, it is the mean count of losses. With several
+    sending interfaces it is that many times the duration, since loads are per interface."""
     lost: Array
+    """Lost frames."""
 
     def __len__(self) -> int:
         return len(self.load)
@@ -57,7 +54,7 @@ def why_set_aside(result: TrialResult) -> str | None:
     expected = (output.sent_frames or 0) + unsent
     if unsent > MAX_UNSENT * expected:
         return f"the generator could not send {unsent:,} of {expected:,} frames, more than {MAX_UNSENT:.0%}"
-    stall = max((direction.lateness or 0.0 for direction in output.directions), default=0.0)
+    stall = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
     allowed = max(USUAL_STALL, MAX_STALL * result.duration)
     if stall > allowed:
         return f"the generator was stalled for {stall * 1e3:.3g} ms, more than {allowed * 1e3:.3g} ms"

@@ -29,32 +29,26 @@ _ITERATIONS = 100
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Mean loss at some loads.
-
-    Attributes:
-        log_rate: Natural logarithm of the mean loss rate in frames per second.
-        load_slope: Its derivative with respect to the load, per frame per second.
-        mrr_slope: Its derivative with respect to the mrr, per frame per second.
-    """
+    """Mean loss at some loads."""
 
     log_rate: Array
+    """Natural logarithm of the mean loss rate in frames per second."""
     load_slope: Array
+    """Its derivative with respect to the load, per frame per second."""
     mrr_slope: Array
+    """Its derivative with respect to the mrr, per frame per second."""
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Curves of mean loss of one fitting function, one per entry of the arrays.
-
-    Attributes:
-        function: The fitting function.
-        spread: Widths of the knee in frames per second, shape (curves,).
-        deviation: Standard deviations of the capacity in frames per second, shape (curves,).
-    """
+    """Curves of mean loss of one fitting function, one per entry of the arrays."""
 
     function: FittingFunction
+    """The fitting function."""
     spread: Array
+    """Widths of the knee in frames per second, shape (curves,)."""
     deviation: Array
+    """Standard deviations of the capacity in frames per second, shape (curves,)."""
 
     def at(self, load: Array, mrr: Array, which: Indices) -> CurvePoint:
         """Mean loss at loads, of the chosen curves with these mrrs; all of shape (chosen,)."""
@@ -128,18 +122,16 @@ def _wide_stretch(load: Array, mrr: Array, spread: Array, deviation: Array) -> A
 class CriticalLoadQuestion:
     """The question that a search answers: at which load is the mean loss ratio the target?
 
-    Attributes:
-        target_loss_ratio: Between 0 and 1, exclusive.
-        min_load: Smallest possible answer, in frames per second.
-        max_load: Largest possible answer, in frames per second.
-
     Raises:
         SearchError: If a value makes no sense.
     """
 
     target_loss_ratio: float
+    """Between 0 and 1, exclusive."""
     min_load: float
+    """Smallest possible answer, in frames per second."""
     max_load: float
+    """Largest possible answer, in frames per second."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.target_loss_ratio < 1.0:

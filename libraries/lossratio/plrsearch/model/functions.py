@@ -27,15 +27,12 @@ _TINY = 1e-300
 
 @dataclass(frozen=True)
 class LogLoss:
-    """A fitting function's logarithm and its slope at some points.
-
-    Attributes:
-        log_rate: Natural logarithm of the mean loss rate in frames per second.
-        slope: Derivative of `log_rate` with respect to the mrr, per frame per second; never positive.
-    """
+    """A fitting function's logarithm and its slope at some points."""
 
     log_rate: Array
+    """Natural logarithm of the mean loss rate in frames per second."""
     slope: Array
+    """Derivative of `log_rate` with respect to the mrr, per frame per second; never positive."""
 
 
 class FittingFunction(Protocol):

@@ -11,12 +11,3 @@
 
 from lossratio.plrsearch.quadrature.integration import posteriors, updated
 from lossratio.plrsearch.quadrature.posterior import Mode, Posterior, mixture_quantiles, quantiles_of_nodes
-
-__all__ = [
-    "Mode",
-    "Posterior",
-    "mixture_quantiles",
-    "posteriors",
-    "quantiles_of_nodes",
-    "updated",
-]

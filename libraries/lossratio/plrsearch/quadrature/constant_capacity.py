@@ -60,15 +60,12 @@ _DEEP_ENOUGH = 0.75
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How accurate a quadrature has to be.
-
-    Attributes:
-        tolerance: About the largest error of a panel, as a share of all mass and variance.
-        with_quantiles: Whether quantiles have to be accurate, too.
-    """
+    """How accurate a quadrature has to be."""
 
     tolerance: float
+    """About the largest error of a panel, as a share of all mass and variance."""
     with_quantiles: bool
+    """Whether quantiles have to be accurate, too."""
 
 
 EXACT = Accuracy(1e-7, with_quantiles=True)
@@ -276,21 +273,18 @@ def _shares_of_variance(values: Array, masses: Array) -> Array:
 
 @dataclass(frozen=True)
 class SmoothRows:
-    """Polynomials of rows; arrays of shape (rows,), or (rows, POINTS) for Legendre coefficients.
-
-    Attributes:
-        low: Log m at which the row begins.
-        high: Log m at which it ends.
-        log_density: Coefficients of the log density.
-        log_load: Coefficients of the logarithm of the critical load.
-        holds: Whether the row is smooth, so that its polynomials are exact.
-    """
+    """Polynomials of rows; arrays of shape (rows,), or (rows, POINTS) for Legendre coefficients."""
 
     low: Array
+    """Log m at which the row begins."""
     high: Array
+    """Log m at which it ends."""
     log_density: Array
+    """Coefficients of the log density."""
     log_load: Array
+    """Coefficients of the logarithm of the critical load."""
     holds: NDArray[np.bool_]
+    """Whether the row is smooth, so that its polynomials are exact."""
 
     @classmethod
     def none(cls) -> SmoothRows:
@@ -344,15 +338,12 @@ class SmoothRows:
 
 @dataclass(frozen=True)
 class CutRows:
-    """Rows, and where their panels begin and end.
-
-    Attributes:
-        smooth: The rows as polynomials; `holds` marks those that are smooth.
-        cuts: Log m at which to cut the rows, shape (rows, cuts); sorted, and several may be at one place.
-    """
+    """Rows, and where their panels begin and end."""
 
     smooth: SmoothRows
+    """The rows as polynomials; `holds` marks those that are smooth."""
     cuts: Array
+    """Log m at which to cut the rows, shape (rows, cuts); sorted, and several may be at one place."""
 
 
 def cut_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, drop: float) -> CutRows:

@@ -63,20 +63,18 @@ class Effort:
     """How accurate the integral has to be, and how closely peaks are looked for.
 
     Tolerances are largest errors by roughness, of all panels or blocks together, as shares of mass and variance.
-
-    Attributes:
-        panels: Tolerance in log m.
-        inner: Tolerance in log a. Errors of slices would look like roughness in log s, if they were not smaller.
-        outer: Tolerance in log s.
-        slices: Values of log s at which the posterior is looked for first.
-        spreads: Values of log a at which it is looked for first, at each log s.
     """
 
     panels: float
+    """Tolerance in log m."""
     inner: float
+    """Tolerance in log a. Errors of slices would look like roughness in log s, if they were not smaller."""
     outer: float
+    """Tolerance in log s."""
     slices: int
+    """Values of log s at which the posterior is looked for first."""
     spreads: int
+    """Values of log a at which it is looked for first, at each log s."""
 
 
 EXACT = Effort(3e-4, 1e-3, 5e-3, slices=13, spreads=25)

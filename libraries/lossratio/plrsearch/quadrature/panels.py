@@ -123,27 +123,24 @@ def crossings(values: Array, level: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Panels:
-    """The panels of a posterior. Arrays are of shape (panels,), or (panels, ORDER) for what differs between nodes.
-
-    Attributes:
-        row: Index of each panel's row: panels of one row share all parameters but the mrr.
-        log_spread: Log a of the panel's row.
-        deviation: Standard deviation of the capacity in the panel's row, in frames per second.
-        low: Log m where the panel begins.
-        high: Log m where it ends.
-        log_weight: Logarithm of the row's weight in the integral over the other parameters.
-        log_density: Logarithm of the posterior density, without the likelihood's constant.
-        critical_load: Critical loads in frames per second.
-    """
+    """The panels of a posterior. Arrays are of shape (panels,), or (panels, ORDER) for what differs between nodes."""
 
     row: NDArray[np.intp]
+    """Index of each panel's row: panels of one row share all parameters but the mrr."""
     log_spread: Array
+    """Log a of the panel's row."""
     deviation: Array
+    """Standard deviation of the capacity in the panel's row, in frames per second."""
     low: Array
+    """Log m where the panel begins."""
     high: Array
+    """Log m where it ends."""
     log_weight: Array
+    """Logarithm of the row's weight in the integral over the other parameters."""
     log_density: Array
+    """Logarithm of the posterior density, without the likelihood's constant."""
     critical_load: Array
+    """Critical loads in frames per second."""
 
     @property
     def log_mrr(self) -> Array:
@@ -171,21 +168,18 @@ def node_positions(low: Array, high: Array, nodes: Array = NODES) -> Array:
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean and standard deviation of the critical load and of its logarithm.
-
-    Attributes:
-        mean: In frames per second.
-        stdev: In frames per second.
-        mean_log: Of the natural logarithm.
-        stdev_log: Of the natural logarithm.
-        log_mass: Logarithm of the integral of the panels' density.
-    """
+    """Mean and standard deviation of the critical load and of its logarithm."""
 
     mean: float
+    """In frames per second."""
     stdev: float
+    """In frames per second."""
     mean_log: float
+    """Of the natural logarithm."""
     stdev_log: float
+    """Of the natural logarithm."""
     log_mass: float
+    """Logarithm of the integral of the panels' density."""
 
 
 def masses_of(panels: Panels) -> tuple[Array, float]:

@@ -25,36 +25,30 @@ _ITERATIONS = 60
 
 @dataclass(frozen=True)
 class Mode:
-    """The likeliest parameters of a posterior, all in frames per second.
-
-    Attributes:
-        mrr: Limiting forwarding rate.
-        spread: Width of the knee.
-        deviation: Standard deviation of the capacity between trials; 0 if the capacity is constant.
-    """
+    """The likeliest parameters of a posterior, all in frames per second."""
 
     mrr: float
+    """Limiting forwarding rate."""
     spread: float
+    """Width of the knee."""
     deviation: float
+    """Standard deviation of the capacity between trials; 0 if the capacity is constant."""
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """The posterior of one fitting function, and its distribution of the critical load.
-
-    Attributes:
-        function: The fitting function.
-        question: Target and limits.
-        panels: The posterior's nodes.
-        constant: The likelihood's constant.
-        error: About the share of the mass by which the integral may be wrong; infinite if it is less than it must be.
-    """
+    """The posterior of one fitting function, and its distribution of the critical load."""
 
     function: FittingFunction
+    """The fitting function."""
     question: CriticalLoadQuestion
+    """Target and limits."""
     panels: Panels
+    """The posterior's nodes."""
     constant: float
+    """The likelihood's constant."""
     error: float = 0.0
+    """About the share of the mass by which the integral may be wrong; infinite if it is less than it must be."""
 
     @cached_property
     def moments(self) -> Moments:

@@ -30,17 +30,14 @@ _HOPELESS = 100.0
 
 @dataclass(frozen=True)
 class Modes:
-    """Maxima of rows of the posterior, each at one log a; arrays of one length, sorted by it.
-
-    Attributes:
-        log_spread: Log a of each row.
-        mode: Log m of the highest density.
-        log_mass: Logarithm of the row's integral over log m, roughly.
-    """
+    """Maxima of rows of the posterior, each at one log a; arrays of one length, sorted by it."""
 
     log_spread: Array
+    """Log a of each row."""
     mode: Array
+    """Log m of the highest density."""
     log_mass: Array
+    """Logarithm of the row's integral over log m, roughly."""
 
     def merged(self, other: Modes) -> Modes:
         """Both together, sorted."""
@@ -54,34 +51,28 @@ class Modes:
 
 @dataclass(frozen=True)
 class Rows:
-    """The places in log m of the rows of a posterior; arrays of shape (rows,).
-
-    Attributes:
-        mode: Log m of the highest density.
-        low: Log m at which the support begins.
-        high: Log m at which it ends.
-        log_mass: Logarithm of the row's integral over log m, roughly.
-    """
+    """The places in log m of the rows of a posterior; arrays of shape (rows,)."""
 
     mode: Array
+    """Log m of the highest density."""
     low: Array
+    """Log m at which the support begins."""
     high: Array
+    """Log m at which it ends."""
     log_mass: Array
+    """Logarithm of the row's integral over log m, roughly."""
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """The maxima of rows that are nearly Gaussian; arrays of shape (rows,).
-
-    Attributes:
-        mode: Log m of the maximum.
-        width: Standard deviation in log m of the Gaussian with the same curvature.
-        height: Logarithm of the density.
-    """
+    """The maxima of rows that are nearly Gaussian; arrays of shape (rows,)."""
 
     mode: Array
+    """Log m of the maximum."""
     width: Array
+    """Standard deviation in log m of the Gaussian with the same curvature."""
     height: Array
+    """Logarithm of the density."""
 
     @classmethod
     def near(cls, rows: RowDensity, starts: Array) -> Peaks:

@@ -27,15 +27,12 @@ _ZOOMS = 40
 
 @dataclass(frozen=True)
 class Slice:
-    """The posterior at one log s, about, at some places in log a.
-
-    Attributes:
-        log_spread: Log a, increasing.
-        log_density: Logarithms of the rows' integrals over log m, about.
-    """
+    """The posterior at one log s, about, at some places in log a."""
 
     log_spread: Array
+    """Log a, increasing."""
     log_density: Array
+    """Logarithms of the rows' integrals over log m, about."""
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -40,23 +40,20 @@ _POINTS_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True)
 class Support:
-    """The region that holds the posterior.
-
-    Attributes:
-        low_deviation: Log s at which it begins.
-        high_deviation: Log s at which it ends.
-        low_spread: The log a at which it begins, as a polynomial in log s.
-        high_spread: The log a at which it ends, as a polynomial in log s.
-        lowest_spread: Smallest log a of any slice.
-        highest_spread: Largest log a of any slice.
-    """
+    """The region that holds the posterior."""
 
     low_deviation: float
+    """Log s at which it begins."""
     high_deviation: float
+    """Log s at which it ends."""
     low_spread: Polynomial
+    """The log a at which it begins, as a polynomial in log s."""
     high_spread: Polynomial
+    """The log a at which it ends, as a polynomial in log s."""
     lowest_spread: float
+    """Smallest log a of any slice."""
     highest_spread: float
+    """Largest log a of any slice."""
 
     @classmethod
     def through(cls, ends: tuple[float, float], log_deviation: Array, low: Array, high: Array) -> Support:
@@ -196,15 +193,12 @@ def within(ends: tuple[float, float], log_deviation: Array, low: Array, high: Ar
 
 @dataclass(frozen=True)
 class RoughRows:
-    """The rows' maxima, approximately; arrays of shape (rows,).
-
-    Attributes:
-        mode: Log m of the highest density.
-        log_mass: Logarithm of the row's integral over log m.
-    """
+    """The rows' maxima, approximately; arrays of shape (rows,)."""
 
     mode: Array
+    """Log m of the highest density."""
     log_mass: Array
+    """Logarithm of the row's integral over log m."""
 
 
 def rough_rows(density: RowDensity, likelihood: VaryingCapacityLikelihood) -> RoughRows:

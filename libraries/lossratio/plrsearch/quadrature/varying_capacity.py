@@ -63,15 +63,12 @@ _SAME = 0.1
 
 @dataclass(frozen=True)
 class Resolution:
-    """How fine the quadrature is.
-
-    Attributes:
-        nodes: Nodes in log s, and in log a, at which the density is computed.
-        finer: Factors of the nodes in log s and in log a after interpolation: with few nodes quantiles have steps.
-    """
+    """How fine the quadrature is."""
 
     nodes: int
+    """Nodes in log s, and in log a, at which the density is computed."""
     finer: tuple[int, int]
+    """Factors of the nodes in log s and in log a after interpolation: with few nodes quantiles have steps."""
 
 
 EXACT = Resolution(12, (2, 3))
@@ -302,17 +299,14 @@ def _cut_panels(grid: _Grid, rows: RowDensity, question: CriticalLoadQuestion) -
 
 @dataclass(frozen=True)
 class _Grid:
-    """Nodes over log s and log a; arrays of shape (nodes in log s, nodes in log a).
-
-    Attributes:
-        log_deviation: Log s of the nodes.
-        log_spread: Log a of the nodes.
-        log_weight: Logarithm of their weights, the prior's density in log s included.
-    """
+    """Nodes over log s and log a; arrays of shape (nodes in log s, nodes in log a)."""
 
     log_deviation: Array
+    """Log s of the nodes."""
     log_spread: Array
+    """Log a of the nodes."""
     log_weight: Array
+    """Logarithm of their weights, the prior's density in log s included."""
 
     @classmethod
     def of(cls, support: Support, prior_width: float, deviations: int, spreads: int) -> _Grid:

@@ -14,18 +14,3 @@ from lossratio.plrsearch.variation.findings import excess_kurtosis, rank_correla
 from lossratio.plrsearch.variation.inference import Distribution, ShapeEstimate, Variation, variation_of
 from lossratio.plrsearch.variation.order import NO_ORDER, Order
 from lossratio.plrsearch.variation.sample import Capacities
-
-__all__ = [
-    "NO_ORDER",
-    "Averaging",
-    "Capacities",
-    "Distribution",
-    "Order",
-    "ShapeEstimate",
-    "Variation",
-    "averaging_of",
-    "excess_kurtosis",
-    "rank_correlation",
-    "skewness",
-    "variation_of",
-]

@@ -22,17 +22,14 @@ _BLOCKS = 4
 
 @dataclass(frozen=True)
 class Averaging:
-    """How the capacity's noise averages out over time.
-
-    Attributes:
-        allan_deviations: Averaging time in seconds and Allan deviation there, as a share of the capacity.
-        correlation_time: Seconds after which capacities are alike to 1/e; 0: successive trials are independent.
-        duration: Recommended duration of a trial, in seconds: the correlation time, but no less than trials took.
-    """
+    """How the capacity's noise averages out over time."""
 
     allan_deviations: tuple[tuple[float, float], ...]
+    """Averaging time in seconds and Allan deviation there, as a share of the capacity."""
     correlation_time: float
+    """Seconds after which capacities are alike to 1/e; 0: successive trials are independent."""
     duration: float
+    """Recommended duration of a trial, in seconds: the correlation time, but no less than trials took."""
 
 
 def averaging_of(capacities: Capacities, order: Order, period: float, duration: float) -> Averaging | None:

@@ -12,17 +12,14 @@ from lossratio.plrsearch.model import Array
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of a test of a sample's shape or order.
-
-    Attributes:
-        value: Skewness, excess kurtosis, or correlation of ranks.
-        probability: Probability that a normal sample in no order has a value as far from the expected one, either side.
-        above: Whether the value is above the expected one.
-    """
+    """The outcome of a test of a sample's shape or order."""
 
     value: float
+    """Skewness, excess kurtosis, or correlation of ranks."""
     probability: float
+    """Probability that a normal sample in no order has a value as far from the expected one, either side."""
     above: bool
+    """Whether the value is above the expected one."""
 
     @classmethod
     def _of_normal(cls, value: float, deviations: float) -> Finding:

@@ -46,17 +46,14 @@ _HERMITE = 9
 
 @dataclass(frozen=True)
 class Distribution:
-    """A distribution of the critical load, as points with weights; in frames per second, sorted.
-
-    Attributes:
-        loads: The points.
-        weights: Their weights; the sum is 1.
-        question: Target and limits.
-    """
+    """A distribution of the critical load, as points with weights; in frames per second, sorted."""
 
     loads: Array
+    """The points."""
     weights: Array
+    """Their weights; the sum is 1."""
     question: CriticalLoadQuestion
+    """Target and limits."""
 
     @classmethod
     def of(cls, loads: Array, weights: Array, question: CriticalLoadQuestion) -> Distribution:
@@ -105,45 +102,39 @@ class Distribution:
 
 @dataclass(frozen=True)
 class ShapeEstimate:
-    """The critical load under one shape of the capacity's distribution.
-
-    Attributes:
-        name: Name of the shape.
-        weight: The shape's share in the estimate, by its evidence.
-        parameters: Mean parameters by name: the capacity in frames per second, widths and sizes as shares of it.
-        loads: Distribution of the critical load; before a drift, if there is one.
-        log_evidence: Logarithm of the probability of all counts, less that of the likeliest shape.
-    """
+    """The critical load under one shape of the capacity's distribution."""
 
     name: str
+    """Name of the shape."""
     weight: float
+    """The shape's share in the estimate, by its evidence."""
     parameters: dict[str, float]
+    """Mean parameters by name: the capacity in frames per second, widths and sizes as shares of it."""
     loads: Distribution
+    """Distribution of the critical load; before a drift, if there is one."""
     log_evidence: float
+    """Logarithm of the probability of all counts, less that of the likeliest shape."""
 
 
 @dataclass(frozen=True)
 class Variation:
-    """How the capacity varies, where it is not by independent normal numbers, and the critical load with that.
-
-    Attributes:
-        shapes: Estimates by shape of the distribution; empty if the shape is that of the quadrature, normal.
-        order: Drift and correlation.
-        counts: The trials, without the drift.
-        loads: Distribution of the critical load, at the end of the trials.
-        posteriors: The quadrature's posteriors of the trials, without the drift.
-        residuals: Load in frames per second of each trial in which loss was certain, and its residual in standard
-            deviations: of a normal distribution, if all of this is right.
-        surprises: The probability of less capacity, given that there was loss, in each trial that may have had none.
-    """
+    """How the capacity varies, where it is not by independent normal numbers, and the critical load with that."""
 
     shapes: tuple[ShapeEstimate, ...]
+    """Estimates by shape of the distribution; empty if the shape is that of the quadrature, normal."""
     order: Order
+    """Drift and correlation."""
     counts: TrialCounts
+    """The trials, without the drift."""
     loads: Distribution
+    """Distribution of the critical load, at the end of the trials."""
     posteriors: tuple[Posterior, ...]
+    """The quadrature's posteriors of the trials, without the drift."""
     residuals: tuple[tuple[float, float], ...]
+    """Load in frames per second of each trial in which loss was certain, and its residual in standard deviations: of a
+    normal distribution, if all of this is right."""
     surprises: Array
+    """The probability of less capacity, given that there was loss, in each trial that may have had none."""
 
     @property
     def independent_trials(self) -> float:

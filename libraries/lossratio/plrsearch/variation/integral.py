@@ -33,20 +33,17 @@ _MOST = 30.0
 
 @dataclass(frozen=True)
 class ShapePosterior:
-    """The posterior of a shape's parameters.
-
-    Attributes:
-        shape: The shape.
-        at: Parameters, shape (points, parameters).
-        weight: Weights of the points; their sum is 1.
-        log_evidence: Logarithm of the trials' probability, averaged over the prior; the centre's prior is flat and not
-            normalized, so only differences between shapes mean something.
-    """
+    """The posterior of a shape's parameters."""
 
     shape: Shape
+    """The shape."""
     at: Array
+    """Parameters, shape (points, parameters)."""
     weight: Array
+    """Weights of the points; their sum is 1."""
     log_evidence: float
+    """Logarithm of the trials' probability, averaged over the prior; the centre's prior is flat and not normalized, so
+    only differences between shapes mean something."""
 
     @property
     def mean(self) -> Array:

@@ -28,22 +28,19 @@ _MOST_PAIRS = 1000
 
 @dataclass(frozen=True)
 class Order:
-    """What the order of the trials shows.
-
-    Attributes:
-        drift: Change of the capacity from the beginning to the end, as a share of that at the time `centre`; 0: none is
-            seen.
-        drift_stdev: Its standard deviation.
-        centre: Time, as a share, at which the drift's standard deviation changes nothing.
-        correlation: Correlation of the capacities of successive trials; 0: none is seen.
-        share: The share of an independent trial that a trial counts as.
-    """
+    """What the order of the trials shows."""
 
     drift: float
+    """Change of the capacity from the beginning to the end, as a share of that at the time `centre`; 0: none is
+    seen."""
     drift_stdev: float
+    """Its standard deviation."""
     centre: float
+    """Time, as a share, at which the drift's standard deviation changes nothing."""
     correlation: float
+    """Correlation of the capacities of successive trials; 0: none is seen."""
     share: float
+    """The share of an independent trial that a trial counts as."""
 
     @property
     def change(self) -> float:

@@ -28,25 +28,22 @@ _QUARTILE = 0.6745
 
 @dataclass(frozen=True)
 class Capacities:
-    """The capacities of trials, as shares of a reference less 1; arrays of one entry per trial, in their order.
-
-    Attributes:
-        reference: The reference, in frames per second.
-        place: The capacity that explains the count; without loss the capacity is above.
-        blur: Standard deviation of `place` by chance alone; without loss the width of the step.
-        edge: The capacity below which there is loss.
-        lossy: Whether the trial lost frames.
-        certain: Whether loss was certain: a sample of such trials is not chosen by its capacities.
-        time: Middle of the trial as a share of all traffic, 0 at the beginning and 1 at the end.
-    """
+    """The capacities of trials, as shares of a reference less 1; arrays of one entry per trial, in their order."""
 
     reference: float
+    """The reference, in frames per second."""
     place: Array
+    """The capacity that explains the count; without loss the capacity is above."""
     blur: Array
+    """Standard deviation of `place` by chance alone; without loss the width of the step."""
     edge: Array
+    """The capacity below which there is loss."""
     lossy: NDArray[np.bool_]
+    """Whether the trial lost frames."""
     certain: NDArray[np.bool_]
+    """Whether loss was certain: a sample of such trials is not chosen by its capacities."""
     time: Array
+    """Middle of the trial as a share of all traffic, 0 at the beginning and 1 at the end."""
 
     @classmethod
     def of(cls, function: FittingFunction, mode: Mode, counts: TrialCounts) -> Capacities:

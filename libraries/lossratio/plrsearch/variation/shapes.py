@@ -30,31 +30,25 @@ _FREEDOMS = (float(np.log(1.3)), float(np.log(60.0)))
 
 @dataclass(frozen=True)
 class Shortfall:
-    """Parts of the mean loss: a knee whose place is normally distributed, and the rest.
-
-    Attributes:
-        share: Share of the trials whose capacity is normally distributed around the centre.
-        deviation: Standard deviation of these capacities.
-        rest: What capacities of all other trials lack to a load, on average over all trials.
-    """
+    """Parts of the mean loss: a knee whose place is normally distributed, and the rest."""
 
     share: Array
+    """Share of the trials whose capacity is normally distributed around the centre."""
     deviation: Array
+    """Standard deviation of these capacities."""
     rest: Array
+    """What capacities of all other trials lack to a load, on average over all trials."""
 
 
 class Shape(Protocol):
-    """A distribution of capacities.
-
-    Attributes:
-        name: Its name in results.
-        bounds: Bounds of the parameters after the first.
-        parameters: Names of all parameters, in results.
-    """
+    """A distribution of capacities."""
 
     name: str
+    """Its name in results."""
     bounds: tuple[tuple[float, float], ...]
+    """Bounds of the parameters after the first."""
     parameters: tuple[str, ...]
+    """Names of all parameters, in results."""
 
     def log_density(self, capacity: Array, blur: Array, at: Array) -> Array:
         """Logarithm of the density at capacities that are known to a standard deviation of `blur`."""

@@ -3,17 +3,3 @@
 from lossratio.testbed.local.joining import join, part
 from lossratio.testbed.local.requirements import TestbedUnavailableError, find_tools, is_privileged, why_unavailable
 from lossratio.testbed.local.testbed import LocalTestbed, describe, find, reachable, status
-
-__all__ = [
-    "LocalTestbed",
-    "TestbedUnavailableError",
-    "describe",
-    "find",
-    "find_tools",
-    "is_privileged",
-    "join",
-    "part",
-    "reachable",
-    "status",
-    "why_unavailable",
-]

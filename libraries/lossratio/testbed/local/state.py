@@ -26,37 +26,31 @@ _STATE = "state.json"
 
 
 class Access(BaseModel):
-    """How a node of a running testbed is reached.
-
-    Attributes:
-        port: TCP port of the node's sshd on the loopback address.
-        host_key: Public host key of the sshd.
-    """
+    """How a node of a running testbed is reached."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     port: int
+    """TCP port of the node's sshd on the loopback address."""
     host_key: str
+    """Public host key of the sshd."""
 
 
 class State(BaseModel):
-    """The record of a running testbed.
-
-    Attributes:
-        topology: The topology that it was built from.
-        pid: Process id of its holder.
-        keep: Whether it outlives the run that built it.
-        username: The user to log in as.
-        nodes: How to reach the nodes, by name.
-    """
+    """The record of a running testbed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     topology: Topology
+    """The topology that it was built from."""
     pid: int
+    """Process id of its holder."""
     keep: bool
+    """Whether it outlives the run that built it."""
     username: str
+    """The user to log in as."""
     nodes: dict[str, Access]
+    """How to reach the nodes, by name."""
 
 
 @dataclass(frozen=True)

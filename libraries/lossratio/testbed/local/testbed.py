@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import pwd
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.errors import TopologyError
-from lossratio.holder import ADDRESS, LinkEnd, Plan, prefer
+from lossratio.holder import ADDRESS, LinkEnd, Plan
 from lossratio.testbed.local import state
 from lossratio.testbed.local.requirements import TestbedUnavailableError, find_tools, is_privileged, why_unavailable
 from lossratio.topology import Node, Port, RealGenerator, TestbedKind, Topology, XdpGenerator
@@ -29,18 +28,25 @@ _START = "import sys; sys.path.insert(0, sys.argv[1]); from lossratio.holder.mai
 
 
 class Holder:
-    """A holder that has built its testbed.
+    """A holder, which builds its testbed.
 
     Attributes:
-        pid: Process id of the holder.
+        pid: Process id of the holder; 0: the testbed is not up yet.
         nodes: How to reach the nodes, by name.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, built: dict[str, Any]) -> None:
-        self.pid = int(built["pid"])
-        self.nodes = {name: state.Access(**access) for name, access in built["nodes"].items()}
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+        self.pid = 0
+        self.nodes: dict[str, state.Access] = {}
         self._process = process
         self._control = control
+
+    def build(self, plan: Plan, name: str) -> None:
+        """Builds the testbed, and waits until it is up."""
+        self._control.sendall(plan.to_json().encode() + b"\n")
+        built = _wait_until_built(self._control, name)
+        self.pid = int(built["pid"])
+        self.nodes = {name: state.Access(**access) for name, access in built["nodes"].items()}
 
     def let_go(self) -> None:
         """Lets the holder outlive this process."""
@@ -52,7 +58,9 @@ class Holder:
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
             _wait_for_end_of(self._control)
-        _bury(self._process, self._control)
+        self._control.close()
+        self._process.kill()
+        self._process.wait()
 
 
 @contextmanager
@@ -86,20 +94,16 @@ def launch(plan: Plan, name: str) -> Iterator[Holder]:
         raise
     finally:
         os.close(plan.lock)
-    holder = None
+    holder = Holder(process, control)
     try:
-        control.sendall(plan.to_json().encode() + b"\n")
-        holder = Holder(process, control, _wait_until_built(control, name))
+        holder.build(plan, name)
         yield holder
     except BaseException:
         # No testbed stays behind, also not after an interrupt. The holder may have been let go already.
-        if holder is not None:
+        if holder.pid:
             with suppress(ProcessLookupError):
                 os.kill(holder.pid, signal.SIGTERM)
-        with suppress(OSError):
-            control.shutdown(socket.SHUT_WR)
-            _wait_for_end_of(control)
-        _bury(process, control)
+        holder.close()
         raise
 
 
@@ -123,15 +127,6 @@ def _wait_for_end_of(control: socket.socket) -> None:
     control.settimeout(_END_TIMEOUT)
     while control.recv(4096):
         pass
-
-
-def _bury(process: subprocess.Popen[bytes], control: socket.socket) -> None:
-    control.close()
-    process.kill()
-    process.wait()
-
-
-_END_TIMEOUT = 30.0
 
 
 class LocalTestbed:
@@ -187,12 +182,11 @@ class LocalTestbed:
             privileged=is_privileged(),
             keep=keep,
             **({} if topology.mtu is None else {"mtu": topology.mtu}),
-            device_cpus=_device_cpus(topology),
+            take_xdp_frames=topology.dut_names if _has_xdp(topology) else (),
         )
         with launch(plan, topology.name) as holder:
             known = state.State(topology=topology, pid=holder.pid, keep=keep, username=username, nodes=holder.nodes)
             state.write_state(place.path, known)
-            _bind_receivers(plan)
             testbed = cls(place.path, known, holder)
             _write_ssh_config(testbed)
             if keep:
@@ -290,33 +284,15 @@ def _check(topology: Topology) -> None:
                 raise TopologyError(f"Topology {topology.name}: interface {port} of a local testbed has no name.")
 
 
-def _device_cpus(topology: Topology) -> dict[str, int | None]:
-    """The processors of DUTs that an XDP generator sends to: the last ones, and never the first one.
+def _has_xdp(topology: Topology) -> bool:
+    """Whether frames come from XDP programs, for which it takes root."""
+    return is_privileged() and isinstance(topology.nodes[topology.tg_name].generator, XdpGenerator)
 
-    There are none without root, as threads of the kernel cannot be bound then.
-    """
-    if not is_privileged() or not isinstance(topology.nodes[topology.tg_name].generator, XdpGenerator):
-        return {}
+
+def _device_cpus(topology: Topology) -> tuple[int, ...]:
+    """The processors of DUTs that are programs, which senders keep off: the last ones, and never the first one."""
     _, *others = sorted(os.sched_getaffinity(0))
-    cpus = itertools.cycle(reversed(others)) if others else itertools.repeat(None)
-    return dict(zip(topology.dut_names, cpus, strict=False))
-
-
-def _bind_receivers(plan: Plan) -> None:
-    """Binds the threads that receive for DUTs to their processors, and lets them go before ordinary programs.
-
-    The holder cannot do that: it is in a PID namespace of its own.
-    """
-    cpus = {end.interface: plan.device_cpus.get(end.node) for link in plan.links for end in link}
-    every = os.sched_getaffinity(0)
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            kind, _, interface = (entry / "comm").read_text().strip().rpartition("-")[0].partition("/")
-            cpu, thread = cpus.get(interface) if kind == "napi" else None, int(entry.name)
-            # Other testbeds have interfaces of the same name; their threads are bound already.
-            if cpu is not None and os.sched_getaffinity(thread) >= every:
-                os.sched_setaffinity(thread, {cpu})
-                prefer(thread)
+    return tuple(others[max(0, len(others) - len(topology.dut_names)) :]) if _has_xdp(topology) else ()
 
 
 def _end(port: Port) -> LinkEnd:
@@ -338,7 +314,7 @@ def _home() -> str:
 
 
 def _resolved(directory: Path, known: state.State) -> Topology:
-    cpus = tuple(sorted({cpu for cpu in _device_cpus(known.topology).values() if cpu is not None}))
+    cpus = _device_cpus(known.topology)
     nodes = {
         name: _resolved_node(node, directory, known.username, known.nodes[name], cpus)
         for name, node in known.topology.nodes.items()

@@ -9,15 +9,3 @@ from lossratio.testbed.reservation.lease import (
     clear,
     holder_of,
 )
-
-__all__ = [
-    "TOKEN_VARIABLE",
-    "Claim",
-    "Holder",
-    "Lease",
-    "ReservationLostError",
-    "TestbedReservedError",
-    "clear",
-    "holder_of",
-    "make_claim",
-]

@@ -25,27 +25,24 @@ _LOCAL_DIRECTORY = "/run/lossratio"
 
 @dataclass(frozen=True)
 class Claim:
-    """A wish to reserve a testbed. Make it with `make_claim`.
-
-    Attributes:
-        name: Name of the reservation.
-        directory: The directory of the reservation's file on the TG node.
-        python: The Python on the TG node.
-        seconds: Seconds that the lease lasts unless it is renewed.
-        owner: The owner of the lease.
-        purpose: Its purpose, in the owner's words.
-        token: Token of a lease that the owner has already. If the lease is still valid, the claim continues it.
-        succeeds: Token of a lease whose process has ended. If it is still valid, the claim ends it and takes over.
-    """
+    """A wish to reserve a testbed. Make it with `make_claim`."""
 
     name: str
+    """Name of the reservation."""
     directory: str
+    """The directory of the reservation's file on the TG node."""
     python: str
+    """The Python on the TG node."""
     seconds: float
+    """Seconds that the lease lasts unless it is renewed."""
     owner: str
+    """The owner of the lease."""
     purpose: str = ""
+    """Its purpose, in the owner's words."""
     token: str | None = None
+    """Token of a lease that the owner has already. If the lease is still valid, the claim continues it."""
     succeeds: str | None = None
+    """Token of a lease whose process has ended. If it is still valid, the claim ends it and takes over."""
 
     def take(self, wait: float) -> dict[str, Any]:
         """The request for the lease.
@@ -61,22 +58,11 @@ class Claim:
             "started": datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
         }
         tokens = {"token": self.token, "succeeds": self.succeeds}
-        return {**self._place("take"), **tokens, "seconds": self.seconds, "wait": wait, "lease": lease}
+        return {**self.request("take"), **tokens, "seconds": self.seconds, "wait": wait, "lease": lease}
 
-    def status(self) -> dict[str, Any]:
-        """The request that asks for the holder."""
-        return self._place("status")
-
-    def clear(self, *, force: bool) -> dict[str, Any]:
-        """The request to take the lease away from its holder.
-
-        Args:
-            force: Whether to end the lease of another owner, too.
-        """
-        return {**self._place("clear"), "owner": self.owner, "force": force}
-
-    def _place(self, operation: str) -> dict[str, Any]:
-        return {"op": operation, "directory": self.directory, "name": self.name}
+    def request(self, operation: str, **fields: Any) -> dict[str, Any]:
+        """The request for an operation of the keeper."""
+        return {"op": operation, "directory": self.directory, "name": self.name, **fields}
 
 
 def make_claim(topology: Topology, *, purpose: str = "", seconds: float | None = None) -> Claim | None:

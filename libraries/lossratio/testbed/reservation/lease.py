@@ -36,23 +36,20 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Holder:
-    """The holder of a lease.
-
-    Attributes:
-        owner: The owner, e.g. ``alice@ci3``.
-        process: Process id of the controller on the owner's machine.
-        purpose: Purpose of the lease.
-        started: Start of the lease by the clock of the owner's machine, RFC 3339.
-        held: Seconds since its start by the TG's clock; None: the TG has been rebooted since.
-        left: Seconds until the lease expires unless it is renewed; 0: it has expired.
-    """
+    """The holder of a lease."""
 
     owner: str
+    """The owner, e.g. ``alice@ci3``."""
     process: int
+    """Process id of the controller on the owner's machine."""
     purpose: str
+    """Purpose of the lease."""
     started: str
+    """Start of the lease by the clock of the owner's machine, RFC 3339."""
     held: float | None
+    """Seconds since its start by the TG's clock; None: the TG has been rebooted since."""
     left: float
+    """Seconds until the lease expires unless it is renewed; 0: it has expired."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | None) -> Holder | None:
@@ -103,9 +100,6 @@ class Conversation:
 
     def answer(self, seconds: float = _ANSWER_SECONDS) -> Mapping[str, Any]:
         """Waits for an answer. The keeper's reports that it still waits for its turn are no answers.
-
-        Args:
-            seconds: Seconds that the keeper may be silent.
 
         Raises:
             NodeError: If the keeper was silent for longer, or has ended.
@@ -366,7 +360,6 @@ class Lease:
 
 
 def _ask(session: NodeSession, claim: Claim, wait: float) -> tuple[Conversation, Mapping[str, Any]]:
-    """Asks for a lease, and waits for the answer."""
     keeper = Conversation(session, claim.python, claim.take(wait))
     with Pulse(claim.seconds / BEATS, lambda: keeper.send({"op": "wait"})):
         return keeper, keeper.answer(_ANSWER_SECONDS + claim.seconds)
@@ -384,15 +377,11 @@ def _refusal(node_name: str, holder: Holder | None, wait: float) -> str:
 def holder_of(session: NodeSession, claim: Claim) -> Holder | None:
     """The holder of the testbed; None: the testbed is free.
 
-    Args:
-        session: The log-in on the TG node.
-        claim: A claim to the same testbed.
-
     Raises:
         NodeError: If the connection is lost.
         ReservationError: If the node cannot keep a reservation.
     """
-    return Holder.from_json(_answer(session, claim, claim.status())["holder"])
+    return Holder.from_json(_answer(session, claim, claim.request("status"))["holder"])
 
 
 def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
@@ -411,7 +400,7 @@ def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
         NodeError: If the connection is lost.
         ReservationError: If the node cannot keep a reservation.
     """
-    answer = _answer(session, claim, claim.clear(force=force))
+    answer = _answer(session, claim, claim.request("clear", owner=claim.owner, force=force))
     if answer["damage"] is not None:
         _LOG.warning(
             "Node %s: the record of the reservation was damaged (%s). It is repaired, and what ran under it has ended.",

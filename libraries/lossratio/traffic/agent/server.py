@@ -11,7 +11,7 @@ import time
 from contextlib import closing
 from typing import Callable, cast
 
-from .core.configuration import Configuration, read_speaker
+from .core.configuration import PARTS, Configuration, Speaker
 from .core.early_verdict import Watch
 from .core.generator import Generator, TimedGenerator, WatchingGenerator, make_generator, open_cards
 from .core.links import read_links
@@ -19,7 +19,7 @@ from .core.neighbours import AnsweringWire, Question, Responder, open_wire, reso
 from .core.packets import Wire
 from .core.ports import check_may_transmit, existing_links, usable_links
 from .core.probe import open_probe, probe
-from .core.protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode
+from .core.protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode, read_record
 
 _TEND_SECONDS = 0.05
 
@@ -145,8 +145,8 @@ class Agent:
 
     def _configure(self, request: Message) -> Message:
         self.close()
-        configuration, options = Configuration.from_json(request), request.get("options", {})
-        name, program = str(request.get("generator")), request.get("program")
+        configuration = read_record(Configuration, request.get("configuration"), PARTS)
+        name, options, program = str(request.get("generator")), request.get("options", {}), request.get("program")
         if configuration.speakers:
             # Before the generator, as some have threads, and a process with threads is better not forked.
             self._responder = Responder(configuration.speakers, usable_links(configuration))
@@ -198,7 +198,7 @@ class Agent:
 
     def _resolve(self, request: Message) -> Message:
         self._check_idle()
-        questions = [Question(**question) for question in request["questions"]]
+        questions = [read_record(Question, question) for question in request["questions"]]
         seconds = _positive(request, "seconds")
 
         def kernel() -> Wire:
@@ -214,7 +214,7 @@ class Agent:
         self._check_idle()
         ports = [str(port) for port in request["ports"]]
         sends = [(str(port), str(frame)) for port, frame in request["sends"]]
-        speakers = [read_speaker(speaker) for speaker in request["speakers"]]
+        speakers = [read_record(Speaker, speaker) for speaker in request["speakers"]]
         responder: Responder | None = None
 
         def kernel() -> Wire:

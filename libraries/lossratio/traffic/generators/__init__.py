@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from typing import Any
@@ -73,20 +73,6 @@ def start_agent(settings: RealGenerator, session: NodeSession, *, patience: floa
     """
     load_generator(settings.kind).check_python(settings, session)
     return AgentClient.start(session, python=settings.python, patience=patience)
-
-
-def generator_needs(settings: RealGenerator, session: NodeSession) -> Iterator[str]:
-    """Finds what a TG lacks for its generator, with the way out. Nothing is started or changed there.
-
-    Raises:
-        TopologyError: If the generator's package is broken.
-    """
-    yield from load_generator(settings.kind).needs(settings, session)
-
-
-def generator_choices(settings: RealGenerator, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
-    """What a generator would choose by itself on a TG, and why. See `Generator.choices` for arguments and errors."""
-    yield from load_generator(settings.kind).choices(settings, session, ports, cpus)
 
 
 def check_early_verdicts(settings: object) -> None:

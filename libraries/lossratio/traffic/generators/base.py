@@ -21,17 +21,14 @@ SettingsT = TypeVar("SettingsT", bound=RealGenerator)
 
 @dataclass(frozen=True)
 class GeneratorNode:
-    """The TG, as a generator finds it.
-
-    Attributes:
-        session: The log-in there.
-        interfaces: MAC addresses of its network interfaces, by name.
-        cpus: How many CPUs it has.
-    """
+    """The TG, as a generator finds it."""
 
     session: NodeSession
+    """The log-in there."""
     interfaces: Mapping[str, str]
+    """MAC addresses of its network interfaces, by name."""
     cpus: int
+    """How many CPUs it has."""
 
 
 class Generator(ABC, Generic[SettingsT]):
@@ -40,8 +37,8 @@ class Generator(ABC, Generic[SettingsT]):
     Another package adds one: a subclass with an entry point of the group ``lossratio.generator``.
 
     Args:
-        settings: Its settings in the topology file.
-        node: The TG.
+        settings: Its settings in the topology file; class methods get them, too.
+        node: The TG; class methods get the log-in there as `session`.
         ports: Its ports on the way of the traffic: pairs, west before east.
 
     Raises:
@@ -51,11 +48,10 @@ class Generator(ABC, Generic[SettingsT]):
         settings_type: Model of its settings in the topology file.
         has_single_frames: Whether `single_frames` works with cards that it has taken from the kernel.
         ends_trials_early: Whether its program has `WatchingGenerator.watched_trial`, whatever its settings.
+        runs_schedules: Whether its program has `TimedGenerator.schedule` for more than bursts.
+        locates_running_losses: Whether its program has `TimedGenerator.start_watched`.
         program: Name of the Python module or package that the agent runs for it on the TG; it has a function
             ``make_generator(configuration, options)``. None: the agent has the program already.
-        settings: Its settings in the topology file.
-        node: The TG.
-        ports: Its ports.
         distribution: Name and version of the distribution that it comes with; None: lossratio itself. Results state it
             as the generator's version, unless its program reports another one.
     """
@@ -63,6 +59,8 @@ class Generator(ABC, Generic[SettingsT]):
     settings_type: ClassVar[type[RealGenerator]]
     has_single_frames: ClassVar[bool] = False
     ends_trials_early: ClassVar[bool] = False
+    runs_schedules: ClassVar[bool] = True
+    locates_running_losses: ClassVar[bool] = True
     program: ClassVar[str | None] = None
 
     def __init__(self, settings: SettingsT, node: GeneratorNode, ports: Sequence[Port]) -> None:
@@ -76,10 +74,6 @@ class Generator(ABC, Generic[SettingsT]):
     def needs(cls, settings: SettingsT, session: NodeSession) -> Iterator[str]:
         """Finds what the TG lacks for it. Nothing is started or changed there.
 
-        Args:
-            settings: Its settings in the topology file.
-            session: The log-in on the TG.
-
         Yields:
             What is missing, and how to get it.
         """
@@ -88,23 +82,13 @@ class Generator(ABC, Generic[SettingsT]):
     def check_python(cls, settings: SettingsT, session: NodeSession) -> None:
         """Checks the Python of its program before the agent is started by it. Without this method, none is refused.
 
-        Args:
-            settings: Its settings in the topology file.
-            session: The log-in on the TG.
-
         Raises:
             TopologyError: If the TG does not have it, or the program cannot run with it.
         """
 
     @classmethod
     def choices(cls, settings: SettingsT, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
-        """What it would choose by itself on a TG, and why. Nothing is started or changed there.
-
-        Args:
-            settings: Its settings in the topology file.
-            session: The log-in on the TG.
-            ports: The TG's ports on the way of the traffic: pairs, west before east.
-            cpus: How many CPUs the TG has.
+        """What it would choose by itself on a TG of so many CPUs, and why. Nothing is started or changed there.
 
         Yields:
             A sentence for each choice.
@@ -133,7 +117,9 @@ class Generator(ABC, Generic[SettingsT]):
         Raises:
             TopologyError: If the topology file does not have it.
         """
-        return linux_name(port)
+        if port.interface.name is None:
+            raise TopologyError(f"{port}: the generator needs the 'name' of its Linux interface in the topology file.")
+        return port.interface.name
 
     def mac_address(self, port: Port) -> str:
         """MAC address of a port: that of the Linux interface.
@@ -141,7 +127,13 @@ class Generator(ABC, Generic[SettingsT]):
         Raises:
             TopologyError: If it is not known.
         """
-        return linux_mac_address(port, self.node.interfaces)
+        name, interfaces = self.port_name(port), self.node.interfaces
+        if name not in interfaces:
+            raise TopologyError(
+                f"{port}: node {port.node_name} has no interface {name!r}; it has {', '.join(sorted(interfaces))}. "
+                f"Correct its name in the topology file."
+            )
+        return interfaces[name]
 
     def single_frames(self) -> Mapping[str, Any] | None:
         """How the agent sends single frames, such as questions for gateways: `AgentClient.resolve`'s ``through``.
@@ -199,33 +191,3 @@ def program_sources(kind: str, name: str) -> dict[str, str]:
     if spec.submodule_search_locations is None:
         return {module: origin.read_text(encoding="utf-8")}
     return read_sources(origin.parent, module)
-
-
-def linux_name(port: Port) -> str:
-    """Name of the Linux interface that a port is.
-
-    Raises:
-        TopologyError: If the topology file does not have it.
-    """
-    if port.interface.name is None:
-        raise TopologyError(f"{port}: the generator needs the 'name' of its Linux interface in the topology file.")
-    return port.interface.name
-
-
-def linux_mac_address(port: Port, interfaces: Mapping[str, str]) -> str:
-    """MAC address of the Linux interface that a port is.
-
-    Args:
-        port: The port.
-        interfaces: MAC addresses of the node's network interfaces, by name.
-
-    Raises:
-        TopologyError: If the node has no such interface.
-    """
-    name = linux_name(port)
-    if name not in interfaces:
-        raise TopologyError(
-            f"{port}: node {port.node_name} has no interface {name!r}; it has {', '.join(sorted(interfaces))}. "
-            f"Correct its name in the topology file."
-        )
-    return interfaces[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import yaml
@@ -13,10 +13,10 @@ from lossratio.errors import LossRatioError, TopologyError, TrafficError
 from lossratio.nodes import Hardware, NodeSession, read_hardware
 from lossratio.topology import TREX_HOME, Port, TrexGenerator
 from lossratio.traffic.agent.core.configuration import Configuration
-from lossratio.traffic.agent.trex.connection import TrexSettings
-from lossratio.traffic.client import AgentClient
+from lossratio.traffic.agent.trex.connection import SERVER_LOST, TrexSettings
+from lossratio.traffic.client import AgentClient, AgentRefusalError
 from lossratio.traffic.configuration import questions_of_ports
-from lossratio.traffic.generators.base import Generator, GeneratorNode, linux_mac_address
+from lossratio.traffic.generators.base import Generator, GeneratorNode
 from lossratio.traffic.generators.trex_choice import MBUF_FACTOR_ARGUMENT, ServerChoice, choose_server
 from lossratio.traffic.trex_server import (
     ServerPlan,
@@ -29,6 +29,7 @@ from lossratio.traffic.trex_server import (
 
 _DEFAULT_NAME = "default"
 _CONNECT_SECONDS = 10.0
+_SAME_SETTINGS = frozenset({"rpc_port", "publisher_port", "promiscuous", "multicast", "force", "flow_statistics"})
 _VERSION = "import sys; print(*sys.version_info[:3], sep='.')"
 _OLDEST_PYTHON, _TOO_NEW_PYTHON = (3, 8), (3, 13)
 _RING = "blocksz=65536,framesz=2048,framecnt=16384"
@@ -42,17 +43,18 @@ class Trex(Generator[TrexGenerator]):
 
     settings_type = TrexGenerator
     has_single_frames = True
+    runs_schedules = locates_running_losses = False
 
     def __init__(self, settings: TrexGenerator, node: GeneratorNode, ports: Sequence[Port]) -> None:
         super().__init__(settings, node, ports)
         self._directory = trex_directory(settings, node.session.name)
         state = state_directory(settings.prefix or _DEFAULT_NAME)
-        server_ports = self._server_ports()
+        macs = [self.mac_address(port) for port in ports]
         self._hardware = _read_hardware(settings, node.session, ports)
         self._choice = choose_server(settings, ports, node.cpus, self._hardware)
         self._plan = ServerPlan(
             directory=self._directory,
-            configuration=server_configuration(settings, server_ports, self._choice),
+            configuration=server_configuration(settings, ports, macs, self._choice),
             arguments=server_arguments(settings, configuration_path(state), self._choice),
             state=state,
             rpc_port=settings.rpc_port,
@@ -118,14 +120,23 @@ class Trex(Generator[TrexGenerator]):
             )
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        """See `Generator.configure`; with the configuration of the server, and the reasons for it."""
+        """See `Generator.configure`; with the configuration of the server, and the reasons for it.
+
+        A server of ours that runs and does not answer is stopped and started anew, once.
+        """
         if not self.settings.software:
             questions = questions_of_ports(self.ports, configuration, self.port_name)
             self._neighbours = tuple(asdict(question) for question in questions)
             self._lldp = tuple(speaker.port for speaker in configuration.speakers if speaker.lldp)
             # The kernel, which would answer for them otherwise, does not have the ports.
             configuration = replace(configuration, speakers=())
-        facts = super().configure(agent, configuration)
+        try:
+            facts = super().configure(agent, configuration)
+        except AgentRefusalError as error:
+            if error.kind != SERVER_LOST or not self._server.is_ours:
+                raise
+            self._server.stop()
+            facts = super().configure(agent, configuration)
         server = {
             "configuration": yaml.safe_load(self._plan.configuration)[0],
             "arguments": list(self._plan.arguments),
@@ -137,16 +148,16 @@ class Trex(Generator[TrexGenerator]):
         return {**facts, "server": server}
 
     def ready(self) -> Mapping[str, Any]:
-        """See `GeneratorAccess.ready`. A server that died is started anew; one that was refused stays refused."""
+        """See `Generator.ready`. A server that died is started anew; one that was refused stays refused."""
         if not self._has_started or not self._server.is_running():
             self._has_started = False
             self._server.ensure()
             self._has_started = True
+        same = {name: value for name, value in self.settings if name in _SAME_SETTINGS}
         options = TrexSettings(
+            **same,
             directory=self._directory,
             ports={self.port_name(port): number for number, port in enumerate(self.ports)},
-            rpc_port=self.settings.rpc_port,
-            publisher_port=self.settings.publisher_port,
             uses_linux=self.settings.software,
             connect_timeout=_CONNECT_SECONDS,
             late_end=self.settings.allowed_late_end,
@@ -154,34 +165,30 @@ class Trex(Generator[TrexGenerator]):
             log=log_path(self._plan.state),
             is_ours=self._server.is_ours,
             pin_cores=self._choice.pin_cores,
-            promiscuous=self.settings.promiscuous,
-            multicast=self.settings.multicast,
-            force=self.settings.force,
-            flow_statistics=self.settings.flow_statistics,
             sleeps=self._choice.low_end,
             neighbours=self._neighbours,
             lldp=self._lldp,
         )
-        return options.to_json()
+        return asdict(options)
 
     def single_frames(self) -> Mapping[str, Any] | None:
         """See `Generator.single_frames`: by the server, with cards; it is started for that."""
         return None if self.settings.software else {"generator": self.settings.kind, "options": self.ready()}
 
     def port_name(self, port: Port) -> str:
-        """See `GeneratorAccess.port_name`."""
+        """See `Generator.port_name`."""
         return port_name(self.settings, port)
 
     def mac_address(self, port: Port) -> str:
         """That of the Linux interface; of a card that DPDK drives, the one in the topology file."""
         if self.settings.software:
-            return linux_mac_address(port, self.node.interfaces)
+            return super().mac_address(port)
         if port.interface.mac_address is None:
             raise TopologyError(f"{port}: TRex needs the port's 'mac_address' in the topology file.")
         return port.interface.mac_address.lower()
 
     def explain(self, error: TrafficError) -> None:
-        """See `GeneratorAccess.explain`: a server that has ended is the cause, unless it never started."""
+        """See `Generator.explain`: a server that has ended is the cause, unless it never started."""
         try:
             if not self._has_started or self._server.is_running():
                 return
@@ -198,11 +205,6 @@ class Trex(Generator[TrexGenerator]):
             self.node.session.restore()
             self._server.stop()
 
-    def _server_ports(self) -> list[ServerPort]:
-        macs = [self.mac_address(port) for port in self.ports]
-        # The other port of a pair has the number that differs in the last bit.
-        return [ServerPort(port, macs[number], macs[number ^ 1]) for number, port in enumerate(self.ports)]
-
 
 def _python_problem(python: str, session: NodeSession) -> str | None:
     """The reason why TRex's client cannot run with a Python of the TG, and the way out; None: it can."""
@@ -215,21 +217,6 @@ def _python_problem(python: str, session: NodeSession) -> str | None:
     if _OLDEST_PYTHON <= (int(version[1]), int(version[2])) < _TOO_NEW_PYTHON:
         return None
     return f"{python!r} is Python {version[0]}, and TRex's client does not run with it. {way_out}"
-
-
-@dataclass(frozen=True)
-class ServerPort:
-    """A port of the server.
-
-    Attributes:
-        port: The port in the topology.
-        mac_address: Its own MAC address.
-        peer_mac_address: The MAC address that its frames go to unless a stream says otherwise.
-    """
-
-    port: Port
-    mac_address: str
-    peer_mac_address: str
 
 
 def port_name(generator: TrexGenerator, port: Port) -> str:
@@ -261,18 +248,15 @@ def largest_frame(generator: TrexGenerator) -> int:
     return _LARGEST_FRAME if generator.software and not generator.jumbo else _LARGEST_JUMBO_FRAME
 
 
-def server_configuration(generator: TrexGenerator, ports: Sequence[ServerPort], choice: ServerChoice) -> str:
-    """The server's configuration file.
-
-    Args:
-        generator: The generator as the topology has it.
-        ports: Its ports, in TRex's order: an even number of them.
-        choice: Its cores and memory.
-    """
+def server_configuration(
+    generator: TrexGenerator, ports: Sequence[Port], macs: Sequence[str], choice: ServerChoice
+) -> str:
+    """The server's configuration file, for an even number of ports in TRex's order with their MAC addresses."""
     fields: dict[str, Any] = {
         "version": 2,
-        "interfaces": [_interface(generator, number, port.port) for number, port in enumerate(ports)],
-        "port_info": [{"src_mac": port.mac_address, "dest_mac": port.peer_mac_address} for port in ports],
+        "interfaces": [_interface(generator, number, port) for number, port in enumerate(ports)],
+        # The other port of a pair has the number that differs in the last bit; streams may say otherwise.
+        "port_info": [{"src_mac": mac, "dest_mac": macs[number ^ 1]} for number, mac in enumerate(macs)],
         "zmq_rpc_port": generator.rpc_port,
         "zmq_pub_port": generator.publisher_port,
     }
@@ -293,13 +277,7 @@ def server_configuration(generator: TrexGenerator, ports: Sequence[ServerPort], 
 
 
 def server_arguments(generator: TrexGenerator, configuration: str, choice: ServerChoice) -> tuple[str, ...]:
-    """The server's command line behind its program.
-
-    Args:
-        generator: The generator as the topology has it.
-        configuration: Path of the configuration file on the node.
-        choice: Its cores and memory.
-    """
+    """The server's command line behind its program, with the path of the configuration file on the node."""
     no_scapy = () if generator.scapy_server else ("--no-scapy-server",)
     software = ("--software",) if generator.software else ()
     buffers = () if choice.mbuf_factor is None else (MBUF_FACTOR_ARGUMENT, f"{choice.mbuf_factor:g}")

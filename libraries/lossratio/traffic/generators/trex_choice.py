@@ -23,27 +23,24 @@ _MBUF_FACTOR = 32
 
 @dataclass(frozen=True)
 class ServerChoice:
-    """What is chosen for a server, from the topology file and the TG's hardware.
-
-    Attributes:
-        low_end: Whether all threads of the server share one CPU, and sleep between frames.
-        master: CPU of its master thread; None: TRex chooses all CPUs.
-        latency: CPU of its thread for latency and received frames; None: as above.
-        pairs: NUMA node of each pair of ports, and the CPUs that send for the pair.
-        limit_memory: Megabytes of hugepages on each NUMA node; None: TRex's own number.
-        mbuf_factor: Factor of the numbers of packet buffers; None: TRex's own.
-        pin_cores: Whether each core sends on one port only.
-        because: The reasons, for people.
-    """
+    """What is chosen for a server, from the topology file and the TG's hardware."""
 
     low_end: bool
+    """Whether all threads of the server share one CPU, and sleep between frames."""
     master: int | None = None
+    """CPU of its master thread; None: TRex chooses all CPUs."""
     latency: int | None = None
+    """CPU of its thread for latency and received frames; None: as above."""
     pairs: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """NUMA node of each pair of ports, and the CPUs that send for the pair."""
     limit_memory: int | None = None
+    """Megabytes of hugepages on each NUMA node; None: TRex's own number."""
     mbuf_factor: float | None = None
+    """Factor of the numbers of packet buffers; None: TRex's own."""
     pin_cores: bool = False
+    """Whether each core sends on one port only."""
     because: tuple[str, ...] = ()
+    """The reasons, for people."""
 
 
 def choose_server(

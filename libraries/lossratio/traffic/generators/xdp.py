@@ -42,6 +42,7 @@ class Xdp(_InKernel[XdpGenerator]):
     """XDP programs that send and receive."""
 
     settings_type = XdpGenerator
+    locates_running_losses = False
 
     @classmethod
     def needs(cls, settings: XdpGenerator, session: NodeSession) -> Iterator[str]:

@@ -122,12 +122,7 @@ def serve(request: Request) -> None:
 
 
 class Delay:
-    """Frames that programs pass on to this process, which sends them at the other side some time later.
-
-    Args:
-        interfaces: Names of the interfaces, west and east.
-        seconds: How long frames are held.
-    """
+    """Frames that programs pass on to this process, which sends them at the other side some time later."""
 
     def __init__(self, interfaces: list[str], seconds: float) -> None:
         self._seconds = seconds

@@ -44,23 +44,20 @@ _MOST_FILTERED = 1 << 17
 
 @dataclass(frozen=True)
 class Way:
-    """The way of one direction's frames.
-
-    Attributes:
-        name: Its name in the kernel's lists.
-        leaving: The kernel's number of the interface that frames leave by.
-        macs: Destination and source address that frames get; None: they keep theirs.
-        rules: How many rules examine each frame; None: it is no filter.
-        every: One frame of so many has each of the faults.
-        faults: ``drop``, ``duplicate``, ``delay``.
-    """
+    """The way of one direction's frames."""
 
     name: str
+    """Its name in the kernel's lists."""
     leaving: int
+    """The kernel's number of the interface that frames leave by."""
     macs: bytes | None
+    """Destination and source address that frames get; None: they keep theirs."""
     rules: int | None
+    """How many rules examine each frame; None: it is no filter."""
     every: int
+    """One frame of so many has each of the faults."""
     faults: tuple[str, ...]
+    """``drop``, ``duplicate``, ``delay``."""
 
 
 class Forwarder:

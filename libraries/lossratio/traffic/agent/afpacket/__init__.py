@@ -4,7 +4,10 @@ from ..core.configuration import Configuration
 from ..core.protocol import Message
 from .generator import AfPacketGenerator
 
-__all__ = ["AfPacketGenerator", "make_generator"]
+__all__ = ["SENDS_BROADCASTS", "AfPacketGenerator", "make_generator"]
+
+SENDS_BROADCASTS = True
+"""It sends broadcast frames among those of a direction."""
 
 
 def make_generator(configuration: Configuration, options: Message) -> AfPacketGenerator:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.configuration import TAG_BYTES, TagPlace
+from ..core.generator import check_numbered
 from ..core.links import Link
 from ..core.protocol import AgentError, Message
 from .frames import Numbers
@@ -46,12 +47,7 @@ class Reception:
         self._gaps: list[NDArray[np.float64]] = [np.empty((0, 3))]
 
     def add(self, numbers: Numbers, times: NDArray[np.float64]) -> None:
-        """Adds frames.
-
-        Args:
-            numbers: Their numbers, in the order of arrival.
-            times: When each arrived, in seconds.
-        """
+        """Adds frames by their numbers in the order of arrival, and the times of arrival in seconds."""
         credible = numbers <= self._highest + _FARTHEST
         numbers, times = numbers[credible], times[credible]
         if not len(numbers):
@@ -84,10 +80,7 @@ class Reception:
         return np.concatenate((np.flatnonzero(~arrived) + first, missing))
 
     def outages(self, sent: int) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
-        """Runs of lost frames.
-
-        Args:
-            sent: How many frames were sent.
+        """Runs of lost frames, of so many that were sent.
 
         Returns:
             Numbers of the first and the last frame of each run, and the times of receipt before and after it; NaN: no
@@ -102,13 +95,9 @@ class Reception:
 
 
 class ArrivalLog:
-    """Notes all arriving frames with a tag; `note` is to be called several times a second meanwhile.
+    """Notes all frames that arrive with a tag; `note` is to be called several times a second meanwhile.
 
-    Args:
-        sink: The interface.
-        place: Where the tag is in each frame, with the sequence number.
-        tag: The tag.
-        loads: Frames per second at least, and at most.
+    `loads` are the least and the largest one in frames per second.
 
     Raises:
         OSError: If the kernel does not give the ring.
@@ -117,18 +106,13 @@ class ArrivalLog:
 
     def __init__(self, sink: Link, place: TagPlace, tag: int, loads: tuple[float, float]) -> None:
         least_load, load = loads
-        if not place.is_numbered:
-            raise AgentError(
-                "unsupported",
-                "Losses can only be located in time by sequence numbers, and frames of this profile have no room for "
-                "them. Take larger frames.",
-            )
+        check_numbered([place])
         self._place = place
         self._sink = sink.name
         self._clock = ClockWatch()
         self._reception = Reception(max(LEAST_SILENCE, _SILENT_INTERVALS / least_load))
         room = min(max(_LEAST_ROOM, int(load * _ROOM_SECONDS)), _MOST_ROOM)
-        self._ring = ReceiveRing(sink.name, sink.index, ring_slot_bytes(place.offset + TAG_BYTES), room)
+        self._ring = ReceiveRing(sink, ring_slot_bytes(place.offset + TAG_BYTES), room)
         let_tag_through(self._ring.socket, place, tag)
 
     def note(self) -> None:
@@ -164,13 +148,7 @@ class ArrivalLog:
 
 
 def course(batches: SentBatches, steps: Sequence[SentStep], reception: Reception | None) -> Message:
-    """The course of a direction's traffic in time, as `Generator.schedule` returns it.
-
-    Args:
-        batches: When frames left.
-        steps: The steps.
-        reception: Frames that arrived; None: they were only counted.
-    """
+    """The course of a direction's traffic in time, as `Generator.schedule` returns it; no reception: counted only."""
     began = batches.times[0] if batches.times else steps[0].start
     sent = sum(step.transmission.sent for step in steps)
     span = batches.times[-1] - began if batches.times else 0.0

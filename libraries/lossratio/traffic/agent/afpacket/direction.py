@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Mapping
+from typing import Mapping, Sequence
 
-from ..core.configuration import Direction
+from ..core.configuration import Direction, mac_bytes
 from ..core.early_verdict import SoFar
+from ..core.generator import late_and_copies
 from ..core.links import Link
 from ..core.pacing import BATCH
 from ..core.protocol import AgentError, Message
 from .arrivals import ArrivalLog, course
 from .examination import Examiner
 from .frames import build_frames
-from .latency import Probe, probe_rate
+from .latency import Probe, latency_frames
 from .receive import FrameCounter, check_countable
-from .sender import Sender, SenderReport, SenderSetup, SendOrder
+from .sender import Sender, SenderReport, SendOrder
+from .transmit import SenderSetup
 
 BROADCAST = b"\xff" * 6
 """The MAC address of all stations."""
@@ -41,16 +43,15 @@ class ActiveDirection:
     ) -> None:
         frames = direction.frames
         source, sink = links[direction.transmit], links[direction.receive]
-        destination = sink.mac if direction.destination_mac is None else _mac(direction.destination_mac)
+        destination = sink.mac if direction.destination_mac is None else mac_bytes(direction.destination_mac)
         cycle = build_frames(frames, source.mac, destination)
         self.name = direction.name
         self._direction = direction
         self._counted: int | None = 0
         self._counted_before = 0
-        self._counter, self._counter_before = (
-            FrameCounter(sink.name, sink.index, frames.tag_place),
-            FrameCounter(sink.name, sink.index, frames.tag_place),
-        )
+        self._missing: int | None = 0
+        self._missing_before: int | None = 0
+        self._counter, self._counter_before, self._foreign = (FrameCounter(sink, frames.tag_place) for _ in range(3))
         self._examiner = Examiner(direction, cycle, sink) if examines else None
         self._source, self._sink = source, sink
         self._arrivals: ArrivalLog | None = None
@@ -73,19 +74,21 @@ class ActiveDirection:
         """Broadcast frames among its share of a trial's load, in frames per second."""
         return load * self._direction.load_share * self._direction.broadcast_share
 
-    def watch(self, order: SendOrder) -> None:
+    def watch(self, order: SendOrder, tags: Sequence[tuple[int, int]]) -> None:
         """Begins to count frames with an order's tag. All directions do that before any of them sends.
 
-        Raises:
-            OSError: If the kernel does not give the sockets.
-            AgentError: If losses are to be located in time, and the frames have no numbers.
+        Args:
+            order: The order.
+            tags: Tags of frames that are not foreign, each with the bits that matter.
         """
         self._stop_noting()
         self._counter, self._counter_before = self._counter_before, self._counter
         # Nothing has asked for the count of a trial that failed.
         self._counted_before = self._counter_before.read() if self._counted is None else self._counted
         self._counted = None
+        self._missing_before, self._missing = self._missing, None
         self._counter.watch(order.tag)
+        self._foreign.watch_foreign(tags)
         if self._examiner is not None:
             self._examiner.watch(order.tag, order.load, order.duration)
         if order.locates:
@@ -107,31 +110,14 @@ class ActiveDirection:
         self.note_arrivals()
 
     def open_probe(self, load: float, duration: float, tag: int) -> Probe:
-        """Gets latency frames ready that are a part of this direction's traffic.
-
-        Args:
-            load: Frames per second of the trial.
-            duration: Seconds of the trial.
-            tag: Tag of the first latency frame; those above it are for the others.
-
-        Raises:
-            OSError: If the kernel does not give the sockets.
-        """
-        rate = probe_rate(self.load(load), duration)
-        return Probe(self.name, self._setup, self._source, self._sink, tag, rate=rate, duration=duration)
+        """Gets latency frames ready, a part of this direction's traffic; their tags count up from the first one."""
+        place, frames = self._setup.tag_place, latency_frames(self.load(load), duration)
+        return Probe(self.name, place, self._source, self._sink, tag=tag, frames=frames)
 
     def so_far(
         self, rate: float, whole: int, in_flight: float, before: Mapping[str, Link], now: Mapping[str, Link]
     ) -> SoFar:
-        """The counters of a running trial that is watched.
-
-        Args:
-            rate: Frames per second of the trial here.
-            whole: Frames that the whole trial asks for here.
-            in_flight: Seconds of traffic that may be on their way.
-            before: All interfaces before the trial.
-            now: All interfaces now.
-        """
+        """The counters of a running trial that is watched; `before` and `now` are all interfaces."""
         sink, progress = self._direction.receive, self.sender.progress
         # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
         sent, unsent, usual = progress.sent, progress.unsent, int(BATCH * rate) + 2
@@ -152,43 +138,42 @@ class ActiveDirection:
     def late(self) -> int:
         """Frames that came back since they were counted; none of a trial that failed before that."""
         before, now = self._counted, self.count()
-        return 0 if before is None else now - before
+        late, _, self._missing = late_and_copies(0 if before is None else now - before, self._missing)
+        return late
 
     def counters(
         self, report: SenderReport, received: int, before: Mapping[str, Link], after: Mapping[str, Link]
     ) -> Message:
-        """The counters of the direction, as `Generator.trial` returns them.
-
-        Args:
-            report: The report of its sender.
-            received: How many frames came back.
-            before: All interfaces before the trial.
-            after: All interfaces after it.
+        """The counters of the direction, as `Generator.trial` returns them; `before` and `after` are all interfaces.
 
         Raises:
             AgentError: If it is not known how many frames were sent, or came back.
         """
         source, sink = self._direction.transmit, self._direction.receive
         sent = report.transmission
-        check_countable(self.name, sent.sent)
+        load_frames = sent.sent - report.probes
+        check_countable(self.name, load_frames)
         if report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
             raise AgentError(
                 "counters",
                 f"{source} refused {report.dropped_beyond} frames and does not say that they were dropped, "
                 "so that it is not known how many were sent. Another program may use this interface.",
             )
+        late, copies, _ = late_and_copies(self._counter_before.read() - self._counted_before, self._missing_before)
+        self._missing = max(0, load_frames - received)
         counters = {
             "name": self.name,
-            "intended": sent.intended,
-            "sent": sent.sent,
-            "received": received,
-            "unsent": max(0, sent.intended - sent.sent),
-            "generator_drops": after[sink].receive_drops - before[sink].receive_drops,
-            "late_of_trial_before": self._counter_before.read() - self._counted_before,
-            "elapsed": sent.elapsed,
-            "worst_lateness": sent.worst_lateness,
-            "load_share": self.load(1.0),
-            "examination": None if self._examiner is None else self._examiner.examine(report.first, sent.sent),
+            "intended_frames": sent.intended,
+            "sent_frames": sent.sent,
+            "received_frames": received,
+            "unsent_frames": max(0, sent.intended - sent.sent),
+            "generator_drop_frames": after[sink].receive_drops - before[sink].receive_drops,
+            "late_frames": late,
+            "foreign_frames": self._foreign.read() + copies,
+            "elapsed_s": sent.elapsed,
+            "lateness_s": sent.worst_lateness,
+            "load_ratio": self.load(1.0),
+            "examination": None if self._examiner is None else self._examiner.examine(report.first, load_frames),
         }
         if report.batches is None:
             return counters
@@ -202,6 +187,7 @@ class ActiveDirection:
             sender.close()
         self._counter.close()
         self._counter_before.close()
+        self._foreign.close()
         if self._examiner is not None:
             self._examiner.close()
         self._stop_noting()
@@ -210,13 +196,3 @@ class ActiveDirection:
         if self._arrivals is not None:
             self._arrivals.close()
         self._arrivals = None
-
-
-def _mac(text: str) -> bytes:
-    try:
-        mac = bytes.fromhex(text.replace(":", ""))
-    except ValueError:
-        mac = b""
-    if len(mac) != 6:
-        raise AgentError("bad_request", f"{text!r} is not a MAC address.")
-    return mac

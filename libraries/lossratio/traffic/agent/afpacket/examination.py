@@ -7,12 +7,11 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.configuration import FCS_BYTES, TAG_BYTES, Direction, FramesSpec
+from ..core.configuration import DIRECTIONS, FCS_BYTES, TAG_BYTES, Direction, FramesSpec
 from ..core.links import Link
 from ..core.protocol import Message
 from .frames import Bytes, FrameCycle, Numbers, number_bytes, number_parts, tag_bytes
 from .receive import (
-    DIRECTIONS,
     CapturedFrames,
     ReceiveRing,
     Sample,
@@ -62,17 +61,11 @@ class Examiner:
         self._sample = Sample(0, 1, sink.mac, self._lengths)
         slot = ring_slot_bytes(max(self._lengths))
         slots = min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot)
-        self._ring = ReceiveRing(sink.name, sink.index, slot, slots)
+        self._ring = ReceiveRing(sink, slot, slots)
         self._kept: CapturedFrames | None = None
 
     def watch(self, tag: int, load: float, duration: float | None) -> None:
-        """Chooses frames from now on.
-
-        Args:
-            tag: Their tag.
-            load: Frames per second that will be sent.
-            duration: Seconds; None: not known.
-        """
+        """Chooses frames from now on, for a load in frames per second and its duration; None: not known."""
         self._stop()
         frames = load * (_LONG if duration is None else duration)
         one_in = 1
@@ -100,12 +93,8 @@ class Examiner:
     def examine(self, first: int, sent: int) -> Message:
         """Counts of faults since then; to be asked when the frames have had their time to come back.
 
-        Args:
-            first: Number of the frame with sequence number 0, in the order of all frames.
-            sent: How many were sent.
-
-        Returns:
-            The attributes of `lossratio.trials.counters.Examination`.
+        `first` is the number of the frame with sequence number 0, in the order of all frames. The counts are the
+        attributes of `lossratio.trials.counters.Examination`.
         """
         overlooked, captured = self._ring.overlooked(), self._ring.captured()
         if self._kept is not None:
@@ -143,27 +132,24 @@ class Examiner:
 
 @dataclass(frozen=True)
 class _Seen:
-    """Findings about captured frames, one row for each; a frame has one of these faults at most.
-
-    Attributes:
-        numbers: Its sequence number.
-        is_chosen: Whether that number was chosen for the sample.
-        is_intact: Whether it was one of these, and has no fault.
-        strayed: Whether it belongs to another direction.
-        wrong_length: Whether it has a length that no frame has.
-        wrong_mac: Whether its destination MAC address is another one.
-        readdressed: Whether it was chosen, and its IP addresses are others.
-        corrupted: Whether it was chosen, and anything else is different.
-    """
+    """Findings about captured frames, one row for each; a frame has one of these faults at most."""
 
     numbers: Numbers
+    """Its sequence number."""
     is_chosen: Flags
+    """Whether that number was chosen for the sample."""
     is_intact: Flags
+    """Whether it was one of these, and has no fault."""
     strayed: Flags
+    """Whether it belongs to another direction."""
     wrong_length: Flags
+    """Whether it has a length that no frame has."""
     wrong_mac: Flags
+    """Whether its destination MAC address is another one."""
     readdressed: Flags
+    """Whether it was chosen, and its IP addresses are others."""
     corrupted: Flags
+    """Whether it was chosen, and anything else is different."""
 
 
 class _ExpectedFrames:

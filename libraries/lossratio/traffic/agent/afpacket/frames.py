@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import dataclass
-from functools import reduce
 from math import gcd
-from typing import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +24,14 @@ from ..core.configuration import (
     FramesSpec,
     SteppingField,
     TagPlace,
+    least_common_multiple,
+    size_pattern,
 )
 from ..core.protocol import AgentError
 
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
 
-_UDP_PROTOCOL = 17
 SEQUENCE_BYTES = 4
 _TAG_ALONE_BYTES = TAG_BYTES - SEQUENCE_BYTES
 _AT_ONCE = 1 << 12
@@ -62,17 +61,14 @@ class FrameOrder:
     """
 
     def __init__(self, spec: FramesSpec) -> None:
-        self.pattern = np.array(size_pattern(spec.sizes), dtype=np.int64)
+        numbers = size_pattern([weight for _, weight in spec.sizes])
+        self.pattern = np.array([spec.sizes[number][0] for number in numbers], dtype=np.int64)
         self.flows = spec.flows
         self.period = len(self.pattern) * self.flows
         self._round = self.period // gcd(len(self.pattern), self.flows)
 
     def flow_numbers(self, numbers: Numbers) -> Numbers:
-        """Which flows frames belong to.
-
-        Args:
-            numbers: Numbers of the frames, from 0 on.
-        """
+        """Which flows frames belong to, by their numbers from 0 on."""
         if self._round < self.period:
             # Flows slip by one each time both patterns come round together, so that every flow comes in every size.
             numbers = numbers % self.period
@@ -80,11 +76,7 @@ class FrameOrder:
         return numbers % self.flows
 
     def run(self, number: int) -> tuple[int, int]:
-        """Which flow a frame belongs to, and for how many frames from it on the flows follow one another.
-
-        Args:
-            number: Number of the frame, from 0 on.
-        """
+        """Which flow a frame belongs to, by its number, and for how many frames the flows follow one another."""
         number %= self.period
         flow = (number + number // self._round) % self.flows
         return flow, min(self.flows - flow, self._round - number % self._round)
@@ -95,22 +87,14 @@ class FrameOrder:
 
 
 class FrameBuilder:
-    """Builds headers of one direction's frames.
-
-    Args:
-        spec: The description of the frames.
-        source_mac: Source MAC address of all frames.
-        destination_mac: Destination MAC address of all frames.
+    """Builds headers of one direction's frames, all with these MAC addresses.
 
     Raises:
         AgentError: Of kind ``unsupported``, if a frame is too small for its headers.
     """
 
     def __init__(self, spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> None:
-        least = spec.tag_offset + TAG_BYTES + FCS_BYTES
-        smallest = min(size for size, _ in spec.sizes)
-        if smallest < least:
-            raise AgentError("unsupported", f"A frame of {smallest} bytes is too small: these headers need {least}.")
+        spec.check_room()
         self._spec = spec
         header = bytearray(bytes.fromhex(spec.header))
         header[:12] = destination_mac + source_mac
@@ -122,11 +106,8 @@ class FrameBuilder:
     def beginnings(self, flows: Numbers, sizes: Numbers) -> Bytes:
         """Headers and tags of frames, with correct lengths and checksums; `payload` makes the bytes behind them.
 
-        The place of the tag holds a tag of zero and its complement; any other tag leaves the checksums correct.
-
-        Args:
-            flows: Number of each frame's flow.
-            sizes: Size of each frame, in bytes with FCS.
+        The place of the tag holds a tag of zero and its complement; any other tag leaves the checksums correct. Sizes
+        are in bytes with FCS.
         """
         data = np.tile(self._beginning, (len(flows), 1))
         lengths = sizes - FCS_BYTES
@@ -143,11 +124,7 @@ class FrameBuilder:
 
 
 def payload(length: int) -> Bytes:
-    """Contents of frames behind headers and tags: each byte is its own place in the frame, modulo 256.
-
-    Args:
-        length: Bytes of a frame without FCS; what belongs to its headers is to be written over.
-    """
+    """Contents of frames of so many bytes without FCS: each byte is its own place, modulo 256; headers go over it."""
     octets: Bytes = np.arange(length).astype(np.uint8)
     return octets
 
@@ -155,20 +132,6 @@ def payload(length: int) -> Bytes:
 def tag_bytes(tag: int) -> bytes:
     """A tag of frames without a sequence number: 32 bits, and their complement, so that checksums do not change."""
     return tag.to_bytes(4, "big") + (tag ^ 0xFFFFFFFF).to_bytes(4, "big")
-
-
-def size_pattern(sizes: Sequence[tuple[int, int]]) -> list[int]:
-    """The shortest sequence of sizes with the given weights, each size spread as evenly as can be."""
-    divisor = reduce(gcd, (weight for _, weight in sizes))
-    weights = [weight // divisor for _, weight in sizes]
-    dues = [0] * len(sizes)
-    pattern: list[int] = []
-    for _ in range(sum(weights)):
-        dues = [due + weight for due, weight in zip(dues, weights)]
-        chosen = dues.index(max(dues))
-        dues[chosen] -= sum(weights)
-        pattern.append(sizes[chosen][0])
-    return pattern
 
 
 def _values(field: SteppingField) -> Bytes:
@@ -204,7 +167,7 @@ def _checksums(
     for _ in range(3):
         sums = (sums & np.uint64(0xFFFF)) + (sums >> np.uint64(16))
     complement: NDArray[np.uint64] = np.uint64(0xFFFF) - sums
-    if field.pseudo_header is not None and field.pseudo_header[2] == _UDP_PROTOCOL:
+    if field.is_udp:
         # RFC 768: a checksum of zero is sent as all ones; zero would mean that there is none.
         complement[complement == 0] = 0xFFFF
     return complement
@@ -246,16 +209,7 @@ class Numbering:
         self._compute(0)
 
     def write(self, row: int, number: int, count: int) -> int:
-        """Numbers frames, as many of them as are computed at once.
-
-        Args:
-            row: The first frame's.
-            number: Its number.
-            count: How many frames, none beyond the last row.
-
-        Returns:
-            How many were numbered; at least one.
-        """
+        """Numbers frames from a row on, as many of them as are computed at once; returns how many, at least one."""
         if not self._parts:
             return count
         if not 0 <= number - self._first < _AT_ONCE:
@@ -284,13 +238,7 @@ def number_parts(place: TagPlace) -> list[tuple[int, int]]:
 
 
 def number_bytes(place: TagPlace, tag: int, numbers: Numbers) -> list[Bytes]:
-    """Sequence numbers in bytes: for each part those of all frames, one frame in each row.
-
-    Args:
-        place: Where the tag is.
-        tag: The tag.
-        numbers: The frames' numbers.
-    """
+    """Sequence numbers in bytes, behind a tag: for each part of a frame those of all frames, one in each row."""
     words = numbers.astype(np.uint64) & np.uint64(0xFFFFFFFF)
     sequence = np.ascontiguousarray(words.astype(">u4")).view(np.uint8).reshape(-1, SEQUENCE_BYTES)
     if place.compensation is None:
@@ -312,17 +260,14 @@ def _column(memory: Bytes, start: int, width: int) -> NDArray[np.void]:
 
 @dataclass(frozen=True)
 class FrameCycle:
-    """Frames of one direction, in the order in which they are sent, over and over.
-
-    Attributes:
-        data: One row per frame, without FCS; what lies behind its length is not sent.
-        lengths: Bytes of each frame, without FCS.
-        patches: What frames differ in from those of the round before; None: these are all frames that differ.
-    """
+    """Frames of one direction, in the order in which they are sent, over and over."""
 
     data: Bytes
+    """One row per frame, without FCS; what lies behind its length is not sent."""
     lengths: NDArray[np.uint32]
+    """Bytes of each frame, without FCS."""
     patches: HeaderPatches | None = None
+    """What frames differ in from those of the round before; None: these are all frames that differ."""
 
     def frames(self, numbers: Numbers) -> tuple[Bytes, NDArray[np.uint32]]:
         """Frames by their numbers in the order of sending, from 0 on, as `data` and `lengths` hold them."""
@@ -338,17 +283,12 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
 
     The place of the tag holds a tag of zero and its complement; any other tag leaves the checksums correct.
 
-    Args:
-        spec: The description of the frames.
-        source_mac: Source MAC address of all frames.
-        destination_mac: Destination MAC address of all frames.
-
     Raises:
         AgentError: Of kind ``unsupported``, if a frame is too small for its headers, or too many headers differ.
     """
     builder, order = FrameBuilder(spec, source_mac, destination_mac), FrameOrder(spec)
     slot = slot_bytes(spec.max_size - FCS_BYTES)
-    if _lcm(order.period, slots_per_block(slot)) * slot <= _RING_BYTES:
+    if least_common_multiple(order.period, slots_per_block(slot)) * slot <= _RING_BYTES:
         return FrameCycle(*_first_frames(builder, order, order.period))
     if order.flows * len(spec.sizes) > MOST_HEADERS:
         raise AgentError(
@@ -356,7 +296,7 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
             f"{order.flows} flows in {len(spec.sizes)} sizes are more than this generator can distinguish: "
             f"flows times sizes may be {MOST_HEADERS}.",
         )
-    part = _lcm(len(order.pattern), slots_per_block(slot))
+    part = least_common_multiple(len(order.pattern), slots_per_block(slot))
     count = part * max(1, _PART_BYTES // (part * slot))
     return FrameCycle(*_first_frames(builder, order, count), HeaderPatches(spec, builder, order, count))
 
@@ -402,32 +342,18 @@ class HeaderPatches:
         self.parts = [(start, table.view(f"V{end - start}").reshape(-1)) for (start, end), table in zip(places, tables)]
 
     def run(self, number: int) -> int:
-        """How many frames can be patched at once.
-
-        Args:
-            number: Number of the first one, from 0 on.
-        """
+        """How many frames can be patched at once, from the one of this number on."""
         return self._order.run(number)[1]
 
     def rows(self, number: int, count: int) -> Numbers:
-        """Which parts belong to frames.
-
-        Args:
-            number: Number of the first one, from 0 on.
-            count: How many they are: `run` of them at most, none of them beyond the last slot.
-        """
+        """Which parts belong to so many frames from a number on: `run` of them at most, none beyond the last slot."""
         flow, _ = self._order.run(number)
         slot = number % len(self._first_rows)
         rows: Numbers = self._first_rows[slot : slot + count] + (self._steps[:count] + flow)
         return rows
 
     def write(self, data: Bytes, numbers: Numbers) -> None:
-        """Writes the parts that belong to any frames.
-
-        Args:
-            data: The frames, one in each row.
-            numbers: Their numbers, from 0 on.
-        """
+        """Writes the parts that belong to any frames, one in each row, by their numbers."""
         rows = self._first_rows[numbers % len(self._first_rows)] + self._order.flow_numbers(numbers)
         for start, table in self.parts:
             part = np.ascontiguousarray(table.take(rows)).view(np.uint8).reshape(len(rows), -1)
@@ -459,7 +385,3 @@ def _changing_places(spec: FramesSpec) -> list[tuple[int, int]]:
         else:
             places.append((place, place + 1))
     return places
-
-
-def _lcm(one: int, other: int) -> int:
-    return one * other // gcd(one, other)

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import ExitStack
 from dataclasses import replace
 from multiprocessing.connection import wait
 from typing import Any, Callable, Mapping, Sequence
 
-from ..core.configuration import Configuration
-from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar, Watch
+from ..core.configuration import DIRECTIONS, Configuration
+from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar, Watch, wait_for_held_frames
+from ..core.generator import Tags, integrity_of
 from ..core.links import Link
-from ..core.pacing import CATCH_UP
-from ..core.ports import links_after, same_links, usable_links
+from ..core.pacing import CATCH_UP, pause
+from ..core.ports import Ports
 from ..core.processors import COUNTING, DeviceProcessors, raise_priority
 from ..core.protocol import AgentError, Message
 from .direction import ActiveDirection
 from .examination import MOST_EXAMINED
 from .latency import MOST_FRAMES, NUMBERS, Probe
-from .receive import DIRECTIONS
 from .sender import SENDING, Sender, SenderReport, SendOrder
 
-_CHECK_SECONDS = 0.1
 _NOTE_SECONDS = 0.05
 _TAG_MASK = 0xFFFFFFFF
 _FAR = 0x80000000
@@ -34,7 +32,7 @@ class AfPacketGenerator:
     Args:
         configuration: Ports, directions and settle time.
         catch_up: Seconds of traffic that are made up for after a stall.
-        device_cpus: Processors on which devices under test of this machine receive.
+        device_cpus: Processors of devices under test of this machine that are programs.
 
     Raises:
         AgentError: If the ports cannot, or must not, be used, or the frames cannot be sent.
@@ -43,16 +41,15 @@ class AfPacketGenerator:
     def __init__(
         self, configuration: Configuration, catch_up: float = CATCH_UP, device_cpus: Sequence[int] = ()
     ) -> None:
+        self._configuration = configuration
         self._settle_time = configuration.settle_time
-        self._ports = configuration.ports
         self._catch_up = catch_up
+        # The link to a port may go down as a device is reset.
         self._links_may_change = False
-        self._before = usable_links(configuration)
+        self._ports = Ports(configuration)
         self._directions: list[ActiveDirection] = []
-        # A random beginning, so that no other agent's frames are taken for this one's.
-        self._tag = int.from_bytes(os.urandom(4), "big") & ~DIRECTIONS
-        self._examines = configuration.examines
-        self._is_numbered = all(direction.frames.is_numbered for direction in configuration.directions)
+        self._tags = Tags()
+        self._probe_tags: list[int] = []
         self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
         cpus = DeviceProcessors(device_cpus).free()
         try:
@@ -60,7 +57,7 @@ class AfPacketGenerator:
                 # The first of its own processors is the one to begin on.
                 own = (*cpus[number % len(cpus) :], *cpus[: number % len(cpus)])
                 self._directions.append(
-                    ActiveDirection(direction, self._before, own, catch_up, examines=configuration.examines)
+                    ActiveDirection(direction, self._ports.before, own, catch_up, examines=configuration.examines)
                 )
         except OSError as error:
             self.close()
@@ -69,13 +66,12 @@ class AfPacketGenerator:
 
     def facts(self) -> Message:
         """Interfaces with their MAC addresses and kinds, and how senders are scheduled and deal with stalls."""
-        ports = {name: self._before[name] for name in self._ports}
         return {
             "generator": "afpacket",
             "realtime": all(direction.sender.is_realtime for direction in self._directions),
             "catch_up": self._catch_up,
-            "integrity": self._integrity(),
-            "ports": {name: {"mac": link.mac.hex(":"), "kind": link.kind} for name, link in ports.items()},
+            "integrity": integrity_of(self._configuration, examined_per_trial_about=MOST_EXAMINED),
+            "ports": self._ports.facts(),
         }
 
     def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
@@ -98,20 +94,17 @@ class AfPacketGenerator:
         self._begin(SendOrder(load, duration, ramp=ramp, is_watched=True))
         lookout = Lookout({direction.name: direction.load(load) for direction in self._directions}, duration, watch)
         reports = self._finish(self._senders(), check, lookout)
+        if lookout.has_ended:
+            left = duration - min(report.transmission.elapsed for report in reports.values())
+            wait_for_held_frames(self._arrived, left, self._settle_time, check)
         counters = self._counters(reports)
         # All that was due may have been sent before the senders heard of it.
         ended = watch.ends and all(report.transmission.elapsed < duration for report in reports.values())
         if ended:
             whole = lookout.whole
-            counters = [{**counted, "intended": whole[counted["name"]]} for counted in counters]
-        return {
-            "directions": counters,
-            "certain_after": max(report.transmission.elapsed for report in reports.values())
-            if ended
-            else lookout.certain_after,
-            "ended": ended,
-            "most_missing": lookout.most_missing,
-        }
+            counters = [{**counted, "intended_frames": whole[counted["name"]]} for counted in counters]
+        after = max(report.transmission.elapsed for report in reports.values())
+        return lookout.answer(counters, after if ended else None)
 
     def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
         """See `Generator.latency`."""
@@ -123,15 +116,10 @@ class AfPacketGenerator:
             except OSError as error:
                 raise _socket_error(error) from error
             self._begin(SendOrder(load, duration), probes)
-            senders = [*self._senders(), *(probe.sender for probe in probes)]
-            reports = self._finish(senders, check)
-            counters = self._counters(reports)
+            counters = self._counters(self._finish(self._senders(), check))
             latency = [probe.latency() for probe in probes]
         return {
-            "directions": [
-                _with_probe(counted, reports[probe.sender], answer)
-                for counted, probe, answer in zip(counters, probes, latency)
-            ],
+            "directions": [_with_latency_frames(counted, answer) for counted, answer in zip(counters, latency)],
             "latency": latency,
         }
 
@@ -159,7 +147,7 @@ class AfPacketGenerator:
 
     def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
         """See `Generator.late`."""
-        _sleep(wait, check)
+        pause(wait, check)
         return {direction.name: direction.late() for direction in self._directions}
 
     def close(self) -> None:
@@ -169,25 +157,22 @@ class AfPacketGenerator:
         self._directions = []
 
     def _begin(self, wanted: SendOrder, probes: Sequence[Probe] = ()) -> None:
-        """Starts all directions.
-
-        Args:
-            wanted: The order to a direction that has the whole load, with any tags.
-            probes: Senders of latency frames, a part of the load; none, or one for each direction.
-        """
+        """Starts all directions: `wanted` is the order to one that has the whole load, with any tags."""
         self._links_may_change = False
-        self._before = same_links(self._ports, self._before)
-        rates = {probe.name: probe.rate for probe in probes}
+        self._ports.mark()
         started: list[Sender] = []
-        ramp_tag, tag = self._next_tag(), self._next_tag()
+        tag_before = self._tags.last
+        ramp_tag, tag = self._tags.next(), self._tags.next()
         orders: dict[Sender, SendOrder] = {}
         for number, direction in enumerate(self._directions):
             orders[direction.sender] = replace(
                 wanted,
-                load=direction.load(wanted.load) - rates.get(direction.name, 0.0),
+                load=direction.load(wanted.load),
                 steps=tuple((direction.load(load), duration) for load, duration in wanted.steps),
                 tag=tag + number,
                 ramp_tag=ramp_tag + number,
+                probe_tag=probes[number].tag if probes else 0,
+                probes=probes[number].frames if probes else (),
             )
             if direction.broadcaster is not None:
                 orders[direction.broadcaster] = replace(
@@ -201,14 +186,16 @@ class AfPacketGenerator:
         # Otherwise the first sender that starts could keep this process from starting the others.
         raise_priority(SENDING + 1)
         try:
+            # Broadcast frames have the same tags but for the highest bit.
+            family = ~(DIRECTIONS | _FAR) & _TAG_MASK
+            tags = [(family, known) for known in (tag, ramp_tag, tag_before)]
+            self._probe_tags = [*self._probe_tags, *(probe.tag for probe in probes)][-2 * len(self._directions) :]
+            tags += [(~NUMBERS & _TAG_MASK, known) for known in self._probe_tags]
             for direction in self._directions:
-                direction.watch(orders[direction.sender])
+                direction.watch(orders[direction.sender], tags)
             for sender, order in orders.items():
                 sender.start(order)
                 started.append(sender)
-            for probe in probes:
-                probe.start()
-                started.append(probe.sender)
         except AgentError:
             for sender in started:
                 sender.drain()
@@ -221,13 +208,7 @@ class AfPacketGenerator:
     def _finish(
         self, senders: Sequence[Sender], check: Callable[[], None], lookout: Lookout | None = None
     ) -> dict[Sender, SenderReport]:
-        """Waits until all senders have ended, and then for frames in flight.
-
-        Args:
-            senders: The senders.
-            check: See `Generator.trial`.
-            lookout: Watches the counters, and may end the traffic.
-        """
+        """Waits until all senders have ended, or the lookout ends them, and then for frames in flight."""
         pending: dict[Any, Sender] = {sender.connection: sender for sender in senders}
         reports: dict[Sender, SenderReport] = {}
         try:
@@ -235,7 +216,7 @@ class AfPacketGenerator:
                 for connection in wait(list(pending), _NOTE_SECONDS if lookout is None else LOOK_SECONDS):
                     sender = pending.pop(connection)
                     reports[sender] = sender.report()
-                links = self._links()
+                links = self._ports.after(may_go_down=self._links_may_change)
                 if lookout is not None and lookout.must_end(self._so_far(lookout, links)):
                     for sender in pending.values():
                         sender.stop()
@@ -244,7 +225,7 @@ class AfPacketGenerator:
                     sender.renew()
                 for direction in self._directions:
                     direction.note_arrivals()
-            _sleep(self._settle_time, check)
+            pause(self._settle_time, check)
         finally:
             # Senders are only left after an error.
             for sender in pending.values():
@@ -255,49 +236,31 @@ class AfPacketGenerator:
         """The counters of all directions of a running trial."""
         in_flight = lookout.watch.in_flight
         return {
-            name: direction.so_far(lookout.rates[name], lookout.whole[name], in_flight, self._before, now)
+            name: direction.so_far(lookout.rates[name], lookout.whole[name], in_flight, self._ports.before, now)
             for name, direction in ((direction.name, direction) for direction in self._directions)
         }
 
+    def _arrived(self) -> int:
+        return sum(direction.count() for direction in self._directions)
+
     def _counters(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:
         received = {direction.name: direction.count() for direction in self._directions}
-        after = self._links()
+        after = self._ports.after(may_go_down=self._links_may_change)
         return [
             _with_unsent_broadcasts(
-                direction.counters(reports[direction.sender], received[direction.name], self._before, after),
+                direction.counters(reports[direction.sender], received[direction.name], self._ports.before, after),
                 None if direction.broadcaster is None else reports[direction.broadcaster],
             )
             for direction in self._directions
         ]
 
-    def _links(self) -> dict[str, Link]:
-        """All links, after a check of the ports; a device that is reset may take down the link to a port."""
-        return links_after(self._ports, self._before, may_go_down=self._links_may_change)
-
-    def _integrity(self) -> Message:
-        """Properties of received frames that are checked, and those that are not."""
-        if not self._examines:
-            return {"in_trials": False, "checked": [], "not_checked": ["anything: it was not asked for"]}
-        of_all = ["length", "destination MAC address", "direction"]
-        of_some = ["contents", "IP addresses", "duplicates", "order"]
-        if not self._is_numbered:
-            left_out = [f"{checked} (no room for sequence numbers)" for checked in of_some]
-            return {"in_trials": True, "checked": of_all, "not_checked": left_out}
-        whole = {"in_trials": True, "checked": [*of_all, *of_some], "not_checked": []}
-        return {**whole, "examined_per_trial_about": MOST_EXAMINED}
-
     def _senders(self) -> list[Sender]:
         return [sender for direction in self._directions for sender in direction.senders]
-
-    def _next_tag(self) -> int:
-        """The tag of the first direction's frames; those of the others follow."""
-        self._tag = (self._tag + DIRECTIONS + 1) & _TAG_MASK
-        return self._tag
 
     def _probe(self, direction: ActiveDirection, load: float, duration: float) -> Probe:
         # The load's tags, which count up one by one, are far away from all of these.
         self._probe_tag = (self._probe_tag + MOST_FRAMES) & _TAG_MASK
-        far = (self._tag ^ _FAR) & _FAR
+        far = (self._tags.last ^ _FAR) & _FAR
         return direction.open_probe(load, duration, far | self._probe_tag & ~_FAR)
 
 
@@ -306,17 +269,16 @@ def _with_unsent_broadcasts(counters: Message, report: SenderReport | None) -> M
     if report is None:
         return counters
     unsent = max(0, report.transmission.intended - report.transmission.sent)
-    return _sum(counters, {"intended": unsent, "unsent": unsent})
+    return _sum(counters, {"intended_frames": unsent, "unsent_frames": unsent})
 
 
-def _with_probe(counters: Message, report: SenderReport, latency: Message) -> Message:
-    """The counters of a direction, with its latency frames among them."""
-    sent, duplicates = report.transmission, latency["duplicates"]
-    arrived = latency["received"] + duplicates
-    total = _sum(counters, {"intended": sent.intended, "sent": sent.sent, "received": arrived})
+def _with_latency_frames(counters: Message, latency: Message) -> Message:
+    """The counters of a direction, with its latency frames among those received."""
+    duplicates = latency["duplicate_frames"]
+    total = _sum(counters, {"received_frames": latency["received_frames"] + duplicates})
     if total["examination"] is not None:
         total["examination"] = {**total["examination"], "latency_copies": duplicates}
-    return {**total, "unsent": max(0, total["intended"] - total["sent"])}
+    return total
 
 
 def _sum(counts: Message, added: Mapping[str, int]) -> Message:
@@ -327,13 +289,3 @@ def _socket_error(error: OSError) -> AgentError:
     if isinstance(error, PermissionError):
         return AgentError("permission", "Packet sockets need root (or CAP_NET_RAW); log in as root, or use sudo.")
     return AgentError("unsupported", f"The kernel of this node does not give the packet sockets needed: {error}.")
-
-
-def _sleep(seconds: float, check: Callable[[], None]) -> None:
-    end = time.monotonic() + seconds
-    while True:
-        left = end - time.monotonic()
-        if left <= 0:
-            return
-        time.sleep(min(left, _CHECK_SECONDS))
-        check()

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import random
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.configuration import TAG_BYTES, TagPlace
+from ..core.generator import unknown_latency
 from ..core.links import Link
+from ..core.pacing import frames_within
 from ..core.protocol import Message
 from .receive import ReceiveRing, let_probes_through, ring_slot_bytes
-from .sender import Sender, SenderSetup, SendOrder
 
 _ROOM = 2
 _SPARE = 64
 
-PROBE_RATE = 997.0
-"""Latency frames per second in each direction.
-
-A prime number, so that they do not keep step with the load, which is sent in bursts of a round number of microseconds.
-"""
+PROBE_RATE = 1000.0
+"""Latency frames per second in each direction."""
 
 PROBE_SHARE = 0.1
 """Share of a load that is latency frames at most."""
@@ -43,53 +42,39 @@ _READINGS = 5
 _READING_ERROR_NS = 100_000
 
 
-def probe_rate(load: float, duration: float) -> float:
-    """Latency frames per second within a load.
+def latency_frames(load: float, duration: float) -> tuple[int, ...]:
+    """Draws which frames of a load measure their latency: their numbers from 0 on, in their order.
 
-    Args:
-        load: Frames per second.
-        duration: Seconds.
+    They are drawn at random (RFC 2330, section 11.1): at equal distances they would keep step with a device that treats
+    every tenth frame, say, in another way, and hit either all of these frames or none.
     """
-    # Less by a half, as one frame is due at the very beginning.
-    return min(PROBE_RATE, PROBE_SHARE * load, MOST_FRAMES / 2 / duration)
+    rate = min(PROBE_RATE, PROBE_SHARE * load, MOST_FRAMES / 2 / duration)
+    return tuple(sorted(random.sample(range(frames_within(duration, load)), frames_within(duration, rate))))
 
 
 class Probe:
-    """Measures the latency of one direction once.
-
-    Args:
-        name: The direction.
-        setup: The sender of the direction's load.
-        source: Interface that the frames leave from.
-        sink: Interface that they come back to.
-        tag: Tag of the first latency frame.
-        rate: Latency frames per second.
-        duration: Seconds for which there will be some.
+    """Measures the latency of one direction once, by some of the load's frames, which have tags from the first one on.
 
     Attributes:
-        name: The direction.
-        rate: Latency frames per second.
-        sender: The process that sends them.
+        tag: Tag of the first latency frame.
+        frames: Which of the load's frames they are.
 
     Raises:
         OSError: If the kernel does not give the sockets.
     """
 
     def __init__(
-        self, name: str, setup: SenderSetup, source: Link, sink: Link, tag: int, *, rate: float, duration: float
+        self, name: str, place: TagPlace, source: Link, sink: Link, *, tag: int, frames: tuple[int, ...]
     ) -> None:
-        self.name = name
-        self.rate = rate
-        self._tag = tag
-        self._duration = duration
+        self.tag = tag
+        self.frames = frames
+        self._name = name
         self._clock = ClockWatch()
-        frames = int(rate * duration) + _SPARE
+        room = len(frames) + _SPARE
         with ExitStack() as opened:
-            self.sender = Sender(replace(setup, probes=True))
-            opened.callback(self.sender.close)
-            self._left = StampRing(source.name, source.index, setup.tag_place, tag, frames, outgoing=True)
+            self._left = StampRing(source, place, tag, room, outgoing=True)
             opened.callback(self._left.close)
-            self._arrived = StampRing(sink.name, sink.index, setup.tag_place, tag, _ROOM * frames, outgoing=False)
+            self._arrived = StampRing(sink, place, tag, _ROOM * room, outgoing=False)
             opened.callback(self._arrived.close)
             self._opened = opened.pop_all()
 
@@ -99,58 +84,37 @@ class Probe:
     def __exit__(self, *exception: object) -> None:
         self._opened.close()
 
-    def start(self) -> None:
-        """Begins to send.
-
-        Raises:
-            AgentError: If the sender died.
-        """
-        self.sender.start(SendOrder(self.rate, self._duration, self._tag))
-
     def latency(self) -> Message:
         """The latency that was measured; see `lossratio.traffic.agent.core.generator.Generator.latency`."""
-        return summarize(self.name, self._left.read(), self._arrived.read(), clock_was_set=self._clock.was_set())
+        return summarize(self._name, self._left.read(), self._arrived.read(), clock_was_set=self._clock.was_set())
 
 
 @dataclass(frozen=True)
 class Stamps:
-    """Latency frames as the kernel saw them, in the order in which it did.
-
-    Attributes:
-        numbers: Number of each frame, from 0 in the order of sending.
-        times: When it was seen, in nanoseconds of the system's clock.
-        overlooked: Frames that there was no more room for.
-    """
+    """Latency frames as the kernel saw them, in the order in which it did."""
 
     numbers: NDArray[np.int64]
+    """Number of each frame, from 0 in the order of sending."""
     times: NDArray[np.int64]
+    """When it was seen, in nanoseconds of the system's clock."""
     overlooked: int
+    """Frames that there was no more room for."""
 
 
 class StampRing:
-    """Keeps the time at which latency frames pass an interface.
+    """Keeps the time at which so many latency frames leave an interface, or arrive there.
 
     The kernel stamps a leaving frame when it hands it to the interface's driver, and an arriving one when it takes it
-    from there.
-
-    Args:
-        interface: Name of the interface.
-        index: The kernel's number of it.
-        tag_place: Where the tag is in each frame.
-        tag: The tag of the first frame; see `NUMBERS`.
-        frames: How many frames there is to be room for.
-        outgoing: Whether frames are to be seen when they leave the interface, instead of when they arrive.
+    from there. `tag` is the tag of the first frame; see `NUMBERS`.
 
     Raises:
         OSError: If the kernel does not give the ring.
     """
 
-    def __init__(
-        self, interface: str, index: int, tag_place: TagPlace, tag: int, frames: int, *, outgoing: bool
-    ) -> None:
+    def __init__(self, link: Link, tag_place: TagPlace, tag: int, frames: int, *, outgoing: bool) -> None:
         self._tag_place = tag_place
         slot = max(_LEAST_SLOT, ring_slot_bytes(tag_place.offset + TAG_BYTES))
-        self._ring = ReceiveRing(interface, index, slot, frames)
+        self._ring = ReceiveRing(link, slot, frames)
         let_probes_through(self._ring.socket, tag_place, tag, ~NUMBERS & 0xFFFFFFFF, outgoing=outgoing)
 
     def read(self) -> Stamps:
@@ -166,32 +130,19 @@ class StampRing:
 
 
 def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) -> Message:
-    """The latency of one direction, as a reply to ``latency`` has it.
-
-    Args:
-        name: The direction.
-        left: The frames as they left, each once.
-        arrived: The frames as they came back.
-        clock_was_set: Whether the clock of these times was set meanwhile.
-    """
+    """The latency of one direction, as a reply to ``latency`` has it; each frame left once."""
     numbers, first = np.unique(arrived.numbers, return_index=True)
     in_order = np.sort(first)
     firsts = arrived.numbers[in_order]
     answer: Message = {
-        "name": name,
-        "sent": len(left.numbers),
-        "received": len(numbers),
-        "out_of_order": int(np.count_nonzero(firsts < np.maximum.accumulate(firsts))) if len(firsts) else 0,
-        "duplicates": len(arrived.numbers) - len(numbers),
-        "min_us": None,
-        "average_us": None,
-        "max_us": None,
-        "jitter_us": None,
+        **unknown_latency(
+            name, RESOLUTION_NS / _MICROSECOND, _CLOCK_WAS_SET if clock_was_set else _fault(left, arrived)
+        ),
+        "sent_frames": len(left.numbers),
+        "received_frames": len(numbers),
+        "out_of_order_frames": int(np.count_nonzero(firsts < np.maximum.accumulate(firsts))) if len(firsts) else 0,
+        "duplicate_frames": len(arrived.numbers) - len(numbers),
         "middle_us": None,
-        "hdr": None,
-        "histogram": [],
-        "resolution_us": RESOLUTION_NS / _MICROSECOND,
-        "error": _CLOCK_WAS_SET if clock_was_set else _fault(left, arrived),
     }
     if answer["error"] is not None:
         return answer
@@ -208,9 +159,9 @@ def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) 
     after_middle = latencies[sent_times >= middle]
     return {
         **answer,
-        "min_us": float(latencies.min()) / _MICROSECOND,
-        "average_us": float(latencies.mean()) / _MICROSECOND,
-        "max_us": float(latencies.max()) / _MICROSECOND,
+        "least_us": float(latencies.min()) / _MICROSECOND,
+        "mean_us": float(latencies.mean()) / _MICROSECOND,
+        "most_us": float(latencies.max()) / _MICROSECOND,
         "jitter_us": float(differences.mean()) / _MICROSECOND if len(differences) else 0.0,
         "middle_us": float(after_middle[0]) / _MICROSECOND if len(after_middle) else None,
         "histogram": [

@@ -6,23 +6,21 @@ import mmap
 import socket
 import struct
 from dataclasses import dataclass
-from typing import List
+from typing import List, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.configuration import VLAN_TAG_BYTES, TagPlace
-from ..core.packets import Jump, attach_filter
+from ..core.configuration import DIRECTIONS, VLAN_TAG_BYTES, TagPlace
+from ..core.links import Link
+from ..core.packets import SOL_PACKET, Jump, attach_filter, take_all
 from ..core.protocol import AgentError
 from .frames import Bytes, Numbers
-
-DIRECTIONS = 0xFF
-"""Bits of a tag that distinguish the directions of a trial; the others are the same for all directions."""
 
 _PACKET_OUTGOING = 4
 _LOAD_WORD, _LOAD_HALF, _LOAD_WORD_BEHIND_X, _LOAD_LENGTH, _A_TO_X = 0x20, 0x28, 0x40, 0x80, 0x07
 _JUMP_IF_EQUAL, _AND, _XOR, _SHIFT_LEFT, _SUBTRACT_X, _RETURN = 0x15, 0x54, 0xA4, 0x64, 0x1C, 0x06
-_SHIFT_RIGHT, _MULTIPLY = 0x74, 0x24
+_SHIFT_RIGHT, _MULTIPLY, _JUMP_IF_AT_LEAST = 0x74, 0x24, 0x35
 _ANCILLARY_PACKET_TYPE, _ANCILLARY_VLAN_PRESENT = 0xFFFFF004, 0xFFFFF030
 _VLAN_TAG_BITS = 2
 # X, zero at the beginning, becomes 4 in a frame that has its VLAN's tag yet; arriving ones mostly have lost it.
@@ -42,11 +40,8 @@ _RUN_BITS = 4
 _MULTIPLIERS, _MIXED_BITS = (0x9E3779B1, 0x85EBCA6B), 8
 
 _Program = List[Jump]
-_SOL_PACKET = 263
-_PACKET_ADD_MEMBERSHIP, _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION = 1, 5, 6, 10
-_PACKET_MR_PROMISC = 1
+_PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION = 5, 6, 10
 _TPACKET_V2 = 1
-_ETH_P_ALL = 3
 _STATUS_VLAN_VALID = 0x10
 _MAC_HALF, _VLAN_HALF, _VLAN_TYPE_HALF = 6, 12, 13
 _HEADER_BYTES = 96
@@ -62,18 +57,16 @@ class Sample:
 
     Frames are chosen in runs of 16 neighbours by a hash of the run, so that nothing that repeats in the traffic, such
     as flows, is left out for good.
-
-    Attributes:
-        tag: The direction's tag.
-        one_in: Of how many runs one is to be seen; a power of two. A sample of fewer runs is a part of one of more.
-        mac: Destination MAC address that all frames must have.
-        lengths: Lengths that they may have, in bytes without FCS, as they were sent: 64 of them at most.
     """
 
     tag: int
+    """The direction's tag."""
     one_in: int
+    """Of how many runs one is to be seen; a power of two. A sample of fewer runs is a part of one of more."""
     mac: bytes
+    """Destination MAC address that all frames must have."""
     lengths: tuple[int, ...]
+    """Lengths that they may have, in bytes without FCS, as they were sent: 64 of them at most."""
 
     @property
     def mask(self) -> int:
@@ -99,16 +92,19 @@ def let_tag_through(packets: socket.socket, place: TagPlace, tag: int) -> None:
     attach_filter(packets, [*_direction(place), *_unless(start, _ALL_BITS, tag, _LEAVE), *_ENDS])
 
 
-def let_probes_through(packets: socket.socket, place: TagPlace, tag: int, mask: int, *, outgoing: bool) -> None:
-    """Has a packet socket take only latency frames: those with a tag and its complement behind it.
+def let_foreign_through(packets: socket.socket, place: TagPlace, tags: Sequence[tuple[int, int]]) -> None:
+    """Has a packet socket take only arriving frames that have none of some tags: each with the bits that matter."""
+    start = _start(place)
+    # A word beyond the end of a frame cannot be loaded, and the kernel would leave the frame.
+    program = [*_direction(place), (_LOAD_LENGTH, 0, 0, 0), (_JUMP_IF_AT_LEAST, 0, _TAKE, start + 4)]
+    for mask, tag in tags:
+        load = (_LOAD_WORD_BEHIND_X, 0, 0, start), (_AND, 0, 0, mask)
+        program += [*load, (_JUMP_IF_EQUAL, _LEAVE, 0, tag & mask)]
+    attach_filter(packets, [*program, *_ENDS])
 
-    Args:
-        packets: The socket.
-        place: Where it is in each frame.
-        tag: The tag.
-        mask: The bits of the tag that matter.
-        outgoing: Whether to take frames that leave the interface, instead of those that arrive.
-    """
+
+def let_probes_through(packets: socket.socket, place: TagPlace, tag: int, mask: int, *, outgoing: bool) -> None:
+    """Has a packet socket take only latency frames, by some bits of a tag and its complement behind it."""
     start = _start(place)
     program = [*_direction(place, outgoing), *_unless(start, mask, tag, _LEAVE)]
     attach_filter(packets, [*program, *_unless(start + 4, mask, ~tag, _LEAVE), *_ENDS])
@@ -178,11 +174,8 @@ def ring_slot_bytes(frame: int) -> int:
 class ReceiveRing:
     """A packet socket whose frames the kernel writes into memory; nothing passes until it gets a filter.
 
-    Args:
-        interface: Name of the interface.
-        index: The kernel's number of it.
-        slot: Bytes of each slot, a power of two; longer frames are cut off there.
-        slots: How many slots there are to be at least.
+    `slot` is the bytes of each slot, a power of two: longer frames are cut off there. `slots` is how many there are at
+    least.
 
     Attributes:
         socket: The socket, for its filter.
@@ -191,21 +184,19 @@ class ReceiveRing:
         OSError: If the kernel does not give the ring.
     """
 
-    def __init__(self, interface: str, index: int, slot: int, slots: int) -> None:
+    def __init__(self, link: Link, slot: int, slots: int) -> None:
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         let_nothing_through(self.socket)
         block = max(slot, _BLOCK_BYTES)
         blocks = -(-slots * slot // block)
         slots = blocks * block // slot
-        self.socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
-        self.socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, struct.pack("=4I", block, blocks, slot, slots))
+        self.socket.setsockopt(SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
+        self.socket.setsockopt(SOL_PACKET, _PACKET_RX_RING, struct.pack("=4I", block, blocks, slot, slots))
         memory = mmap.mmap(self.socket.fileno(), blocks * block)
         self._memory = np.frombuffer(memory, dtype=np.uint8).reshape(slots, slot)
         self._status: NDArray[np.uint32] = self._memory.view(np.uint32)[:, 0]
         self._head = 0
-        self.socket.bind((interface, _ETH_P_ALL))
-        membership = struct.pack("=IHH8x", index, _PACKET_MR_PROMISC, 0)
-        self.socket.setsockopt(_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, membership)
+        take_all(self.socket, link)
 
     @property
     def slots(self) -> int:
@@ -214,7 +205,7 @@ class ReceiveRing:
 
     def overlooked(self) -> int:
         """Frames that passed the filter and had no more room, since this was asked before."""
-        _, dropped = struct.unpack("=II", self.socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))
+        _, dropped = struct.unpack("=II", self.socket.getsockopt(SOL_PACKET, _PACKET_STATISTICS, 8))
         return int(dropped)
 
     def is_half_full(self) -> bool:
@@ -232,11 +223,7 @@ class ReceiveRing:
         return CapturedFrames(self._memory[(self._head + np.arange(count)) % self.slots])
 
     def release(self, count: int) -> None:
-        """Gives slots back to the kernel, which may fill others meanwhile.
-
-        Args:
-            count: How many: the first ones of those `captured`, whose frames mean nothing from now on.
-        """
+        """Gives slots back to the kernel: the first of those `captured`, whose frames mean nothing from now on."""
         self._status[(self._head + np.arange(count)) % self.slots] = 0
         self._head = (self._head + count) % self.slots
 
@@ -246,10 +233,7 @@ class ReceiveRing:
 
 
 class CapturedFrames:
-    """Frames out of a ring, one in each row.
-
-    Args:
-        slots: Their slots, with the kernel's headers.
+    """Frames out of a ring, one in each row with the kernel's header.
 
     Attributes:
         lengths: Bytes of each frame with all of its tags, without FCS.
@@ -279,11 +263,9 @@ class CapturedFrames:
         return CapturedFrames(self._slots[start:end])
 
     def contents(self, end: int, *, with_tags: bool = True) -> Bytes:
-        """The first bytes of each frame.
+        """The first bytes of each frame; those behind the end of a shorter frame mean nothing.
 
-        Args:
-            end: How many bytes; those behind the end of a shorter frame mean nothing.
-            with_tags: Whether with the tag of its VLAN, which the kernel takes off when it arrives.
+        `with_tags`: with the tag of its VLAN, which the kernel takes off when it arrives.
         """
         starts = self._halves[:, _MAC_HALF].astype(np.int64)
         if len(starts) and (starts == starts[0]).all():
@@ -299,11 +281,7 @@ class CapturedFrames:
 
 
 def check_countable(name: str, sent: int) -> None:
-    """Makes sure that the kernel could count so many frames at once.
-
-    Args:
-        name: The direction.
-        sent: Frames sent since its counter was read before.
+    """Makes sure that the kernel could count so many frames of a direction at once.
 
     Raises:
         AgentError: Of kind ``counters``.
@@ -317,41 +295,42 @@ def check_countable(name: str, sent: int) -> None:
 
 
 class FrameCounter:
-    """Counts arriving frames that carry a tag: a packet socket with a filter, whose frames are never read.
+    """Counts some arriving frames: a packet socket with a filter, whose frames are never read.
 
     The kernel counts frames that pass the filter, and drops them, as the smallest of buffers is full.
-
-    Args:
-        interface: Name of the interface.
-        index: The kernel's number of it.
-        place: Where the trial's tag is in each frame.
 
     Raises:
         OSError: If the kernel does not give the socket.
     """
 
-    def __init__(self, interface: str, index: int, place: TagPlace) -> None:
+    def __init__(self, link: Link, place: TagPlace) -> None:
         self._place = place
         self._count = 0
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
         let_nothing_through(self._socket)
-        self._socket.bind((interface, _ETH_P_ALL))
-        membership = struct.pack("=IHH8x", index, _PACKET_MR_PROMISC, 0)
-        self._socket.setsockopt(_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, membership)
+        take_all(self._socket, link)
 
     def watch(self, tag: int) -> None:
         """Counts frames with this tag from now on, from zero."""
         let_tag_through(self._socket, self._place, tag)
-        self.read()
-        self._count = 0
+        self._begin()
+
+    def watch_foreign(self, tags: Sequence[tuple[int, int]]) -> None:
+        """Counts frames with none of these tags from now on, from zero; see `let_foreign_through`."""
+        let_foreign_through(self._socket, self._place, tags)
+        self._begin()
 
     def read(self) -> int:
-        """Frames counted since `watch`."""
+        """Frames counted since then."""
         # Reading clears the kernel's 32-bit count.
-        counted, _ = struct.unpack("=II", self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))
+        counted, _ = struct.unpack("=II", self._socket.getsockopt(SOL_PACKET, _PACKET_STATISTICS, 8))
         self._count += counted
         return self._count
+
+    def _begin(self) -> None:
+        self.read()
+        self._count = 0
 
     def close(self) -> None:
         """Closes the socket."""

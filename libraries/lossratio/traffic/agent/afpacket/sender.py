@@ -19,12 +19,11 @@ from typing import Callable, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.configuration import TagPlace
 from ..core.pacing import BATCH, Transmission, in_all, ramp_up, transmit
 from ..core.processors import raise_priority
 from ..core.protocol import AgentError
-from .frames import FrameCycle, Numbers
-from .transmit import ProbeSocket, TransmitRing
+from .frames import Numbers
+from .transmit import MixedOutput, SenderSetup
 
 _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
 _STOP_SECONDS = 2.0
@@ -40,53 +39,31 @@ _MOST_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True)
-class SenderSetup:
-    """The set-up of a sender.
-
-    Attributes:
-        interface: Name of the interface to send on.
-        cycle: The frames, in their order.
-        tag_place: Where the trial's tag is in each frame.
-        drops_beyond: See `lossratio.traffic.agent.afpacket.transmit.TransmitRing`.
-        cpus: The processors that it may use; it begins on the first one.
-        catch_up: See `lossratio.traffic.agent.core.pacing.transmit`.
-        probes: Whether its frames measure latency: see `lossratio.traffic.agent.afpacket.transmit`.
-    """
-
-    interface: str
-    cycle: FrameCycle
-    tag_place: TagPlace
-    drops_beyond: bool
-    cpus: tuple[int, ...]
-    catch_up: float
-    probes: bool = False
-
-
-@dataclass(frozen=True)
 class SendOrder:
-    """An order to a sender: load, duration and tags.
-
-    Attributes:
-        load: Frames per second.
-        duration: Seconds; None: until it is stopped.
-        tag: The tag of all frames that count.
-        ramp: Seconds of growing traffic before that, which does not count; 0: none.
-        ramp_tag: The tag of its frames.
-        is_watched: Whether its progress is shown while it lasts.
-        steps: Loads and durations that follow each other instead; none: the load and the duration above.
-        is_logged: Whether it notes when frames leave.
-        is_complete: Whether every frame must leave, however late.
-    """
+    """An order to a sender: load, duration and tags."""
 
     load: float
+    """Frames per second."""
     duration: float | None
+    """Seconds; None: until it is stopped."""
     tag: int = 0
+    """The tag of all frames that count."""
     ramp: float = 0.0
+    """Seconds of growing traffic before that, which does not count; 0: none."""
     ramp_tag: int = 0
+    """The tag of its frames."""
     is_watched: bool = False
+    """Whether its progress is shown while it lasts."""
     steps: tuple[tuple[float, float], ...] = ()
+    """Loads and durations that follow each other instead; none: the load and the duration above."""
     is_logged: bool = False
+    """Whether it notes when frames leave."""
     is_complete: bool = False
+    """Whether every frame must leave, however late."""
+    probe_tag: int = 0
+    """The tag of the first latency frame."""
+    probes: tuple[int, ...] = ()
+    """Numbers of the frames that measure latency, from 0 on, in their order."""
 
     @property
     def locates(self) -> bool:
@@ -134,17 +111,14 @@ class SendLog:
 
 @dataclass(frozen=True)
 class SentBatches:
-    """Batches of frames that left.
-
-    Attributes:
-        times: When each batch left, in seconds of the clock that cannot be set.
-        firsts: Number of its first frame.
-        resolution: Seconds by which these times may be wrong where nothing stalls.
-    """
+    """Batches of frames that left."""
 
     times: array[float]
+    """When each batch left, in seconds of the clock that cannot be set."""
     firsts: array[int]
+    """Number of its first frame."""
     resolution: float
+    """Seconds by which these times may be wrong where nothing stalls."""
 
     def time_of(self, numbers: Numbers) -> NDArray[np.float64]:
         """When frames left, in seconds, by their numbers; there is one batch at least."""
@@ -155,34 +129,30 @@ class SentBatches:
 
 @dataclass(frozen=True)
 class SentStep:
-    """A step that was sent.
-
-    Attributes:
-        start: When it began, in seconds of the clock that cannot be set.
-        transmission: What was sent.
-    """
+    """A step that was sent."""
 
     start: float
+    """When it began, in seconds of the clock that cannot be set."""
     transmission: Transmission
+    """What was sent."""
 
 
 @dataclass(frozen=True)
 class SenderReport:
-    """A sender's report on one transmission.
-
-    Attributes:
-        transmission: What it sent.
-        dropped_beyond: How many of the sent frames were lost at the far end of the link.
-        first: Number of the first frame, with sequence number 0, in the order of all frames.
-        steps: What it sent in each step; one, if there are no steps.
-        batches: When frames left; None: this was not asked for.
-    """
+    """A sender's report on one transmission."""
 
     transmission: Transmission
+    """What it sent."""
     dropped_beyond: int
+    """How many of the sent frames were lost at the far end of the link."""
     first: int
+    """Number of the first frame, with sequence number 0, in the order of all frames."""
     steps: tuple[SentStep, ...]
+    """What it sent in each step; one, if there are no steps."""
     batches: SentBatches | None
+    """When frames left; None: this was not asked for."""
+    probes: int
+    """How many of the sent frames measure latency."""
 
 
 class Permit:
@@ -350,9 +320,8 @@ class Sender:
 
 def _work(orders: Connection, permit: Permit, progress: Progress, setup: SenderSetup, parent: int) -> None:
     is_realtime = _prepare(setup.cpus, parent)
-    open_output = ProbeSocket if setup.probes else TransmitRing
     try:
-        output = open_output(setup.interface, setup.cycle, setup.tag_place, drops_beyond=setup.drops_beyond)
+        output = MixedOutput(setup)
     except OSError as error:
         orders.send(error)
         return
@@ -362,9 +331,7 @@ def _work(orders: Connection, permit: Permit, progress: Progress, setup: SenderS
         orders.send(_transmit(output, order, permit, progress, setup.catch_up))
 
 
-def _transmit(
-    output: TransmitRing | ProbeSocket, order: SendOrder, permit: Permit, progress: Progress, catch_up: float
-) -> _Answer:
+def _transmit(output: MixedOutput, order: SendOrder, permit: Permit, progress: Progress, catch_up: float) -> _Answer:
     is_abandoned = False
 
     def is_stopped() -> bool:
@@ -378,7 +345,7 @@ def _transmit(
         if order.ramp:
             output.tag(order.ramp_tag)
             ramp_up(output.offer, order.load, order.ramp, is_stopped)
-        output.tag(order.tag)
+        output.tag(order.tag, order.probe_tag, order.probes)
         note = progress.note if order.is_watched else None
         log = SendLog(output.offer, time.monotonic) if order.is_logged else None
         offer = output.offer if log is None else log.offer
@@ -399,6 +366,7 @@ def _transmit(
         first=output.first,
         steps=tuple(steps),
         batches=None if log is None else log.sent_batches(),
+        probes=output.probes,
     )
 
 

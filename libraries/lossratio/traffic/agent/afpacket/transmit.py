@@ -7,6 +7,7 @@ import mmap
 import os
 import socket
 import struct
+from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
@@ -27,15 +28,27 @@ _MAX_BATCH = 128
 _GONE = (errno.ENETDOWN, errno.ENXIO, errno.ENODEV)
 
 
+@dataclass(frozen=True)
+class SenderSetup:
+    """The set-up of a sender."""
+
+    interface: str
+    """Name of the interface to send on."""
+    cycle: FrameCycle
+    """The frames, in their order."""
+    tag_place: TagPlace
+    """Where the trial's tag is in each frame, with the sequence number."""
+    drops_beyond: bool
+    """Whether this kind of interface, when it refuses a frame, has lost it at the far end of the link (a veth does).
+    Such a frame was sent. Otherwise the interface was busy, and the frame is offered again."""
+    cpus: tuple[int, ...]
+    """The processors that it may use; it begins on the first one."""
+    catch_up: float
+    """See `lossratio.traffic.agent.core.pacing.transmit`."""
+
+
 class TransmitRing:
     """Frames of one direction in memory shared with the kernel, which takes any number of them in one system call.
-
-    Args:
-        interface: Name of the interface to send on.
-        cycle: The frames, in their order.
-        place: Where the trial's tag is in each frame, with the sequence number.
-        drops_beyond: Whether this kind of interface, when it refuses a frame, has lost it at the far end of the link
-            (a veth does). Such a frame was sent. Otherwise the interface was busy, and the frame is offered again.
 
     Attributes:
         dropped_beyond: Frames sent so far that were lost at the far end of the link.
@@ -45,14 +58,14 @@ class TransmitRing:
         OSError: If the kernel does not give the ring.
     """
 
-    def __init__(self, interface: str, cycle: FrameCycle, place: TagPlace, *, drops_beyond: bool) -> None:
+    def __init__(self, setup: SenderSetup) -> None:
+        cycle = setup.cycle
         self.dropped_beyond = 0
-        self._interface = interface
-        self._drops_beyond = drops_beyond
+        self._setup = setup
         self._head = 0
         slot = slot_bytes(int(cycle.lengths.max()))
         slots = _slot_count(len(cycle.lengths), slot)
-        self._socket = _open(interface, slot, slots)
+        self._socket = _open(setup.interface, slot, slots)
         memory = np.frombuffer(mmap.mmap(self._socket.fileno(), slots * slot), dtype=np.uint8).reshape(slots, slot)
         lengths = np.resize(cycle.lengths, slots)
         self._status: NDArray[np.uint32] = memory.view(np.uint32)[:, 0]
@@ -60,7 +73,7 @@ class TransmitRing:
         self._lengths: NDArray[np.uint32] = memory.view(np.uint32)[:, 1]
         self._lengths[:] = lengths + _VNET_HEADER.size
         _fill(memory, cycle, lengths)
-        self._numbering = Numbering(memory, SLOT_HEADER_BYTES, place)
+        self._numbering = Numbering(memory, SLOT_HEADER_BYTES, setup.tag_place)
         self._patches = cycle.patches
         self._number = self.first = 0
         self._parts = [] if cycle.patches is None else [_part(memory, *part) for part in cycle.patches.parts]
@@ -72,9 +85,6 @@ class TransmitRing:
 
     def offer(self, count: int) -> int:
         """Sends the next frames, as many of them as go in one batch.
-
-        Args:
-            count: The most frames to send; at least one.
 
         Returns:
             How many frames left the generator. None did if the interface was busy.
@@ -100,8 +110,7 @@ class TransmitRing:
         self._head = (self._head + left) % len(self._status)
         self._number += left
         if error_number not in (0, errno.EAGAIN, errno.ENOBUFS):
-            kind = "interface_down" if error_number in _GONE else "send_failed"
-            raise AgentError(kind, f"Cannot send on {self._interface}: {os.strerror(error_number)}.")
+            raise _failure(self._setup, error_number)
         return left
 
     def _patch(self, patches: HeaderPatches, count: int) -> None:
@@ -119,7 +128,7 @@ class TransmitRing:
                 error_number = 0 if taken == self._ends[end] - self._ends[place] else errno.EAGAIN
             except OSError as error:
                 error_number = int(error.errno or 0)
-            if error_number != errno.ENOBUFS or not self._drops_beyond:
+            if error_number != errno.ENOBUFS or not self._setup.drops_beyond:
                 break
             while place < end and self._status[place] != _SEND_REQUEST:
                 place += 1
@@ -139,6 +148,11 @@ class TransmitRing:
         waiting = np.flatnonzero(status == _SEND_REQUEST)
         status[waiting] = _AVAILABLE
         return int(waiting[0]) if len(waiting) else len(status)
+
+
+def _failure(setup: SenderSetup, error_number: int) -> AgentError:
+    kind = "interface_down" if error_number in _GONE else "send_failed"
+    return AgentError(kind, f"Cannot send on {setup.interface}: {os.strerror(error_number)}.")
 
 
 def _open(interface: str, slot: int, slots: int) -> socket.socket:
@@ -187,55 +201,91 @@ class ProbeSocket:
 
     Unlike the load's, these frames pass the tap of the interface, where the kernel notes the time.
 
-    Args:
-        interface: Name of the interface to send on.
-        cycle: The frames, in their order.
-        place: Where the tag is in each frame.
-        drops_beyond: See `lossratio.traffic.agent.afpacket.transmit.TransmitRing`.
-
     Attributes:
-        dropped_beyond: Frames sent so far that were lost at the far end of the link.
-        first: 0: the frames begin anew with each tag.
+        dropped_beyond: Frames sent so far that were lost at the far end of the link; see `TransmitRing`.
+        number: How many frames were sent with the present tag.
 
     Raises:
         OSError: If the kernel does not give the socket.
     """
 
-    def __init__(self, interface: str, cycle: FrameCycle, place: TagPlace, *, drops_beyond: bool) -> None:
-        self.dropped_beyond = self.first = 0
-        self._interface = interface
-        self._drops_beyond = drops_beyond
-        self._cycle = cycle
-        self._tag_offset = place.offset
+    def __init__(self, setup: SenderSetup) -> None:
+        self.dropped_beyond = self.number = 0
+        self._setup = setup
         self._tag = 0
-        self._number = 0
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        self._socket.bind((interface, 0))
+        self._socket.bind((setup.interface, 0))
 
     def tag(self, tag: int) -> None:
         """Sets the tag of the first frame; the numbers begin anew."""
         self._tag = tag
-        self._number = 0
+        self.number = 0
 
-    def offer(self, count: int) -> int:
+    def offer(self) -> int:
         """Sends the next frame, and returns how many frames left the generator: one, or none if it was busy.
 
         Raises:
             AgentError: Of kind ``interface_down`` or ``send_failed``.
         """
-        row = self._number % len(self._cycle.lengths)
-        frame = bytearray(self._cycle.data[row, : self._cycle.lengths[row]].tobytes())
-        tag = tag_bytes(self._tag + self._number)
-        frame[self._tag_offset : self._tag_offset + len(tag)] = tag
+        cycle, start = self._setup.cycle, self._setup.tag_place.offset
+        row = self.number % len(cycle.lengths)
+        frame = bytearray(cycle.data[row, : cycle.lengths[row]].tobytes())
+        tag = tag_bytes(self._tag + self.number)
+        frame[start : start + len(tag)] = tag
         try:
             self._socket.send(frame, socket.MSG_DONTWAIT)
         except OSError as error:
             if error.errno in (errno.EAGAIN, errno.ENOBUFS):
-                if not (error.errno == errno.ENOBUFS and self._drops_beyond):
+                if not (error.errno == errno.ENOBUFS and self._setup.drops_beyond):
                     return 0
                 self.dropped_beyond += 1
             else:
                 kind = "interface_down" if error.errno in _GONE else "send_failed"
-                raise AgentError(kind, f"Cannot send on {self._interface}: {os.strerror(error.errno or 0)}.") from error
-        self._number += 1
+                raise AgentError(
+                    kind, f"Cannot send on {self._setup.interface}: {os.strerror(error.errno or 0)}."
+                ) from error
+        self.number += 1
         return 1
+
+
+class MixedOutput:
+    """The frames of one direction, some of which measure latency; see `TransmitRing`.
+
+    Raises:
+        OSError: If the kernel does not give the ring or the socket.
+    """
+
+    def __init__(self, setup: SenderSetup) -> None:
+        self._load = TransmitRing(setup)
+        self._probes = ProbeSocket(setup)
+        self._places: tuple[int, ...] = ()
+        self._number = 0
+
+    @property
+    def dropped_beyond(self) -> int:
+        """Frames sent so far that were lost at the far end of the link."""
+        return self._load.dropped_beyond + self._probes.dropped_beyond
+
+    @property
+    def first(self) -> int:
+        """See `TransmitRing`."""
+        return self._load.first
+
+    @property
+    def probes(self) -> int:
+        """Latency frames sent since `tag`."""
+        return self._probes.number
+
+    def tag(self, tag: int, probe_tag: int = 0, places: tuple[int, ...] = ()) -> None:
+        """Begins anew, with the tags of the load's frames and of the first latency frame, and the latter's numbers."""
+        self._load.tag(tag)
+        self._probes.tag(probe_tag)
+        self._places, self._number = places, 0
+
+    def offer(self, count: int) -> int:
+        """Sends up to so many frames, and returns how many left; see `TransmitRing.offer` and `ProbeSocket.offer`."""
+        if self._probes.number < len(self._places):
+            count = min(count, self._places[self._probes.number] - self._number)
+        left = self._load.offer(count) if count else self._probes.offer()
+        self._number += left
+        return left

@@ -1,16 +1,16 @@
-"""Configuration of a generator: ports and frames. It is the contents of a `configure` request for every generator.
+"""Configuration of a generator: ports and frames. It is in the `configure` request for every generator.
 
-The controller's side makes these objects, too, and sends them as JSON.
+The controller's side makes these objects, too, and sends them as JSON, by `dataclasses.asdict`.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import reduce
 from math import gcd
-from typing import Any, Mapping
+from typing import Sequence
 
-from .protocol import AgentError, Message
+from .protocol import AgentError
 
 FCS_BYTES = 4
 """Bytes of the frame check sequence, which frame sizes include and packet sockets do not send."""
@@ -19,10 +19,16 @@ VLAN_TAG_BYTES = 4
 """Bytes of a tag of IEEE 802.1Q or 802.1ad."""
 
 _ETHERNET_HEADER_BYTES = 14
-_TAG_ETHERTYPES = (b"\x81\x00", b"\x88\xa8")
+_UDP_PROTOCOL = 17
+TAG_ETHERTYPES = (b"\x81\x00", b"\x88\xa8")
+"""The ethertypes of tags of IEEE 802.1Q and 802.1ad."""
+
 
 TAG_BYTES = 8
 """Bytes of a trial's tag with the sequence number behind it: see `lossratio.traffic.agent.afpacket.frames`."""
+
+DIRECTIONS = 0xFF
+"""Bits of a tag that distinguish the directions of a trial, or its streams; the others are the same for all."""
 
 COMPENSATION_BYTES = 2
 """Bytes of the word that makes up for both in checksums."""
@@ -34,98 +40,117 @@ class SteppingField:
 
     Fields step together: the second frame has the second value of each. So there are as many different frames (of one
     size) as the least common multiple of all counts says.
-
-    Attributes:
-        offset: Its place in the frame, in bytes.
-        width: Its width, in bytes (at most eight).
-        first: Its lowest value.
-        count: How many values it takes.
-        seed: Of the order in which it takes them, which is drawn at random; None: upwards. The same seed gives the
-            same order again.
     """
 
     offset: int
+    """Its place in the frame, in bytes."""
     width: int
+    """Its width, in bytes (at most eight)."""
     first: int
+    """Its lowest value."""
     count: int
+    """How many values it takes."""
     seed: int | None = None
+    """Of the order in which it takes them, which is drawn at random; None: upwards. The same seed gives the same order
+    again."""
 
 
 @dataclass(frozen=True)
 class LengthField:
-    """Two bytes of a header that hold the number of bytes up to the frame's end (without FCS).
-
-    Attributes:
-        offset: Its place in the frame, in bytes.
-        start: From where bytes are counted.
-    """
+    """Two bytes of a header that hold the number of bytes up to the frame's end (without FCS)."""
 
     offset: int
+    """Its place in the frame, in bytes."""
     start: int
+    """From where bytes are counted."""
 
 
 @dataclass(frozen=True)
 class ChecksumField:
-    """Two bytes of a header that hold the Internet checksum (RFC 1071) of a part of the frame.
-
-    Attributes:
-        offset: Its place in the frame, in bytes.
-        start: Where the part begins.
-        end: Where it ends; None: at the frame's end.
-        pseudo_header: Start and end of the addresses, and the protocol number, of the pseudo header to count in.
-    """
+    """Two bytes of a header that hold the Internet checksum (RFC 1071) of a part of the frame."""
 
     offset: int
+    """Its place in the frame, in bytes."""
     start: int
+    """Where the part begins."""
     end: int | None = None
+    """Where it ends; None: at the frame's end."""
     pseudo_header: tuple[int, int, int] | None = None
+    """Start and end of the addresses, and the protocol number, of the pseudo header to count in."""
+
+    @property
+    def is_udp(self) -> bool:
+        """Whether it is UDP's, in which zero is written as all ones (RFC 768)."""
+        return self.pseudo_header is not None and self.pseudo_header[2] == _UDP_PROTOCOL
+
+    def sum_in(self, frame: bytes) -> int:
+        """Sum of the 16-bit words that it covers in a frame, whose own place must hold zero."""
+        part = frame[self.start : len(frame) if self.end is None else self.end]
+        total = _word_sum(part)
+        if self.pseudo_header is not None:
+            start, stop, protocol = self.pseudo_header
+            total += _word_sum(frame[start:stop]) + protocol + len(part)
+        return total
+
+    def value(self, total: int) -> bytes:
+        """The two bytes for a sum."""
+        while total >> 16:
+            total = (total & 0xFFFF) + (total >> 16)
+        return (0xFFFF if self.is_udp and total == 0xFFFF else 0xFFFF - total).to_bytes(2, "big")
 
 
 @dataclass(frozen=True)
 class TagPlace:
-    """The place of a trial's tag in frames.
-
-    Attributes:
-        offset: In the frame as it was sent.
-        behind_vlan: Whether the frame begins with a VLAN's tag, which the kernel takes off when it arrives.
-        is_numbered: Whether a sequence number follows the tag; else the tag's complement does.
-        compensation: Where the word is that makes up for both in checksums; None: no checksum covers them.
-    """
+    """The place of a trial's tag in frames."""
 
     offset: int
+    """In the frame as it was sent."""
     behind_vlan: bool
+    """Whether the frame begins with a VLAN's tag, which the kernel takes off when it arrives."""
     is_numbered: bool
+    """Whether a sequence number follows the tag; else the tag's complement does."""
     compensation: int | None
+    """Where the word is that makes up for both in checksums; None: no checksum covers them."""
 
 
 @dataclass(frozen=True)
 class FramesSpec:
-    """Description of the frames of one direction.
-
-    Attributes:
-        header: The bytes that all frames begin with, in hexadecimal; MAC addresses, stepping fields, lengths and
-            checksums are zero.
-        fields: Fields that step from frame to frame.
-        lengths: Fields that hold a length.
-        checksums: Fields that hold a checksum; one that covers others comes after them.
-        sizes: Frame sizes in bytes with FCS, each with its weight.
-        tag_offset: Where the trial's tag is.
-        is_numbered: Whether the smallest frame has room for a sequence number whose place in checksums is made up for.
-        compensation: Where the word is that makes up for it; None: no checksum covers the sequence number.
-        rewritable: Starts and ends of fields that devices on the way may rewrite, such as MAC addresses.
-        addresses: Starts and ends of IP addresses that they may not rewrite.
-    """
+    """Description of the frames of one direction."""
 
     header: str
+    """The bytes that all frames begin with, in hexadecimal; MAC addresses, stepping fields, lengths and checksums are
+    zero."""
     fields: tuple[SteppingField, ...]
+    """Fields that step from frame to frame."""
     lengths: tuple[LengthField, ...]
+    """Fields that hold a length."""
     checksums: tuple[ChecksumField, ...]
+    """Fields that hold a checksum; one that covers others comes after them."""
     sizes: tuple[tuple[int, int], ...]
+    """Frame sizes in bytes with FCS, each with its weight."""
     tag_offset: int
+    """Where the trial's tag is."""
     is_numbered: bool
+    """Whether the smallest frame has room for a sequence number whose place in checksums is made up for."""
     compensation: int | None
+    """Where the word is that makes up for it; None: no checksum covers the sequence number."""
     rewritable: tuple[tuple[int, int], ...]
+    """Starts and ends of fields that devices on the way may rewrite, such as MAC addresses."""
     addresses: tuple[tuple[int, int], ...]
+    """Starts and ends of IP addresses that they may not rewrite."""
+
+    def __post_init__(self) -> None:
+        bytes.fromhex(self.header)
+
+    def check_room(self) -> None:
+        """Makes sure that each frame has room for its headers and the tag.
+
+        Raises:
+            AgentError: Of kind ``unsupported``.
+        """
+        least, smallest = self.tag_offset + TAG_BYTES + FCS_BYTES, min(size for size, _ in self.sizes)
+        if smallest < least:
+            raise AgentError("unsupported", f"A frame of {smallest} bytes is too small: these headers need {least}.")
 
     @property
     def max_size(self) -> int:
@@ -135,7 +160,7 @@ class FramesSpec:
     @property
     def flows(self) -> int:
         """How many frames differ in more than their size."""
-        return reduce(lambda one, other: one * other // gcd(one, other), (field.count for field in self.fields), 1)
+        return reduce(least_common_multiple, (field.count for field in self.fields), 1)
 
     @property
     def mtu(self) -> int:
@@ -146,7 +171,7 @@ class FramesSpec:
     @property
     def tag_place(self) -> TagPlace:
         """The place of the trial's tag."""
-        behind_vlan = bytes.fromhex(self.header)[12:14] in _TAG_ETHERTYPES
+        behind_vlan = bytes.fromhex(self.header)[12:14] in TAG_ETHERTYPES
         return TagPlace(self.tag_offset, behind_vlan, self.is_numbered, self.compensation)
 
     @property
@@ -158,42 +183,35 @@ class FramesSpec:
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of the traffic.
-
-    Attributes:
-        name: What counters call it, e.g. ``port0>port1``.
-        transmit: Interface that its frames leave from.
-        receive: Interface that they come back to.
-        destination_mac: Destination MAC address of its frames; None: the receiving interface's own.
-        frames: Its frames.
-        load_share: Its share of a trial's load, above 0 and at most 1. The load is that of the direction with the
-            largest share.
-        broadcast_share: Share of its frames that go to the broadcast address instead (RFC 2544, section 11.1). Nobody
-            counts them: the counters are those of all others.
-    """
+    """One direction of the traffic."""
 
     name: str
+    """What counters call it, e.g. ``port0>port1``."""
     transmit: str
+    """Interface that its frames leave from."""
     receive: str
+    """Interface that they come back to."""
     destination_mac: str | None
+    """Destination MAC address of its frames; None: the receiving interface's own."""
     frames: FramesSpec
+    """Its frames."""
     load_share: float = 1.0
+    """Its share of a trial's load, above 0 and at most 1. The load is that of the direction with the largest share."""
     broadcast_share: float = 0.0
+    """Share of its frames that go to the broadcast address instead (RFC 2544, section 11.1). Nobody counts them: the
+    counters are those of all others."""
 
 
 @dataclass(frozen=True)
 class Speaker:
-    """A port that answers for addresses.
-
-    Attributes:
-        port: The interface.
-        addresses: First and last addresses of the ranges that it answers ARP and neighbour discovery for.
-        lldp: Whether it announces itself by LLDP.
-    """
+    """A port that answers for addresses."""
 
     port: str
+    """The interface."""
     addresses: tuple[tuple[str, str], ...]
+    """First and last addresses of the ranges that it answers ARP and neighbour discovery for."""
     lldp: bool
+    """Whether it announces itself by LLDP."""
 
 
 BENCHMARK_NETWORKS = ("198.18.0.0/15", "2001:2::/48")
@@ -202,83 +220,80 @@ BENCHMARK_NETWORKS = ("198.18.0.0/15", "2001:2::/48")
 
 @dataclass(frozen=True)
 class Configuration:
-    """Ports, directions and frames of a generator.
-
-    Attributes:
-        ports: Its interfaces.
-        directions: The directions that it transmits in; one at least, and each from an interface of its own.
-        settle_time: Seconds to wait, after the traffic, for frames still in flight.
-        examines: Whether frames that come back are looked at, as far as the generator can.
-        speakers: The ports that answer for addresses.
-        networks: Networks of the traffic's addresses: the node must not forward frames to them.
-    """
+    """Ports, directions and frames of a generator."""
 
     ports: tuple[str, ...]
+    """Its interfaces."""
     directions: tuple[Direction, ...]
+    """The directions that it transmits in; one at least, and each from an interface of its own."""
     settle_time: float
+    """Seconds to wait, after the traffic, for frames still in flight."""
     examines: bool = True
+    """Whether frames that come back are looked at, as far as the generator can."""
     speakers: tuple[Speaker, ...] = ()
+    """The ports that answer for addresses."""
     networks: tuple[str, ...] = BENCHMARK_NETWORKS
+    """Networks of the traffic's addresses: the node must not forward frames to them."""
 
-    def to_json(self) -> Message:
-        """The configuration as JSON data."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Configuration:
-        """Reads the data that `to_json` wrote.
-
-        Raises:
-            AgentError: Of kind ``bad_request``.
-        """
-        try:
-            configuration = cls(
-                ports=tuple(data["ports"]),
-                directions=tuple(_direction(direction) for direction in data["directions"]),
-                settle_time=float(data["settle_time"]),
-                examines=bool(data["examines"]),
-                speakers=tuple(read_speaker(speaker) for speaker in data.get("speakers", ())),
-                networks=tuple(str(network) for network in data.get("networks", BENCHMARK_NETWORKS)),
-            )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise AgentError("bad_request", f"The configuration cannot be read: {error!r}.") from error
-        used = {port for direction in configuration.directions for port in (direction.transmit, direction.receive)}
-        names = {direction.name for direction in configuration.directions}
-        if not used or used - set(configuration.ports) or len(names) < len(configuration.directions):
-            raise AgentError(
-                "bad_request", "A configuration needs directions with names of their own, and their ports."
-            )
-        shares = [direction.load_share for direction in configuration.directions]
+    def __post_init__(self) -> None:
+        used = {port for direction in self.directions for port in (direction.transmit, direction.receive)}
+        names = {direction.name for direction in self.directions}
+        if not used or used - set(self.ports) or len(names) < len(self.directions):
+            raise ValueError("a configuration needs directions with names of their own, and their ports")
+        shares = [direction.load_share for direction in self.directions]
         if min(shares) <= 0 or max(shares) != 1:
-            raise AgentError("bad_request", f"Shares of the load are above 0, and the largest is 1; not {shares}.")
-        if not all(0.0 <= direction.broadcast_share < 1.0 for direction in configuration.directions):
-            raise AgentError("bad_request", "A share of broadcast frames is at least 0, and below 1.")
-        if not configuration.settle_time >= 0:
-            raise AgentError("bad_request", f"The settle_time must not be {configuration.settle_time!r}.")
-        return configuration
+            raise ValueError(f"shares of the load are above 0, and the largest is 1; not {shares}")
+        if not all(0.0 <= direction.broadcast_share < 1.0 for direction in self.directions):
+            raise ValueError("a share of broadcast frames is at least 0, and below 1")
+        if not self.settle_time >= 0:
+            raise ValueError(f"the settle_time must not be {self.settle_time!r}")
 
 
-def _direction(data: Mapping[str, Any]) -> Direction:
-    return Direction(**{**data, "frames": _frames(data["frames"]), "load_share": float(data["load_share"])})
+PARTS = {
+    "directions": Direction,
+    "speakers": Speaker,
+    "frames": FramesSpec,
+    "fields": SteppingField,
+    "lengths": LengthField,
+    "checksums": ChecksumField,
+}
+"""The parts of a configuration by the names of the fields that hold them."""
 
 
-def read_speaker(data: Mapping[str, Any]) -> Speaker:
-    """Reads the data of a speaker."""
-    addresses = tuple((str(first), str(last)) for first, last in data["addresses"])
-    return Speaker(str(data["port"]), addresses, bool(data["lldp"]))
+def mac_bytes(text: str) -> bytes:
+    """The bytes of a MAC address.
+
+    Raises:
+        AgentError: Of kind ``bad_request``.
+    """
+    try:
+        mac = bytes.fromhex(text.replace(":", ""))
+    except ValueError:
+        mac = b""
+    if len(mac) != 6:
+        raise AgentError("bad_request", f"{text!r} is not a MAC address.")
+    return mac
 
 
-def _frames(data: Mapping[str, Any]) -> FramesSpec:
-    bytes.fromhex(data["header"])
-    return FramesSpec(
-        header=data["header"],
-        fields=tuple(SteppingField(**field) for field in data["fields"]),
-        lengths=tuple(LengthField(**field) for field in data["lengths"]),
-        checksums=tuple(ChecksumField(**field) for field in data["checksums"]),
-        sizes=tuple((int(size), int(weight)) for size, weight in data["sizes"]),
-        tag_offset=int(data["tag_offset"]),
-        is_numbered=bool(data["is_numbered"]),
-        compensation=None if data["compensation"] is None else int(data["compensation"]),
-        rewritable=tuple((int(start), int(end)) for start, end in data["rewritable"]),
-        addresses=tuple((int(start), int(end)) for start, end in data["addresses"]),
-    )
+def size_pattern(weights: Sequence[int]) -> list[int]:
+    """The shortest sequence of numbers from 0 on with these weights, each number spread as evenly as can be."""
+    divisor = reduce(gcd, weights)
+    weights = [weight // divisor for weight in weights]
+    dues = [0] * len(weights)
+    pattern: list[int] = []
+    for _ in range(sum(weights)):
+        dues = [due + weight for due, weight in zip(dues, weights)]
+        chosen = dues.index(max(dues))
+        dues[chosen] -= sum(weights)
+        pattern.append(chosen)
+    return pattern
+
+
+def least_common_multiple(one: int, other: int) -> int:
+    """The least common multiple of two numbers; Python 3.8 has none."""
+    return one * other // gcd(one, other)
+
+
+def _word_sum(part: bytes) -> int:
+    padded = part + b"\0" * (len(part) % 2)
+    return sum(int.from_bytes(padded[place : place + 2], "big") for place in range(0, len(padded), 2))

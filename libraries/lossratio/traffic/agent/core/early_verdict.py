@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Callable, Mapping, Sequence
 
 from .pacing import frames_within
+from .protocol import Message
 
 NOTE_SECONDS = 0.5
 """Seconds between two notes of a running trial's counters."""
@@ -14,44 +15,41 @@ NOTE_SECONDS = 0.5
 LOOK_SECONDS = 0.04
 """Seconds between two looks at the counters of a running trial; with the time of a look they are 50 ms at most."""
 
+QUIET_SECONDS = 0.1
+"""Seconds without a frame after which a device is taken to hold none back, where an early verdict ended the traffic."""
+
 
 @dataclass(frozen=True)
 class Watch:
-    """What a running trial is watched for.
-
-    Attributes:
-        above: The loss ratio above which its verdict is certain.
-        in_flight: Seconds of traffic that may be on their way, and do not count as lost yet.
-        ends: Whether the trial ends then. Otherwise only the time is noted.
-        note: Called with the frames sent and received so far, over all directions, about every `NOTE_SECONDS`.
-    """
+    """What a running trial is watched for."""
 
     above: float
+    """The loss ratio above which its verdict is certain."""
     in_flight: float
+    """Seconds of traffic that may be on their way, and do not count as lost yet."""
     ends: bool = True
+    """Whether the trial ends then. Otherwise only the time is noted."""
     note: Callable[[int, int], None] | None = None
+    """Called with the frames sent and received so far, over all directions, about every `NOTE_SECONDS`."""
 
 
 @dataclass(frozen=True)
 class SoFar:
-    """The counters of one direction of a running trial; frames.
-
-    Attributes:
-        whole: Frames that the load and the whole duration ask for.
-        sent: Frames that left.
-        unsent: Frames that the generator could not send in time.
-        received: Frames that came back; read after `sent`.
-        in_flight: Frames that may be on their way.
-        of_generator: Frames whose loss may be the generator's fault: those that it dropped itself, and those that it
-            sent in a burst after a stall.
-    """
+    """The counters of one direction of a running trial; frames."""
 
     whole: int
+    """Frames that the load and the whole duration ask for."""
     sent: int
+    """Frames that left."""
     unsent: int
+    """Frames that the generator could not send in time."""
     received: int
+    """Frames that came back; read after `sent`."""
     in_flight: float
+    """Frames that may be on their way."""
     of_generator: int
+    """Frames whose loss may be the generator's fault: those that it dropped itself, and those that it sent in a burst
+    after a stall."""
 
     @property
     def lost(self) -> float:
@@ -60,18 +58,45 @@ class SoFar:
 
 
 def is_certain(directions: Sequence[SoFar], above: float) -> bool:
-    """Whether a trial's loss ratio is above a limit, whatever its rest may show.
+    """Whether a trial's loss ratio is above a limit, whatever its rest may show, by the counters of all directions.
 
     Never where frames are unsent: the trial will be measured again, or its loss is the generator's.
-
-    Args:
-        directions: The counters of all directions.
-        above: The limit.
     """
     if any(direction.unsent for direction in directions):
         return False
     whole = sum(direction.whole for direction in directions)
     return sum(direction.lost for direction in directions) > above * whole
+
+
+def wait_for_held_frames(
+    received: Callable[[], int],
+    left: float,
+    settle_time: float,
+    check: Callable[[], None],
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Waits, when an early verdict has ended the traffic, as long as frames still come.
+
+    A device may hold frames back for longer than the settle time. In a whole trial most of them would come in time, so
+    they count here, too: until the whole trial would have ended at most.
+
+    Args:
+        received: Returns the frames received so far, over all directions.
+        left: Seconds of traffic that the whole trial would yet have had.
+        settle_time: Seconds to wait for frames in flight after any traffic.
+        check: To be called several times a second.
+        clock: Returns the time, in seconds.
+        sleep: Waits for so many seconds.
+    """
+    quiet = max(settle_time, QUIET_SECONDS)
+    last_call, until, count = clock() + left + quiet, clock() + quiet, received()
+    while clock() < min(until, last_call):
+        sleep(min(LOOK_SECONDS, max(0.0, until - clock())))
+        check()
+        now = received()
+        if now != count:
+            count, until = now, clock() + quiet
 
 
 class Lookout:
@@ -81,6 +106,7 @@ class Lookout:
         rates: Frames per second of each direction, by its name.
         duration: Seconds of the trial.
         watch: What to look for.
+        clock: Returns the time, in seconds.
 
     Attributes:
         rates: Frames per second of each direction.
@@ -90,21 +116,47 @@ class Lookout:
         certain_after: Seconds of traffic until the verdict was certain; None: it is not.
     """
 
-    def __init__(self, rates: Mapping[str, float], duration: float, watch: Watch) -> None:
+    def __init__(
+        self,
+        rates: Mapping[str, float],
+        duration: float,
+        watch: Watch,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         self.rates = rates
         self.watch = watch
         self.whole = {name: frames_within(duration, rate) for name, rate in rates.items()}
         self.most_missing = dict.fromkeys(self.whole, 0)
         self.certain_after: float | None = None
-        self._next_note = time.monotonic() + NOTE_SECONDS
+        self._next_note = clock() + NOTE_SECONDS
 
     def must_end(self, seen: Mapping[str, SoFar]) -> bool:
         """Takes in the counters of all directions, by their names, and returns whether the traffic must end."""
-        if self.watch.note is not None and time.monotonic() >= self._next_note:
+        if self.watch.note is not None and self._clock() >= self._next_note:
             self._next_note += NOTE_SECONDS
             self.watch.note(sum(one.sent for one in seen.values()), sum(one.received for one in seen.values()))
         for name, one in seen.items():
             self.most_missing[name] = max(self.most_missing[name], one.sent - one.received)
         if self.certain_after is None and is_certain(list(seen.values()), self.watch.above):
             self.certain_after = max(one.sent / self.rates[name] for name, one in seen.items())
+        return self.has_ended
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended the traffic."""
         return self.watch.ends and self.certain_after is not None
+
+    def answer(self, counters: list[Message], ended_after: float | None) -> Message:
+        """What `WatchingGenerator.watched_trial` returns.
+
+        Args:
+            counters: The counters of each direction.
+            ended_after: Seconds of traffic after which the trial ended early; None: it did not.
+        """
+        return {
+            "directions": counters,
+            "certain_after": self.certain_after if ended_after is None else ended_after,
+            "ended": ended_after is not None,
+            "most_missing": self.most_missing,
+        }

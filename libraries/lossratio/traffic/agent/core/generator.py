@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
-from typing import Callable, Mapping, Protocol, Sequence
+from types import ModuleType
+from typing import Any, Callable, Iterable, Mapping, Protocol, Sequence
 
-from .configuration import Configuration
+from .configuration import DIRECTIONS, Configuration, FramesSpec, TagPlace
 from .early_verdict import Watch
 from .pacing import BATCH
 from .packets import Wire
@@ -16,7 +18,13 @@ _OWN = ("afpacket", "trex", "xdp")
 
 
 class Generator(Protocol):
-    """Sends and counts test traffic. One is made for each configuration; its constructor takes the ports."""
+    """Sends and counts test traffic. One is made for each configuration; its constructor takes the ports.
+
+    Loads are frames per second in each direction, times are seconds. `check` is to be called several times a second; an
+    exception from it ends the traffic.
+
+    The module that makes one has ``SENDS_BROADCASTS = True`` if it sends broadcast frames among those of a direction.
+    """
 
     def facts(self) -> Message:
         """Facts about the generator and its ports, which results state.
@@ -26,17 +34,17 @@ class Generator(Protocol):
         """
 
     def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
-        """Performs a trial, and returns the counters of each direction.
+        """Performs a trial, and returns the counters of each direction: fields of `lossratio.trials.DirectionCounters`.
 
         Counters are read when the traffic has stopped and its last frames have had the settle time to come back. Each
-        direction's ``examination`` has the attributes of `lossratio.trials.Examination`, and is null where frames
-        are counted only; ``received`` are all frames that came back, intact or not.
+        direction has ``examination`` besides: the fields of `lossratio.trials.Examination`, or null where frames are
+        only counted; ``received_frames`` are all frames that came back, intact or not.
 
         Args:
-            load: Frames per second in each direction.
+            load: The load.
             duration: Seconds of traffic.
             ramp: Seconds of growing traffic right before it, which is not counted; 0: it starts at once.
-            check: To be called several times a second; an exception from it ends the trial.
+            check: See above.
 
         Raises:
             AgentError: If the counters cannot be trusted; of kind ``unsupported`` if the generator cannot do this.
@@ -47,30 +55,20 @@ class Generator(Protocol):
 
         Returns:
             ``directions``, the counters of each direction as `trial` returns them, with all frames in them; and
-            ``latency``, a list with an object for each direction: ``name``; ``sent``, ``received``, ``out_of_order``
-            and ``duplicates`` of its latency frames; ``min_us``, ``average_us``, ``max_us``, ``jitter_us`` and
-            ``resolution_us`` in microseconds; ``hdr``, an HdrHistogram of microseconds, compressed and in base64, or
-            null; ``histogram``, a list of pairs of a lower edge in microseconds and a count, empty if there is an
-            ``hdr``; ``error``, null, or why this direction's latency is not known (then the latencies are null). It may
-            have ``middle_us``, the latency of the first frame that was sent after the middle of the stream and came
-            back.
+            ``latency``, the fields of `lossratio.trials.LatencyCounters` for each direction.
 
         Raises:
             AgentError: As `trial` does.
         """
 
     def start(self, load: float) -> None:
-        """Begins traffic of a constant load, in frames per second in each direction, until `stop`."""
+        """Begins traffic of a constant load until `stop`."""
 
     def renew(self) -> None:
         """Renews the traffic that `start` began; called several times a second."""
 
     def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
-        """Ends the traffic that `start` began, and returns the counters of each direction.
-
-        Args:
-            late_wait: Seconds to wait on after the settle time.
-            check: To be called several times a second.
+        """Ends the traffic that `start` began, and waits on for some seconds after the settle time.
 
         Returns:
             The counters as `trial` returns them, and in each direction ``late``: frames that came back only in that
@@ -80,9 +78,7 @@ class Generator(Protocol):
     def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
         """Frames of the last trial that came back too late, by direction; the next trial does not count them again.
 
-        Args:
-            wait: Seconds to wait for them, after the settle time.
-            check: To be called several times a second.
+        It waits for them for some seconds, after the settle time.
         """
 
     def close(self) -> None:
@@ -101,20 +97,14 @@ class WatchingGenerator(Generator, Protocol):
         """Performs a trial as `trial` does, and looks at its counters every 50 ms at least.
 
         As soon as `lossratio.traffic.agent.core.early_verdict.is_certain`, the traffic ends on all ports, if it should.
-
-        Args:
-            load: Frames per second in each direction.
-            duration: Seconds of traffic.
-            ramp: As for `trial`.
-            watch: What to look for.
-            check: To be called several times a second; an exception from it ends the trial.
+        Then `wait_for_held_frames` waits for those that come back late.
 
         Returns:
-            ``directions``, the counters as `trial` returns them. If the trial ended early, ``intended`` is of the whole
-            duration all the same, and ``unsent`` are only frames that were due until then. ``certain_after``: seconds
-            of traffic until its loss was certain to be above the limit; null: it never was. ``ended``: whether it
-            ended then. ``most_missing``: for each direction the most frames that were on their way, or lost, when
-            somebody looked.
+            ``directions``, the counters as `trial` returns them. If the trial ended early, ``intended_frames`` is of
+            the whole duration all the same, and ``unsent_frames`` are only frames that were due until then.
+            ``certain_after``: seconds of traffic until its loss was certain to be above the limit; null: it never was.
+            ``ended``: whether it ended then. ``most_missing``: for each direction the most frames that were on their
+            way, or lost, when somebody looked.
 
         Raises:
             AgentError: As `trial` does.
@@ -135,7 +125,7 @@ class TimedGenerator(Generator, Protocol):
         Args:
             steps: The load of each step in frames per second, and its duration in seconds.
             is_burst: Whether it is one step of which every frame must leave, however late. Its losses are counted only.
-            check: To be called several times a second; an exception from it ends the trial.
+            check: See `Generator`.
 
         Returns:
             The counters as `trial` returns them, and in each direction its ``course``: ``began``, seconds of this
@@ -158,6 +148,76 @@ class TimedGenerator(Generator, Protocol):
         """
 
 
+class Tags:
+    """The tags of a generator's trials. Their lowest bits distinguish directions, or streams."""
+
+    def __init__(self) -> None:
+        # A random beginning, so that no other agent's frames are taken for this one's.
+        self.last = int.from_bytes(os.urandom(4), "big") & ~DIRECTIONS
+
+    def next(self) -> int:
+        """The tag of the first direction's frames; the others follow."""
+        self.last = (self.last + DIRECTIONS + 1) & 0xFFFFFFFF
+        return self.last
+
+
+def late_and_copies(arrived: int, missing: int | None) -> tuple[int, int, int | None]:
+    """Which frames of an earlier trial that came back after it are late, as more cannot be than were missing.
+
+    It is not known how many were missing (None) if the trial failed.
+
+    Returns:
+        Late frames, further copies, and how many frames are missing yet.
+    """
+    if missing is None:
+        return arrived, 0, None
+    late = min(arrived, missing)
+    return late, arrived - late, missing - late
+
+
+def integrity_of(configuration: Configuration, **more: Any) -> Message:
+    """The ``integrity`` of a generator that looks at the frames of trials; see `Generator.facts`.
+
+    Args:
+        configuration: What it was made for.
+        more: Further facts, where frames have sequence numbers.
+    """
+    if not configuration.examines:
+        return {"in_trials": False, "checked": [], "not_checked": ["anything: it was not asked for"]}
+    of_all = ["length", "destination MAC address", "direction"]
+    of_numbered = ["contents", "IP addresses", "duplicates", "order"]
+    if all(direction.frames.is_numbered for direction in configuration.directions):
+        return {"in_trials": True, "checked": [*of_all, *of_numbered], "not_checked": [], **more}
+    left_out = [f"{checked} (no room for sequence numbers)" for checked in of_numbered]
+    return {"in_trials": True, "checked": of_all, "not_checked": left_out}
+
+
+def check_numbered(frames: Iterable[FramesSpec | TagPlace]) -> None:
+    """Makes sure that losses among frames can be located in time.
+
+    Raises:
+        AgentError: Of kind ``unsupported``, if some have no numbers.
+    """
+    if not all(each.is_numbered for each in frames):
+        raise AgentError(
+            "unsupported",
+            "Losses can only be located in time by sequence numbers, and frames of this profile have no room for "
+            "them. Take larger frames.",
+        )
+
+
+def unknown_latency(name: str, resolution_us: float, error: str | None = None) -> Message:
+    """The latency of a direction before anything is known of it; see `Generator.latency`."""
+    return {
+        "direction": name,
+        **dict.fromkeys(("sent_frames", "received_frames", "out_of_order_frames", "duplicate_frames"), 0),
+        **dict.fromkeys(("least_us", "mean_us", "most_us", "jitter_us", "hdr")),
+        "histogram": [],
+        "resolution_us": resolution_us,
+        "error": error,
+    }
+
+
 def counted_course(began: float, counters: Message) -> Message:
     """The ``course`` of a burst whose losses were counted only: see `TimedGenerator.schedule`.
 
@@ -165,8 +225,8 @@ def counted_course(began: float, counters: Message) -> Message:
         began: When its first frame left, in seconds of this node's clock that cannot be set.
         counters: Its counters, with ``last``: seconds from then until the last frame left.
     """
-    sent, last = counters["sent"], counters["last"]
-    step = {name: counters[name] for name in ("elapsed", "intended", "sent")}
+    sent, last = counters["sent_frames"], counters["last"]
+    step = {"elapsed": counters["elapsed_s"], "intended": counters["intended_frames"], "sent": sent}
     return {
         "began": began,
         "resolution": BATCH,
@@ -192,24 +252,31 @@ def make_generator(
     Raises:
         AgentError: If there is none of that name, or it cannot be had on this node, or its ports cannot.
     """
-    if name != "afpacket" and any(direction.broadcast_share for direction in configuration.directions):
-        raise AgentError(
-            "unsupported",
-            f"The generator {name} cannot send broadcast frames among those of a direction. Use 'kind: afpacket'.",
-        )
-    if program is not None:
-        return _added(name, configuration, options, program)
-    if name not in _OWN:
+    if program is None and name not in _OWN:
         raise AgentError("unsupported", f"There is no generator {name!r}; there are {', '.join(_OWN)}.")
     try:
-        own = import_module(f"..{name}", __package__)
-    except ImportError as error:
+        module = import_module(f"..{name}", __package__) if program is None else _added(name, program)
+        has_broadcasts = any(direction.broadcast_share for direction in configuration.directions)
+        if has_broadcasts and not getattr(module, "SENDS_BROADCASTS", False):
+            raise AgentError(
+                "unsupported",
+                f"The generator {name} cannot send broadcast frames among those of a direction. Use 'kind: afpacket'.",
+            )
+        made: Generator = module.make_generator(configuration, options)
+    except AgentError:
+        raise
+    # Somebody else's code may raise anything.
+    except Exception as error:
+        if program is not None:
+            text = f"The program of generator {name} cannot be used on this node: {type(error).__name__}: {error}."
+            raise AgentError("program", text) from error
+        if not isinstance(error, ImportError):
+            raise
         raise AgentError(
             "missing_module",
             f"The generator {name} needs a Python module that is not there: {error}. Install it on this node "
             "(Debian: apt install python3-numpy), or name another Python in the topology file.",
         ) from error
-    made: Generator = own.make_generator(configuration, options)
     return made
 
 
@@ -232,16 +299,7 @@ def program_module(kind: str) -> str:
     return f"lossratio_agent_{kind}"
 
 
-def _added(name: str, configuration: Configuration, options: Message, program: Mapping[str, str]) -> Generator:
+def _added(name: str, program: Mapping[str, str]) -> ModuleType:
     # The start of the agent imports what it was sent from there: `lossratio.nodes.program`.
     vars(sys.modules["__main__"])["SOURCES"].update(program)
-    try:
-        made: Generator = import_module(program_module(name)).make_generator(configuration, options)
-    except AgentError:
-        raise
-    # Somebody else's code may raise anything.
-    except Exception as error:
-        raise AgentError(
-            "program", f"The program of generator {name} cannot be used on this node: {type(error).__name__}: {error}."
-        ) from error
-    return made
+    return import_module(program_module(name))

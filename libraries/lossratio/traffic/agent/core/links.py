@@ -6,18 +6,15 @@ process.
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import Dict, Iterator, Union
+from typing import Iterator, Union
 
-_RTM_NEWLINK, _RTM_GETLINK = 16, 18
-_RTM_NEWADDR, _RTM_GETADDR = 20, 22
-_RTM_NEWROUTE, _RTM_GETROUTE = 24, 26
-_NLM_F_REQUEST, _NLM_F_DUMP = 0x1, 0x300
-_NLMSG_ERROR, _NLMSG_DONE = 2, 3
+from lossratio.bpf import ask_netlink, netlink_attributes
+
+_RTM_GETLINK, _RTM_GETADDR, _RTM_GETROUTE = 18, 22, 26
 _IFF_UP, _IFF_LOWER_UP = 0x1, 0x10000
 _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINK, _IFLA_MASTER = 1, 3, 4, 5, 10
 _IFLA_LINKINFO, _IFLA_STATS64, _IFLA_CARRIER_CHANGES, _IFLA_LINK_NETNSID = 18, 23, 35, 37
@@ -28,66 +25,59 @@ _RTN_UNICAST = 1
 _ADDRESS_BYTES = {int(socket.AF_INET): 4, int(socket.AF_INET6): 16}
 _TX_DROPPED, _RX_FIFO_ERRORS, _RX_MISSED_ERRORS = 7, 14, 15
 
-Attributes = Dict[int, bytes]
 Network = Union[IPv4Network, IPv6Network]
 
 
 @dataclass(frozen=True)
 class Link:
-    """A network interface.
-
-    Attributes:
-        index: The kernel's number of it.
-        name: Its name.
-        mac: Its hardware address (six bytes on Ethernet).
-        mtu: Largest packet it carries, bytes without Ethernet header and FCS.
-        kind: Kind of virtual interface, e.g. ``veth``; empty for a real one.
-        is_up: Whether it is up, administratively and on the wire.
-        master: Index of the bridge or bond it is a port of.
-        lower: Index of the interface it sits upon (a VLAN's, a macvlan's); None also if that is in another namespace.
-        carrier_changes: How often its carrier came or went.
-        receive_drops: Frames that it dropped on arrival for lack of buffers.
-        transmit_drops: Frames that were given to it, and did not get through.
-    """
+    """A network interface."""
 
     index: int
+    """The kernel's number of it."""
     name: str
+    """Its name."""
     mac: bytes
+    """Its hardware address (six bytes on Ethernet)."""
     mtu: int
+    """Largest packet it carries, bytes without Ethernet header and FCS."""
     kind: str
+    """Kind of virtual interface, e.g. ``veth``; empty for a real one."""
     is_up: bool
+    """Whether it is up, administratively and on the wire."""
     master: int | None
+    """Index of the bridge or bond it is a port of."""
     lower: int | None
+    """Index of the interface it sits upon (a VLAN's, a macvlan's); None also if that is in another namespace."""
     carrier_changes: int
+    """How often its carrier came or went."""
     receive_drops: int
+    """Frames that it dropped on arrival for lack of buffers."""
     transmit_drops: int
+    """Frames that were given to it, and did not get through."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """A route.
-
-    Attributes:
-        network: Where it leads.
-        links: Indices of the interfaces that packets to there may leave through.
-    """
+    """A route."""
 
     network: Network
+    """Where it leads."""
     links: tuple[int, ...]
+    """Indices of the interfaces that packets to there may leave through."""
 
 
 def read_links() -> dict[str, Link]:
     """All network interfaces of the agent's network namespace, by name."""
-    messages = _ask(_RTM_GETLINK, struct.pack("=BxHiII", socket.AF_UNSPEC, 0, 0, 0, 0), _RTM_NEWLINK, dump=True)
+    messages = _ask(_RTM_GETLINK, struct.pack("=BxHiII", socket.AF_UNSPEC, 0, 0, 0, 0))
     return {link.name: link for link in map(_link, messages)}
 
 
 def read_routes() -> list[Route]:
     """The routes to other hosts, of IPv4 and IPv6, from every table."""
     routes: list[Route] = []
-    for body in _ask(_RTM_GETROUTE, struct.pack("=8BI", *[0] * 9), _RTM_NEWROUTE, dump=True):
+    for body in _ask(_RTM_GETROUTE, struct.pack("=8BI", *[0] * 9)):
         if body[0] in _ADDRESS_BYTES and body[7] == _RTN_UNICAST:
-            attributes = _attributes(body[12:])
+            attributes = netlink_attributes(body[12:])
             address = attributes.get(_RTA_DST, bytes(_ADDRESS_BYTES[body[0]]))
             routes.append(Route(ip_network((address, body[1])), tuple(_route_links(attributes))))
     return routes
@@ -99,18 +89,18 @@ def route_links(address: str) -> set[int]:
     request = struct.pack("=8BI", family, len(packed) * 8, *[0] * 7)
     request += struct.pack("=HH", 4 + len(packed), _RTA_DST) + packed
     try:
-        messages = list(_ask(_RTM_GETROUTE, request, _RTM_NEWROUTE, dump=False))
+        messages = list(_ask(_RTM_GETROUTE, request, dump=False))
     except OSError:
         return set()
-    return {index for body in messages for index in _route_links(_attributes(body[12:]))}
+    return {index for body in messages for index in _route_links(netlink_attributes(body[12:]))}
 
 
 def address_links(address: str) -> set[int]:
     """Indices of the interfaces that have an address."""
     _, packed = _pack_address(address)
     indices: set[int] = set()
-    for body in _ask(_RTM_GETADDR, struct.pack("=4BI", *[0] * 5), _RTM_NEWADDR, dump=True):
-        attributes = _attributes(body[8:])
+    for body in _ask(_RTM_GETADDR, struct.pack("=4BI", *[0] * 5)):
+        attributes = netlink_attributes(body[8:])
         if packed in (attributes.get(_IFA_LOCAL), attributes.get(_IFA_ADDRESS)):
             indices.add(struct.unpack_from("=I", body, 4)[0])
     return indices
@@ -123,8 +113,8 @@ def _pack_address(address: str) -> tuple[int, bytes]:
 
 def _link(body: bytes) -> Link:
     _, _, index, flags, _ = struct.unpack_from("=BxHiII", body)
-    attributes = _attributes(body[16:])
-    kind = _attributes(attributes.get(_IFLA_LINKINFO, b"")).get(_IFLA_INFO_KIND, b"").rstrip(b"\0").decode()
+    attributes = netlink_attributes(body[16:])
+    kind = netlink_attributes(attributes.get(_IFLA_LINKINFO, b"")).get(_IFLA_INFO_KIND, b"").rstrip(b"\0").decode()
     # A veth's IFLA_LINK is its other end, not something that it sits upon.
     stacked = kind != "veth" and _IFLA_LINK_NETNSID not in attributes
     lower = _number(attributes, _IFLA_LINK) if stacked else None
@@ -144,12 +134,12 @@ def _link(body: bytes) -> Link:
     )
 
 
-def _number(attributes: Attributes, kind: int) -> int | None:
+def _number(attributes: dict[int, bytes], kind: int) -> int | None:
     value = attributes.get(kind)
     return struct.unpack("=I", value)[0] if value else None
 
 
-def _route_links(attributes: Attributes) -> Iterator[int]:
+def _route_links(attributes: dict[int, bytes]) -> Iterator[int]:
     if _RTA_OIF in attributes:
         yield struct.unpack("=I", attributes[_RTA_OIF])[0]
     hops = attributes.get(_RTA_MULTIPATH, b"")
@@ -159,38 +149,5 @@ def _route_links(attributes: Attributes) -> Iterator[int]:
         hops = hops[max(8, (length + 3) & ~3) :]
 
 
-def _attributes(data: bytes) -> Attributes:
-    attributes: Attributes = {}
-    place = 0
-    while place + 4 <= len(data):
-        length, kind = struct.unpack_from("=HH", data, place)
-        attributes[kind & 0x3FFF] = data[place + 4 : place + length]
-        place += max(4, (length + 3) & ~3)
-    return attributes
-
-
-def _ask(request_type: int, payload: bytes, reply_type: int, *, dump: bool) -> list[bytes]:
-    flags = _NLM_F_REQUEST | (_NLM_F_DUMP if dump else 0)
-    header = struct.pack("=IHHII", 16 + len(payload), request_type, flags, 1, 0)
-    bodies: list[bytes] = []
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
-        netlink.send(header + payload)
-        while True:
-            for kind, body in _messages(netlink.recv(1 << 20)):
-                if kind == _NLMSG_DONE:
-                    return bodies
-                if kind == _NLMSG_ERROR:
-                    code = -struct.unpack_from("=i", body)[0]
-                    raise OSError(code, os.strerror(code))
-                if kind == reply_type:
-                    bodies.append(body)
-            if not dump:
-                return bodies
-
-
-def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
-    place = 0
-    while place + 16 <= len(data):
-        length, kind = struct.unpack_from("=IH", data, place)
-        yield kind, data[place + 16 : place + length]
-        place += max(16, (length + 3) & ~3)
+def _ask(request_type: int, payload: bytes, *, dump: bool = True) -> list[bytes]:
+    return ask_netlink(socket.NETLINK_ROUTE, request_type, payload, dump=dump)

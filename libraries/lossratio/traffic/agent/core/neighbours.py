@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Mapping, Sequence, Union
 
-from .configuration import Speaker
+from .configuration import TAG_ETHERTYPES, Speaker
 from .links import Link
 from .packets import Jump, PacketWire, Wire, open_packets, receive_whole
 from .protocol import AgentError
@@ -29,7 +29,6 @@ Address = Union[IPv4Address, IPv6Address]
 
 _ETH_P_IPV6, _ETH_P_ARP, _ETH_P_8021Q = 0x86DD, 0x0806, 0x8100
 _ARP, _IPV6, _LLDP = b"\x08\x06", b"\x86\xdd", b"\x88\xcc"
-_TAG_ETHERTYPES = (b"\x81\x00", b"\x88\xa8")
 _ARP_HEADER = b"\0\1\x08\0\6\4"
 _REQUEST, _REPLY = 1, 2
 _ICMPV6, _SOLICITATION, _ADVERTISEMENT = 58, 135, 136
@@ -57,27 +56,20 @@ _NEIGHBOURS_ONLY: Sequence[Jump] = (
 
 @dataclass(frozen=True)
 class Question:
-    """A next hop whose MAC address is asked for.
-
-    Attributes:
-        port: The interface.
-        source: The port's own address.
-        target: The next hop's address.
-        tags: Tags of VLANs of the question, from the outside in: the four bytes of each, in hexadecimal.
-    """
+    """A next hop whose MAC address is asked for."""
 
     port: str
+    """The interface."""
     source: str
+    """The port's own address."""
     target: str
+    """The next hop's address."""
     tags: str
+    """Tags of VLANs of the question, from the outside in: the four bytes of each, in hexadecimal."""
 
 
 def open_wire(questions: Sequence[Question], links: Mapping[str, Link]) -> PacketWire:
     """Opens the interfaces that next hops are asked for on.
-
-    Args:
-        questions: The next hops.
-        links: All interfaces, by name.
 
     Raises:
         AgentError: If the kernel does not give the sockets, or a port is down.
@@ -101,12 +93,7 @@ def open_wire(questions: Sequence[Question], links: Mapping[str, Link]) -> Packe
 
 
 def resolve(questions: Sequence[Question], wire: Wire, seconds: float) -> list[list[str]]:
-    """Asks for next hops.
-
-    Args:
-        questions: The next hops.
-        wire: The ports.
-        seconds: How long to ask at most.
+    """Asks for next hops, for so many seconds at most.
 
     Returns:
         For each question the MAC addresses that were given for an answer: none, one, or (if two devices have the
@@ -139,10 +126,6 @@ def resolve(questions: Sequence[Question], wire: Wire, seconds: float) -> list[l
 
 class Responder:
     """A process that answers for the addresses of ports until it is closed. Make it from the agent's only thread.
-
-    Args:
-        speakers: The ports, and their addresses.
-        links: All interfaces, by name.
 
     Raises:
         AgentError: If the kernel does not give the sockets.
@@ -190,12 +173,7 @@ class Responder:
 
 
 class AnsweringWire:
-    """A `Wire` that answers for the addresses of its ports itself, whenever somebody receives.
-
-    Args:
-        wire: The ports.
-        speakers: The ports, and their addresses.
-    """
+    """A `Wire` that answers for the addresses of its ports itself, whenever somebody receives."""
 
     def __init__(self, wire: Wire, speakers: Sequence[Speaker]) -> None:
         self._wire = wire
@@ -213,12 +191,9 @@ class AnsweringWire:
 
 
 def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]]) -> bytes | None:
-    """The answer to a question for one of some addresses; None: it is none, or is for others.
+    """The answer to a question for one of some ranges of addresses; None: it is none, or is for others.
 
-    Args:
-        frame: A frame that arrived, with all of its tags.
-        mac: The port's own MAC address.
-        ranges: First and last addresses.
+    The frame has all of its tags, and `mac` is the port's own MAC address.
     """
     place = behind_tags(frame)
     head, tags = frame[place - 2 : place], frame[12 : place - 2]
@@ -268,12 +243,7 @@ def _open(link: Link, has_ipv6: bool, has_inner_tags: bool) -> list[socket.socke
 
 
 def asking_frame(question: Question, mac: bytes) -> bytes:
-    """The frame that asks for a next hop; a next hop that answers it learns the port's address from it.
-
-    Args:
-        question: The next hop.
-        mac: The port's own MAC address.
-    """
+    """The frame that asks for a next hop, which learns the port's address from it; `mac` is the port's own one."""
     source, target, tags = ip_address(question.source), ip_address(question.target), bytes.fromhex(question.tags)
     if isinstance(target, IPv4Address):
         request = _ARP_HEADER + struct.pack(">H", _REQUEST) + mac + source.packed + bytes(6) + target.packed
@@ -286,10 +256,7 @@ def asking_frame(question: Question, mac: bytes) -> bytes:
 def reminding_frame(question: Question, mac: bytes, gateway: bytes) -> bytes:
     """An answer that nobody asked for: it keeps a port's address fresh where the next hop has it, and is not answered.
 
-    Args:
-        question: The next hop, and the port's address.
-        mac: The port's own MAC address.
-        gateway: The MAC address of the next hop.
+    `mac` is the port's own MAC address, and `gateway` the one of the next hop.
     """
     source, target, tags = ip_address(question.source), ip_address(question.target), bytes.fromhex(question.tags)
     if isinstance(target, IPv4Address):
@@ -328,7 +295,7 @@ def _icmpv6(source: bytes, destination: bytes, message: bytes) -> bytes:
 def behind_tags(frame: bytes) -> int:
     """Where what follows the last ethertype of a frame begins: behind the ethertype."""
     place = 12
-    while frame[place : place + 2] in _TAG_ETHERTYPES:
+    while frame[place : place + 2] in TAG_ETHERTYPES:
         place += 4
     return place + 2
 

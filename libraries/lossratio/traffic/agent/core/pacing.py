@@ -27,6 +27,7 @@ RAMP_STEPS = 20
 LONGEST_STALL = 1.0
 """Seconds beyond twice the duration after which a sender that must send every frame gives up."""
 
+_CHECK_SECONDS = 0.1
 _LONGEST_SLEEP = 20e-3
 _BUSY_WAIT = 20e-6
 # No sleep is as short as this, and a clock may be rounded down.
@@ -35,19 +36,16 @@ _DUE_NOW = 1e-6
 
 @dataclass(frozen=True)
 class Transmission:
-    """The traffic that one direction sent.
-
-    Attributes:
-        intended: Frames that the load and the duration ask for; if it was stopped: that were due until then.
-        sent: Frames that left.
-        elapsed: Seconds from the start to the stop.
-        worst_lateness: Seconds by which the sender was behind at most; up to `BATCH` of it as it waited for a batch.
-    """
+    """The traffic that one direction sent."""
 
     intended: int
+    """Frames that the load and the duration ask for; if it was stopped: that were due until then."""
     sent: int
+    """Frames that left."""
     elapsed: float
+    """Seconds from the start to the stop."""
     worst_lateness: float
+    """Seconds by which the sender was behind at most; up to `BATCH` of it as it waited for a batch."""
 
 
 def transmit(
@@ -143,18 +141,20 @@ def ramp_up(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Sends at a load that grows from nothing, in steps as high as they are long.
-
-    Args:
-        offer: Sends up to so many frames, and returns how many it sent.
-        load: Frames per second that it grows to.
-        duration: Seconds until then.
-        is_stopped: Whether it must stop now.
-        clock: Returns the time, in seconds.
-        sleep: Waits for so many seconds.
-    """
+    """Sends at a load that grows from nothing, in steps as high as they are long; see `transmit` for the arguments."""
     for step in range(1, RAMP_STEPS + 1):
         transmit(offer, load * step / (RAMP_STEPS + 1), duration / RAMP_STEPS, is_stopped, clock=clock, sleep=sleep)
+
+
+def pause(seconds: float, check: Callable[[], None]) -> None:
+    """Waits, and calls `check` several times a second."""
+    end = time.monotonic() + seconds
+    while True:
+        left = end - time.monotonic()
+        if left <= 0:
+            return
+        time.sleep(min(left, _CHECK_SECONDS))
+        check()
 
 
 def grace_after(duration: float, catch_up: float) -> float:

@@ -14,7 +14,13 @@ Jump = Tuple[int, int, int, int]
 """An instruction of classic BPF: code, jumps if true and if false, value. Jumps below 0 count from the end."""
 
 _SO_ATTACH_FILTER = 26
-_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, _PACKET_AUXDATA = 263, 1, 8
+SOL_PACKET = 263
+"""Level of a packet socket's options."""
+
+ETH_P_ALL = 3
+"""All protocols."""
+
+_PACKET_ADD_MEMBERSHIP, _PACKET_AUXDATA = 1, 8
 _PACKET_MR_PROMISC = 1
 _STATUS_VLAN_VALID, _STATUS_TPID_VALID = 0x10, 0x40
 _AUXDATA = "=IIIHHHH"
@@ -35,12 +41,9 @@ def attach_filter(packets: socket.socket, program: Sequence[Jump]) -> None:
 
 
 def open_packets(link: Link, protocol: int, program: Sequence[Jump] = ()) -> socket.socket:
-    """A packet socket for all frames of a protocol on an interface, to whatever address; it never waits.
+    """A packet socket for all frames of an ethertype on an interface, to whatever address; it never waits.
 
-    Args:
-        link: The interface.
-        protocol: The ethertype, behind the outermost tag.
-        program: A filter; empty: every frame is taken.
+    The ethertype is the one behind the outermost tag. Without a filter's program every frame is taken.
 
     Raises:
         OSError: If the kernel does not give the socket.
@@ -49,15 +52,20 @@ def open_packets(link: Link, protocol: int, program: Sequence[Jump] = ()) -> soc
     try:
         if program:
             attach_filter(packets, program)
-        packets.setsockopt(_SOL_PACKET, _PACKET_AUXDATA, 1)
-        packets.bind((link.name, protocol))
-        membership = struct.pack("=IHH8x", link.index, _PACKET_MR_PROMISC, 0)
-        packets.setsockopt(_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, membership)
+        packets.setsockopt(SOL_PACKET, _PACKET_AUXDATA, 1)
+        take_all(packets, link, protocol)
         packets.setblocking(False)
     except OSError:
         packets.close()
         raise
     return packets
+
+
+def take_all(packets: socket.socket, link: Link, protocol: int = ETH_P_ALL) -> None:
+    """Has a packet socket take frames of a protocol on an interface, to whatever address."""
+    packets.bind((link.name, protocol))
+    membership = struct.pack("=IHH8x", link.index, _PACKET_MR_PROMISC, 0)
+    packets.setsockopt(SOL_PACKET, _PACKET_ADD_MEMBERSHIP, membership)
 
 
 def receive_whole(packets: socket.socket) -> bytes:
@@ -69,7 +77,7 @@ def receive_whole(packets: socket.socket) -> bytes:
     if address[2] == socket.PACKET_OUTGOING:
         return b""
     for level, kind, data in ancillary:
-        if level == _SOL_PACKET and kind == _PACKET_AUXDATA:
+        if level == SOL_PACKET and kind == _PACKET_AUXDATA:
             status, *_, tag, ethertype = struct.unpack(_AUXDATA, data[: struct.calcsize(_AUXDATA)])
             if status & _STATUS_VLAN_VALID:
                 ethertype = ethertype if status & _STATUS_TPID_VALID else _DOT1Q
@@ -94,12 +102,7 @@ class Wire(Protocol):
 
 
 class PacketWire:
-    """Linux interfaces as a `Wire`.
-
-    Args:
-        links: All interfaces, by name.
-        sockets: Packet sockets of each port, which are closed in the end; the first one sends.
-    """
+    """Linux interfaces as a `Wire`. The first packet socket of each port sends; all are closed in the end."""
 
     def __init__(self, links: Mapping[str, Link], sockets: Mapping[str, Sequence[socket.socket]]) -> None:
         self._links = links

@@ -11,7 +11,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from .configuration import BENCHMARK_NETWORKS, Configuration
 from .links import Link, Network, Route, address_links, read_links, read_routes, route_links
-from .protocol import AgentError
+from .protocol import AgentError, Message
 
 _TEST_NETWORKS = {4: ip_network(BENCHMARK_NETWORKS[0]), 6: ip_network(BENCHMARK_NETWORKS[1])}
 _EVERYWHERE = {4: ip_network("0.0.0.0/0"), 6: ip_network("::/0")}
@@ -20,17 +20,12 @@ _EVERYWHERE = {4: ip_network("0.0.0.0/0"), 6: ip_network("::/0")}
 def check_may_transmit(
     names: Iterable[str], links: Mapping[str, Link], networks: Sequence[str] = BENCHMARK_NETWORKS
 ) -> None:
-    """Checks that test traffic on these interfaces cuts nobody off.
+    """Checks that test traffic on these interfaces cuts nobody off; `links` are all interfaces, by name.
 
     An interface is refused if it carries a default route or the SSH session that the agent runs in, or if it shares
     its wire with one that does: as a port of the same bridge or bond, or below or beside a VLAN. A default route may be
     written in pieces; see `_default_networks`. An interface is also refused if the node would forward the test traffic
     that arrives on it through an interface that is none of these: test traffic does not belong into other networks.
-
-    Args:
-        names: The interfaces, which exist.
-        links: All interfaces, by name.
-        networks: Networks of the traffic's addresses.
 
     Raises:
         AgentError: Of kind ``forbidden_interface``.
@@ -148,9 +143,7 @@ def _ssh_connection() -> str | None:
 def same_wire(start: int, by_index: Mapping[int, Link]) -> set[int]:
     """Indices of all interfaces that are joined to one as ports of a bridge or bond, or by sitting upon each other.
 
-    Args:
-        start: Index of the one interface, which is among the result.
-        by_index: All interfaces, by index.
+    The one interface is among them; `by_index` are all interfaces.
     """
     neighbours: dict[int, set[int]] = {index: set() for index in by_index}
     for link in by_index.values():
@@ -192,6 +185,31 @@ def usable_links(configuration: Configuration) -> dict[str, Link]:
     return links
 
 
+class Ports:
+    """The links of a configuration's ports, before its traffic and after it; see `usable_links` for errors.
+
+    Attributes:
+        before: All links of the node, by name, before the traffic.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._names = configuration.ports
+        self.before = usable_links(configuration)
+
+    def mark(self) -> None:
+        """Notes the links before new traffic; see `same_links` for errors."""
+        self.before = same_links(self._names, self.before)
+
+    def after(self, *, may_go_down: bool = False) -> dict[str, Link]:
+        """All links now; see `links_after` for errors."""
+        return links_after(self._names, self.before, may_go_down=may_go_down)
+
+    def facts(self) -> Message:
+        """MAC address and kind of each port, for `Generator.facts`."""
+        links = {name: self.before[name] for name in self._names}
+        return {name: {"mac": link.mac.hex(":"), "kind": link.kind} for name, link in links.items()}
+
+
 def existing_links(names: Iterable[str]) -> dict[str, Link]:
     """All links of the node, by name, with these among them.
 
@@ -210,10 +228,6 @@ def existing_links(names: Iterable[str]) -> dict[str, Link]:
 
 def same_links(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Link]:
     """All links of the node, by name, after a check that no port was replaced: each counter belongs to one link.
-
-    Args:
-        names: The ports.
-        before: Links as they were before.
 
     Raises:
         AgentError: If a port does not exist any more, is another one of the same name, or has another MTU.
@@ -235,12 +249,7 @@ def same_links(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Li
 
 
 def links_after(names: Iterable[str], before: Mapping[str, Link], *, may_go_down: bool = False) -> dict[str, Link]:
-    """All links of the node, by name, after these stayed up, and went on counting.
-
-    Args:
-        names: The ports.
-        before: Links as they were before.
-        may_go_down: Whether a port may be down, or may have been in the meantime.
+    """All links of the node, by name, after these stayed up (unless they may go down), and went on counting.
 
     Raises:
         AgentError: If a port does not exist any more, is another one, has another MTU, is down, or was in the meantime;

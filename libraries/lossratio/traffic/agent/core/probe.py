@@ -6,10 +6,9 @@ import time
 from typing import Mapping, Sequence
 
 from .links import Link
-from .packets import PacketWire, Wire, open_packets
+from .packets import ETH_P_ALL, PacketWire, Wire, open_packets
 from .protocol import AgentError, Message
 
-_ETH_P_ALL = 3
 _HEAD_BYTES = 128
 _GAP_SECONDS = 0.001
 _MOST_ARRIVALS = 20_000
@@ -19,15 +18,11 @@ _MOST_KINDS = 1_000
 def open_probe(ports: Sequence[str], links: Mapping[str, Link]) -> PacketWire:
     """Opens interfaces for a probe.
 
-    Args:
-        ports: The interfaces.
-        links: All interfaces, by name.
-
     Raises:
         AgentError: If the kernel does not give the sockets.
     """
     try:
-        return PacketWire(links, {port: [open_packets(links[port], _ETH_P_ALL)] for port in ports})
+        return PacketWire(links, {port: [open_packets(links[port], ETH_P_ALL)] for port in ports})
     except OSError as error:
         raise AgentError(
             "permission", f"The kernel of this node does not give the packet sockets for a probe: {error}."
@@ -35,12 +30,7 @@ def open_probe(ports: Sequence[str], links: Mapping[str, Link]) -> PacketWire:
 
 
 def probe(wire: Wire, sends: Sequence[tuple[str, str]], seconds: float) -> Message:
-    """Sends frames, and notes what arrives on all ports meanwhile.
-
-    Args:
-        wire: The ports.
-        sends: Ports and frames in hexadecimal, without FCS.
-        seconds: Seconds to listen after the last frame.
+    """Sends frames, in hexadecimal without FCS, and notes what arrives on all ports until some seconds later.
 
     Returns:
         ``arrivals``: lists of a port, the first bytes of a frame with all of its tags, its length, and how often

@@ -13,15 +13,20 @@ import os
 import select
 import time
 from collections import deque
-from typing import Any, Callable, Dict, Iterator
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Any, Callable, Dict, Iterator, Mapping, TypeVar
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Version of the protocol; both sides refuse any other."""
 
 SILENCE_SECONDS = 5.0
 """Seconds without a line after which the controller counts as gone while traffic flows."""
 
 Message = Dict[str, Any]
+RecordT = TypeVar("RecordT")
+_NO_PARTS: Mapping[str, Any] = MappingProxyType({})
+_PLAIN: Mapping[str, Any] = MappingProxyType({"int": int, "float": (int, float), "str": str, "bool": bool})
 
 
 class AgentError(Exception):
@@ -46,13 +51,39 @@ class ControllerGoneError(Exception):
     """The controller has closed its ends of the agent's streams."""
 
 
-class Channel:
-    """The agent's end of the conversation.
+def read_record(kind: type[RecordT], data: Any, parts: Mapping[str, type[Any]] = _NO_PARTS) -> RecordT:
+    """Makes a dataclass of its data in JSON: what `dataclasses.asdict` wrote.
+
+    Fields with one plain type are checked. A field that the class does not have is refused.
 
     Args:
-        read_fd: File descriptor that requests come from.
-        write_fd: File descriptor that replies go to.
+        kind: The class.
+        data: The data.
+        parts: Classes of the records in it, by the names of the fields that hold one or several of them.
+
+    Raises:
+        AgentError: Of kind ``bad_request``.
     """
+    try:
+        record = kind(**{name: _part(data[name], parts.get(name), parts) for name in data})
+        for field in fields(record):  # type: ignore[arg-type]
+            value = getattr(record, field.name)
+            wanted = _PLAIN.get(str(field.type), object)
+            if not isinstance(value, wanted) or (isinstance(value, bool) and wanted not in (bool, object)):
+                raise TypeError(f"{field.name} must not be {value!r}")
+    except (AttributeError, TypeError, ValueError) as error:
+        raise AgentError("bad_request", f"A {kind.__name__} cannot be read: {error}.") from error
+    return record
+
+
+def _part(value: Any, kind: type[Any] | None, parts: Mapping[str, type[Any]]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple(_part(item, kind, parts) for item in value)
+    return value if kind is None else read_record(kind, value, parts)
+
+
+class Channel:
+    """The agent's end of the conversation, by the file descriptors of requests and of replies."""
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self._read_fd = read_fd
@@ -67,9 +98,8 @@ class Channel:
     def lines(self, tend: Callable[[], float | None]) -> Iterator[bytes]:
         """Incoming lines, one request each, until the controller's end is closed.
 
-        Args:
-            tend: Called before each wait for a line; returns the seconds after which it must be called again at the
-                latest, None: when there is a line.
+        `tend` is called before each wait for a line. It returns the seconds after which it must be called again at the
+        latest; None: when there is a line.
         """
         while self._lines or not self._is_closed:
             if self._lines:

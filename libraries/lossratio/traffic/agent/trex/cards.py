@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack
 from typing import Any, Callable, Sequence
 
+from ..core.configuration import mac_bytes
 from ..core.neighbours import LLDP_SECONDS, Question, asking_frame, lldp_frame, reminding_frame, resolve
 from ..core.protocol import AgentError
-from .connection import TrexConnection, TrexLibrary, TrexSettings
+from .connection import TrexConnection
 
 _MOST_CAPTURED = 1000
 _POLL_SECONDS = 5e-3
@@ -25,32 +25,21 @@ class CardWire:
 
     Args:
         connection: The server.
-        settings: Its ports.
-        sleep: Waits for so many seconds.
-        clock: Returns the time, in seconds.
         is_own: Whether the connection is closed with it.
 
     Raises:
         AgentError: If the server does not give its ports.
     """
 
-    def __init__(
-        self,
-        connection: TrexConnection,
-        settings: TrexSettings,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-        is_own: bool = False,
-    ) -> None:
+    def __init__(self, connection: TrexConnection, *, is_own: bool = False) -> None:
         self._connection = connection
-        self._settings = settings
-        self._clock, self._sleep = clock, sleep
-        self._names = {number: name for name, number in settings.ports.items()}
+        self._ports = connection.settings.ports
+        self._names = {number: name for name, number in self._ports.items()}
         with ExitStack() as undo:
             if is_own:
                 undo.callback(connection.close)
             info = connection.port_info()
-            self._macs = {name: _bytes(info[number]["src_mac"]) for name, number in settings.ports.items()}
+            self._macs = {name: mac_bytes(info[number]["src_mac"]) for name, number in self._ports.items()}
             numbers = sorted(self._names)
             undo.callback(self._quietly, "set_service_mode", ports=numbers, enabled=False)
             connection.call("begin service mode", "set_service_mode", ports=numbers, enabled=True)
@@ -65,18 +54,18 @@ class CardWire:
 
     def send(self, port: str, frame: bytes) -> None:
         """See `Wire.send`."""
-        if push(self._connection, [frame], self._settings.ports[port]) < 1:
-            raise OSError(f"TRex did not send it on port {self._settings.ports[port]}")
+        if push(self._connection, [frame], self._ports[port]) < 1:
+            raise OSError(f"TRex did not send it on port {self._ports[port]}")
 
     def receive(self, seconds: float) -> list[tuple[str, bytes]]:
         """See `Wire.receive`."""
-        end = self._clock() + seconds
+        end = self._connection.clock() + seconds
         while True:
             taken: list[Any] = []
             self._connection.call("show what it captured", "fetch_capture_packets", self._capture, taken)
-            if taken or self._clock() >= end:
+            if taken or self._connection.clock() >= end:
                 return [(self._names[int(packet["port"])], bytes(packet["binary"])) for packet in taken]
-            self._sleep(_POLL_SECONDS)
+            self._connection.sleep(_POLL_SECONDS)
 
     def close(self) -> None:
         """See `Wire.close`: service mode is left."""
@@ -91,19 +80,7 @@ class CardWire:
 
 
 def push(connection: TrexConnection, frames: Sequence[bytes], port: int) -> int:
-    """Sends single frames, without FCS.
-
-    Args:
-        connection: The server.
-        frames: The frames, with MAC addresses of their own.
-        port: Number of the port; its counters include them.
-
-    Returns:
-        How many were sent.
-
-    Raises:
-        AgentError: If the server does not send them, or the client knows no such frames.
-    """
+    """Sends single frames, without FCS, which the port's counters include; returns how many were sent."""
     wrap = getattr(connection.api, "PacketBuffer", None)
     if wrap is None:
         raise AgentError(
@@ -117,15 +94,6 @@ def push(connection: TrexConnection, frames: Sequence[bytes], port: int) -> int:
     return int((data[0] if isinstance(data, list) else data)["sent"])
 
 
-def open_wire(library: TrexLibrary, settings: TrexSettings) -> CardWire:
-    """Connects to the server, and opens its ports for single frames.
-
-    Raises:
-        AgentError: If the server does not answer, or its ports belong to somebody else.
-    """
-    return CardWire(TrexConnection(library, settings), settings, is_own=True)
-
-
 class Neighbours:
     """Keeps the ports' addresses known to their next hops, although TRex answers no questions while traffic flows.
 
@@ -134,25 +102,15 @@ class Neighbours:
 
     Args:
         connection: The server.
-        settings: Its ports, with addresses and next hops.
-        clock: Returns the time, in seconds.
-        sleep: Waits for so many seconds.
         exclude: Takes note of frames that a port has sent besides test traffic: the port's number, and how many.
 
     Raises:
         AgentError: If a next hop does not answer.
     """
 
-    def __init__(
-        self,
-        connection: TrexConnection,
-        settings: TrexSettings,
-        clock: Callable[[], float],
-        sleep: Callable[[float], None],
-        exclude: Callable[[int, int], None],
-    ) -> None:
+    def __init__(self, connection: TrexConnection, exclude: Callable[[int, int], None]) -> None:
+        settings = connection.settings
         self._connection = connection
-        self._clock, self._sleep = clock, sleep
         self._exclude = exclude
         self._ports = settings.ports
         self._questions = [Question(**question) for question in settings.neighbours]
@@ -160,7 +118,7 @@ class Neighbours:
         self._macs: dict[Question, bytes] = {}
         self._last = self._last_lldp = -float("inf")
         if self._questions or settings.lldp:
-            wire = CardWire(connection, settings, clock, sleep)
+            wire = CardWire(connection)
             try:
                 self._own = {name: wire.mac(name) for name in settings.ports}
                 self._learn(resolve(self._questions, wire, _RESOLVE_SECONDS) if self._questions else [])
@@ -169,25 +127,22 @@ class Neighbours:
         self._lldp = [(port, lldp_frame(port, self._own[port])) for port in settings.lldp]
 
     def greet(self, settle: float) -> bool:
-        """Asks the next hops again before traffic begins, if it was some time ago, and waits for their answers.
-
-        Args:
-            settle: Seconds to wait.
+        """Asks the next hops again before traffic begins, if it was some time ago, and waits some seconds for answers.
 
         Returns:
             Whether they were asked, so that the ports' counters include their answers.
         """
-        if not self._questions or self._clock() - self._last < _REMIND_SECONDS:
+        if not self._questions or self._connection.clock() - self._last < _REMIND_SECONDS:
             return False
         self._push([(question.port, asking_frame(question, self._own[question.port])) for question in self._questions])
         self.remind()
         # TRex counts them some milliseconds after it has said that they were sent.
-        self._sleep(max(settle, _COUNTED_SECONDS))
+        self._connection.sleep(max(settle, _COUNTED_SECONDS))
         return True
 
     def remind(self) -> None:
         """Reminds the next hops, if it is time; to be called several times a second."""
-        now = self._clock()
+        now = self._connection.clock()
         if self._macs and now - self._last >= _REMIND_SECONDS:
             self._last = now
             self._push(
@@ -207,13 +162,9 @@ class Neighbours:
                     "at the link, at the device's address and VLAN there, and at 'address' and 'gateway' in the "
                     "topology file.",
                 )
-            self._macs[question] = _bytes(macs[0])
+            self._macs[question] = mac_bytes(macs[0])
 
     def _push(self, frames: list[tuple[str, bytes]]) -> None:
         for port in dict.fromkeys(port for port, _ in frames):
             number = self._ports[port]
             self._exclude(number, push(self._connection, [frame for name, frame in frames if name == port], number))
-
-
-def _bytes(mac: Any) -> bytes:
-    return bytes.fromhex(str(mac).replace(":", ""))

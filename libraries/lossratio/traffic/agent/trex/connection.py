@@ -13,10 +13,13 @@ import re
 import sys
 import time
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Mapping, NoReturn, Sequence
 
 from ..core.protocol import AgentError, Message
+
+SERVER_LOST = "server_lost"
+"""Kind of the error that says that a server does not answer (any more)."""
 
 _OWN_CLIENTS = (
     ("automation/trex_control_plane/interactive", "trex.stl.api"),
@@ -50,79 +53,57 @@ _LOST = (
 
 @dataclass(frozen=True)
 class TrexSettings:
-    """How to reach a TRex server, and what its ports are. The controller's side makes it, too.
-
-    Attributes:
-        directory: The installation that the server runs from.
-        ports: TRex's numbers of the ports, by the names that the configuration has for them.
-        rpc_port: TCP port of its requests.
-        publisher_port: TCP port of its events.
-        uses_linux: Whether the ports are Linux interfaces, which it sends on through packet sockets.
-        connect_timeout: Seconds that it may take to get ready.
-        late_end: Seconds after a trial's end within which its traffic must have ended by itself; what is sent later
-            than that was sent too slowly.
-        largest_frame: Bytes, with FCS, of the largest frame that its buffers are made for.
-        log: File that the server writes its log into.
-        is_ours: Whether lossratio started the server, so that nobody else can use it. Its ports are then taken from
-            their owner, an earlier agent that was killed.
-        pin_cores: Whether each core sends on one port of its pair only.
-        promiscuous: Whether ports take frames to any MAC address.
-        multicast: Whether ports take frames to any multicast address.
-        force: Whether traffic starts although the server refuses it.
-        flow_statistics: Whether each stream counts its own frames in trials.
-        sleeps: Whether the server sleeps between its frames, and so may run ahead of its clock.
-        neighbours: The fields of a `lossratio.traffic.agent.core.neighbours.Question` for each address of a port that
-            a next hop must know, and that nobody answers for: the ports are not the kernel's.
-        lldp: Ports that are announced by LLDP, and are not the kernel's.
-    """
+    """How to reach a TRex server, and what its ports are. The controller's side makes it, too."""
 
     directory: str
+    """The installation that the server runs from."""
     ports: dict[str, int]
+    """TRex's numbers of the ports, by the names that the configuration has for them."""
     rpc_port: int
+    """TCP port of its requests."""
     publisher_port: int
+    """TCP port of its events."""
     uses_linux: bool
+    """Whether the ports are Linux interfaces, which it sends on through packet sockets."""
     connect_timeout: float
+    """Seconds that it may take to get ready."""
     late_end: float
+    """Seconds after a trial's end within which its traffic must have ended by itself; what is sent later than that was
+    sent too slowly."""
     largest_frame: int
+    """Bytes, with FCS, of the largest frame that its buffers are made for."""
     log: str
+    """File that the server writes its log into."""
     is_ours: bool
+    """Whether lossratio started the server, so that nobody else can use it. Its ports are then taken from their owner,
+    an earlier agent that was killed."""
     pin_cores: bool = False
+    """Whether each core sends on one port of its pair only."""
     promiscuous: bool = False
+    """Whether ports take frames to any MAC address."""
     multicast: bool = False
+    """Whether ports take frames to any multicast address."""
     force: bool = False
+    """Whether traffic starts although the server refuses it."""
     flow_statistics: bool = False
+    """Whether each stream counts its own frames in trials."""
     sleeps: bool = False
+    """Whether the server sleeps between its frames, and so may run ahead of its clock."""
     neighbours: tuple[dict[str, str], ...] = ()
+    """The fields of a `lossratio.traffic.agent.core.neighbours.Question` for each address of a port that a next hop
+    must know, and that nobody answers for: the ports are not the kernel's."""
     lldp: tuple[str, ...] = ()
-
-    def to_json(self) -> Message:
-        """The settings as JSON data."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Message) -> TrexSettings:
-        """Reads the data that `to_json` wrote.
-
-        Raises:
-            AgentError: Of kind ``bad_request``.
-        """
-        try:
-            return cls(**data)
-        except TypeError as error:
-            raise AgentError("bad_request", f"The settings of TRex cannot be read: {error}.") from error
+    """Ports that are announced by LLDP, and are not the kernel's."""
 
 
 @dataclass(frozen=True)
 class TrexLibrary:
-    """TRex's Python client.
-
-    Attributes:
-        api: The module with its names (``STLClient``, ``STLStream`` ...).
-        origin: Where it comes from, for people.
-    """
+    """TRex's Python client."""
 
     api: Any
+    """The module with its names (``STLClient``, ``STLStream`` ...)."""
     origin: str
+    """Where it comes from, for people."""
 
 
 def load_library(directory: str) -> TrexLibrary:
@@ -196,8 +177,11 @@ class TrexConnection:
         sleep: Waits for so many seconds.
 
     Attributes:
+        settings: How to reach the server.
         origin: Where the client comes from, for people.
         api: The module with the client's names.
+        clock: Returns the time, in seconds.
+        sleep: Waits for so many seconds.
 
     Raises:
         AgentError: If the server does not answer, does not fit the client, or its ports belong to somebody else.
@@ -210,7 +194,7 @@ class TrexConnection:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._settings = settings
+        self.settings, self.clock, self.sleep = settings, clock, sleep
         self.origin, self.api = library.origin, library.api
         self._ports = sorted(settings.ports.values())
         self._client = self._call(
@@ -224,7 +208,7 @@ class TrexConnection:
         _contain_crashes(self._client)
         with ExitStack() as undo:
             undo.callback(self.close)
-            self._connect(clock, sleep)
+            self._connect()
             self._check_ports()
             self._call("acquire the ports", self._client.acquire, ports=self._ports, force=settings.is_ours)
             self._call("reset the ports", self._client.reset, ports=self._ports)
@@ -247,11 +231,7 @@ class TrexConnection:
         return any(answer.get("status") == _TRANSMITTING for answer in answers)
 
     def check_links(self) -> None:
-        """Makes sure that no port's link is down, as far as TRex knows.
-
-        Raises:
-            AgentError: Of kind ``interface_down``.
-        """
+        """Makes sure that no port's link is down, as far as TRex knows."""
         for number, answer in self.port_info().items():
             if answer.get("link") == _DOWN:
                 raise AgentError(
@@ -277,10 +257,8 @@ class TrexConnection:
     def start(self, ports: Sequence[int], factor: float, duration: float | None) -> None:
         """Starts the ports' streams. No counters become zero by that: other ports may have traffic already.
 
-        Args:
-            ports: The ports.
-            factor: Factor of the streams' rates.
-            duration: Seconds; None: until they are stopped, or for an hour: an agent that was killed cannot stop them.
+        Without a duration in seconds they run until they are stopped, or for an hour: an agent that was killed cannot
+        stop them.
         """
         seconds = _LONGEST_SECONDS if duration is None else duration
         try:
@@ -303,12 +281,7 @@ class TrexConnection:
         self._call("change the load", self._client.update, ports=list(ports), mult=_decimal(factor))
 
     def stop(self, ports: Sequence[int], settle_time: float = 0.0) -> None:
-        """Stops the ports' streams; those that have ended stay so.
-
-        Args:
-            ports: The ports.
-            settle_time: Seconds for which latency frames may still come back; it returns when these are over.
-        """
+        """Stops the ports' streams; those that have ended stay so. Latency frames have the settle time to come back."""
         self._call("stop traffic", self._client.stop, ports=list(ports), rx_delay_ms=math.ceil(1e3 * settle_time))
 
     def stop_quietly(self, ports: Sequence[int]) -> None:
@@ -349,17 +322,7 @@ class TrexConnection:
         return dict(zip(self._ports, answer.data()))
 
     def call(self, doing: str, method: str, *arguments: Any, **named: Any) -> Any:
-        """Calls a method of the client.
-
-        Args:
-            doing: What the server is asked to do, for people.
-            method: The method's name.
-            arguments: Its arguments.
-            named: Its further arguments.
-
-        Raises:
-            AgentError: If the server does not do it.
-        """
+        """Calls a method of the client; `doing` is what the server is asked to do, for people."""
         return self._call(doing, getattr(self._client, method), *arguments, **named)
 
     def close(self) -> None:
@@ -371,14 +334,14 @@ class TrexConnection:
             print(f"lossratio agent: TRex did not release its ports: {_text(error)}")
 
     def _set_modes(self) -> None:
-        modes = {mode: True for mode in ("promiscuous", "multicast") if getattr(self._settings, mode)}
+        modes = {mode: True for mode in ("promiscuous", "multicast") if getattr(self.settings, mode)}
         if not modes:
             return
         self._call("set the modes of its ports", self._client.set_port_attr, ports=self._ports, **modes)
-        if self._settings.uses_linux:
+        if self.settings.uses_linux:
             # Packet sockets get all frames of their interface, whatever the mode of TRex's port is.
             return
-        names = {number: name for name, number in self._settings.ports.items()}
+        names = {number: name for name, number in self.settings.ports.items()}
         for number, answer in self.port_info().items():
             refused = [mode for mode in modes if answer.get(_MODES[mode]) == _OFF]
             if refused:
@@ -389,21 +352,21 @@ class TrexConnection:
                 )
 
     def _start_options(self) -> dict[str, Any]:
-        options: dict[str, Any] = {"force": True} if self._settings.force else {}
-        if self._settings.pin_cores:
+        options: dict[str, Any] = {"force": True} if self.settings.force else {}
+        if self.settings.pin_cores:
             options["core_mask"] = self._client.CORE_MASK_PIN
         return options
 
-    def _connect(self, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
-        deadline = clock() + self._settings.connect_timeout
+    def _connect(self) -> None:
+        deadline = self.clock() + self.settings.connect_timeout
         while True:
             try:
                 self._call("answer", self._client.connect)
                 return
             except AgentError as error:
-                if error.kind != "server_lost" or clock() > deadline:
+                if error.kind != SERVER_LOST or self.clock() > deadline:
                     raise
-            sleep(_RETRY_SECONDS)
+            self.sleep(_RETRY_SECONDS)
 
     def _check_ports(self) -> None:
         there = list(self._call("list its ports", self._client.get_all_ports))
@@ -435,9 +398,9 @@ class TrexConnection:
             ) from cause
         if any(words in lowered for words in _LOST):
             raise AgentError(
-                "server_lost",
+                SERVER_LOST,
                 f"The TRex server was asked to {doing}, and does not answer (any more): {text}. If it still runs, it "
-                f"hangs: kill it; its process id is in {os.path.join(os.path.dirname(self._settings.log), 'pid')}.",
+                f"hangs: kill it; its process id is in {os.path.join(os.path.dirname(self.settings.log), 'pid')}.",
             ) from cause
         raise AgentError("trex", f"The TRex server was asked to {doing}, and would not: {text}.") from cause
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 from ..core.configuration import Direction
+from ..core.generator import unknown_latency
 from ..core.protocol import AgentError, Message
 
 _MOST_FRAMES_PER_SECOND = 9000.0
@@ -13,10 +14,10 @@ _MOST_NUMBERED_PER_SECOND = 1000.0
 _NUMBERED_OF_THE_LOAD = 0.01
 _RESOLUTION = 1.0
 _OF_NUMBERS = {
-    "duplicated": "dup",
-    "out_of_order": "out_of_order",
-    "too_high": "seq_too_high",
-    "too_low": "seq_too_low",
+    "duplicated_frames": "dup",
+    "out_of_order_frames": "out_of_order",
+    "too_high_frames": "seq_too_high",
+    "too_low_frames": "seq_too_low",
 }
 """Counters of numbered frames, as TRex calls them."""
 
@@ -38,13 +39,7 @@ def numbered_rate(load: float) -> float:
 
 
 def latency_answer(name: str, statistics: Mapping[str, Any], group: int) -> Message:
-    """Latency of a direction as TRex measured it.
-
-    Args:
-        name: The direction.
-        statistics: All of TRex's.
-        group: Number of its latency frames' counters.
-    """
+    """Latency of a direction as TRex measured it, by the number of its latency frames' counters in all statistics."""
     frames = statistics.get("flow_stats", {}).get(group)
     measured = statistics.get("latency", {}).get(group)
     if frames is None or measured is None:
@@ -53,25 +48,22 @@ def latency_answer(name: str, statistics: Mapping[str, Any], group: int) -> Mess
     duplicates = errors["dup"]
     received = frames["rx_pkts"]["total"] - duplicates
     counted = {
-        "sent": frames["tx_pkts"]["total"],
-        "received": received,
-        "out_of_order": errors["out_of_order"],
-        "duplicates": duplicates,
+        "sent_frames": frames["tx_pkts"]["total"],
+        "received_frames": received,
+        "out_of_order_frames": errors["out_of_order"],
+        "duplicate_frames": duplicates,
     }
     if received <= 0:
         return {**latency_error(name, "none of its latency frames came back"), **counted}
-    hdr = latency.get("hdrh")
     return {
-        "name": name,
+        **unknown_latency(name, _RESOLUTION),
         **counted,
-        "min_us": float(latency["total_min"]),
-        "average_us": float(latency["average"]),
-        "max_us": float(latency["total_max"]),
+        "least_us": float(latency["total_min"]),
+        "mean_us": float(latency["average"]),
+        "most_us": float(latency["total_max"]),
         "jitter_us": float(latency["jitter"]),
-        "resolution_us": _RESOLUTION,
-        "hdr": hdr,
-        "histogram": [] if hdr else _histogram(latency["histogram"]),
-        "error": None,
+        # TRex's other one has all latencies below 10 us in one interval, and those from 100 to 200 us in another one.
+        "hdr": latency.get("hdrh"),
     }
 
 
@@ -80,11 +72,7 @@ def check_arrivals(
 ) -> None:
     """Makes sure that no direction's latency frames come out of another port only: ports count frames of any direction.
 
-    Args:
-        directions: The directions.
-        statistics: All of TRex's.
-        groups: Number of the counters of each direction's latency frames.
-        ports: TRex's numbers of the ports, by name.
+    `groups` are numbers of counters by direction, and `ports` TRex's numbers of the ports, by name.
 
     Raises:
         AgentError: Of kind ``wrong_port``; names the ports.
@@ -107,14 +95,7 @@ def check_arrivals(
 
 def latency_error(name: str, why: str) -> Message:
     """The answer for a direction whose latency is not known."""
-    return {
-        "name": name,
-        **dict.fromkeys(("sent", "received", "out_of_order", "duplicates"), 0),
-        **dict.fromkeys(("min_us", "average_us", "max_us", "jitter_us", "hdr")),
-        "resolution_us": _RESOLUTION,
-        "histogram": [],
-        "error": why,
-    }
+    return unknown_latency(name, _RESOLUTION, why)
 
 
 def stream_answer(
@@ -139,21 +120,22 @@ def stream_answer(
         errors = statistics["latency"].get(group, {}).get("err_cntrs", {})
         counts = {name: int(errors.get(counter, 0)) for name, counter in _OF_NUMBERS.items()}
         answers.append({**_stream(group, size, into, statistics), **counts})
-        if answers[-1]["received"]:
+        if answers[-1]["received_frames"]:
             examined = {
-                "examined": answers[-1]["received"],
-                "duplicated": counts["duplicated"],
-                "reordered": counts["out_of_order"],
+                "examined": answers[-1]["received_frames"],
+                "duplicated": counts["duplicated_frames"],
+                "reordered": counts["out_of_order_frames"],
+                "has_foreign": True,
             }
-    sent = sum(answer["sent"] for answer in answers)
-    if sent != counters["sent"]:
+    sent = sum(answer["sent_frames"] for answer in answers)
+    if sent != counters["sent_frames"]:
         raise AgentError(
             "counters",
             f"TRex's counters contradict each other: the streams of {counters['name']} sent {sent} frames, and its "
-            f"port {counters['sent']}. Does another client use the port? Measure with 'flow_statistics: false', or "
-            "start the server anew.",
+            f"port {counters['sent_frames']}. Does another client use the port? Measure with 'flow_statistics: false', "
+            "or start the server anew.",
         )
-    return {**counters, "streams": answers, "examination": examined, "counts_foreign": True}
+    return {**counters, "streams": answers, "examination": examined}
 
 
 def _stream(group: int, size: int, into: int, statistics: Any) -> Message:
@@ -165,12 +147,8 @@ def _stream(group: int, size: int, into: int, statistics: Any) -> Message:
             "Or measure with 'flow_statistics: false'.",
         )
     return {
-        "frame_size": size,
-        "sent": int(counted["tx_pkts"]["total"]),
-        "received": int(counted["rx_pkts"].get(into, 0)),
+        "frame_size_bytes": size,
+        "sent_frames": int(counted["tx_pkts"]["total"]),
+        "received_frames": int(counted["rx_pkts"].get(into, 0)),
         **dict.fromkeys(_OF_NUMBERS),
     }
-
-
-def _histogram(counts: Mapping[Any, int]) -> list[list[float]]:
-    return [[float(edge), count] for edge, count in sorted((int(edge), count) for edge, count in counts.items())]

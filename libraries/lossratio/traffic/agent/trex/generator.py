@@ -7,20 +7,18 @@ import time
 from contextlib import ExitStack
 from typing import Any, Callable, Mapping, Sequence
 
-from ..core.configuration import Configuration, Direction
-from ..core.early_verdict import Watch
+from ..core.configuration import Configuration, Direction, mac_bytes
+from ..core.early_verdict import Lookout, Watch, wait_for_held_frames
 from ..core.generator import counted_course
-from ..core.links import Link
-from ..core.ports import links_after, same_links, usable_links
+from ..core.ports import Ports
 from ..core.processors import COUNTING, raise_priority
 from ..core.protocol import AgentError, Message
 from .cards import Neighbours
 from .connection import TrexConnection, TrexLibrary, TrexSettings
-from .delays import find_delays
 from .flow_statistics import check_arrivals, latency_answer, latency_error, latency_rate, numbered_rate, stream_answer
-from .pace import Pace
-from .run import Run, TrexCounters, TrexLookout, TrexRunner, least_sent
-from .streams import StreamMaker
+from .pace import Pace, transmitted
+from .run import Run, TrexCounters, TrexRunner, find_delays
+from .streams import StreamMaker, least_sent
 
 _LOG_LINES = 200
 _PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr", "prom", "mult")
@@ -60,6 +58,7 @@ class TrexGenerator:
         library: TRex's client.
         clock: Returns the time, in seconds.
         sleep: Waits for so many seconds.
+        transmitted: Returns the frames that each Linux interface was given to transmit, by its name.
 
     Raises:
         AgentError: If the server or its ports cannot, or must not, be used, or the frames cannot be sent.
@@ -72,17 +71,18 @@ class TrexGenerator:
         library: TrexLibrary,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        transmitted: Callable[[], Mapping[str, int]] = transmitted,
     ) -> None:
         _check(configuration, settings)
+        self._transmitted = transmitted
         self._directions = configuration.directions
         self._settle_time = configuration.settle_time
         self._settings = settings
-        self._links = _LinuxLinks(configuration) if settings.uses_linux else None
+        self._links = Ports(configuration) if settings.uses_linux else None
         self._started: Run | None = None
         self._started_load = 0.0
         self._kept_load = 0.0
         self._load_streams: dict[str, list[int]] = {}
-        self._clock = clock
         self._connection = TrexConnection(library, settings, clock, sleep)
         with ExitStack() as undo:
             undo.callback(self._connection.close)
@@ -90,16 +90,13 @@ class TrexGenerator:
             self._makers = self._stream_makers(library, {})
             for direction in self._directions:
                 self._add_load_streams(direction)
-            self._counters = TrexCounters(self._connection, configuration, settings.ports, clock)
-            self._neighbours = Neighbours(self._connection, settings, clock, sleep, self._counters.exclude)
-            self._delays = self._find_delays(library, sleep) if settings.sleeps else {}
+            self._counters = TrexCounters(self._connection, self._directions)
+            self._neighbours = Neighbours(self._connection, self._counters.exclude)
+            self._delays = self._find_delays(library) if settings.sleeps else {}
             self._runner = TrexRunner(
                 self._connection,
                 self._sources,
-                settings.late_end,
                 configuration.settle_time,
-                clock,
-                sleep,
                 self._delays,
                 self._has_begun if settings.sleeps else None,
                 self._neighbours.remind,
@@ -137,35 +134,36 @@ class TrexGenerator:
         """See `WatchingGenerator.watched_trial`. A verdict is possible in software mode only: cards may count late."""
         if math.isfinite(watch.above) and not (self._settings.uses_linux and not self._settings.flow_statistics):
             raise AgentError("unsupported", _NO_WATCH)
+        rates = {direction.name: load * direction.load_share for direction in self._directions}
         if self._settings.flow_statistics:
-            missing = {direction.name: 0 for direction in self._directions}
-            counters = self.trial(load, duration, ramp, check)
-            return {"directions": counters, "certain_after": None, "ended": False, "most_missing": missing}
+            return Lookout(rates, duration, watch).answer(self.trial(load, duration, ramp, check), None)
         self._prepare()
         self._ramp_up(load, ramp, check)
-        lookout = TrexLookout(
-            self._counters, self._directions, load, duration, watch, self._settings.late_end, self._clock
-        )
-        pace = self._pace(load, duration)
-        run = self._runner.flow(load, duration, check, self._all_sent(load, duration), lookout.must_end, pace)
+        clock, counted = self._connection.clock, self._counters
+        lookout, pace = Lookout(rates, duration, watch, clock), self._pace(load, duration)
+
+        def must_end(run: Run) -> bool:
+            return lookout.must_end(counted.so_far(lookout, run))
+
+        run = self._runner.flow(load, duration, check, self._all_sent(load, duration), must_end, pace)
+        flowed = run.stopping - run.latest_begin
+        if run.was_cut:
+            left, settle_time = duration - flowed, self._settle_time
+            wait_for_held_frames(
+                counted.arrived, left, settle_time, check, clock, lambda seconds: self._runner.wait(seconds, check)
+            )
         counters = self._read(load, run, duration, check, pace)
         if run.was_cut:
-            flowed = run.stopping - run.latest_begin
             counters = [
                 {
-                    **counted,
-                    "unsent": lookout.unsent(counted["name"], counted["sent"], flowed),
-                    "elapsed": flowed,
-                    "stretch": 0.0,
+                    **each,
+                    "unsent_frames": counted.unsent(rates[each["name"]], each["sent_frames"], flowed),
+                    "elapsed_s": flowed,
+                    "stretch_s": 0.0,
                 }
-                for counted in counters
+                for each in counters
             ]
-        return {
-            "directions": counters,
-            "certain_after": lookout.certain_after,
-            "ended": run.was_cut,
-            "most_missing": lookout.most_missing,
-        }
+        return lookout.answer(counters, lookout.certain_after if run.was_cut else None)
 
     def schedule(
         self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
@@ -291,7 +289,7 @@ class TrexGenerator:
             for direction in self._directions:
                 if direction.name not in self._load_streams:
                     self._add_load_streams(direction)
-        if duration >= _LEAST_PROOF and not any(direction["unsent"] for direction in counters):
+        if duration >= _LEAST_PROOF and not any(direction["unsent_frames"] for direction in counters):
             self._kept_load = max(self._kept_load, load)
         return [
             {**direction, "course": _burst_course(direction, run.started, self._settings.late_end)}
@@ -314,16 +312,22 @@ class TrexGenerator:
         return self._read(load, run, duration, check, pace)
 
     def _pace(self, load: float, duration: float) -> Pace | None:
-        if not (self._settings.uses_linux and self._settings.sleeps):
+        if not self._settings.uses_linux:
             return None
-        return Pace(self._directions, load, duration, self._clock)
+        frames = self._least_sent(load, duration)
+        due = {direction.transmit: frames[direction.name] for direction in self._directions}
+        return Pace(self._directions, load, duration, due, self._connection.clock, self._transmitted)
 
     def _all_sent(self, load: float, duration: float) -> Callable[[], bool]:
-        frames = {
+        frames = self._least_sent(load, duration)
+        return lambda: self._counters.have_sent(frames)
+
+    def _least_sent(self, load: float, duration: float) -> dict[str, int]:
+        """Frames that each direction has sent when its traffic has ended in time, by its name."""
+        return {
             direction.name: least_sent(duration, load * direction.load_share, number)
             for number, direction in enumerate(self._directions)
         }
-        return lambda: self._counters.have_sent(frames)
 
     def _prepare(self) -> None:
         if self._links is not None:
@@ -340,7 +344,7 @@ class TrexGenerator:
         if run.ended_by_itself:
             self._runner.finish()
         if self._links is not None:
-            self._links.check()
+            self._links.after()
         else:
             self._connection.check_links()
         return counters
@@ -352,24 +356,24 @@ class TrexGenerator:
     def _has_begun(self) -> bool:
         return self._counters.have_sent({direction.name: 1 for direction in self._directions})
 
-    def _find_delays(self, library: TrexLibrary, sleep: Callable[[float], None]) -> dict[int, float]:
+    def _find_delays(self, library: TrexLibrary) -> dict[int, float]:
         """Finds the delays of all ports' streams, and gives them to these."""
         # A trial must not be judged by looks for which the agent had to wait behind other programs.
         raise_priority(COUNTING)
         counters = self._counters
-        delays = find_delays(self._connection, counters.clear, counters.seconds_sent, self._sources, self._clock, sleep)
+        delays = find_delays(self._connection, counters.clear, counters.seconds_sent, self._sources)
         self._makers = self._stream_makers(library, delays)
         for direction in self._directions:
             self._connection.remove_streams(self._load_streams.pop(direction.name), self._source(direction))
             self._add_load_streams(direction)
-        sleep(self._settle_time)
+        self._connection.sleep(self._settle_time)
         return delays
 
     def _stream_makers(self, library: TrexLibrary, delays: Mapping[int, float]) -> dict[str, StreamMaker]:
         makers: dict[str, StreamMaker] = {}
         for number, direction in enumerate(self._directions):
             given = direction.destination_mac
-            destination = self._mac(direction.receive) if given is None else bytes.fromhex(given.replace(":", ""))
+            destination = self._mac(direction.receive) if given is None else mac_bytes(given)
             makers[direction.name] = StreamMaker(
                 library.api,
                 direction,
@@ -397,33 +401,17 @@ class TrexGenerator:
         return self._settings.ports[direction.transmit]
 
     def _mac(self, name: str) -> bytes:
-        return bytes.fromhex(str(self._info[self._settings.ports[name]]["src_mac"]).replace(":", ""))
+        return mac_bytes(str(self._info[self._settings.ports[name]]["src_mac"]))
 
 
 def _burst_course(counters: Message, began: float, late_end: float) -> Message:
     """The ``course`` of a burst: its rate is known only where TRex took too long for it."""
-    is_slow = counters["unsent"] > 0 and counters["elapsed"] > 0
+    is_slow = counters["unsent_frames"] > 0 and counters["elapsed_s"] > 0
     return {
         **counted_course(began, {**counters, "last": 0.0}),
         "resolution": late_end,
-        "rate": counters["sent"] / counters["elapsed"] if is_slow else None,
+        "rate": counters["sent_frames"] / counters["elapsed_s"] if is_slow else None,
     }
-
-
-class _LinuxLinks:
-    """The ports' links, where they are Linux interfaces."""
-
-    def __init__(self, configuration: Configuration) -> None:
-        self._names = configuration.ports
-        self._before: dict[str, Link] = usable_links(configuration)
-
-    def mark(self) -> None:
-        """Takes note of how they are."""
-        self._before = same_links(self._names, self._before)
-
-    def check(self) -> None:
-        """Makes sure that they stayed up since then."""
-        links_after(self._names, self._before)
 
 
 def _end_of(file: str) -> list[str]:

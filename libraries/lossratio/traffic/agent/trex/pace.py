@@ -1,4 +1,4 @@
-"""By how much a server is behind while it sends, where its ports are Linux interfaces."""
+"""When a server sends, and by how much it is behind meanwhile, where its ports are Linux interfaces."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from ..core.configuration import Direction
 
 LOOK_SECONDS = 2e-3
 """Seconds between two looks; a stall is seen but for so much of it."""
+
+EDGE_SECONDS = 0.25e-3
+"""Seconds between two looks for the begin or the end of traffic."""
+
+LONGEST_STRETCH = 2.5e-3
+"""Share of a trial by which its traffic may take longer: half of the width of CSIT's goals, as a policer passes more
+in that time."""
+
+LEAST_STRETCH = 3e-3
+"""Seconds by which it may take longer in any case: what batches and looks cannot resolve."""
 
 BATCH = 1e-3
 """Seconds of traffic that a server sends in one go, so that it is behind by so much before each batch."""
@@ -36,12 +46,15 @@ class Pace:
     at the latest, and at the earliest if nothing were late. The largest difference of the two is a lateness that there
     was at least.
 
+    All its frames lie between the last look before the first of them and the first look after the last one.
+
     Args:
         directions: The directions.
         load: Frames per second; each direction has its share.
         duration: Seconds.
+        due: Frames that each port has sent when all are sent, by its name.
         clock: Returns the time, in seconds.
-        read: Tells the frames that interfaces have transmitted, by their names.
+        read: Returns the frames that interfaces have transmitted, by their names.
     """
 
     def __init__(
@@ -49,32 +62,60 @@ class Pace:
         directions: Sequence[Direction],
         load: float,
         duration: float,
+        due: Mapping[str, int],
         clock: Callable[[], float],
-        read: Callable[[], Mapping[str, int]] = transmitted,
+        read: Callable[[], Mapping[str, int]],
     ) -> None:
         self._rates = {direction.transmit: load * direction.load_share for direction in directions}
         # Each stream sends its first frame at once.
         self._early = {direction.transmit: len(direction.frames.sizes) + 1 for direction in directions}
         self._duration = duration
+        self._due = due
         self._clock, self._read = clock, read
+        self._sent = dict.fromkeys(self._rates, 0)
+        self._silent = dict.fromkeys(self._rates, clock())
+        self._complete: dict[str, float] = {}
         self._zero = read()
         self._begun = dict.fromkeys(self._rates, math.inf)
         self._seeming = dict.fromkeys(self._rates, -math.inf)
+
+    def has_begun(self) -> bool:
+        """Looks, and returns whether each port has sent a frame."""
+        self.look()
+        return all(self._sent.values())
+
+    def has_ended(self) -> bool:
+        """Looks, and returns whether each port has sent all its frames."""
+        self.look()
+        return len(self._complete) == len(self._sent)
 
     def look(self) -> None:
         """Looks once."""
         before = self._clock()
         counted = self._read()
         after = self._clock()
-        if after - before > _SLOW_LOOK:
-            return
         for port, rate in self._rates.items():
-            sent = counted.get(port, 0) - self._zero.get(port, 0)
-            if sent >= rate * self._duration - self._early[port]:
+            self._sent[port] = sent = counted.get(port, 0) - self._zero.get(port, 0)
+            if not sent:
+                self._silent[port] = before
+            elif sent >= self._due[port]:
+                self._complete.setdefault(port, after)
+            if after - before > _SLOW_LOOK or sent >= rate * self._duration - self._early[port]:
                 continue
             self._seeming[port] = max(self._seeming[port], before - sent / rate)
             if sent:
                 self._begun[port] = min(self._begun[port], after - (sent - self._early[port]) / rate)
+
+    @property
+    def stretch(self) -> float:
+        """Seconds by which traffic took longer at most; infinite: a port was not seen to send all its frames."""
+        longest = max(self._complete.get(port, math.inf) - silent for port, silent in self._silent.items())
+        return max(0.0, longest - self._duration)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether traffic took no longer than it may."""
+        return self.stretch <= max(LEAST_STRETCH, LONGEST_STRETCH * self._duration)
 
     def lateness(self, port: str) -> float:
         """Seconds by which a port was behind at most, but for a batch."""

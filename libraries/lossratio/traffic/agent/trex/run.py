@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Callable, Mapping, Sequence
 
-from ..core.configuration import Configuration, Direction
-from ..core.early_verdict import LOOK_SECONDS, NOTE_SECONDS, SoFar, Watch, is_certain
+from ..core.configuration import Direction
+from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar
+from ..core.generator import late_and_copies
 from ..core.pacing import frames_within
 from ..core.protocol import AgentError, Message
 from .connection import TrexConnection
-from .delays import start_delayed
+from .pace import EDGE_SECONDS, Pace
 from .pace import LOOK_SECONDS as PACE_SECONDS
-from .pace import Pace
-from .streams import GAP
+from .streams import least_sent
 
 _CHECK_SECONDS = 0.1
 _POLL_SECONDS = 1e-3
@@ -27,6 +27,13 @@ _STANDSTILL_SECONDS = 1.0
 _LONGEST_HURRY = 0.1
 _FRAME_SLACK = 2
 _SLOWER_SECONDS = 5e-3
+_AHEAD_LOAD = 2000.0
+_AHEAD_RUNS = 5
+_AHEAD_LOOKS = 5
+_LOOK_SECONDS = 1e-3
+# 50 ms, and the time of an answer.
+_MOST_AHEAD = 0.07
+_AHEAD_MARGIN = 1e-3
 _COUNTERS = ("opackets", "ipackets", "ierrors")
 Statistics = Mapping[int, Mapping[str, int]]
 
@@ -37,27 +44,25 @@ class Run:
 
     The server begins some time after `asked`, which may be long before it answers, and all its traffic lies between
     `asked` and `ended`.
-
-    Attributes:
-        asked: Before the server was asked to start it; where its begin is observed, the last time before it.
-        started: When the server had answered; where its begin is observed, the first time after it.
-        stopping: Before the server was asked to stop it; traffic for a duration should have ended by itself.
-        ended: When the server had answered that.
-        is_stretched: Whether traffic for a duration had not ended by itself in time.
-        is_known: Whether the requests were answered and made soon enough to know that, and it was not seen to take
-            longer than its duration.
-        was_cut: Whether it was ended before its duration was over, as its verdict was certain.
-        ended_by_itself: Whether it ended by itself, and is yet to be finished.
     """
 
     asked: float
+    """Before the server was asked to start it; where its begin is observed, the last time before it."""
     started: float
+    """When the server had answered; where its begin is observed, the first time after it."""
     stopping: float
+    """Before the server was asked to stop it; traffic for a duration should have ended by itself."""
     ended: float
+    """When the server had answered that."""
     is_stretched: bool = False
+    """Whether traffic for a duration had not ended by itself in time."""
     is_known: bool = True
+    """Whether the requests were answered and made soon enough to know that, and it was not seen to take longer than its
+    duration."""
     was_cut: bool = False
+    """Whether it was ended before its duration was over, as its verdict was certain."""
     ended_by_itself: bool = False
+    """Whether it ended by itself, and is yet to be finished."""
 
     @property
     def latest_begin(self) -> float:
@@ -65,11 +70,7 @@ class Run:
         return min(self.started, self.asked + _REQUEST_SECONDS)
 
     def is_in_time(self, *, all_sent: bool) -> bool:
-        """Whether a port has sent all its frames in time.
-
-        Args:
-            all_sent: Whether it has sent all frames: a server says a little late that it has.
-        """
+        """Whether a port has sent all its frames in time; a server says a little late that it has sent all."""
         return self.is_known and (all_sent or not self.is_stretched)
 
 
@@ -82,16 +83,11 @@ class TrexRunner:
     Args:
         connection: The server.
         ports: TRex's numbers of the ports that transmit.
-        late_end: Seconds after a duration within which its traffic must have ended by itself. The duration counts from
-            the answer to the request to start, but from 20 ms after that request at most: an answer may come long after
-            the traffic's begin.
         settle_time: Seconds for which frames may stay in flight.
-        clock: Returns the time, in seconds.
-        sleep: Waits for so many seconds.
         delays: Seconds that the streams of each port wait before their first frames, by the port's number; empty: none
             waits.
-        has_begun: Whether each port has sent a frame since the counters were zero; asked until it is so. None: traffic
-            begins with the request to start it.
+        has_begun: Whether each port has sent a frame since the counters were zero; asked until it is so, unless a pace
+            shows it. None: traffic begins with the request to start it.
         beside: Called about ten times a second while it waits, before the last tenth.
     """
 
@@ -99,10 +95,7 @@ class TrexRunner:
         self,
         connection: TrexConnection,
         ports: Sequence[int],
-        late_end: float,
         settle_time: float,
-        clock: Callable[[], float],
-        sleep: Callable[[float], None],
         delays: Mapping[int, float] = MappingProxyType({}),
         has_begun: Callable[[], bool] | None = None,
         beside: Callable[[], None] = lambda: None,
@@ -110,9 +103,11 @@ class TrexRunner:
         self._beside = beside
         self._connection = connection
         self._ports = ports
-        self._late_end = late_end
+        # The duration counts from the answer to the request to start, but from 20 ms after that request at most: an
+        # answer may come long after the traffic's begin.
+        self._late_end = connection.settings.late_end
         self._settle_time = settle_time
-        self._clock, self._sleep = clock, sleep
+        self._clock, self._sleep = connection.clock, connection.sleep
         self._delays = delays
         self._has_begun = has_begun
 
@@ -130,17 +125,15 @@ class TrexRunner:
         Args:
             load: Frames per second, of the direction with the largest share.
             duration: Seconds.
-            check: To be called several times a second; an exception from it ends the traffic.
+            check: See `Generator`.
             all_sent: Whether each port has sent all frames of that duration.
             must_end: Looks at the traffic, every 50 ms at least; whether to end it at once. None: nobody looks.
             pace: Looks at the traffic, every few milliseconds.
-
-        Raises:
-            AgentError: If the server cannot do it, or is lost.
         """
         run = self._begun(load, duration, pace)
         end = run.latest_begin + duration
         transmitting, unfinished = True, run.started
+        sees_end = all_sent if pace is None else pace.has_ended
         with ExitStack() as undo:
             undo.callback(self._connection.stop_quietly, self._ports)
             while must_end is not None and end - self._clock() > LOOK_SECONDS:
@@ -150,10 +143,10 @@ class TrexRunner:
                     return replace(self._stopped(run.asked, run.started), was_cut=True)
             self.wait(end - self._clock(), check, pace)
             while transmitting and self._clock() <= end + self._late_end:
-                self._sleep(_POLL_SECONDS)
+                self._sleep(_POLL_SECONDS if pace is None else EDGE_SECONDS)
                 check()
                 look = self._clock()
-                transmitting = not all_sent()
+                transmitting = not sees_end()
                 if transmitting:
                     unfinished = look
             # One that does not retry what its ring had no room for ends in time, too, and never sends all.
@@ -161,7 +154,10 @@ class TrexRunner:
             undo.pop_all()
         is_known = self._clock() <= end + self._late_end + _REQUEST_SECONDS
         # Where its begin is observed, traffic may be seen to take longer.
-        is_known = is_known and (self._has_begun is None or unfinished - run.started <= duration + _SLOWER_SECONDS)
+        if pace is not None:
+            is_known = is_known and pace.is_kept
+        elif self._has_begun is not None:
+            is_known = is_known and unfinished - run.started <= duration + _SLOWER_SECONDS
         if transmitting:
             return self._stopped(run.asked, run.started, is_stretched=True, is_known=is_known)
         return replace(run, stopping=self._clock(), ended=self._clock(), is_known=is_known, ended_by_itself=True)
@@ -180,13 +176,7 @@ class TrexRunner:
         return self._stopped(run.asked, run.started)
 
     def ramp_up(self, load: float, ramp: float, check: Callable[[], None]) -> None:
-        """Sends traffic that grows in steps from nothing to a load, and stops it.
-
-        Args:
-            load: Frames per second.
-            ramp: Seconds.
-            check: To be called several times a second; an exception from it ends the traffic.
-        """
+        """Sends traffic that grows in steps from nothing to a load, and stops it."""
         steps = [load * (step + 1) / _RAMP_STEPS for step in range(_RAMP_STEPS)]
         run = self.start(steps[0])
         with ExitStack() as undo:
@@ -216,26 +206,23 @@ class TrexRunner:
 
     def _begun(self, load: float, duration: float | None, pace: Pace | None = None) -> Run:
         asked = self._clock()
-        self._start(load, duration)
+        if self._delays:
+            between = (lambda: None) if pace is None else pace.look
+            _start_delayed(self._connection, self._delays, load, duration, between)
+        else:
+            self._connection.start(self._ports, load, duration)
         started = self._clock()
         latest = started + max(self._delays.values(), default=0.0) + self._late_end
-        while self._has_begun is not None and started < latest:
-            if pace is not None:
-                pace.look()
+        sees_begin = self._has_begun if pace is None else pace.has_begun
+        while sees_begin is not None and started < latest:
             look = self._clock()
-            has_begun = self._has_begun()
+            has_begun = sees_begin()
             started = self._clock()
             if has_begun:
                 break
             asked = look
-            self._sleep(_POLL_SECONDS)
+            self._sleep(_POLL_SECONDS if pace is None else EDGE_SECONDS)
         return Run(asked, started, math.inf, math.inf)
-
-    def _start(self, load: float, duration: float | None) -> None:
-        if self._delays:
-            start_delayed(self._connection, self._delays, load, duration)
-        else:
-            self._connection.start(self._ports, load, duration)
 
     def _stopped(self, asked: float, started: float, *, is_stretched: bool = False, is_known: bool = True) -> Run:
         stopping = self._clock()
@@ -244,30 +231,15 @@ class TrexRunner:
 
 
 class TrexCounters:
-    """Reads the counters of ports whose traffic has stopped.
+    """Reads the counters of ports whose traffic has stopped. A port counts all frames that arrive, from any sender."""
 
-    A port counts all frames that arrive, from any sender.
-
-    Args:
-        connection: The server.
-        configuration: The directions.
-        ports: TRex's numbers of the ports, by name.
-        clock: Returns the time, in seconds.
-    """
-
-    def __init__(
-        self,
-        connection: TrexConnection,
-        configuration: Configuration,
-        ports: Mapping[str, int],
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, connection: TrexConnection, directions: Sequence[Direction]) -> None:
         self._connection = connection
-        self._directions = configuration.directions
-        self._ports = ports
-        self._clock = clock
+        self._directions = directions
+        self._ports, self._clock = connection.settings.ports, connection.clock
         self._zero: Mapping[int, Mapping[str, int]] = {}
         self._received: Mapping[str, int] | None = None
+        self._missing: Mapping[str, int | None] = {}
         self._late: Mapping[str, int] = {}
 
     def begin(self) -> None:
@@ -300,20 +272,27 @@ class TrexCounters:
         shares = [direction.load_share for direction in self._directions]
         return {port: counted[port]["opackets"] / (load * share) for port, share in zip(ports, shares)}
 
-    def so_far(self) -> dict[str, tuple[int, int, int]]:
-        """Frames that each direction has sent, received and dropped in its ring while traffic flows.
-
-        What is received is asked for after what is sent.
-        """
+    def so_far(self, lookout: Lookout, run: Run) -> dict[str, SoFar]:
+        """The counters of each direction of a running trial."""
+        elapsed = self._clock() - run.latest_begin
+        # What is received is asked for after what is sent.
         before, after = self._counted(), self._counted()
-        return {
-            direction.name: (
-                before[self._ports[direction.transmit]]["opackets"],
-                after[self._ports[direction.receive]]["ipackets"],
-                after[self._ports[direction.receive]]["ierrors"],
-            )
-            for direction in self._directions
-        }
+        seen = {}
+        for direction in self._directions:
+            sent, sink = before[self._ports[direction.transmit]]["opackets"], after[self._ports[direction.receive]]
+            rate, whole = lookout.rates[direction.name], lookout.whole[direction.name]
+            in_flight, unsent = lookout.watch.in_flight * rate, self.unsent(rate, sent, elapsed)
+            seen[direction.name] = SoFar(whole, sent, unsent, sink["ipackets"], in_flight, sink["ierrors"])
+        return seen
+
+    def unsent(self, rate: float, sent: int, elapsed: float) -> int:
+        """Frames that were due some seconds after the traffic's begin, and were not sent by then."""
+        return max(0, math.floor((elapsed - self._connection.settings.late_end) * rate) - sent)
+
+    def arrived(self) -> int:
+        """Frames that all directions have received since the counters were zero."""
+        counted = self._counted()
+        return sum(counted[self._ports[direction.receive]]["ipackets"] for direction in self._directions)
 
     def read(self, load: float, run: Run, duration: float, pace: Pace | None = None) -> list[Message]:
         """The counters of each direction since they were zero, once they stand still.
@@ -323,27 +302,33 @@ class TrexCounters:
             run: When traffic flowed.
             duration: Seconds for which it should have been sent at that load.
             pace: What looked at the traffic.
-
-        Raises:
-            AgentError: If they mean nothing.
         """
         statistics = self._standing()
         counters = [
             self._counters(number, direction, statistics, load, run, duration, pace)
             for number, direction in enumerate(self._directions)
         ]
-        self._received = {direction["name"]: direction["received"] for direction in counters}
+        self._received = {direction["name"]: direction["received_frames"] for direction in counters}
+        self._missing = {each["name"]: max(0, each["sent_frames"] - each["received_frames"]) for each in counters}
         return counters
 
     def late(self) -> dict[str, int]:
-        """Frames that each direction has received since the last `read`, or since this was asked before."""
+        """Frames that each direction has received since the last `read`, or since this was asked before.
+
+        More cannot be late than were missing: the others are copies, or of other senders.
+        """
         statistics = self._counted()
         before = self._received or {}
         self._received = {
             direction.name: int(statistics[self._ports[direction.receive]]["ipackets"])
             for direction in self._directions
         }
-        return {name: max(0, received - before.get(name, 0)) for name, received in self._received.items()}
+        counted = {
+            name: late_and_copies(max(0, received - before.get(name, 0)), self._missing.get(name))
+            for name, received in self._received.items()
+        }
+        self._missing = {name: missing for name, (_, _, missing) in counted.items()}
+        return {name: late for name, (late, _, _) in counted.items()}
 
     def _counted(self) -> Statistics:
         counters = self._connection.port_counters()
@@ -391,97 +376,88 @@ class TrexCounters:
             )
         in_time = run.is_in_time(all_sent=sent >= least_sent(duration, rate, number))
         # All that the load asks for in the time that the traffic took is due: else sending slowly would go unnoticed.
-        due = duration if in_time else run.stopping - run.asked
+        stretch = (run.ended if run.is_stretched else run.stopping) - run.asked - duration
+        longest = run.stopping - run.asked
+        if pace is not None and math.isfinite(pace.stretch):
+            stretch, longest = pace.stretch, duration + pace.stretch
+        due = duration if in_time else longest
         intended = frames_within(due, rate)
-        end = run.ended if run.is_stretched else run.stopping
         return {
             "name": direction.name,
-            "load_share": direction.load_share,
-            "intended": intended,
-            "sent": sent,
-            "received": received,
-            "unsent": max(0, intended - sent),
-            "generator_drops": int(sink["ierrors"]),
-            "late_of_trial_before": self._late.get(direction.name, 0),
-            "elapsed": due,
-            "stretch": max(0.0, end - run.asked - duration) if in_time else 0.0,
-            "worst_lateness": None if pace is None else pace.lateness(direction.transmit),
+            "load_ratio": direction.load_share,
+            "intended_frames": intended,
+            "sent_frames": sent,
+            "received_frames": received,
+            "unsent_frames": max(0, intended - sent),
+            "generator_drop_frames": int(sink["ierrors"]),
+            "late_frames": self._late.get(direction.name, 0),
+            "elapsed_s": due,
+            "stretch_s": max(0.0, stretch) if in_time else 0.0,
+            "lateness_s": None if pace is None else pace.lateness(direction.transmit),
             "examination": None,
         }
 
 
-def least_sent(duration: float, rate: float, number: int) -> int:
-    """Frames that a direction has sent when its traffic has ended in time.
-
-    A frame that is due in the last microseconds stays unsent where the direction began so much later.
-
-    Args:
-        duration: Seconds.
-        rate: Frames per second.
-        number: How many directions come before it.
-    """
-    return frames_within(max(0.0, duration - (number + 1) * GAP), rate)
-
-
-class TrexLookout:
-    """Looks at the counters of a running trial, for its early verdict.
-
-    Args:
-        counters: The counters.
-        directions: Its directions.
-        load: Frames per second.
-        duration: Seconds.
-        watch: What to look for.
-        late_end: Seconds by which the server may be behind without a frame being unsent.
-        clock: Returns the time, in seconds.
-
-    Attributes:
-        whole: Frames that the whole trial asks for in each direction.
-        most_missing: The most frames of each direction that were on their way, or lost, at one of the looks.
-        certain_after: Seconds of traffic until the verdict was certain; None: it is not.
-    """
-
-    def __init__(
-        self,
-        counters: TrexCounters,
-        directions: Sequence[Direction],
-        load: float,
-        duration: float,
-        watch: Watch,
-        late_end: float,
-        clock: Callable[[], float],
-    ) -> None:
-        self._counters = counters
-        self._rates = {direction.name: load * direction.load_share for direction in directions}
-        self._watch = watch
-        self._late_end = late_end
-        self._clock = clock
-        self.whole = {name: frames_within(duration, rate) for name, rate in self._rates.items()}
-        self.most_missing = dict.fromkeys(self.whole, 0)
-        self.certain_after: float | None = None
-        self._next_note = clock() + NOTE_SECONDS
-
-    def must_end(self, run: Run) -> bool:
-        """Looks, and returns whether the traffic must end."""
-        now = self._clock()
-        seen = []
-        counted = self._counters.so_far()
-        if self._watch.note is not None and now >= self._next_note:
-            self._next_note = now + NOTE_SECONDS
-            self._watch.note(*(sum(counts[place] for counts in counted.values()) for place in (0, 1)))
-        for name, (sent, received, dropped) in counted.items():
-            rate = self._rates[name]
-            self.most_missing[name] = max(self.most_missing[name], sent - received)
-            unsent = self.unsent(name, sent, now - run.latest_begin)
-            seen.append(SoFar(self.whole[name], sent, unsent, received, self._watch.in_flight * rate, dropped))
-        if self.certain_after is None and is_certain(seen, self._watch.above):
-            self.certain_after = max(each.sent / rate for each, rate in zip(seen, self._rates.values()))
-        return self._watch.ends and self.certain_after is not None
-
-    def unsent(self, name: str, sent: int, elapsed: float) -> int:
-        """Frames of a direction that were due some seconds after its begin, and were not sent by then."""
-        return max(0, math.floor((elapsed - self._late_end) * self._rates[name]) - sent)
-
-
 def _sent(statistics: Statistics, ports: Sequence[int]) -> list[int]:
     return [statistics[port]["opackets"] for port in ports]
+
+
+def _start_delayed(
+    connection: TrexConnection,
+    delays: Mapping[int, float],
+    load: float,
+    duration: float | None,
+    look: Callable[[], None] = lambda: None,
+) -> None:
+    """Starts ports whose streams wait so many seconds, by the port's number: each sends that much longer.
+
+    If the server does not start one of them, none sends. `look` is called before each start, as the ports before may
+    begin meanwhile.
+    """
+    with ExitStack() as undo:
+        undo.callback(connection.stop_quietly, list(delays))
+        for port, delay in delays.items():
+            look()
+            connection.start([port], load, None if duration is None else duration + delay)
+        undo.pop_all()
+
+
+def find_delays(
+    connection: TrexConnection,
+    clear: Callable[[], None],
+    seconds_sent: Callable[[float], Mapping[int, float]],
+    ports: Sequence[int],
+) -> dict[int, float]:
+    """Finds how long streams must wait before their first frames, so that a server which sleeps sends none at once.
+
+    TRex takes off some time of each sleep, for what a sleep costs by its own measurement. But that number depends on
+    when the server was started (up to version 3.08): it is anything up to 50 ms. By so much a server without traffic is
+    ahead of its clock: the frames of that time leave at once when traffic begins on its first port, and the last ones
+    leave earlier by it. Ports that begin while another one has traffic are in time. The frames that each port has sent
+    soon after the start show the time. It is found several times, as the server may be stalled then.
+
+    Args:
+        connection: The server, with the streams of the load.
+        clear: Sets its counters to zero.
+        seconds_sent: Returns how many seconds of a load each port has sent since then, by the port's number.
+        ports: TRex's numbers of the ports that transmit, in the order of their starts.
+
+    Returns:
+        Seconds, by the port's number: all ports begin right after the answer to the request to start.
+    """
+    found = []
+    for _ in range(_AHEAD_RUNS):
+        clear()
+        _start_delayed(connection, dict.fromkeys(ports, 0.0), _AHEAD_LOAD, None)
+        answered = connection.clock()
+        looks = []
+        for _ in range(_AHEAD_LOOKS):
+            looked = connection.clock()
+            sent = seconds_sent(_AHEAD_LOAD)
+            looks.append({port: sent[port] - (looked - answered) for port in ports})
+            connection.sleep(_LOOK_SECONDS)
+        connection.stop(ports)
+        found.append({port: max(look[port] for look in looks) for port in ports})
+    # What is found is too long by the time that the answer took; or too short in a run that was stalled.
+    seconds = {port: sorted(run[port] for run in found)[1] for port in ports}
+    return {port: min(_MOST_AHEAD, max(0.0, ahead)) + _AHEAD_MARGIN for port, ahead in seconds.items()}

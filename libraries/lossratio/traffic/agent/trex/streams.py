@@ -97,9 +97,7 @@ class StreamMaker:
     def latency_stream(self, group: int, rate: float) -> Any:
         """A stream whose frames measure latency, of the smallest size that has room for TRex's latency header.
 
-        Args:
-            group: Number that its counters get.
-            rate: Frames per second; no factor changes it.
+        No factor changes its rate in frames per second; `group` is the number that its counters get.
 
         Raises:
             AgentError: Of kind ``unsupported``, if no frame has room for it.
@@ -175,65 +173,50 @@ class StreamMaker:
 
 @dataclass(frozen=True)
 class Variable:
-    """A number that the field engine writes into each frame.
-
-    Attributes:
-        offset: Where it is written, in bytes.
-        size: Bytes of it: 1, 2, 4 or 8.
-        first: Its lowest value.
-        last: Its highest value.
-        values: All of its values in the order in which it takes them; empty: upwards from the first.
-    """
+    """A number that the field engine writes into each frame."""
 
     offset: int
+    """Where it is written, in bytes."""
     size: int
+    """Bytes of it: 1, 2, 4 or 8."""
     first: int
+    """Its lowest value."""
     last: int
+    """Its highest value."""
     values: tuple[int, ...] = ()
+    """All of its values in the order in which it takes them; empty: upwards from the first."""
 
 
 @dataclass(frozen=True)
 class TransportChecksum:
-    """A checksum of UDP or TCP, with its pseudo header, that the field engine computes for each frame.
-
-    Attributes:
-        network: Where the IP header begins.
-        transport: Where the UDP or TCP header begins.
-        is_udp: Whether it is UDP.
-        is_ipv6: Whether the IP header is IPv6's.
-    """
+    """A checksum of UDP or TCP, with its pseudo header, that the field engine computes for each frame."""
 
     network: int
+    """Where the IP header begins."""
     transport: int
+    """Where the UDP or TCP header begins."""
     is_udp: bool
+    """Whether it is UDP."""
     is_ipv6: bool
+    """Whether the IP header is IPv6's."""
 
 
 @dataclass(frozen=True)
 class Template:
-    """Frames of one size as TRex builds them.
-
-    Attributes:
-        data: The first frame, complete, without FCS.
-        variables: What changes from frame to frame; all step together.
-        ipv4_headers: Where IPv4 headers begin whose checksums change.
-        transport: The checksum of UDP or TCP that changes; None: there is none.
-    """
+    """Frames of one size as TRex builds them."""
 
     data: bytes
+    """The first frame, complete, without FCS."""
     variables: tuple[Variable, ...]
+    """What changes from frame to frame; all step together."""
     ipv4_headers: tuple[int, ...]
+    """Where IPv4 headers begin whose checksums change."""
     transport: TransportChecksum | None
+    """The checksum of UDP or TCP that changes; None: there is none."""
 
 
 def make_template(spec: FramesSpec, size: int, source_mac: bytes, destination_mac: bytes) -> Template:
-    """Describes the frames of one size.
-
-    Args:
-        spec: The frames of a direction.
-        size: Bytes of a frame with FCS.
-        source_mac: Six bytes.
-        destination_mac: Six bytes.
+    """Describes the frames of one size, in bytes with FCS.
 
     Raises:
         AgentError: Of kind ``unsupported``, if the field engine cannot build them, or the frame is too small.
@@ -256,7 +239,7 @@ def make_template(spec: FramesSpec, size: int, source_mac: bytes, destination_ma
     for length in spec.lengths:
         data[length.offset : length.offset + 2] = (len(data) - length.start).to_bytes(2, "big")
     for checksum in spec.checksums:
-        data[checksum.offset : checksum.offset + 2] = _checksum(bytes(data), checksum).to_bytes(2, "big")
+        data[checksum.offset : checksum.offset + 2] = checksum.value(checksum.sum_in(bytes(data)))
     changing = [checksum for checksum in spec.checksums if _is_changed(checksum, spec.fields)]
     return Template(
         data=bytes(data),
@@ -317,21 +300,10 @@ def _transport(changing: list[ChecksumField]) -> TransportChecksum | None:
     return TransportChecksum(start - offsets[end - start], checksum.start, protocol == _UDP, is_ipv6)
 
 
-def _checksum(data: bytes, field: ChecksumField) -> int:
-    """The Internet checksum (RFC 1071) of a part of a frame in which it is still zero."""
-    end = len(data) if field.end is None else field.end
-    part = data[field.start : end]
-    total = _word_sum(part)
-    if field.pseudo_header is not None:
-        start, stop, protocol = field.pseudo_header
-        total += _word_sum(data[start:stop]) + protocol + len(part)
-    while total > 0xFFFF:
-        total = (total & 0xFFFF) + (total >> 16)
-    is_udp = field.pseudo_header is not None and field.pseudo_header[2] == _UDP
-    # RFC 768: a checksum of zero is sent as all ones; zero would mean that there is none.
-    return 0xFFFF if is_udp and total == 0xFFFF else 0xFFFF - total
+def least_sent(duration: float, rate: float, number: int) -> int:
+    """Frames that a direction has sent when its traffic has ended in time, at a rate in frames per second.
 
-
-def _word_sum(part: bytes) -> int:
-    padded = part + b"\0" * (len(part) % 2)
-    return sum(int.from_bytes(padded[place : place + 2], "big") for place in range(0, len(padded), 2))
+    A frame that is due in the last microseconds stays unsent where the direction began so much later: `number`
+    directions come before it.
+    """
+    return frames_within(max(0.0, duration - (number + 1) * GAP), rate)

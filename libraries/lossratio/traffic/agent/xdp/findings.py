@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Sequence
 
 from ..core.configuration import Configuration, Direction
+from ..core.generator import integrity_of, unknown_latency
 from ..core.protocol import Message
 from . import histogram
 
@@ -17,50 +18,47 @@ _MICROSECOND = 1000.0
 
 @dataclass(frozen=True)
 class ReceivedFrames:
-    """What arrived of a stream.
-
-    Attributes:
-        arrived: Frames with its tag.
-        wrong_length: Frames of a length that was never sent.
-        wrong_mac: Frames with another destination MAC address than the port's.
-        corrupted: Frames with other contents.
-        readdressed: Frames with other IP addresses.
-        duplicated: Further copies of intact frames.
-        stale: Frames that so many later ones had overtaken that it is not known whether they are copies.
-        intact: Frames that arrived as they were sent, each counted once.
-        reordered: Frames among these with a lower number than one before them (RFC 4737, type-P-reordered).
-        displacement: By how many numbers a frame was behind the highest one at most.
-        extent: How many frames had come, at most, from the first one with a higher number than a reordered frame on to
-            that frame (RFC 4737, reordering extent). Of a frame that was missing before the 16 latest gaps in the
-            numbers it is not known.
-        late_offset: Nanoseconds between these two arrivals at most (RFC 4737, late-time offset).
-        latency_sum: Nanoseconds, over all intact frames.
-        latency_least: Nanoseconds; None: there was no frame.
-        latency_most: Nanoseconds.
-        jitter_sum: Sum of the differences (absolute) between latencies of frames that followed one another, in
-            nanoseconds (RFC 3393, selected by consecutive numbers).
-        jitter_count: How many such differences there were.
-        histogram: How many latencies are in each interval: see `lossratio.traffic.agent.xdp.histogram`.
-    """
+    """What arrived of a stream."""
 
     arrived: int
+    """Frames with its tag."""
     wrong_length: int
+    """Frames of a length that was never sent."""
     wrong_mac: int
+    """Frames with another destination MAC address than the port's."""
     corrupted: int
+    """Frames with other contents."""
     readdressed: int
+    """Frames with other IP addresses."""
     duplicated: int
+    """Further copies of intact frames."""
     stale: int
+    """Frames that so many later ones had overtaken that it is not known whether they are copies."""
     intact: int
+    """Frames that arrived as they were sent, each counted once."""
     reordered: int
+    """Frames among these with a lower number than one before them (RFC 4737, type-P-reordered)."""
     displacement: int
+    """By how many numbers a frame was behind the highest one at most."""
     extent: int
+    """How many frames had come, at most, from the first one with a higher number than a reordered frame on to that
+    frame (RFC 4737, reordering extent). Of a frame that was missing before the 16 latest gaps in the numbers it is
+    not known."""
     late_offset: int
+    """Nanoseconds between these two arrivals at most (RFC 4737, late-time offset)."""
     latency_sum: int
+    """Nanoseconds, over all intact frames."""
     latency_least: int | None
+    """Nanoseconds; None: there was no frame."""
     latency_most: int
+    """Nanoseconds."""
     jitter_sum: int
+    """Sum of the differences (absolute) between latencies of frames that followed one another, in nanoseconds (RFC
+    3393, selected by consecutive numbers)."""
     jitter_count: int
+    """How many such differences there were."""
     histogram: tuple[int, ...]
+    """How many latencies are in each interval: see `lossratio.traffic.agent.xdp.histogram`."""
 
 
 def merged(parts: Sequence[ReceivedFrames]) -> ReceivedFrames:
@@ -75,29 +73,16 @@ def merged(parts: Sequence[ReceivedFrames]) -> ReceivedFrames:
     )
 
 
-def integrity_of(configuration: Configuration) -> Message:
+def integrity(configuration: Configuration) -> Message:
     """Properties of received frames that are checked, and those that are not; see `Generator.facts`."""
-    if not configuration.examines:
-        return {"in_trials": False, "checked": [], "not_checked": ["anything: it was not asked for"]}
-    of_all = ["length", "destination MAC address", "direction"]
-    of_numbered = ["contents", "IP addresses", "duplicates", "order"]
-    if not all(direction.frames.is_numbered for direction in configuration.directions):
-        left_out = [f"{checked} (no room for sequence numbers)" for checked in of_numbered]
-        return {"in_trials": True, "checked": of_all, "not_checked": left_out}
     has_vlan = any(direction.frames.tag_place.behind_vlan for direction in configuration.directions)
     # The kernel or a card takes it off before a program sees the frame, and so might the DUT.
     unseen = ["whether frames came back without their VLAN's tag"] if has_vlan else []
-    return {"in_trials": True, "checked": [*of_all, *of_numbered], "not_checked": unseen}
+    return integrity_of(configuration, not_checked=unseen)
 
 
 def examination_of(direction: Direction, received: ReceivedFrames, strayed: int) -> Message:
-    """The ``examination`` of a direction; see `Generator.trial`.
-
-    Args:
-        direction: The direction.
-        received: The frames that arrived.
-        strayed: Frames of other streams that arrived where this one's should.
-    """
+    """The ``examination`` of a direction; see `Generator.trial`. Strayed are frames of other streams at its port."""
     return {
         "examined": received.arrived - received.stale if direction.frames.is_numbered else 0,
         "duplicated": received.duplicated,
@@ -113,43 +98,30 @@ def examination_of(direction: Direction, received: ReceivedFrames, strayed: int)
 def times_of(received: ReceivedFrames) -> Message:
     """The findings about time and order that each trial has: times in microseconds, and how far frames were behind."""
     answer: Message = {
-        "displacement": received.displacement,
-        "extent": received.extent,
-        "late_offset": received.late_offset / _MICROSECOND,
+        "displacement_frames": received.displacement,
+        "extent_frames": received.extent,
+        "late_offset_us": received.late_offset / _MICROSECOND,
     }
     if received.intact and received.latency_least is not None:
+        values = list(histogram.filled(received.histogram, received.latency_least, received.latency_most))
         answer.update(
-            latency_median=histogram.percentile(received.histogram, 50) / _MICROSECOND,
-            latency_99=histogram.percentile(received.histogram, 99) / _MICROSECOND,
-            latency_most=received.latency_most / _MICROSECOND,
-            jitter=received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
+            latency_median_us=histogram.percentile(values, 50) / _MICROSECOND,
+            latency_99_us=histogram.percentile(values, 99) / _MICROSECOND,
+            latency_most_us=received.latency_most / _MICROSECOND,
+            jitter_us=received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
         )
     return answer
 
 
 def latency_of(name: str, sent: int, received: ReceivedFrames, *, is_numbered: bool) -> Message:
-    """The latency of a direction, as `Generator.latency` returns it.
-
-    Args:
-        name: The direction.
-        sent: Frames sent.
-        received: The frames that arrived.
-        is_numbered: Whether its frames have sequence numbers.
-    """
+    """The latency of a direction, as `Generator.latency` returns it, by the frames sent and received."""
     answer: Message = {
-        "name": name,
-        "sent": sent,
-        "received": received.intact,
-        "out_of_order": received.reordered,
-        "duplicates": received.duplicated,
-        "min_us": None,
-        "average_us": None,
-        "max_us": None,
-        "jitter_us": None,
-        "hdr": None,
-        "histogram": [],
-        "resolution_us": 1 / _MICROSECOND,
-        "error": None,
+        **unknown_latency(name, 1 / _MICROSECOND),
+        "sent_frames": sent,
+        "received_frames": received.intact,
+        "out_of_order_frames": received.reordered,
+        "duplicate_frames": received.duplicated,
+        "interval_ratio": 1 / (1 << histogram.SUB_BITS),
     }
     if not is_numbered:
         return {**answer, "error": "The frames have no room for sequence numbers."}
@@ -157,9 +129,12 @@ def latency_of(name: str, sent: int, received: ReceivedFrames, *, is_numbered: b
         return {**answer, "error": f"None of {sent} frames came back intact."}
     return {
         **answer,
-        "min_us": received.latency_least / _MICROSECOND,
-        "average_us": received.latency_sum / received.intact / _MICROSECOND,
-        "max_us": received.latency_most / _MICROSECOND,
+        "least_us": received.latency_least / _MICROSECOND,
+        "mean_us": received.latency_sum / received.intact / _MICROSECOND,
+        "most_us": received.latency_most / _MICROSECOND,
         "jitter_us": received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
-        "histogram": [[edge / _MICROSECOND, count] for edge, count in histogram.filled(received.histogram)],
+        "histogram": [
+            [value / _MICROSECOND, count]
+            for value, count in histogram.filled(received.histogram, received.latency_least, received.latency_most)
+        ],
     }

@@ -32,22 +32,19 @@ FREE_STACK = 128
 
 @dataclass(frozen=True)
 class Faults:
-    """Where frames go that are not as they were sent.
-
-    Attributes:
-        corrupted: Label for other contents.
-        readdressed: Label for other IP addresses.
-        length: Place on the stack of the frame's length, with the tag of its VLAN.
-        end: Place on the stack of the address behind the frame.
-        shift: Bytes by which everything behind the MAC addresses is further on than it was sent: -4 if the tag of the
-            frame's VLAN was taken off.
-    """
+    """Where frames go that are not as they were sent."""
 
     corrupted: str
+    """Label for other contents."""
     readdressed: str
+    """Label for other IP addresses."""
     length: int
+    """Place on the stack of the frame's length, with the tag of its VLAN."""
     end: int
+    """Place on the stack of the address behind the frame."""
     shift: int = 0
+    """Bytes by which everything behind the MAC addresses is further on than it was sent: -4 if the tag of the frame's
+    VLAN was taken off."""
 
 
 class FrameCode:

@@ -8,57 +8,44 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from functools import reduce
 from math import gcd
 from typing import Sequence
 
-from ..core.configuration import FCS_BYTES, TAG_BYTES, ChecksumField, FramesSpec, SteppingField
+from ..core.configuration import FCS_BYTES, ChecksumField, FramesSpec, SteppingField, size_pattern
 from ..core.protocol import AgentError
 
 MOST_BYTES = 3400
 """Bytes of the largest frame, without FCS, that live frames have room for: a page less its headers."""
 
-_UDP_PROTOCOL = 17
 _STATE_WORDS = 624
 
 
 @dataclass(frozen=True)
 class SteppingValue:
-    """A field that steps from frame to frame.
-
-    Attributes:
-        field: The field.
-        order: What is added to the first value, for each step; None: the number of the step.
-    """
+    """A field that steps from frame to frame."""
 
     field: SteppingField
+    """The field."""
     order: Sequence[int] | None
+    """What is added to the first value, for each step; None: the number of the step."""
 
 
 @dataclass(frozen=True)
 class ChangingChecksum:
-    """A checksum over stepping fields.
-
-    Attributes:
-        offset: Its place in the frame.
-        sums: For each size: the sum of all 16-bit words that do not change.
-        covered: Numbers of the stepping fields that it covers.
-        is_udp: Whether zero is written as all ones (RFC 768).
-    """
+    """A checksum over stepping fields."""
 
     offset: int
+    """Its place in the frame."""
     sums: tuple[int, ...]
+    """For each size: the sum of all 16-bit words that do not change."""
     covered: tuple[int, ...]
+    """Numbers of the stepping fields that it covers."""
     is_udp: bool
+    """Whether zero is written as all ones (RFC 768)."""
 
 
 class FramePlan:
     """The frames of one direction.
-
-    Args:
-        spec: Their description.
-        source_mac: Source MAC address of all frames.
-        destination_mac: Destination MAC address of all frames.
 
     Attributes:
         spec: Their description.
@@ -77,10 +64,7 @@ class FramePlan:
     """
 
     def __init__(self, spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> None:
-        least = spec.tag_offset + TAG_BYTES + FCS_BYTES
-        smallest = min(size for size, _ in spec.sizes)
-        if smallest < least:
-            raise AgentError("unsupported", f"A frame of {smallest} bytes is too small: these headers need {least}.")
+        spec.check_room()
         if spec.max_size - FCS_BYTES > MOST_BYTES:
             raise AgentError(
                 "no_xdp",
@@ -146,27 +130,12 @@ class FramePlan:
         for field in spec.lengths:
             frame[field.offset : field.offset + 2] = (length - field.start).to_bytes(2, "big")
         for checksum in self._fixed:
-            value = _complement(_sum(frame, checksum), is_udp=_is_udp(checksum))
-            frame[checksum.offset : checksum.offset + 2] = value.to_bytes(2, "big")
+            frame[checksum.offset : checksum.offset + 2] = checksum.value(checksum.sum_in(bytes(frame)))
         return bytes(frame)
 
     def _changing(self, checksum: ChecksumField) -> ChangingChecksum:
-        sums = tuple(_sum(template, checksum) for template in self.templates)
-        return ChangingChecksum(checksum.offset, sums, self._covered(checksum), _is_udp(checksum))
-
-
-def size_pattern(weights: Sequence[int]) -> list[int]:
-    """The shortest sequence of numbers with the given weights, each number spread as evenly as can be."""
-    divisor = reduce(gcd, weights)
-    weights = [weight // divisor for weight in weights]
-    dues = [0] * len(weights)
-    pattern: list[int] = []
-    for _ in range(sum(weights)):
-        dues = [due + weight for due, weight in zip(dues, weights)]
-        chosen = dues.index(max(dues))
-        dues[chosen] -= sum(weights)
-        pattern.append(chosen)
-    return pattern
+        sums = tuple(checksum.sum_in(template) for template in self.templates)
+        return ChangingChecksum(checksum.offset, sums, self._covered(checksum), checksum.is_udp)
 
 
 def permutation(seed: int, count: int) -> list[int]:
@@ -186,29 +155,3 @@ def permutation(seed: int, count: int) -> list[int]:
             chosen = draw(32) & mask
         numbers[last], numbers[chosen] = numbers[chosen], numbers[last]
     return numbers
-
-
-def _is_udp(checksum: ChecksumField) -> bool:
-    return checksum.pseudo_header is not None and checksum.pseudo_header[2] == _UDP_PROTOCOL
-
-
-def _sum(frame: bytes | bytearray, checksum: ChecksumField) -> int:
-    """Sum of the 16-bit words under a checksum (RFC 1071), whose own place must hold zero."""
-    end = len(frame) if checksum.end is None else checksum.end
-    total = _word_sum(frame[checksum.start : end])
-    if checksum.pseudo_header is not None:
-        start, stop, protocol = checksum.pseudo_header
-        total += _word_sum(frame[start:stop]) + protocol + len(frame) - checksum.start
-    return total
-
-
-def _word_sum(part: bytes | bytearray) -> int:
-    padded = bytes(part) + b"\0" * (len(part) % 2)
-    return sum(int.from_bytes(padded[place : place + 2], "big") for place in range(0, len(padded), 2))
-
-
-def _complement(total: int, *, is_udp: bool) -> int:
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    complement = 0xFFFF - total
-    return 0xFFFF if is_udp and not complement else complement

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from contextlib import ExitStack
@@ -11,20 +10,20 @@ from typing import Callable, Mapping, Sequence
 
 from lossratio.bpf import Array, BpfError, XdpMode, why_impossible
 
-from ..core.configuration import Configuration, Direction
-from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar, Watch
-from ..core.generator import counted_course
+from ..core.configuration import Configuration, Direction, mac_bytes
+from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar, Watch, wait_for_held_frames
+from ..core.generator import Tags, counted_course, late_and_copies
 from ..core.links import Link
-from ..core.pacing import CATCH_UP
-from ..core.ports import links_after, same_links, usable_links
+from ..core.pacing import CATCH_UP, pause
+from ..core.ports import Ports
 from ..core.processors import DeviceProcessors
 from ..core.protocol import AgentError, Message
 from .devices import attach, check_can_send, check_may_attach, possible_cpus
-from .findings import ReceivedFrames, examination_of, integrity_of, latency_of, merged, times_of
+from .findings import ReceivedFrames, examination_of, integrity, latency_of, merged, times_of
 from .frame_code import FrameCode
 from .frames import FramePlan
 from .plan import Plan, check_schedule, schedule_course
-from .receive_program import DIRECTIONS, ReceiveProgram, ReceiveStream, Reception
+from .receive_program import ReceiveProgram, ReceiveStream, Reception
 from .send_program import RING_BITS, Segment, SendProgram, SendStream, SentSegment
 from .sender import WAKE_SECONDS, Sender, Share, choose_cpus, prepare_main_thread, share_out
 
@@ -51,7 +50,6 @@ FAST_RATE = 1.2e6
 _CHECK_SECONDS = 0.1
 _LATE_END_SECONDS = 5.0
 _POLL_SECONDS = 0.0005
-_TAG_MASK = 0xFFFFFFFF
 _NANOSECONDS = 1e9
 
 
@@ -64,7 +62,7 @@ class XdpGenerator:
         cpus: Processors of its senders; None: it chooses some.
         batch: How many runs of a sender's program pass before frames are handed over; None: few for exact times, and
             many for high rates.
-        device_cpus: Processors on which devices under test of this machine receive.
+        device_cpus: Processors of devices under test of this machine that are programs.
 
     Raises:
         AgentError: If the ports cannot, or must not, be used, or the frames cannot be sent.
@@ -82,20 +80,21 @@ class XdpGenerator:
         self._configuration = configuration
         self._catch_up = catch_up
         self._plan = Plan(((0.0, None),))
-        self._before = usable_links(configuration)
+        self._ports = Ports(configuration)
         reason = why_impossible()
         if reason is not None:
             raise AgentError("bpf", f"The generator 'xdp' is not possible here: {reason}. {_WAY_OUT}")
         self._check_ports()
         self._devices = DeviceProcessors(device_cpus)
         self._cpus = choose_cpus(len(configuration.directions), cpus, self._devices.free())
-        # A random beginning, so that no other agent's frames are taken for this one's.
-        self._tag = int.from_bytes(os.urandom(4), "big") & ~DIRECTIONS
+        self._tags = Tags()
         self._modes: dict[str, XdpMode] = {}
         self._senders: list[Sender] = []
         self._timer: threading.Timer | None = None
         self._counted: list[int] | None = None
         self._late_before: list[int] = []
+        self._missing: list[int | None] = [0] * len(configuration.directions)
+        self._missing_before = self._missing
         self._opened = ExitStack()
         prepare_main_thread()
         try:
@@ -110,14 +109,13 @@ class XdpGenerator:
 
     def facts(self) -> Message:
         """Ports with their modes, and how senders are scheduled."""
-        ports = {name: self._before[name] for name in self._configuration.ports}
         return {
             "generator": "xdp",
             "catch_up": self._catch_up,
             "cpus": list(self._cpus),
             "receives": {name: mode.name.lower() for name, mode in self._modes.items()},
-            "integrity": integrity_of(self._configuration),
-            "ports": {name: {"mac": link.mac.hex(":"), "kind": link.kind} for name, link in ports.items()},
+            "integrity": integrity(self._configuration),
+            "ports": self._ports.facts(),
         }
 
     def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
@@ -131,13 +129,10 @@ class XdpGenerator:
         directions = self._configuration.directions
         lookout = Lookout({one.name: load * one.load_share for one in directions}, duration, watch)
         ended_after = self._send(Plan(((load, duration),), ramp), check, lookout)
-        counters = self._counters(ended_after or 0.0)
-        return {
-            "directions": counters,
-            "certain_after": lookout.certain_after if ended_after is None else ended_after,
-            "ended": ended_after is not None,
-            "most_missing": lookout.most_missing,
-        }
+        if ended_after is not None:
+            settle_time = self._configuration.settle_time
+            wait_for_held_frames(lambda: sum(self._arrived()), duration - ended_after, settle_time, check)
+        return lookout.answer(self._counters(ended_after or 0.0), ended_after)
 
     def schedule(
         self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
@@ -152,7 +147,7 @@ class XdpGenerator:
         """See `Generator.latency`: every frame of the load measures its latency."""
         directions = self.trial(load, duration, 0.0, check)
         latency = [
-            latency_of(counters["name"], counters["sent"], received, is_numbered=direction.frames.is_numbered)
+            latency_of(counters["name"], counters["sent_frames"], received, is_numbered=direction.frames.is_numbered)
             for counters, received, direction in zip(directions, self._received, self._configuration.directions)
         ]
         return {"directions": directions, "latency": latency}
@@ -174,15 +169,15 @@ class XdpGenerator:
             sender.program.stop()
         elapsed = (time.monotonic_ns() - self._start) / _NANOSECONDS
         self._rest()
-        _sleep(self._configuration.settle_time, check)
+        pause(self._configuration.settle_time, check)
         counters = self._counters(elapsed)
         late = self.late(late_wait, check)
         return [{**direction, "late": late[direction["name"]]} for direction in counters]
 
     def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
         """See `Generator.late`."""
-        _sleep(wait, check)
-        return dict(zip((direction.name for direction in self._configuration.directions), self._count_late()))
+        pause(wait, check)
+        return dict(zip((direction.name for direction in self._configuration.directions), self._late()))
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -196,7 +191,7 @@ class XdpGenerator:
 
     def _check_ports(self) -> None:
         for direction in self._configuration.directions:
-            check_may_attach(self._before[direction.receive])
+            check_may_attach(self._ports.before[direction.receive])
 
     def _open(self) -> None:
         directions = self._configuration.directions
@@ -208,24 +203,24 @@ class XdpGenerator:
         parts = self._parts = [self._send_stream(stream) for stream in self._streams]
         for port in dict.fromkeys(direction.receive for direction in directions):
             here = [
-                ReceiveStream(part, stream.number, self._before[port].mac)
+                ReceiveStream(part, stream.number, self._ports.before[port].mac)
                 for stream, part in zip(self._streams, parts)
                 if directions[stream.direction].receive == port
             ]
             program = ReceiveProgram(self._reception, here)
             self._opened.callback(program.close)
-            link, self._modes[port] = attach(program.program, self._before[port])
+            link, self._modes[port] = attach(program.program, self._ports.before[port])
             self._opened.callback(link.close)
         for direction in directions:
             # Only now: a veth sends such frames once its other end has a program, which may be one of these.
-            check_can_send(self._before[direction.transmit])
+            check_can_send(self._ports.before[direction.transmit])
         for number, cpu in enumerate(self._cpus):
             own = [part for stream, part in zip(self._streams, parts) if stream.sender == number]
             self._senders.append(Sender(SendProgram(own), cpu))
 
     def _frame_code(self, direction: Direction) -> FrameCode:
-        source, sink = self._before[direction.transmit], self._before[direction.receive]
-        destination = sink.mac if direction.destination_mac is None else _mac(direction.destination_mac)
+        source, sink = self._ports.before[direction.transmit], self._ports.before[direction.receive]
+        destination = sink.mac if direction.destination_mac is None else mac_bytes(direction.destination_mac)
         code = FrameCode(FramePlan(direction.frames, source.mac, destination))
         self._opened.callback(code.close)
         return code
@@ -245,7 +240,7 @@ class XdpGenerator:
         direction = self._configuration.directions[stream.direction]
         first, step = stream.share
         code, flows = self._codes[stream.direction], self._flows[stream.direction]
-        return SendStream(code, self._before[direction.transmit].index, times, first, step, flows)
+        return SendStream(code, self._ports.before[direction.transmit].index, times, first, step, flows)
 
     # One trial
 
@@ -257,15 +252,16 @@ class XdpGenerator:
         """Sends all, and waits for frames in flight; see `_finish`."""
         self._begin(plan)
         ended_after = self._finish(check, lookout)
-        _sleep(self._configuration.settle_time, check)
+        pause(self._configuration.settle_time, check)
         return ended_after
 
     def _begin(self, plan: Plan) -> None:
         self._stay()
-        self._before = same_links(self._configuration.ports, self._before)
+        self._ports.mark()
         self._late_before, self._counted = self._count_late(), None
+        self._missing_before, self._missing = self._missing, [None] * len(self._late_before)
         self._plan = plan
-        ramp_tag, tag = self._next_tag(), self._next_tag()
+        ramp_tag, tag = self._tags.next(), self._tags.next()
         for flows in filter(None, self._flows):
             flows.memory[:] = bytes(len(flows.memory))
         self._reception.watch(tag, ramp_tag)
@@ -280,12 +276,11 @@ class XdpGenerator:
         for sender in self._senders:
             sender.wait_until_awake()
             sender.promote(plan.ramp + plan.duration)
-        self._devices.begin()
         self._start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
         lasts = 0.0 if plan.duration == math.inf else plan.duration
         self._end = self._start + round((plan.ramp + lasts) * _NANOSECONDS)
         for sender, schedule in zip(self._senders, schedules):
-            sender.send(self._start, schedule)
+            sender.program.schedule(self._start, schedule, sender.cpu)
         self.renew()
 
     def _rate(self, stream: Share, load: float) -> float:
@@ -293,11 +288,7 @@ class XdpGenerator:
         return load * self._configuration.directions[stream.direction].load_share / stream.share[1]
 
     def _finish(self, check: Callable[[], None], lookout: Lookout | None) -> float | None:
-        """Waits until all has been sent.
-
-        Args:
-            check: See `Generator.trial`.
-            lookout: Watches the counters, and may end the traffic; None: nobody does.
+        """Waits until all has been sent, or the lookout ends the traffic.
 
         Returns:
             Seconds of counted traffic after which it ended early; None: it did not.
@@ -307,7 +298,7 @@ class XdpGenerator:
             while not self._have_finished():
                 if time.monotonic() > looked + between:
                     looked = time.monotonic()
-                    links = links_after(self._configuration.ports, self._before)
+                    links = self._ports.after()
                     check()
                     now = time.monotonic_ns()
                     # When all is due, the senders need no more than a moment to end by themselves.
@@ -360,7 +351,9 @@ class XdpGenerator:
             received=received,
             # A sender that loses its processor keeps the frames of a batch, which count as sent already.
             in_flight=lookout.watch.in_flight * rate + sum(self._senders[one.sender].batch for one in self._of(number)),
-            of_generator=self._refused(direction, now) + now[sink].receive_drops - self._before[sink].receive_drops,
+            of_generator=self._refused(direction, now)
+            + now[sink].receive_drops
+            - self._ports.before[sink].receive_drops,
         )
 
     def _stay(self) -> None:
@@ -373,11 +366,6 @@ class XdpGenerator:
     def _rest(self) -> None:
         for sender in self._senders:
             sender.rest()
-
-    def _next_tag(self) -> int:
-        """The tag of the first stream's frames; those of the others follow."""
-        self._tag = (self._tag + DIRECTIONS + 1) & _TAG_MASK
-        return self._tag
 
     # Counters
 
@@ -392,17 +380,21 @@ class XdpGenerator:
         before, self._counted = self._counted, self._arrived()
         return [now - then for now, then in zip(self._counted, before or self._counted)]
 
+    def _late(self) -> list[int]:
+        """Late frames of the last traffic since they were counted, by direction."""
+        counted = [late_and_copies(*counts) for counts in zip(self._count_late(), self._missing)]
+        self._missing = [missing for _, _, missing in counted]
+        return [late for late, _, _ in counted]
+
     def _of(self, direction: int) -> list[Share]:
         return [stream for stream in self._streams if stream.direction == direction]
 
     def _refused(self, direction: Direction, now: Mapping[str, Link]) -> int:
-        """Frames of the running or latest traffic that the port did not take, and no device lost."""
-        before, after = self._before[direction.transmit], now[direction.transmit]
-        refused = after.transmit_drops - before.transmit_drops
-        if before.kind != "veth":
-            return refused
-        # What a veth refuses is lost at its other end, which is the device's.
-        return self._devices.kept_out(refused, self._plan.load * direction.load_share)
+        """Frames of the running or latest traffic that the port did not take, so that no device can have lost them.
+
+        A veth counts those for which the ring at its other end had no room.
+        """
+        return now[direction.transmit].transmit_drops - self._ports.before[direction.transmit].transmit_drops
 
     def _parts_sent(self, direction: int) -> list[SentSegment]:
         """What was sent so far, of each segment and stream of a direction, without the ramp."""
@@ -420,14 +412,15 @@ class XdpGenerator:
             for number in range(len(self._configuration.directions))
         ]
         self._counted = arrived
-        after = links_after(self._configuration.ports, self._before)
+        after = self._ports.after()
         for sender in self._senders:
             self._devices.check(sender.cpu, sender.program.strayed_to())
         return [
             self._direction_counters(number, elapsed, after) for number in range(len(self._configuration.directions))
         ]
 
-    def _course(self, number: int, counters: Message) -> Message:
+    def _course(self, number: int, direction: Message) -> Message:
+        counters = {**direction, "last": max(part.last for part in self._parts_sent(number))}
         if self._plan.is_burst:
             return counted_course(self._start / _NANOSECONDS, counters)
         streams = [
@@ -440,23 +433,29 @@ class XdpGenerator:
         direction, received = self._configuration.directions[number], self._received[number]
         streams, plan, parts = self._of(number), self._plan, self._parts_sent(number)
         sent = sum(part.sent for part in parts)
-        sent -= min(sent, self._refused(direction, after))
+        refused = min(sent, self._refused(direction, after))
+        sent -= refused
         strayed = sum(self._reception.strayed(stream.number) for stream in streams)
         due, intended = sum(part.sent + part.unsent for part in parts), plan.intended(direction)
-        sink = self._before[direction.receive]
+        sink = self._ports.before[direction.receive]
+        late, copies, _ = late_and_copies(
+            self._late_before[number] + sum(self._reception.late(stream.number) for stream in streams),
+            self._missing_before[number],
+        )
+        self._missing[number] = max(0, sent - received.arrived)
         return {
             "name": direction.name,
-            "intended": due if intended is None else intended,
-            "sent": sent,
-            "received": received.arrived - received.stale,
-            "unsent": max(0, due - sent),
-            "generator_drops": after[direction.receive].receive_drops - sink.receive_drops,
-            "late_of_trial_before": self._late_before[number]
-            + sum(self._reception.late(stream.number) for stream in streams),
-            "elapsed": elapsed or max(plan.duration, *(part.last for part in parts)),
-            "worst_lateness": max(part.lateness for part in parts),
-            "last": max(part.last for part in parts),
-            "load_share": direction.load_share,
+            "intended_frames": due if intended is None else intended,
+            "sent_frames": sent,
+            "received_frames": received.arrived - received.stale,
+            "unsent_frames": max(0, due - sent),
+            "refused_frames": refused,
+            "generator_drop_frames": after[direction.receive].receive_drops - sink.receive_drops,
+            "late_frames": late,
+            "foreign_frames": copies + sum(self._reception.foreign(stream.number) for stream in streams),
+            "elapsed_s": elapsed or max(plan.duration, *(part.last for part in parts)),
+            "lateness_s": max(part.lateness for part in parts),
+            "load_ratio": direction.load_share,
             "examination": examination_of(direction, received, strayed) if self._configuration.examines else None,
             **self._of_every_frame(number, sent, received),
         }
@@ -477,23 +476,3 @@ class XdpGenerator:
 
 
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."
-
-
-def _mac(text: str) -> bytes:
-    try:
-        mac = bytes.fromhex(text.replace(":", ""))
-    except ValueError:
-        mac = b""
-    if len(mac) != 6:
-        raise AgentError("bad_request", f"{text!r} is not a MAC address.")
-    return mac
-
-
-def _sleep(seconds: float, check: Callable[[], None]) -> None:
-    end = time.monotonic() + seconds
-    while True:
-        left = end - time.monotonic()
-        if left <= 0:
-            return
-        time.sleep(min(left, _CHECK_SECONDS))
-        check()

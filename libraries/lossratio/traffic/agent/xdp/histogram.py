@@ -58,18 +58,21 @@ def edge(interval: int) -> int:
     return interval - (shift << SUB_BITS) << shift
 
 
-def filled(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The lowest latency of each interval with frames in it, in nanoseconds, with their number."""
+def filled(counts: Sequence[int], least: int, most: int) -> Iterator[tuple[int, int]]:
+    """The middle of each interval with frames in it, in nanoseconds, with their number.
+
+    No middle is below the smallest latency of all, or above the largest one.
+    """
     for interval, number in enumerate(counts):
         if number:
-            yield edge(interval), number
+            yield max(least, min(most, (edge(interval) + edge(interval + 1)) // 2)), number
 
 
-def percentile(counts: Sequence[int], percent: float) -> int:
-    """The lowest latency of the interval that holds a percentile, in nanoseconds; 0 where there are no frames."""
-    wanted, passed = percent / 100.0 * sum(counts), 0
-    for value, number in filled(counts):
+def percentile(values: Sequence[tuple[int, int]], percent: float) -> int:
+    """A percentile of `filled` intervals, one at least, in nanoseconds."""
+    wanted, passed = percent / 100.0 * sum(number for _, number in values), 0
+    for value, number in values:
         passed += number
         if passed >= wanted:
             return value
-    return 0
+    return values[-1][0]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Iterator, Sequence
 
 from ..core.configuration import Direction
-from ..core.generator import counted_course
+from ..core.generator import check_numbered, counted_course
 from ..core.pacing import LONGEST_STALL, RAMP_STEPS, frames_within, grace_after
 from ..core.protocol import AgentError, Message
 from .send_program import FOREVER, RING_BITS, WRAP_BITS, Segment, SendProgram, SendStream
@@ -23,17 +23,14 @@ _TIME_BITS = 64 - WRAP_BITS
 
 @dataclass(frozen=True)
 class Plan:
-    """The loads of one trial, the same for all directions.
-
-    Attributes:
-        steps: Loads in frames per second with their seconds, which follow each other. One with None has no end.
-        ramp: Seconds of growing traffic before them.
-        is_burst: Whether every frame must leave, however late.
-    """
+    """The loads of one trial, the same for all directions."""
 
     steps: tuple[tuple[float, float | None], ...]
+    """Loads in frames per second with their seconds, which follow each other. One with None has no end."""
     ramp: float = 0.0
+    """Seconds of growing traffic before them."""
     is_burst: bool = False
+    """Whether every frame must leave, however late."""
 
     @property
     def duration(self) -> float:
@@ -101,23 +98,13 @@ class Plan:
 
 
 def check_schedule(steps: Sequence[tuple[float, float]], directions: Sequence[Direction], streams: int) -> None:
-    """Checks that losses of a schedule can be located.
-
-    Args:
-        steps: Its loads in frames per second, and their seconds.
-        directions: The directions.
-        streams: How many streams a direction has at least.
+    """Checks that losses of a schedule can be located, where each direction has so many streams at least.
 
     Raises:
         AgentError: Of kind ``unsupported``, if frames have no numbers, or there are too many frames behind the first
             step.
     """
-    if not all(direction.frames.is_numbered for direction in directions):
-        raise AgentError(
-            "unsupported",
-            "Losses can only be located in time by sequence numbers, and frames of this profile have no room for "
-            "them. Take larger frames.",
-        )
+    check_numbered(direction.frames for direction in directions)
     frames = sum(load * duration for load, duration in steps[1:]) / streams
     if frames > _RING:
         raise AgentError(
@@ -143,7 +130,7 @@ def schedule_course(
         AgentError: If it is not known which frames were sent.
     """
     sent = [[program.sent(place, step).sent for step in range(len(plan.steps))] for _, program, place in streams]
-    if sum(map(sum, sent)) != counters["sent"]:
+    if sum(map(sum, sent)) != counters["sent_frames"]:
         raise AgentError(
             "counters",
             f"The port of {counters['name']} refused frames, and it is not known which ones. Measure at a lower load.",
@@ -156,14 +143,14 @@ def schedule_course(
             first += count
     # The first step may be longer than the ring.
     of_others = [len(times) for times in lost[1:]]
-    numbers = [max(0, counters["sent"] - intact - sum(of_others)), *of_others]
+    numbers = [max(0, counters["sent_frames"] - intact - sum(of_others)), *of_others]
     steps, begin = [], 0.0
     for step, (load, duration) in enumerate(plan.steps):
         steps.append(
             {
                 "start": begin,
                 "elapsed": duration,
-                "intended": frames_within(duration or 0.0, load * counters["load_share"]),
+                "intended": frames_within(duration or 0.0, load * counters["load_ratio"]),
                 "sent": sum(counts[step] for counts in sent),
                 "lost": numbers[step],
                 "last_lost": max(lost[step]) / _NANOSECONDS if lost[step] else None,

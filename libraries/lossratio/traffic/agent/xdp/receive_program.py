@@ -32,18 +32,18 @@ from lossratio.bpf import (
     XdpProgram,
 )
 
-from ..core.configuration import VLAN_TAG_BYTES
+from ..core.configuration import DIRECTIONS, VLAN_TAG_BYTES
 from . import histogram
 from .findings import MAXIMA, ReceivedFrames
 from .frame_code import FREE_STACK, Faults
 from .send_program import FOREVER, RING_BITS, WRAP_BITS, SendStream
 
-DIRECTIONS = 0xFF
-"""Bits of a tag that distinguish the streams of a trial."""
-
 _NO_TAG = 1 << 32
 _FAMILY, _PREVIOUS, _RAMP, _TAGS = 0, 8, 16, 24
 _TAG_BYTES = 8
+_WORDS = ("late", "strayed", "foreign", "next")
+"""Counters of a stream: frames of the tag before, of other streams, and of no known tag; and the number after the
+highest one that has arrived."""
 _COUNTERS = (
     *("arrived", "wrong_length", "wrong_mac", "corrupted", "readdressed", "duplicated", "stale", "intact"),
     *("reordered", "displacement", "extent", "late_offset", "latency_sum", "latency_least", "latency_most"),
@@ -61,17 +61,14 @@ _END_SLOT, _LENGTH_SLOT, _NOW_SLOT = -FREE_STACK - 8, -FREE_STACK - 16, -FREE_ST
 
 @dataclass(frozen=True)
 class ReceiveStream:
-    """A stream of frames at the port that it comes back to.
-
-    Attributes:
-        stream: The stream as it was sent.
-        number: Its number among all streams of a trial: the lowest bits of its tag.
-        mac: The port's MAC address.
-    """
+    """A stream of frames at the port that it comes back to."""
 
     stream: SendStream
+    """The stream as it was sent."""
     number: int
+    """Its number among all streams of a trial: the lowest bits of its tag."""
     mac: bytes
+    """The port's MAC address."""
 
 
 class Reception:
@@ -87,10 +84,8 @@ class Reception:
 
     def __init__(self, streams: int, cpus: int) -> None:
         self.streams, self.cpus = streams, cpus
-        self._late = _TAGS + _TAG_BYTES * streams
-        self._strayed = self._late + 8 * streams
-        self._next = self._strayed + 8 * streams
-        self._order = self._next + 8 * streams
+        self._words = _TAGS + _TAG_BYTES * streams
+        self._order = self._words + 8 * len(_WORDS) * streams
         self.control = Array(self._order + _ORDER_BYTES * streams, "lossratio_tags")
         self.counters = Array(_BLOCK * streams * cpus, "lossratio_recv")
         for place in (_FAMILY, _PREVIOUS, _RAMP):
@@ -101,17 +96,9 @@ class Reception:
         self.control.close()
         self.counters.close()
 
-    def late_place(self, stream: int) -> int:
-        """Place of the counter of a stream's late frames."""
-        return self._late + 8 * stream
-
-    def strayed_place(self, stream: int) -> int:
-        """Place of the counter of strayed frames where a stream should have come."""
-        return self._strayed + 8 * stream
-
-    def next_place(self, stream: int) -> int:
-        """Place of the number after the highest one of a stream that has arrived."""
-        return self._next + 8 * stream
+    def place(self, name: str, stream: int) -> int:
+        """Place of one of the `_WORDS` of a stream."""
+        return self._words + 8 * (len(_WORDS) * stream + _WORDS.index(name))
 
     def order_place(self, stream: int) -> int:
         """Place of the number of a stream's arrivals, and of the latest gaps in its numbers."""
@@ -137,18 +124,22 @@ class Reception:
             words = struct.pack("=I", (own >> 16) + (own & 0xFFFF))
             place = _TAGS + _TAG_BYTES * stream
             self.control.memory[place : place + _TAG_BYTES] = own.to_bytes(4, "big") + words
-            for counter in (self.late_place, self.strayed_place, self.next_place):
-                self._put(counter(stream), 0)
+            for name in _WORDS:
+                self._put(self.place(name, stream), 0)
         self.control.memory[self._order :] = bytes(_ORDER_BYTES * self.streams)
         self._put(_FAMILY, tag)
 
     def late(self, stream: int) -> int:
         """Frames of the tags before that arrived since `watch`."""
-        return self._get(self.late_place(stream))
+        return self._get(self.place("late", stream))
 
     def strayed(self, stream: int) -> int:
         """Frames of other streams that arrived where this one should, since `watch`."""
-        return self._get(self.strayed_place(stream))
+        return self._get(self.place("strayed", stream))
+
+    def foreign(self, stream: int) -> int:
+        """Frames without any known tag that arrived where this stream is the first one, since `watch`."""
+        return self._get(self.place("foreign", stream))
 
     def arrived(self, stream: int) -> int:
         """Frames of a stream that arrived since `watch`."""
@@ -229,7 +220,8 @@ class ReceiveProgram:
         for offset in sorted({one.stream.frames.plan.spec.tag_offset for one in self._streams}):
             here = [one for one in self._streams if one.stream.frames.plan.spec.tag_offset == offset]
             self._assemble_longer(code, offset, here)
-        code.label("pass")
+        code.mov(R1, 1)
+        code.atomic_add(DW, R7, self._reception.place("foreign", self._streams[0].number), R1)
         code.exit(XdpAction.PASS)
         code.label("drop")
         code.exit(XdpAction.DROP)
@@ -260,13 +252,13 @@ class ReceiveProgram:
         code.ja("drop")
         for one in streams:
             code.label(f"late {one.number} {name}")
-            code.atomic_add(DW, R7, self._reception.late_place(one.number), R1)
+            code.atomic_add(DW, R7, self._reception.place("late", one.number), R1)
             code.ja("drop")
         code.label(f"ours {name}")
         for one in streams:
             code.jeq(R4, one.number, f"stream {one.number} {name}")
         code.mov(R1, 1)
-        code.atomic_add(DW, R7, self._reception.strayed_place(streams[0].number), R1)
+        code.atomic_add(DW, R7, self._reception.place("strayed", streams[0].number), R1)
         code.ja("drop")
         for one in streams:
             code.label(f"stream {one.number} {name}")
@@ -421,7 +413,7 @@ class ReceiveProgram:
     def _assemble_order(self, code: Assembler, one: ReceiveStream) -> None:
         """Compares the number in R9 with the highest one so far; R1 stays."""
         names = {name: code.new_label(name) for name in ("next", "highest", "ordered", "found")}
-        place, order = self._reception.next_place(one.number), self._reception.order_place(one.number)
+        place, order = self._reception.place("next", one.number), self._reception.order_place(one.number)
         code.ldx(DW, R5, R8, order + _POSITION)
         code.add(R5, 1)
         code.stx(DW, R8, order + _POSITION, R5)

@@ -65,63 +65,54 @@ _NUMBER_SLOT, _ORDER_SLOT = -FREE_STACK - 8, -FREE_STACK - 16
 
 @dataclass(frozen=True)
 class SendStream:
-    """One sender's frames of a direction, with numbers of their own from 0 on.
-
-    Attributes:
-        frames: Code for the frames.
-        interface: Number of the interface that they leave from.
-        times: When each of the latest frames was sent: see `RING_BITS` and `WRAP_BITS`.
-        first: Which of the direction's frames is its first one.
-        step: By how many of the direction's frames its frames are apart.
-        flows: Counts of received frames by flow, four bytes each; None: flows are not counted.
-    """
+    """One sender's frames of a direction, with numbers of their own from 0 on."""
 
     frames: FrameCode
+    """Code for the frames."""
     interface: int
+    """Number of the interface that they leave from."""
     times: Array
+    """When each of the latest frames was sent: see `RING_BITS` and `WRAP_BITS`."""
     first: int = 0
+    """Which of the direction's frames is its first one."""
     step: int = 1
+    """By how many of the direction's frames its frames are apart."""
     flows: Array | None = None
+    """Counts of received frames by flow, four bytes each; None: flows are not counted."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a stream's schedule.
-
-    Attributes:
-        interval: Nanoseconds from frame to frame; 0: as fast as can be.
-        frames: How many.
-        begin: Nanoseconds from the start of the schedule to its first frame.
-        last_call: Nanoseconds from the start after which its frames stay unsent.
-        catch_up: Nanoseconds of lateness up to which frames are made up for; older ones stay unsent.
-        tag: Tag of its frames.
-        renumbers: Whether its first frame has the number 0; otherwise the numbers go on.
-    """
+    """A part of a stream's schedule."""
 
     interval: float
+    """Nanoseconds from frame to frame; 0: as fast as can be."""
     frames: int
+    """How many."""
     begin: float
+    """Nanoseconds from the start of the schedule to its first frame."""
     last_call: float
+    """Nanoseconds from the start after which its frames stay unsent."""
     catch_up: float
+    """Nanoseconds of lateness up to which frames are made up for; older ones stay unsent."""
     tag: int
+    """Tag of its frames."""
     renumbers: bool = True
+    """Whether its first frame has the number 0; otherwise the numbers go on."""
 
 
 @dataclass(frozen=True)
 class SentSegment:
-    """What was sent of a segment.
-
-    Attributes:
-        sent: Frames.
-        unsent: Frames that there was no time for.
-        lateness: Seconds by which a frame was late at most.
-        last: Seconds from the start of the schedule to its last frame.
-    """
+    """What was sent of a segment."""
 
     sent: int
+    """Frames."""
     unsent: int
+    """Frames that there was no time for."""
     lateness: float
+    """Seconds by which a frame was late at most."""
     last: float
+    """Seconds from the start of the schedule to its last frame."""
 
 
 class SendProgram:

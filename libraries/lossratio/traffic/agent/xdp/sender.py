@@ -16,7 +16,7 @@ from typing import Sequence
 from lossratio.bpf import BpfError
 
 from ..core.protocol import AgentError
-from .send_program import Segment, SendProgram
+from .send_program import SendProgram
 
 WAKE_SECONDS = 0.001
 """Seconds between an order and its first frame."""
@@ -46,10 +46,6 @@ class Sender:
 
     Between two orders the thread sleeps, or is in the kernel already and waits there (see `rest`).
 
-    Args:
-        program: The program.
-        cpu: The processor.
-
     Attributes:
         program: The program.
         cpu: The processor.
@@ -73,11 +69,7 @@ class Sender:
         self._thread.start()
 
     def wake(self, batch: int) -> None:
-        """Has the thread go into the kernel, if it is not there with this batch size already.
-
-        Args:
-            batch: How many runs of the program pass before frames are handed over.
-        """
+        """Has the thread go into the kernel, if it is not there with this batch size already."""
         with self._lock:
             if self._is_busy and batch != self.batch:
                 self.rest()
@@ -136,10 +128,6 @@ class Sender:
         os.sched_setscheduler(self._thread_id, os.SCHED_OTHER, os.sched_param(0))
         os.sched_setaffinity(self._thread_id, {self.cpu})
         self.scheduling = "ordinary"
-
-    def send(self, start: int, segments: Sequence[Sequence[Segment]]) -> None:
-        """Gives it a schedule; see `SendProgram.schedule`."""
-        self.program.schedule(start, segments, self.cpu)
 
     def check(self) -> None:
         """Looks whether the thread is well.
@@ -223,30 +211,24 @@ def _set_deadline(tid: int) -> bool:
 
 @dataclass(frozen=True)
 class Share:
-    """A part of a direction's frames that one sender sends.
-
-    Attributes:
-        number: Its number among all streams.
-        direction: Number of its direction.
-        sender: Number of its sender.
-        place: Its number among the sender's streams.
-        share: Which part of the direction it is: the first of how many.
-    """
+    """A part of a direction's frames that one sender sends."""
 
     number: int
+    """Its number among all streams."""
     direction: int
+    """Number of its direction."""
     sender: int
+    """Number of its sender."""
     place: int
+    """Its number among the sender's streams."""
     share: tuple[int, int]
+    """Which part of the direction it is: the first of how many."""
 
 
 def choose_cpus(directions: int, wanted: Sequence[int] | None, free: Sequence[int]) -> tuple[int, ...]:
     """The processors of the senders: one for each direction where there are enough, else one for all of them.
 
-    Args:
-        directions: How many directions there are.
-        wanted: Processors that the topology names; None: none.
-        free: Processors that no device needs.
+    `wanted` are processors that the topology names, and `free` the ones that no device needs.
 
     Raises:
         AgentError: If there is no such processor.

@@ -1,0 +1,134 @@
+"""Calls of what others run, bounded in time and size: HTTP requests, and programs of this machine."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Any
+
+_CHUNK = 1 << 16
+_LONGEST_REASON = 100
+_SECRETS = re.compile(r"(\w://)(?:\S*@)?([^\s?#]*)(?:[?#]\S*)?")
+
+
+class CallError(Exception):
+    """A call has failed. Its text has no secret of an address."""
+
+
+class AnswerError(CallError):
+    """A server has answered with another status than success."""
+
+
+def without_secrets(text: str) -> str:
+    """A text whose addresses have no user, no password and no query."""
+    return _SECRETS.sub(r"\1\2", text)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: it would carry the headers of the request, such as Authorization, to another server."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Makes no other request, so that the answer is an error."""
+
+
+def http_request(
+    url: str, *, method: str, body: bytes | None, headers: Mapping[str, str], timeout: float, most: int
+) -> bytes:
+    """Makes an HTTP request.
+
+    Args:
+        url: Its address.
+        method: Its method.
+        body: What is sent; None: nothing.
+        headers: Its headers.
+        timeout: How long it may take as a whole, in seconds, and the wait for each part of the answer.
+        most: Bytes of the answer that are read; one more is read of a longer answer.
+
+    Raises:
+        AnswerError: If the server answers with another status than success; redirects are not followed.
+        CallError: If there is no answer.
+    """
+    deadline = time.monotonic() + timeout
+    data = bytearray()
+    try:
+        request = urllib.request.Request(url, body, dict(headers), method=method)  # noqa: S310
+        with urllib.request.build_opener(_NoRedirects).open(request, timeout=timeout) as response:
+            while len(data) <= most and (chunk := response.read1(min(_CHUNK, most + 1 - len(data)))):
+                data += chunk
+                if time.monotonic() > deadline:
+                    raise CallError(f"the answer took longer than {timeout:g} s")
+    except urllib.error.HTTPError as error:
+        error.close()
+        more = "; redirects are not followed, give the last address" if 300 <= error.code < 400 else ""
+        raise AnswerError(f"{error.code} {str(error.reason)[:_LONGEST_REASON]}{more}") from None
+    except OSError as error:
+        raise CallError(without_secrets(str(getattr(error, "reason", None) or error))) from error
+    except (ValueError, http.client.HTTPException) as error:
+        # Their words may have the address or a header in them, which are secrets.
+        raise CallError(f"the request or its answer is not valid ({type(error).__name__})") from None
+    return bytes(data)
+
+
+def run_program(
+    command: Sequence[str], *, stdin: bytes, timeout: float, most: int
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs a program of this machine. One that takes too long or prints too much is killed, with all that it started.
+
+    Args:
+        command: The program and its arguments.
+        stdin: What it reads.
+        timeout: How long it may take, in seconds.
+        most: Bytes that it may print, to each of standard output and standard error.
+
+    Raises:
+        CallError: If it cannot be started, takes too long or prints too much.
+    """
+    deadline = time.monotonic() + timeout
+    with tempfile.TemporaryFile() as given, selectors.DefaultSelector() as selector:
+        given.write(stdin)
+        given.seek(0)
+        try:
+            process = subprocess.Popen(
+                command, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            raise CallError(f"cannot be run on this machine: {getattr(error, 'strerror', None) or error}") from error
+        with process:
+            try:
+                stdout, stderr = (_selected(selector, stream) for stream in (process.stdout, process.stderr))
+                while selector.get_map():
+                    for key, _ in selector.select(max(0.0, deadline - time.monotonic())):
+                        chunk = os.read(key.fd, _CHUNK)
+                        key.data.extend(chunk)
+                        if not chunk:
+                            selector.unregister(key.fileobj)
+                        if len(key.data) > most:
+                            raise CallError(f"printed more than {most:,} bytes")
+                    if time.monotonic() > deadline:
+                        raise CallError(f"took longer than {timeout:g} s")
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except BaseException as error:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise CallError(f"took longer than {timeout:g} s") from error
+                raise
+    return subprocess.CompletedProcess(command, process.returncode, bytes(stdout), bytes(stderr))
+
+
+def _selected(selector: selectors.BaseSelector, stream: IO[bytes] | None) -> bytearray:
+    """Where the bytes of a stream are kept."""
+    kept = bytearray()
+    if stream is not None:
+        selector.register(stream, selectors.EVENT_READ, kept)
+    return kept

@@ -1,0 +1,190 @@
+"""The overview of a page: a table whose columns are declared once, with a row for each finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Generic, Protocol, TypeVar
+
+from lossratio.drawing.html import PAGES, html_fragment, packed
+
+NOTHING = "–"
+"""The text for a missing value."""
+
+_CARDS = 8
+Section = tuple[str, str, Sequence[str]]
+"""A section of a page: the name that addresses link to, its heading, and its markup in parts."""
+
+
+class Row(Protocol):
+    """A row of an overview."""
+
+    @property
+    def test(self) -> str:
+        """Name of the test."""
+
+    @property
+    def link(self) -> str:
+        """The name of the section that it links to."""
+
+    @property
+    def words(self) -> str:
+        """The text that a search looks at, in lower case."""
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether it asks for a look."""
+
+
+RowT = TypeVar("RowT", bound=Row)
+
+
+@dataclass(frozen=True)
+class Column(Generic[RowT]):
+    """A column of an overview."""
+
+    head: str
+    """Its head."""
+    text: Callable[[RowT], str]
+    """The value of a row in words; `NOTHING` or empty: there is none."""
+    number: Callable[[RowT], float | None] | None = None
+    """The number that rows are sorted by; None: they are sorted by the text."""
+    style: str = ""
+    """The class of its cells: ``number``, ``name``, ``date``."""
+    markup: Callable[[RowT], str] | None = None
+    """The value as HTML; None: it is the text."""
+
+    def cell(self, row: RowT) -> str:
+        """The cell of a row; empty: the row has no value."""
+        content = escape(self.text(row)) if self.markup is None else self.markup(row)
+        if content in ("", NOTHING):
+            return ""
+        data = "" if self.number is None else f' data-value="{_or_empty(self.number(row))}"'
+        return f"<td{_class(self.style)}{data}>{content}</td>"
+
+    @property
+    def empty(self) -> str:
+        """The cell of a row without a value, which is sorted behind the others."""
+        return f'<td{_class(self.style)} data-value="">{NOTHING}</td>'
+
+
+@dataclass(frozen=True)
+class Overview(Generic[RowT]):
+    """The rows of a page, with their cards, filters and sections."""
+
+    rows: Sequence[RowT]
+    """The rows."""
+    columns: Sequence[Column[RowT]]
+    """The columns; the page leaves out those without any value."""
+    filters: Mapping[str, tuple[str, Callable[[RowT], str]]]
+    """What rows can be chosen by: label, and value of a row (several: one per line), by the name in addresses."""
+    only: str
+    """The label of the filter for rows that ask for a look."""
+    card_name: str
+    """What the cards at the top are, in the plural."""
+    few: int
+    """Up to so many sections are open from the start."""
+    has_card: Callable[[RowT], bool] = lambda row: True
+    """Whether a row has a card, if it is among the first."""
+
+    def page(
+        self,
+        template: str,
+        sections: Sequence[Section],
+        *,
+        is_large: bool,
+        data: Mapping[str, str],
+        **values: object,
+    ) -> str:
+        """Makes the page.
+
+        Args:
+            template: Name of the template's file.
+            sections: The sections; equal parts are stored once.
+            is_large: Whether rows and sections are compressed; then the page needs its script to show them.
+            data: Further compressed data for the script, by name.
+            **values: The further values that the template shows.
+        """
+        heads, rows = self.table()
+        if is_large:
+            texts: dict[str, int] = {}
+            places = [[texts.setdefault(part, len(texts)) for part in parts] for _, _, parts in sections]
+            names = [(name, heading) for name, heading, _ in sections]
+            data = {
+                **data,
+                "rows": packed({"rows": rows, "sections": names}),
+                "sections": packed({"texts": list(texts), "sections": places}),
+            }
+        return html_fragment(
+            PAGES,
+            template,
+            filters={},
+            overview=self,
+            cards=[row for row in self.rows[:_CARDS] if self.has_card(row)],
+            heads=heads,
+            rows=rows,
+            sections=sections,
+            packed=is_large,
+            data=data,
+            **values,
+        )
+
+    def table(self) -> tuple[list[str], list[str]]:
+        """The heads of the columns that have values, and the rows as markup."""
+        by_column = {column: [column.cell(row) for row in self.rows] for column in self.columns}
+        shown = {column: cells for column, cells in by_column.items() if any(cells) or not self.rows}
+        columns = [[cell or column.empty for cell in cells] for column, cells in shown.items()]
+        rows = zip(self.rows, *columns, strict=True)
+        return [column.head for column in shown], [self._marked(row, cells) for row, *cells in rows]
+
+    def _marked(self, row: RowT, cells: Iterable[str]) -> str:
+        chosen = "".join(f' data-{name}="{escape(value(row))}"' for name, (_, value) in self.filters.items())
+        odd = "true" if row.is_odd else "false"
+        return f'<tr{chosen} data-words="{escape(row.words)}" data-only="{odd}">{"".join(cells)}</tr>'
+
+
+def test_column(row_type: type[RowT]) -> Column[RowT]:
+    """The first column: the test, with a link to its section."""
+    return Column(
+        "test",
+        lambda row: row.test,
+        style="name",
+        markup=lambda row: f'<a href="#{escape(row.link)}">{escape(row.test)}</a>',
+    )
+
+
+def number_column(head: str, number: Callable[[RowT], float | None], words: Callable[[float], str]) -> Column[RowT]:
+    """A column of numbers.
+
+    Args:
+        head: Its head.
+        number: The number of a row; None: it has none.
+        words: Formats a number.
+    """
+
+    def text(row: RowT) -> str:
+        value = number(row)
+        return NOTHING if value is None else words(value)
+
+    return Column(head, text, number, style="number")
+
+
+def verdict(kind: str, words: str, notes: Iterable[str] = ()) -> str:
+    """A verdict with its notes below.
+
+    Args:
+        kind: Its class: ``measured``, ``irregular``, ``failed`` or ``alarm``.
+        words: The verdict.
+        notes: What a reader of the number needs besides, one per line.
+    """
+    below = (f'<br><span class="doubt">{escape(note)}</span>' for note in notes)
+    return f'<span class="{kind}">{escape(words)}</span>{"".join(below)}'
+
+
+def _class(style: str) -> str:
+    return f' class="{style}"' if style else ""
+
+
+def _or_empty(number: float | None) -> float | str:
+    return "" if number is None else number

@@ -1,0 +1,216 @@
+"""The keywords that measure: arguments, types and documentation are those of the request of a kind."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from types import MappingProxyType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+from robot.libraries.BuiltIn import BuiltIn
+
+from lossratio.errors import SearchError
+from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, seconds, typed_keyword
+from lossratio.keywords.measuring import describe_profile, measured
+from lossratio.keywords.session import Keywords, Session
+from lossratio.measurements import AfterThroughput, Audience, MeasuredKind, Request, measure, warm_up_like
+from lossratio.measurements.back_to_back import BackToBack
+from lossratio.measurements.frame_loss import FrameLossRate
+from lossratio.measurements.mrr import MaximumReceiveRate
+from lossratio.measurements.recovery import Recovery
+from lossratio.measurements.reset import Reset, ResetRequest, ResetResult, command_reset
+from lossratio.measurements.soak import Soak, SoakPreset, SoakRequest, SoakResult, warm_start_from
+from lossratio.quantities import DURATION, FRAME_RATE, RATIO, Quantity, quantity_of
+from lossratio.results import TestResult
+from lossratio.traffic import load_profile
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+RequestT = TypeVar("RequestT", bound=Request)
+ResultT = TypeVar("ResultT", bound=TestResult)
+Kind = type[MeasuredKind[Any, Any, Any, ResultT]]
+
+_TYPES: Mapping[Quantity, type] = MappingProxyType({DURATION: timedelta, FRAME_RATE: FrameRate, RATIO: Share})
+"""Types of Robot Framework's arguments, whose documentation names the units that users may write."""
+
+_WARM_UP = {"warm_up": timedelta, "warm_up_profile": str}
+_OTHERS = "The other arguments are described under `Arguments of measurements`."
+
+
+def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], FunctionT]:
+    """Adds the fields of a request to the arguments of a keyword, whose method takes them by any name.
+
+    The keyword's documentation is the method's, or else that of the request, with a table of the fields that no other
+    request has before the examples.
+
+    Args:
+        request: The class of the request.
+        without: The fields that the method has as arguments of its own.
+    """
+    left_out = {"profile", "warm_up", *request.unused, *without.split()}
+    fields = {
+        name: field
+        for name, field in request.model_fields.items()
+        if name not in left_out and Audience.SCRIPTS not in field.metadata
+    }
+    types = {name: _type_of(field) for name, field in fields.items()}
+    types |= {"bidirectional": bool, **({} if "warm_up" in request.unused else _WARM_UP)}
+    defaults = {name: _default_of(field) for name, field in fields.items()}
+
+    def mark(method: FunctionT) -> FunctionT:
+        signature = inspect.signature(method)
+        own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+        more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name)) for name in types]
+        vars(method)["__signature__"] = signature.replace(parameters=[*own, *more])
+        known = {name: hint for name, hint in vars(method)["robot_types"].items() if name not in ("self", "fields")}
+        vars(method)["robot_types"] = known | types
+        text, bar, examples = inspect.cleandoc(method.__doc__ or request.__doc__ or "").partition("\n| ")
+        rows = [
+            f"| ``{name}`` | {' '.join((field.description or '').split()).replace('None:', 'Left out:')} |"
+            for name, field in fields.items()
+            if name not in Request.model_fields
+        ]
+        table = "\n".join(("| =Argument= | =What it is= |", *rows))
+        method.__doc__ = f"{text.rstrip()}\n\n{table}\n\n{_OTHERS}\n{bar}{examples}"
+        return method
+
+    return mark
+
+
+def _type_of(field: FieldInfo) -> Any:
+    """The type of a field for Robot Framework, None left out of it."""
+    is_union = get_origin(field.annotation) in (Union, UnionType)
+    parts = get_args(field.annotation) if is_union else (field.annotation,)
+    return reduce(or_, [_type(part, field.metadata) for part in parts if part is not type(None)])
+
+
+def _type(annotation: Any, metadata: list[Any]) -> Any:
+    own = getattr(annotation, "__metadata__", ())
+    quantity = quantity_of(None, [*metadata, *own])
+    plain = get_args(annotation)[0] if own else annotation
+    return plain if quantity is None else _TYPES.get(quantity, plain)
+
+
+def _default_of(field: FieldInfo) -> Any:
+    is_duration = quantity_of(field.annotation, field.metadata) is DURATION
+    return timedelta(seconds=field.default) if is_duration and field.default is not None else field.default
+
+
+def request_of(
+    session: Session, request: type[RequestT], frame_size: str, profile: str, fields: dict[str, Any]
+) -> RequestT:
+    """The request that a keyword was asked for.
+
+    Args:
+        session: The suite's session.
+        request: Its class.
+        frame_size: Frame size of the traffic.
+        profile: The traffic profile.
+        fields: The other arguments by name.
+
+    Raises:
+        LossRatioError: If an argument makes no sense.
+    """
+    traffic = load_profile(profile, frame_size=frame_size, bidirectional=fields.pop("bidirectional", None))
+    length, warm_up_profile = (fields.pop(name, None) for name in _WARM_UP)
+    if (length, warm_up_profile) != (None, None):
+        fields["warm_up"] = warm_up_like(traffic, seconds(length), warm_up_profile)
+    if issubclass(request, AfterThroughput) and fields.get("throughput") is None:
+        fields["throughput"] = session.throughput_of(traffic)
+    return request(profile=traffic, **fields)
+
+
+def _measured(session: Session, kind: Kind[ResultT], request: Request, resume: Path | None) -> ResultT:
+    return measured(
+        session,
+        f"{kind.title}: {describe_profile(request.profile)}",
+        lambda testbed, place, show: measure(kind(), testbed, request, place, show),
+        resume,
+    )
+
+
+def measurement_keyword(name: str, kind: Kind[ResultT]) -> Callable[..., ResultT]:
+    """A keyword that measures; its arguments, their types and its documentation are those of the kind's request.
+
+    Args:
+        name: The keyword's name.
+        kind: The kind of measurement.
+    """
+
+    @asks(kind.request)
+    @typed_keyword(name)
+    def method(
+        self: Keywords,
+        frame_size: FrameSize,
+        profile: str = DEFAULT_PROFILE,
+        *,
+        resume: Path | None = None,
+        **fields: Any,
+    ) -> ResultT:
+        return _measured(
+            self.session, kind, request_of(self.session, kind.request, frame_size, profile, fields), resume
+        )
+
+    return method
+
+
+def reset_of(command: str | None, keyword: str | None) -> dict[str, Any]:
+    """The fields of a reset by a command on this machine, or by a keyword; none where there is neither.
+
+    Raises:
+        SearchError: If there are both.
+    """
+    if command is not None and keyword is not None:
+        raise SearchError("A reset is a command or a keyword; give one of them.")
+    if command is not None:
+        return {"reset": command_reset(command), "reset_name": f"command: {command}"}
+    if keyword is not None:
+        return {"reset": lambda: BuiltIn().run_keyword(keyword), "reset_name": f"keyword: {keyword}"}
+    return {}
+
+
+class MeasurementKeywords(Keywords):
+    """A keyword for each kind of measurement whose request says it all."""
+
+    measure_mrr = measurement_keyword("Measure MRR", MaximumReceiveRate)
+    measure_frame_loss_rate = measurement_keyword("Measure Frame Loss Rate", FrameLossRate)
+    measure_back_to_back_frames = measurement_keyword("Measure Back-To-Back Frames", BackToBack)
+    measure_system_recovery = measurement_keyword("Measure System Recovery", Recovery)
+
+    @asks(ResetRequest)
+    @typed_keyword()
+    def measure_reset_time(  # noqa: D102 (the request has it)
+        self,
+        frame_size: FrameSize,
+        profile: str = DEFAULT_PROFILE,
+        *,
+        command: str | None = None,
+        keyword: str | None = None,
+        resume: Path | None = None,
+        **fields: Any,
+    ) -> ResetResult:
+        fields |= reset_of(command, keyword)
+        return _measured(
+            self.session, Reset, request_of(self.session, ResetRequest, frame_size, profile, fields), resume
+        )
+
+    @asks(SoakRequest, without="warm_start")
+    @typed_keyword()
+    def find_critical_load(  # noqa: D102 (the request has it)
+        self,
+        frame_size: FrameSize,
+        profile: str = DEFAULT_PROFILE,
+        *,
+        preset: SoakPreset | None = None,
+        warm_start: bool = False,
+        resume: Path | None = None,
+        **fields: Any,
+    ) -> SoakResult:
+        request = request_of(self.session, SoakRequest, frame_size, profile, fields)
+        if warm_start:
+            request = request.but(warm_start=warm_start_from(self.session.last_result, request.profile))
+        return _measured(self.session, Soak, request if preset is None else request.preset(preset), resume)

@@ -1,0 +1,198 @@
+"""What every measurement can be asked, declared once: a kind adds its fields, and everything else follows from them.
+
+The keyword's arguments, the method of an open testbed, the checks, the settings in journals and results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, ValidationError, create_model
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema
+
+from lossratio.errors import SearchError
+from lossratio.quantities import Duration, FrameRate, quantity_of
+from lossratio.records import Record
+from lossratio.trials import Integrity
+
+if TYPE_CHECKING:
+    from lossratio.traffic import TrafficProfile
+else:
+    # Its room imports paramiko, which takes a while, and reports of results need none of it.
+    TrafficProfile = object
+
+RequestT = TypeVar("RequestT", bound="Request")
+
+NOT_IN_FILES = Field(exclude=True)
+"""Marks a field that the settings in journals and results do not have: they have it elsewhere, or it is no data."""
+
+
+class Audience(Enum):
+    """Marks a field that not everybody gives."""
+
+    SCRIPTS = "scripts"
+    """No keyword has it as an argument."""
+
+
+class WarmUp(Record):
+    """A warm-up before the first trial."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    duration: float
+    """Seconds."""
+    profile: TrafficProfile
+    """The test traffic of the warm-up."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The warm-up as JSON data."""
+        return {"duration_s": self.duration, "profile": self.profile.description_in_full()}
+
+
+class Request(Record):
+    """The settings of every measurement. A kind's own class adds more, and may give other defaults."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, strict=True)
+
+    unused: ClassVar[frozenset[str]] = frozenset()
+    """Fields below that a kind makes no use of, so that its keyword has no such arguments."""
+
+    profile: Annotated[TrafficProfile, NOT_IN_FILES]
+    """The test traffic."""
+    max_load: Annotated[FrameRate | None, NOT_IN_FILES] = None
+    """The largest load per interface; None: the least that generator, links and NICs can do."""
+    min_load: Annotated[FrameRate | None, NOT_IN_FILES] = None
+    """The smallest load per interface; None: see `lossratio.testbed.loads.load_range`."""
+    ramp: Annotated[Duration, Field(ge=0.0, exclude=True)] = 0.0
+    """Seconds before each trial in which the load grows from nothing, and nothing is counted."""
+    rest: Annotated[Duration, Field(ge=0.0, exclude=True)] = 0.0
+    """Least seconds without traffic before each trial, for a SUT that remembers the last one. They are part of the
+    trial's time."""
+    warm_up: Annotated[WarmUp | None, NOT_IN_FILES] = None
+    """A warm-up at maximum load with traffic of its own, before the first trial; None: there is none."""
+    integrity: Annotated[Integrity, NOT_IN_FILES] = Integrity.DOUBT
+    """What happens if frames do not come back as they were sent."""
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                first = {wrong["loc"][0]: wrong for wrong in reversed(error.errors())}
+                raise SearchError(" ".join(_in_words(type(self), wrong) for wrong in first.values())) from None
+
+    def but(self: RequestT, **changes: Any) -> RequestT:
+        """The same request with some fields changed.
+
+        Raises:
+            SearchError: If a value makes no sense.
+        """
+        return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings for journals and results."""
+        stated = self.model_dump()
+        names = {name: name_in_files(name, field) for name, field in _in_files(type(self))}
+        return settings_model(type(self)).model_validate({in_files: stated[name] for name, in_files in names.items()})
+
+    def inputs(self) -> dict[str, Any]:
+        """What trials depend on besides traffic and loads, as JSON data: a continued journal has the same."""
+        warm_up = {} if self.warm_up is None else {"warm_up": self.warm_up.to_json()}
+        return {"settings": {**self.settings.model_dump(mode="json"), **warm_up}}
+
+
+class AfterThroughput(Request):
+    """The settings of a measurement that needs the throughput."""
+
+    throughput: Annotated[FrameRate | None, NOT_IN_FILES] = None
+    """The throughput per interface without loss of the same traffic; None: not known. A keyword takes it from the last
+    search of its suite, if that had the same traffic and a goal without loss."""
+
+    @property
+    def known_throughput(self) -> float:
+        """The throughput, frames per second per interface.
+
+        Raises:
+            SearchError: If it is not known.
+        """
+        if self.throughput is None:
+            raise SearchError(
+                "The throughput of this traffic is not known, and this measurement needs it (RFC 2544, section 26). "
+                "Find it before in the same suite, e.g. with 'Find Conditional Throughput    RFC2544', or give it, "
+                "e.g. throughput=1 Mpps."
+            )
+        return self.throughput
+
+    def inputs(self) -> dict[str, Any]:
+        """The settings, and the throughput."""
+        return {"throughput_fps": self.throughput, **super().inputs()}
+
+
+class Settings(Record):
+    """The settings of a measurement in its result: the fields of its request, with the units in their names."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+class SettingsOf:
+    """Says in an annotation whose settings a field of a result has: ``Annotated[Settings, SettingsOf(MyRequest)]``."""
+
+    def __init__(self, request: type[Request]) -> None:
+        self._request = request
+
+    def __get_pydantic_core_schema__(self, source: type[Settings], handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(settings_model(self._request))
+
+
+@cache
+def settings_model(request: type[Request]) -> type[Settings]:
+    """The class of the settings of a request in results: names end in the unit."""
+    fields: dict[str, Any] = {
+        name_in_files(name, field): (field.rebuild_annotation(), Field(description=field.description))
+        for name, field in _in_files(request)
+    }
+    return create_model(f"{request.__name__.removesuffix('Request')}Settings", __base__=Settings, **fields)
+
+
+def name_in_files(name: str, field: FieldInfo) -> str:
+    """The name of a field of a request in files: the unit is at its end."""
+    quantity = quantity_of(field.annotation, field.metadata)
+    return name if quantity is None or name.endswith(quantity.suffix) else name + quantity.suffix
+
+
+def _in_files(request: type[Request]) -> list[tuple[str, FieldInfo]]:
+    return [(name, field) for name, field in request.model_fields.items() if not field.exclude]
+
+
+_BOUNDS = {"gt": "above {}", "ge": "at least {}", "lt": "below {}", "le": "at most {}"}
+
+
+def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
+    """One error of pydantic as a sentence with the field, its bounds, the value, and what the field is."""
+    name, value = str(wrong["loc"][0]), wrong["input"]
+    field = request.model_fields.get(name)
+    if field is None:
+        return f"{request.__name__} has no {name!r}; it has {', '.join(request.model_fields)}."
+    quantity = quantity_of(field.annotation, field.metadata)
+    write = repr if quantity is None else quantity.write
+    value = value.total_seconds() if isinstance(value, timedelta) else value
+    given = write(value) if isinstance(value, int | float) and not isinstance(value, bool) else repr(value)
+    bounds = " and ".join(
+        text.format(write(getattr(item, bound)))
+        for item in field.metadata
+        for bound, text in _BOUNDS.items()
+        if getattr(item, bound, None) is not None
+    )
+    about = f" {field.description}" if field.description else ""
+    if wrong["type"] in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
+        return f"{name} must be {bounds}, not {given}.{about}"
+    return f"{name}: {wrong['msg']}, and not {given}.{about}"

@@ -1,0 +1,58 @@
+"""The average of repeated times and their spread, as results, reports and consoles have them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lossratio.records import Record, Seconds
+from lossratio.results import LABEL_WIDTH
+from lossratio.units import Unit, format_milliseconds
+
+SECONDS = Unit("s", lower_is_better=True)
+"""The unit of times; the shorter time is the better one."""
+
+
+class Spread(Record):
+    """The average of all repetitions and their spread; all is null where a repetition has no time."""
+
+    average_s: Seconds | None
+    """The benchmark: mean of the times of all repetitions."""
+    least_s: Seconds | None
+    """The shortest time."""
+    most_s: Seconds | None
+    """The longest time."""
+    stdev_s: Seconds | None
+    """Standard deviation (over N - 1; 0 if there is one repetition)."""
+
+    @staticmethod
+    def of(times: Sequence[float | None]) -> dict[str, Any]:
+        """The fields for the times of all repetitions; None: a repetition has no time."""
+        known = [time for time in times if time is not None]
+        if len(known) < len(times):
+            return dict.fromkeys(Spread.model_fields)
+        return {
+            "average_s": statistics.fmean(known),
+            "least_s": min(known),
+            "most_s": max(known),
+            "stdev_s": statistics.stdev(known) if len(known) > 1 else 0.0,
+        }
+
+    @property
+    def in_words(self) -> str:
+        """Minimum, maximum and standard deviation; empty: there are none."""
+        values = (self.least_s, self.most_s, self.stdev_s)
+        return ", ".join(format_milliseconds(value) for value in values if value is not None)
+
+    def values(self, limit: float) -> dict[str, float | None]:
+        """The average as the value of a finding; without one, the time limit of a repetition is its lower bound."""
+        if self.average_s is None:
+            return {"lower_bound": limit}
+        return {"value": self.average_s, "deviation": self.stdev_s}
+
+    def lines(self, label: str, none: str = "0 ms") -> Iterator[str]:
+        """The lines of the console: the average with its label (or the words for none at all), and the spread."""
+        if self.average_s is not None:
+            yield f"  {label:<{LABEL_WIDTH}}  {format_milliseconds(self.average_s) if self.most_s else none}"
+            yield f"  {'min, max, stddev':<{LABEL_WIDTH}}  {self.in_words}"

@@ -1,0 +1,103 @@
+"""Trials after a search, of latency and telemetry, that contradict it, or whose load was not offered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lossratio.measurements.latency.result import name_load
+from lossratio.measurements.throughput.result import Goal, ThroughputResult
+from lossratio.records import Rate
+from lossratio.results import ROUNDING, Doubt, DoubtKind, Offered, unsent_frames
+from lossratio.units import format_frame_rate, format_ratio
+
+LEAST_EXCESS = 0.01
+"""Loss ratio beyond the one that a goal allows, at a load that meets the goal, which contradicts the search: the least
+change (1 %) that a comparison or a trend calls one. Less may be a stall, or one of the trials that a goal with an
+exceed ratio allows to lose more."""
+
+USUAL_BUCKET = 0.05
+"""Seconds of a policer's rate that its bucket may hold. The shorter trials of the search passed it, and a longer one
+loses it: that contradicts nothing."""
+
+LEAST_LOST = 10
+"""Fewer lost frames contradict nothing: at the minimum load they are chance."""
+
+
+@dataclass(frozen=True)
+class _LaterTrial:
+    """A trial after the search."""
+
+    what: str
+    """The trial, in words."""
+    offered: Offered
+    """Its traffic."""
+    lost: int
+    """Frames sent and not received."""
+    duration: float
+    """Seconds."""
+
+    @property
+    def loss_ratio(self) -> float:
+        """Lost frames over sent frames."""
+        return self.lost / self.offered.sent if self.offered.sent else 0.0
+
+
+def doubts_of_later_trials(result: ThroughputResult) -> Iterator[Doubt]:
+    """Doubts about a search by the trials of latency and telemetry that follow it."""
+    trials = [*_latency_trials(result), *_telemetry_trials(result)]
+    unsent = unsent_frames((trial.offered for trial in trials), "the trials after the search")
+    if unsent is not None:
+        yield unsent
+    excesses = [
+        (excess, trial, goal)
+        for trial in trials
+        if trial.lost >= LEAST_LOST and (goal := _strictest_met(result, trial.offered.load)) is not None
+        if (excess := trial.loss_ratio - goal.loss_ratio - _by_bucket(trial, goal)) > LEAST_EXCESS
+    ]
+    if excesses:
+        _, worst, goal = max(excesses, key=lambda excess: excess[0])
+        yield Doubt(
+            DoubtKind.CONTRADICTED,
+            f"the {worst.what} lost {format_ratio(worst.loss_ratio)}, where {goal.name} allows "
+            f"{format_ratio(goal.loss_ratio)}, "
+            "although the search found that this load meets the goal; find out what changed, and search again",
+        )
+
+
+def _by_bucket(trial: _LaterTrial, goal: Goal) -> float:
+    """The most that a bucket of `USUAL_BUCKET` adds to the loss ratio of a trial that is longer than the goal's."""
+    search = goal.final_trial_duration_s
+    return USUAL_BUCKET * max(0.0, trial.duration - search) / (trial.duration * search)
+
+
+def _strictest_met(result: ThroughputResult, load: float) -> Goal | None:
+    """The goal with the least loss ratio of those that the search found this load to meet; None: it meets none."""
+    met = [
+        report.goal
+        for report in result.goals
+        if report.result is not None
+        and (bound := report.result.relevant_lower_bound) is not None
+        and load <= bound.per_interface_fps * (1.0 + ROUNDING)
+    ]
+    return min(met, key=lambda goal: goal.loss_ratio, default=None)
+
+
+def _latency_trials(result: ThroughputResult) -> Iterator[_LaterTrial]:
+    for at_load in result.latency:
+        if at_load.duration_s is not None and at_load.loss_ratio is not None:
+            intended, unsent = _intended(at_load.load, at_load.duration_s), at_load.unsent_frames or 0
+            offered = Offered(at_load.load.per_interface_fps, max(0, intended - unsent), unsent)
+            lost = max(0, round(at_load.loss_ratio * intended) - unsent)
+            yield _LaterTrial(f"latency trial at {name_load(at_load)},", offered, lost, at_load.duration_s)
+
+
+def _telemetry_trials(result: ThroughputResult) -> Iterator[_LaterTrial]:
+    for trial in result.telemetry:
+        load, unsent = trial.load.per_interface_fps, max(0, _intended(trial.load, trial.duration_s) - trial.sent_frames)
+        what = f"telemetry's trial at {format_frame_rate(load)} per interface"
+        yield _LaterTrial(what, Offered(load, trial.sent_frames, unsent), trial.lost_frames, trial.duration_s)
+
+
+def _intended(load: Rate, duration: float) -> int:
+    return round(load.aggregate_fps * duration)

@@ -1,0 +1,190 @@
+"""Throughput over frame size (RFC 2544, section 26.1) and over cores: tests that differ in this alone, as graphs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lossratio.drawing import Axis, Mark, Plot, drawing, in_unit, legend, series_colour, text_at, unit_of
+from lossratio.measurements.throughput.result import ThroughputResult
+from lossratio.records import Rate
+from lossratio.units import L1_OVERHEAD, format_frame_rate
+
+_SIZE = re.compile(r"(\d+B|IMIX\w*)", re.IGNORECASE)
+_CORES = re.compile(r"([1-9]\d*)c", re.IGNORECASE)
+_WIDTH, _HEIGHT = 900.0, 330.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 78.0, 880.0, 30.0, 262.0
+_REFERENCE = "#333333"
+_STEPS = 80
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """The throughput at one frame size, or with one number of cores."""
+
+    at: float
+    """(Average) frame size in bytes, with the frame check sequence; or number of cores."""
+    throughput: Rate | None
+    """Conditional throughput; None: there is none."""
+    is_regular: bool
+    """Whether the goal result is regular."""
+    is_mix: bool
+    """Whether the frame size is the average of several sizes."""
+    theoretical_maximum: Rate | None
+    """The largest frame rate of the links; None: not known."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Results of tests that differ only in their frame size, or in the number of cores of the DUT."""
+
+    name: str
+    """The tests' name, with ``*`` in place of the part that differs."""
+    goal: str
+    """Name of the goal."""
+    protocol: str
+    """The protocols of the frames."""
+    testbed: str
+    """Name of the testbed."""
+    rows: tuple[SweepRow, ...]
+    """The rows, from the smallest frame or the fewest cores."""
+
+    @property
+    def per_core(self) -> float | None:
+        """Throughput per core with the fewest cores, frames per second per interface; None: it is not regular."""
+        first = self.rows[0]
+        return first.throughput.per_interface_fps / first.at if first.throughput and first.is_regular else None
+
+    def efficiency(self, row: SweepRow) -> float | None:
+        """Throughput per core over that of the fewest cores; None: one of both is not known or not regular."""
+        if not (self.per_core and row.throughput and row.is_regular):
+            return None
+        return row.throughput.per_interface_fps / row.at / self.per_core
+
+
+def size_sweeps(results: Iterable[ThroughputResult]) -> list[list[Sweep]]:
+    """Sweeps over frame size: of tests whose names are the same but for a part like ``64B`` or ``IMIX_v4_1``."""
+    return _sweeps(results, _SIZE, lambda result, _: result.conditions.traffic.average_frame_size_bytes)
+
+
+def core_sweeps(results: Iterable[ThroughputResult]) -> list[list[Sweep]]:
+    """Sweeps over cores: of tests whose names are the same but for a part like ``2c``."""
+    return _sweeps(results, _CORES, lambda _, cores: int(cores[:-1]))
+
+
+def _sweeps(
+    results: Iterable[ThroughputResult], pattern: re.Pattern[str], value: Callable[[ThroughputResult, str], float]
+) -> list[list[Sweep]]:
+    """The sweeps with at least two values; those of the same tests together, one for each goal.
+
+    Tests belong together if suite, testbed and protocols are the same, too. A value that was measured several times
+    has its newest result.
+    """
+    groups: dict[tuple[str, str, str, str], dict[str, dict[float, SweepRow]]] = {}
+    for result in results:
+        parts = result.test.name.split("-")
+        found = [part for part in parts if pattern.fullmatch(part)]
+        if len(found) != 1:
+            continue
+        name = "-".join("*" if part == found[0] else part for part in parts)
+        traffic = result.conditions.traffic
+        key = (result.test.suite, name, traffic.frame_format, result.conditions.testbed.name)
+        for report in result.goals:
+            outcome, at = report.result, value(result, found[0])
+            groups.setdefault(key, {}).setdefault(report.goal.name, {})[at] = SweepRow(
+                at,
+                throughput=None if outcome is None else outcome.conditional_throughput,
+                is_regular=outcome is not None and outcome.regular,
+                is_mix=len(traffic.frame_sizes) > 1,
+                theoretical_maximum=result.max_load.theoretical_maximum,
+            )
+    sweeps = [
+        [
+            Sweep(name, goal, protocol, testbed, tuple(rows[at] for at in sorted(rows)))
+            for goal, rows in goals.items()
+            if len(rows) > 1
+        ]
+        for (_, name, protocol, testbed), goals in groups.items()
+    ]
+    return [of_tests for of_tests in sweeps if of_tests]
+
+
+def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
+    """Draws rate over frame size for the goals of the same tests, with the theoretical maximum.
+
+    Returns:
+        One ``<svg>`` element that goes into an HTML page as it is.
+    """
+    rows = [row for sweep in sweeps for row in sweep.rows]
+    sizes = [row.at for row in rows]
+    room = 0.04 * (max(sizes) - min(sizes))
+    limits = {row.at: row.theoretical_maximum.per_interface_fps for row in rows if row.theoretical_maximum}
+    highest = max((*_rates(sweeps), *limits.values()), default=1.0)
+    plot = _plot(Axis(min(sizes) - room, max(sizes) + room, _LEFT, _RIGHT), 1.08, highest)
+    _frame(plot, plot.x.ticks(8), "frame size, bytes (a mix is at its average)", highest)
+    if limits:
+        plot.line(_limit_line(limits), _REFERENCE, width=1.2, dash="6 3")
+    swatches = [("theoretical maximum of the links", _REFERENCE, 1.0)] if limits else []
+    return _finish(plot, sweeps, "B", [*swatches, *_goals(sweeps)], "frame size")
+
+
+def draw_cores(sweeps: Sequence[Sweep]) -> str:
+    """Draws rate over cores for the goals of the same tests; a dashed line each has the rate of the fewest cores.
+
+    Returns:
+        One ``<svg>`` element that goes into an HTML page as it is.
+    """
+    cores = sorted({row.at for sweep in sweeps for row in sweep.rows})
+    highest = max(_rates(sweeps), default=1.0) or 1.0
+    plot = _plot(Axis(0.0, 1.05 * cores[-1], _LEFT, _RIGHT), 1.15, highest)
+    _frame(plot, cores, "cores", highest)
+    for sweep in sweeps:
+        if sweep.per_core is not None:
+            end = min(plot.x.high, plot.y.high / sweep.per_core) if sweep.per_core else plot.x.high
+            plot.line([(0.0, 0.0), (end, sweep.per_core * end)], _REFERENCE, width=1.0, dash="6 3")
+    swatches = [*_goals(sweeps), ("throughput per core of the fewest cores", _REFERENCE, 1.0)]
+    return _finish(plot, sweeps, "cores", swatches, "cores")
+
+
+def _rates(sweeps: Iterable[Sweep]) -> list[float]:
+    return [row.throughput.per_interface_fps for sweep in sweeps for row in sweep.rows if row.throughput]
+
+
+def _plot(x: Axis, room: float, highest: float) -> Plot:
+    return Plot(x, Axis(0.0, room * highest, _BOTTOM, _TOP))
+
+
+def _frame(plot: Plot, x_ticks: Sequence[float], x_label: str, highest: float) -> None:
+    prefix, scale = unit_of(highest)
+    plot.frame(x_ticks, plot.y.ticks(6), in_unit(1.0), in_unit(scale))
+    plot.parts.append(text_at(4.0, 14.0, f"rate per interface, {prefix}fps"))
+    plot.parts.append(text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 36.0, x_label, text_anchor="middle"))
+
+
+def _goals(sweeps: Sequence[Sweep]) -> list[tuple[str, str, float]]:
+    return [(sweep.goal, series_colour(place), 1.0) for place, sweep in enumerate(sweeps)]
+
+
+def _finish(
+    plot: Plot, sweeps: Sequence[Sweep], unit: str, swatches: Sequence[tuple[str, str, float]], about: str
+) -> str:
+    for place, sweep in enumerate(sweeps):
+        colour = series_colour(place)
+        points = [(row.at, row.throughput.per_interface_fps) for row in sweep.rows if row.throughput]
+        if points:
+            plot.line(points, colour)
+        hints = [(at, rate, f"{sweep.goal}, {at:g} {unit}: {format_frame_rate(rate)}") for at, rate in points]
+        plot.marks(Mark(sweep.goal, sweep.goal, "circle", colour), hints)
+    parts = [*plot.parts, *legend((), swatches, _LEFT, _HEIGHT - 10.0)]
+    return drawing(_WIDTH, _HEIGHT, f"Rate over {about}, {sweeps[0].name}.", parts)
+
+
+def _limit_line(limits: Mapping[float, float]) -> list[tuple[float, float]]:
+    """The links' largest frame rate over frame size: a hyperbola if all links have the same speed."""
+    speeds = [rate * (size + L1_OVERHEAD) for size, rate in limits.items()]
+    if max(speeds) > 1.001 * min(speeds):
+        return sorted(limits.items())
+    low, high = min(limits), max(limits)
+    sizes = [low + (high - low) * step / _STEPS for step in range(_STEPS + 1)]
+    return [(size, speeds[0] / (size + L1_OVERHEAD)) for size in sizes]

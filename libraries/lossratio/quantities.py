@@ -1,0 +1,67 @@
+"""Quantities of requests: how a value is read, how it is written, and the unit at the end of its name in files.
+
+A field of a request has one of these types. Keywords, methods, checks, journals, result files and schema follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any, get_args
+
+from pydantic import BeforeValidator, Field
+
+from lossratio.units import format_frame_rate, parse_duration, parse_frame_rate, parse_ratio
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a number of a request is."""
+
+    suffix: str
+    """The unit at the end of the field's name in files."""
+    write: Callable[[float], str]
+    """Writes a value with its unit, for messages."""
+
+
+def _seconds(value: object) -> object:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+def _frame_rate(value: object) -> object:
+    return parse_frame_rate(value) if isinstance(value, str) else value
+
+
+def _ratio(value: object) -> object:
+    return parse_ratio(value) if isinstance(value, str) else value
+
+
+DURATION = Quantity("_s", "{:g} s".format)
+FRAME_RATE = Quantity("_per_interface_fps", format_frame_rate)
+RATIO = Quantity("_ratio", "{:.4g}".format)
+FRAMES = Quantity("_frames", "{:,}".format)
+
+Duration = Annotated[float, BeforeValidator(_seconds), DURATION]
+"""Seconds; also read from ``2 min`` and from a `timedelta`."""
+
+FrameRate = Annotated[float, BeforeValidator(_frame_rate), FRAME_RATE]
+"""Frames per second per transmitting interface; also read from ``10 kpps``."""
+
+Share = Annotated[float, BeforeValidator(_ratio), RATIO]
+"""A share of a whole; also read from ``0.5 %``."""
+
+Frames = Annotated[int, FRAMES]
+"""A number of frames of each transmitting interface."""
+
+Repeats = Annotated[int, Field(ge=1)]
+"""A number of repetitions."""
+
+
+def quantity_of(annotation: Any, metadata: Sequence[Any] = ()) -> Quantity | None:
+    """The quantity of a field of pydantic, also if it may be None; None: a plain value."""
+    own = next((item for item in metadata if isinstance(item, Quantity)), None)
+    parts = (quantity_of(part, getattr(part, "__metadata__", ())) for part in get_args(annotation))
+    return own or next((part for part in parts if part is not None), None)

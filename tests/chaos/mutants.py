@@ -1,0 +1,265 @@
+"""Mutants: small mistakes that are put into a copy of the library, each of which the tests must notice.
+
+`make mutants` makes them one by one, and runs the tests that must fail. A mutant that they pass has survived: then the
+exit status is 1, and a test is missing. It is 2 if the named tests fail without the mistake, too, or cannot be run.
+
+Each mutation is a row of `MUTATIONS`. Its text must be in its file exactly once; after a change of the library, a test
+says which rows must follow it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LEFT_OUT = {".venv", ".git", "build", "dist", "results"}
+"""What no test needs, at the top."""
+
+LIMIT = 300.0
+"""Seconds for the tests of a mutant. One that takes longer is noticed, too: it goes on for ever."""
+
+PASSED, FAILED = 0, 1
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A mistake."""
+
+    name: str
+    """What is wrong with it, in words."""
+    file: str
+    """The file, below ``libraries/lossratio``."""
+    old: str
+    """The right text."""
+    new: str
+    """The wrong one."""
+    tests: tuple[str, ...]
+    """Test files, or single tests, below ``tests/unit``: at least one test must fail."""
+
+    def text_in(self, root: Path) -> str:
+        """The whole file with the mistake.
+
+        Raises:
+            LookupError: If the right text is not there, or more than once.
+        """
+        path = root / "libraries" / "lossratio" / self.file
+        text = path.read_text() if path.exists() else ""
+        if text.count(self.old) != 1:
+            raise LookupError(f"{self.name}: {self.file} has {text.count(self.old)} times: {self.old}")
+        return text.replace(self.old, self.new)
+
+
+MUTATIONS = (
+    Mutation(
+        "an MTU that was raised is no change",
+        "testbed/changes.py",
+        "if then.mtu != now.mtu:",
+        "if (then.mtu or 0) > (now.mtu or 0):",
+        ("testbed/test_blame.py",),
+    ),
+    Mutation(
+        "a lease is taken over without its token",
+        "testbed/reservation/keeper/main.py",
+        'if lease is None or lease["token"] != self._request.get("succeeds"):',
+        'if lease is None or "succeeds" not in self._request:',
+        ("reservation/test_lease.py::test_a_lease_is_not_taken_over_with_another_token_than_its_own",),
+    ),
+    Mutation(
+        "copies of frames pass with integrity=fail",
+        "trials/counters.py",
+        "for direction in directions if direction.faulty]",
+        "for direction in directions if direction.faulty > direction.duplicated]",
+        ("test_integrity.py",),
+    ),
+    Mutation(
+        "a used-up disk quota is no full disk",
+        "exit_status.py",
+        "(errno.ENOSPC, errno.EDQUOT, errno.EFBIG)",
+        "(errno.ENOSPC, errno.EFBIG)",
+        ("runs/test_full_disk.py::test_a_test_that_failed_as_robots_output_did_not_fit_is_run_again",),
+    ),
+    Mutation(
+        "after an early verdict only the settle time is waited for",
+        "traffic/agent/core/early_verdict.py",
+        "quiet = max(settle_time, QUIET_SECONDS)",
+        "quiet = settle_time",
+        ("traffic/test_early_verdicts.py::test_after_an_early_verdict_frames_are_awaited_as_long_as_they_come",),
+    ),
+    Mutation(
+        "an early verdict that proved wrong stands",
+        "traffic/measurer.py",
+        "if output.decided_after is not None and output.loss_ratio <= (trial.certain_above or 0.0):",
+        "if output.decided_after is not None and output.loss_ratio < 0.0:",
+        (
+            "traffic/test_early_verdicts.py::"
+            "test_a_verdict_that_was_none_is_measured_again_with_more_frames_allowed_for_on_their_way",
+        ),
+    ),
+    Mutation(
+        "trials that nothing proves are continued",
+        "trials/journal.py",
+        "if not read.verified:",
+        "if not read:",
+        ("test_journal.py",),
+    ),
+    Mutation(
+        "a load that was not offered is no doubt",
+        "results/unsent.py",
+        "if share > LEAST_UNSENT else (0.0, 0.0)",
+        "if share > 1.0 else (0.0, 0.0)",
+        ("report/test_unsent.py",),
+    ),
+    Mutation(
+        "a starved generator is a regression",
+        "results/unsent.py",
+        "return not stays",
+        "return False",
+        ("report/test_unsent.py",),
+    ),
+    Mutation(
+        "a soak asks all trials below its load at once",
+        "plrsearch/estimate/guard.py",
+        "    for start in below:\n",
+        "    for start in below[:1]:\n",
+        (
+            "plrsearch/test_guard.py::test_quiet_trials_far_below_do_not_hide_what_two_queues_lose_just_below_the_reported_load",
+        ),
+    ),
+    Mutation(
+        "a reset that takes a link down is the wire's fault",
+        "testbed/changes.py",
+        'for change in ("carrier", "flapped", "damaged")),',
+        'for change in ("flapped", "damaged")),',
+        ("testbed/test_watch.py",),
+    ),
+    Mutation(
+        "latency frames keep step with the load",
+        "traffic/agent/afpacket/latency.py",
+        "return tuple(sorted(random.sample(range(frames_within(duration, load)), frames_within(duration, rate))))",
+        "return tuple(range(0, frames_within(duration, load), max(1, round(load / rate))))"
+        "[: frames_within(duration, rate)]",
+        ("traffic/test_traffic_latency.py::test_latency_frames_do_not_keep_step_with_anything",),
+    ),
+    Mutation(
+        "copies of earlier frames are late frames",
+        "traffic/agent/core/generator.py",
+        "late = min(arrived, missing)",
+        "late = arrived",
+        ("traffic/test_traffic_measurer.py",),
+    ),
+    Mutation(
+        "foreign frames are no doubt",
+        "results/doubts.py",
+        "if (frames := sum(map(foreign_frames_of, trial.directions)))]",
+        "if (frames := 0)]",
+        ("report/test_doubts.py",),
+    ),
+    Mutation(
+        "a search jumps far down from one unlucky load",
+        "mlrsearch/rules/look.py",
+        "return _proof_of_jump(view, index, width) or Choice(",
+        "return Choice(",
+        ("mlrsearch/test_mlrsearch_hard_suts.py::test_a_jump_far_down_is_taken_from_a_load_that_more_trials_proved",),
+    ),
+    Mutation(
+        "the generator's limit is the SUT's NDR for CSIT",
+        "measurements/throughput/view.py",
+        "is_of_sut = outcome.regular or outcome.reason == IrregularReason.MAX_LOAD_IS_LOWER_BOUND",
+        "is_of_sut = True",
+        ("report/test_csit_export.py",),
+    ),
+    Mutation(
+        "the last trial of a search has no rest",
+        "traffic/measurer.py",
+        "self._wait_until_idle(trial.rest)",
+        "self._wait_until_idle()",
+        ("traffic/test_traffic_measurer.py",),
+    ),
+    Mutation(
+        "a search never rests before its last trial",
+        "mlrsearch/memory.py",
+        "return TrialInput(self._duration, self._grid.load(index), rest=self._rest)",
+        "return TrialInput(self._duration, self._grid.load(index))",
+        ("mlrsearch/test_mlrsearch_rested.py",),
+    ),
+    Mutation(
+        "trials that are alike count as independent ones",
+        "mlrsearch/sequential.py",
+        "return math.ceil(expected / changes - _ROUNDING)",
+        "return 1",
+        ("mlrsearch/test_mlrsearch_sequential.py",),
+    ),
+    Mutation(
+        "a busy host repeats trials that the generator sent in time",
+        "testbed/changes.py",
+        'answered = (_BY_KEY[Place.TG, "stolen"], _BY_KEY[Place.TG, "pressure"])',
+        'answered = (_BY_KEY[Place.TG, "stolen"],)',
+        ("testbed/test_watch.py",),
+    ),
+)
+
+
+def left_out(directory: str, names: Sequence[str]) -> set[str]:
+    """The names in a directory that are not copied."""
+    return {name for name in names if name == "__pycache__" or (directory == str(ROOT) and name in LEFT_OUT)}
+
+
+def status_of(tree: Path, tests: Sequence[str], limit: float = LIMIT) -> int:
+    """Runs tests of a copy with the library of that copy, until one fails.
+
+    Returns:
+        The exit status of pytest, or `FAILED` if it did not end within the limit (seconds).
+    """
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTHONPATH": str(tree / "libraries"), "PYTHONDONTWRITEBYTECODE": "1"}
+    process = subprocess.Popen(
+        [*command, *(f"tests/unit/{test}" for test in tests)],
+        cwd=tree,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        return process.wait(limit)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        process.wait()
+        return FAILED
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="WORDS", default="", help="mutations with these words in their names")
+    options = parser.parse_args()
+    chosen = [mutation for mutation in MUTATIONS if options.only in mutation.name]
+    survivors, broken = 0, 0
+    with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
+        tree = Path(directory) / "tree"
+        shutil.copytree(ROOT, tree, ignore=left_out)
+        every = sorted({test for mutation in chosen for test in mutation.tests})
+        if status_of(tree, every, 10 * LIMIT) != PASSED:
+            print(f"BROKEN    without any mistake, too: {' '.join(every)}", flush=True)
+            broken += 1
+        for mutation in chosen if not broken else ():
+            path = tree / "libraries" / "lossratio" / mutation.file
+            right, wrong = path.read_text(), mutation.text_in(tree)
+            path.write_text(wrong)
+            status = status_of(tree, mutation.tests)
+            path.write_text(right)
+            word = {PASSED: "SURVIVED", FAILED: "noticed"}.get(status, "BROKEN")
+            survivors, broken = survivors + (word == "SURVIVED"), broken + (word == "BROKEN")
+            print(f"{word:9} {mutation.name} ({mutation.file}; {' '.join(mutation.tests)})", flush=True)
+    print(f"{len(chosen)} mutants, {survivors} survived, {broken} broken")
+    sys.exit(2 if broken else bool(survivors))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""A parameter of a kind is declared once, in its request; everything else follows."""
+
+from __future__ import annotations
+
+import runpy
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from measurement_examples import PROFILE, place, policed
+from pydantic import Field
+from robot.libdocpkg.robotbuilder import KeywordDocBuilder
+from robot.running import TestLibrary
+
+from lossratio.errors import SearchError
+from lossratio.keywords import measurement_keyword
+from lossratio.measurements import Request, measure, open_testbed
+from lossratio.measurements.mrr import MaximumReceiveRate, MrrRequest
+from lossratio.quantities import Duration
+from lossratio.results.kinds import built_in_kinds
+from lossratio.trials import read_journal
+
+ROOT = Path(__file__).parents[3]
+
+
+class PausingRequest(MrrRequest):
+    """Measures the maximum receive rate with a pause, and returns the result."""
+
+    pause: Annotated[Duration, Field(gt=0.0, le=10.0)] = 0.5
+    """Seconds without traffic after each trial (an example)."""
+
+
+class Pausing(MaximumReceiveRate):
+    request = PausingRequest
+
+
+def test_a_new_parameter_is_declared_in_one_place(tmp_path):
+    request = PausingRequest(profile=PROFILE, pause="2 s", trials=1)
+    assert request.pause == 2.0
+    # Files: the unit is at the end of the name.
+    assert request.settings.pause_s == 2.0
+    assert request.inputs()["settings"] == {"trials": 1, "trial_duration_s": 1.0, "pause_s": 2.0}
+    # The check.
+    with pytest.raises(SearchError, match=r"pause must be above 0 s and at most 10 s, not 11 s\. Seconds"):
+        request.but(pause=11.0)
+    # The keyword: type, default, documentation.
+    keyword = measurement_keyword("Measure With Pauses", Pausing)
+    assert keyword.robot_types["pause"] is timedelta
+    assert "| ``pause`` | Seconds without traffic after each trial (an example). |" in keyword.__doc__
+    library = TestLibrary.from_class(type("Library", (), {"measure": keyword}))
+    (described,) = KeywordDocBuilder().build_keywords(library)
+    assert str(described.args).endswith("pause: timedelta = 0:00:00.500000, bidirectional: bool = None")
+    # The journal.
+    with policed(police="50 kfps") as testbed:
+        where = place(tmp_path)
+        measure(Pausing(), testbed, request, where)
+    journal = read_journal(where.directory.journal_path(where.test.full_name))
+    assert journal.search["settings"]["pause_s"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"trials": True}, "trials: .* not True"),
+        ({"trials": 2.0}, "trials: .* not 2"),
+        ({"trial_duration": "soon"}, "trial_duration: .*'soon' is not a positive duration|trial_duration: .*soon"),
+        ({"max_load": "fast"}, "max_load: .*'fast' is not a frame rate"),
+        ({"max_load": float("nan")}, "max_load: .*finite"),
+        ({"trails": 3}, "MrrRequest has no 'trails'; it has profile, max_load"),
+        ({"rest": -1.0}, "rest must be at least 0 s, not -1 s"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_one_sentence_with_its_field(change, problem):
+    with pytest.raises(SearchError, match=problem):
+        MrrRequest(profile=PROFILE, **change)
+
+
+def test_all_wrong_fields_are_named_at_once():
+    with pytest.raises(SearchError, match=r"trial_duration must be above 0 s, not 0 s\..*trials must be at least 1"):
+        MrrRequest(profile=PROFILE, trials=0, trial_duration=0.0)
+
+
+def test_every_field_of_a_request_says_what_it_is():
+    requests = {kind.request for kind in built_in_kinds() if hasattr(kind, "request")}
+    assert len(requests) >= 7
+    for request in {Request, *requests}:
+        assert [name for name, field in request.model_fields.items() if not field.description] == []
+
+
+def test_the_stub_for_editors_is_that_of_the_requests(tmp_path):
+    written = runpy.run_path(str(ROOT / "docs" / "stub.py"))["stub"]()
+    assert Path(open_testbed.__file__).with_suffix(".pyi").read_text() == written, "run docs/stub.py"

@@ -1,0 +1,269 @@
+"""What the generator did not send is a doubt with its size, and no verdict about the SUT."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from history_examples import series
+from latency_examples import at, counters
+from report_examples import LINK_LIMIT, counted_trial, mrr, mrr_result, result_of, run, throughput, throughput_of
+from test_csit_export import telemetry_trial
+
+from lossratio.builds.measuring import BuildBench
+from lossratio.errors import BuildError, TesterError
+from lossratio.exit_status import ExitStatus
+from lossratio.history.entries import entries_of
+from lossratio.history.trend import TrendVerdict, trends_of
+from lossratio.measurements.frame_loss import FrameLossRate
+from lossratio.measurements.throughput.measure import require_lower_bounds, require_throughput
+from lossratio.mlrsearch import NDR, PDR
+from lossratio.report.comparison import Verdict, compare, comparison_table
+from lossratio.report.run import Run
+from lossratio.results import LoadOrigin, unsent_explain
+from lossratio.results.doubts import DoubtKind
+from lossratio.results.findings import doubts_of
+from lossratio.results.run_directory import RunDirectory
+from lossratio.runs.robot_run import RunRequest
+from lossratio.runs.run import RunOutcome
+from lossratio.simulation.constant_capacity import SharpKnee
+from lossratio.trials.journal import JournalEntry
+from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.units import FRAMES_PER_SECOND, Unit
+
+LOAD = 20_000.0
+
+
+def starved_trial(share, capacity=30_000.0, load=LOAD):
+    """A trial whose generator stood still for a share of its second, and sent at the load for the rest."""
+    sent = round(load * (1.0 - share))
+    received = round(min(1.0, capacity / load) * sent)
+    unsent = round(load) - sent
+    directions = tuple(
+        DirectionCounters(name, round(load), sent, received, unsent_frames=unsent, elapsed_s=1.0)
+        for name in ("port0>port1", "port1>port0")
+    )
+    lost = sent - received
+    output = TrialOutput(
+        (lost + unsent) / load,
+        sent_frames=2 * sent,
+        lost_frames=2 * lost,
+        unsent_frames=2 * unsent,
+        forwarding_rate=received,
+        directions=directions,
+    )
+    return TrialResult(TrialInput(1.0, load), output)
+
+
+def measured(*shares, capacity=30_000.0):
+    test_run = run("64B-1c-eth-l2bdbase-mrr")
+    entries = [JournalEntry(starved_trial(share, capacity)) for share in shares]
+    return mrr_result(
+        test_run, test_run.conditions.max_load(LOAD, LoadOrigin.GENERATOR, link_limit=LINK_LIMIT), entries
+    )
+
+
+def runs(*shares, **more):
+    return [Run(f"run-{share}", (measured(*[share] * 10, **more),)) for share in shares]
+
+
+def verdict_of(before, after):
+    (quantity,) = compare(before, after).quantities
+    return quantity.verdict
+
+
+def kinds_of(result):
+    return [doubt.kind for doubt in doubts_of([result])[0]]
+
+
+def test_an_mrr_of_a_starved_generator_is_a_doubt_with_its_size():
+    (doubt,) = doubts_of([measured(0.3, 0.55)])[0]
+    assert doubt.kind is DoubtKind.UNSENT
+    assert doubt.reason.startswith(
+        "of the trials at 20.000 kfps per interface the generator left 42.5 % of the frames unsent"
+    )
+
+
+@pytest.mark.parametrize("shares", [(0.0,), (0.05, *[0.0] * 9), (0.0095,)])
+def test_frames_that_cannot_move_a_value_by_what_a_comparison_counts_are_no_doubt(shares):
+    assert kinds_of(measured(*shares)) == []
+
+
+def test_one_stall_counts_with_its_share_of_all_equal_trials():
+    assert kinds_of(measured(0.5, *[0.0] * 9)) == [DoubtKind.UNSENT]
+
+
+def test_a_frame_loss_rate_whose_load_was_not_offered_is_a_doubt_about_that_load():
+    test_run = run("64B-loss")
+    trials = [starved_trial(0.0), starved_trial(0.2, load=10_000.0), starved_trial(0.0, load=5_000.0)]
+    maximum = test_run.conditions.max_load(LOAD, LoadOrigin.GENERATOR, link_limit=LINK_LIMIT)
+    (doubt,) = doubts_of([result_of(FrameLossRate(), test_run, maximum, [JournalEntry(trial) for trial in trials])])[0]
+    assert doubt.kind is DoubtKind.UNSENT
+    assert "10.000 kfps per interface the generator left 20 %" in doubt.reason
+
+
+LIMITED = [*[counted_trial(1e5)] * 40, *[counted_trial(1.004e5, unsent=30_000)] * 40]
+
+
+def test_an_upper_bound_of_the_generator_is_a_doubt_and_unsent_frames_above_it_are_none():
+    assert kinds_of(throughput_of(LIMITED)) == [DoubtKind.UNSENT]
+    lossy = [*[counted_trial(1e5)] * 40, *[counted_trial(1.004e5, lost=3_000)] * 40]
+    assert kinds_of(throughput_of([*lossy, counted_trial(2e5, unsent=90_000)])) == []
+
+
+def test_latency_at_a_load_that_was_not_offered_is_a_doubt_about_the_search():
+    search = throughput(SharpKnee(capacity=300_000.0))
+    late = at(1e5, counters()).model_copy(update={"duration_s": 1.0, "loss_ratio": 0.3, "unsent_frames": 60_000})
+    (doubt,) = doubts_of([search.model_copy(update={"latency": (late,)})])[0]
+    assert doubt.kind is DoubtKind.UNSENT
+    assert "of the trials after the search at 100.00 kfps per interface the generator left 30 %" in doubt.reason
+
+
+def test_a_starved_generator_is_no_regression_of_the_sut():
+    comparison = compare(runs(0.0, 0.0, 0.001), runs(0.55, 0.47, 0.4))
+    (quantity,) = comparison.quantities
+    assert quantity.verdict is Verdict.NOT_COMPARABLE
+    assert quantity.difference.change == pytest.approx(-0.47, abs=0.01)
+    assert "what the generator did not send may be the difference (B lacks 55 % of the frames of a load)" in (
+        comparison_table(comparison)
+    )
+    assert comparison.regressions == ()
+    assert verdict_of(runs(0.55, 0.47, 0.4), runs(0.0, 0.0, 0.001)) is Verdict.NOT_COMPARABLE
+
+
+def test_a_stall_while_the_sut_is_the_limit_is_no_regression_either():
+    # It forwards 10 of 20 kfps while the generator sends, and half of that on average.
+    slow = {"capacity": 10_000.0}
+    assert verdict_of(runs(0.0, 0.0, 0.001, **slow), runs(0.5, 0.51, 0.52, **slow)) is Verdict.NOT_COMPARABLE
+
+
+def test_a_slower_sut_is_a_regression_also_behind_a_generator_that_never_sends_all():
+    before, after = runs(0.25, 0.251, 0.252, capacity=10_000.0), runs(0.25, 0.251, 0.252, capacity=8_000.0)
+    assert verdict_of(before, after) is Verdict.REGRESSION
+    assert verdict_of(after, before) is Verdict.PROGRESSION
+    assert verdict_of(before, runs(0.3, 0.31, 0.32, capacity=2_000.0)) is Verdict.REGRESSION
+
+
+def test_a_search_limited_by_the_generator_is_no_regression_with_a_value_or_without():
+    good = [Run(f"a{n}", (throughput_of([*[counted_trial(2e5)] * 40, *[counted_trial(2.01e5, lost=9000 + n)] * 40]),))
+            for n in range(3)]  # fmt: skip
+    limited = [Run(f"b{n}", (throughput_of([*LIMITED, counted_trial(3e5, lost=n)]),)) for n in range(3)]
+    assert verdict_of(good, limited) is Verdict.NOT_COMPARABLE
+    assert verdict_of(limited, good) is Verdict.NOT_COMPARABLE
+    nothing = throughput_of([counted_trial(9_001.0, unsent=4_000)] * 40)
+    assert nothing.goals[0].result.reason == "the generator's limit, not the SUT's"
+    (quantity,) = compare(good, [Run("c", (nothing,))]).quantities
+    assert quantity.verdict is Verdict.NOT_COMPARABLE
+    slow = [Run("d", (throughput_of([counted_trial(9_001.0, lost=4_000)] * 40),))]
+    assert verdict_of(good, slow) is Verdict.REGRESSION
+
+
+@pytest.mark.parametrize(("guilty", "verdict"), [("TG", Verdict.NOT_COMPARABLE), ("DUT", Verdict.REGRESSION)])
+def test_a_search_that_a_starved_generator_ended_says_nothing_about_the_sut(guilty, verdict):
+    failed = throughput(error="the generator cannot send the smallest load").model_copy(update={"guilty": guilty})
+    comparison = compare([Run("a", (throughput(),))], [Run("b", (failed,))])
+    assert [quantity.verdict for quantity in comparison.quantities] == [verdict] * 2
+    unsent = [entry.unsent_share for entry in entries_of(Run(Path("run"), (failed,)))]
+    assert unsent == [1.0 if guilty == "TG" else 0.0] * 2
+
+
+def test_no_demand_of_throughput_fails_by_the_generator():
+    limited = throughput_of(LIMITED, (PDR,))
+    require_throughput(limited, 9e4)
+    with pytest.raises(TesterError, match=r"says nothing about the device.*PDR.*the generator's limit"):
+        require_throughput(limited, 2e5)
+    nothing = throughput_of([counted_trial(9_001.0, unsent=4_000)] * 40, (NDR,))
+    for demand in (lambda: require_throughput(nothing, 1.0), lambda: require_lower_bounds(nothing)):
+        with pytest.raises(TesterError, match="says nothing about the device"):
+            demand()
+    with pytest.raises(AssertionError):
+        require_lower_bounds(throughput_of([counted_trial(9_001.0, lost=4_000)] * 40, (NDR,)))
+
+
+def test_a_build_is_not_judged_by_a_starved_generator(tmp_path):
+    RunDirectory(tmp_path).write(measured(0.4))
+    bench = BuildBench(RunRequest((), ()), run_suites=lambda request: RunOutcome(ExitStatus.PASSED))
+    with pytest.raises(BuildError, match="says nothing about the build: the generator left 40 %") as caught:
+        bench.measure(tmp_path)
+    assert caught.value.status is ExitStatus.INFRASTRUCTURE
+
+
+def trend(values, unsent):
+    (trend,) = trends_of([replace(series(values), unsent=tuple(unsent))])
+    return trend
+
+
+def test_a_trend_is_no_regression_where_the_generator_left_as_much_unsent():
+    values = [20e3 + night % 3 for night in range(8)]
+    starved = trend([*values, 11e3, 9.4e3], [0.0] * 8 + [0.45, 0.53])
+    assert starved.verdict is TrendVerdict.NOT_OFFERED
+    assert not starved.is_alarm
+    assert trend([*values, 11e3, 9.4e3], [0.0] * 10).verdict is TrendVerdict.REGRESSION
+    assert trend([*values, 11e3, 9.4e3], [0.0] * 8 + [0.1, 0.1]).verdict is TrendVerdict.REGRESSION
+    assert trend([*values, 11e3, 9.4e3], [0.3] * 10).verdict is TrendVerdict.REGRESSION
+    assert trend([*values, None], [0.0] * 8 + [1.0]).verdict is TrendVerdict.NOT_OFFERED
+
+
+def test_the_history_keeps_the_share():
+    result = measured(0.4)
+    assert [entry.unsent_share for entry in entries_of(Run(Path("run"), (result,)))] == pytest.approx([0.4])
+    assert [entry.unsent_share for entry in entries_of(Run(Path("run"), (throughput_of(LIMITED),)))] == [1.0]
+    assert [entry.unsent_share for entry in entries_of(Run(Path("run"), (throughput(SharpKnee(3e5)),)))] == [0.0, 0.0]
+
+
+def test_a_time_is_judged_by_the_repetitions_whose_load_was_offered():
+    seconds = Unit("s", lower_is_better=True)
+    good, starved, slow = [(1.0, 0.0)] * 3, [(2.0, 0.3)] * 3, [(2.0, 0.0)] * 3
+    assert unsent_explain(good, starved, seconds, 0.01)
+    assert not unsent_explain(good, [*slow, *starved], seconds, 0.01)
+    assert not unsent_explain(good, slow, seconds, 0.01)
+    assert not unsent_explain([(100.0, 1.0)], [(90.0, 0.0)], FRAMES_PER_SECOND, 0.01)
+    assert unsent_explain([(100.0, 0.0)], [(90.0, 1.0)], FRAMES_PER_SECOND, 0.01)
+
+
+def test_a_starved_mrr_does_not_say_that_the_sut_degrades_under_overload():
+    degraded = mrr(SharpKnee(capacity=200_000.0))
+    assert [doubt.kind for doubt in doubts_of([throughput(), degraded])[1]] == [DoubtKind.MRR_BELOW_PDR]
+    trials = [
+        trial.model_copy(update={"unsent_frames": trial.sent_frames // 2, "sent_frames": trial.sent_frames // 2})
+        for trial in degraded.trials
+    ]
+    starved = degraded.model_copy(update={"trials": tuple(trials)})
+    assert [doubt.kind for doubt in doubts_of([throughput(), starved])[1]] == [DoubtKind.UNSENT]
+
+
+def later(search, load, lost_ratio, seconds=1.0):
+    fields = {"duration_s": seconds, "loss_ratio": lost_ratio, "unsent_frames": 0}
+    latency = at(load, counters()).model_copy(update=fields)
+    return kinds_of(search.model_copy(update={"latency": (latency,)}))
+
+
+@pytest.mark.parametrize(
+    ("load", "lost", "doubts"),
+    [
+        (135e3, 0.23, [DoubtKind.CONTRADICTED]),
+        (135e3, 0.0101, [DoubtKind.CONTRADICTED]),
+        (135e3, 0.0099, []),
+        (149.9e3, 0.0149, []),
+        (149.9e3, 0.0151, [DoubtKind.CONTRADICTED]),
+        (300e3, 0.5, []),
+    ],
+)
+def test_a_latency_trial_that_loses_what_the_search_found_to_pass_contradicts_it(load, lost, doubts):
+    # NDR is 149.77 and PDR 150.52 kfps: above NDR, 0.5 % are allowed.
+    assert later(throughput(), load, lost) == doubts
+
+
+def test_a_longer_trial_may_lose_what_a_bucket_of_50_ms_held():
+    # A policer of rate r passes r (T + 0.05 s): at the bound of trials of 1 s, 4 % less in trials of 5 s.
+    assert later(throughput(), 135e3, 0.049, seconds=5.0) == []
+    assert later(throughput(), 135e3, 0.051, seconds=5.0) == [DoubtKind.CONTRADICTED]
+
+
+def test_the_trial_of_telemetry_contradicts_a_search_as_well():
+    search = throughput()
+    load = search.goals[1].result.relevant_lower_bound
+    trial = telemetry_trial().model_copy(update={"load": load, "goal": "PDR", "duration_s": 1.0})
+    sent = round(load.aggregate_fps)
+    for received, doubts in ((sent, []), (round(0.9 * sent), [DoubtKind.CONTRADICTED])):
+        counted = trial.model_copy(update={"sent_frames": sent, "received_frames": received})
+        assert kinds_of(search.model_copy(update={"telemetry": (counted,)})) == doubts
