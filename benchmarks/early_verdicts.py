@@ -27,14 +27,7 @@ from lossratio.results import RunDirectory, TestIdentity
 from lossratio.testbed import open_testbed
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator, load_topology
-from lossratio.traffic import (
-    IN_FLIGHT,
-    AgentClient,
-    PortPair,
-    TrafficPort,
-    load_profile,
-    make_configuration,
-)
+from lossratio.traffic import IN_FLIGHT, AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.trials import TrialInput, output_from_counters
 
 RATE = 20_000

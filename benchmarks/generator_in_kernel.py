@@ -262,10 +262,7 @@ def bare(bench: Bench) -> None:
         for generator in LOADS:
             bench.configure(generator, BARE, both=both)
             label = "both ways, each" if both else "one way"
-            _row(
-                f"{generator}: bare veth, 64 B, {label}, kfps",
-                f"{bench.median(bench.largest, generator) / 1e3:.0f}",
-            )
+            _row(f"{generator}: bare veth, 64 B, {label}, kfps", f"{bench.median(bench.largest, generator) / 1e3:.0f}")
     if shutil.which("trafgen"):
         _row("trafgen: bare veth, 64 B, one way, kfps", f"{trafgen(bench) / 1e3:.0f}")
 

@@ -46,11 +46,7 @@ def search_as_csit(goals: Goals, subject: Subject, measurer: Measurer) -> Outcom
     return searched(controller, measurer)
 
 
-SEARCHES = (
-    ALGORITHMS[OURS],
-    *(EVERY_ALGORITHM[name] for name in WITH_HINTS),
-    Algorithm("as CSIT", search_as_csit),
-)
+SEARCHES = (ALGORITHMS[OURS], *(EVERY_ALGORITHM[name] for name in WITH_HINTS), Algorithm("as CSIT", search_as_csit))
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,5 @@ def make_rate(per_interface: float, *, factor: float, frame_size: float) -> Rate
     """
     aggregate = per_interface * factor
     return Rate(
-        per_interface_fps=per_interface,
-        aggregate_fps=aggregate,
-        aggregate_l1_bps=l1_bandwidth(aggregate, frame_size),
+        per_interface_fps=per_interface, aggregate_fps=aggregate, aggregate_l1_bps=l1_bandwidth(aggregate, frame_size)
     )

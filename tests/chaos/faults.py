@@ -174,10 +174,7 @@ FAULTS = (
     Fault("DUT port out of its bridge", "DUT", command("DUT1", *link("dut0", "nomaster"))),
     Fault("DUT rules gone", "DUT", command("DUT1", "nft", "flush", "ruleset")),
     Fault(
-        "DUT drops everything",
-        "DUT",
-        command("DUT1", "nft", DROP),
-        repaired("DUT1", "nft", "delete table bridge gap"),
+        "DUT drops everything", "DUT", command("DUT1", "nft", DROP), repaired("DUT1", "nft", "delete table bridge gap")
     ),
 )
 

@@ -64,10 +64,7 @@ def assembled(*write):
         (lambda a: a.ldx(H, R2, R1, 12), "69 12 0c 00 00 00 00 00"),
         (lambda a: a.stx(DW, R10, -8, R1), "7b 1a f8 ff 00 00 00 00"),
         (lambda a: a.st(W, R1, 4, 0xFFFFFFFF), "62 01 04 00 ff ff ff ff"),
-        (
-            lambda a: a.ld_imm64(R1, 0x123456789ABCDEF0),
-            "18 01 00 00 f0 de bc 9a 00 00 00 00 78 56 34 12",
-        ),
+        (lambda a: a.ld_imm64(R1, 0x123456789ABCDEF0), "18 01 00 00 f0 de bc 9a 00 00 00 00 78 56 34 12"),
         (lambda a: a.ld_map_fd(R1, 7), "18 11 00 00 07 00 00 00 00 00 00 00 00 00 00 00"),
         (lambda a: a.ld_map_value(R1, 7, 24), "18 21 00 00 07 00 00 00 00 00 00 00 18 00 00 00"),
         (lambda a: a.atomic_add(DW, R1, 0, R2), "db 21 00 00 00 00 00 00"),

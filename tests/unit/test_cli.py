@@ -59,12 +59,7 @@ VPP = "host: dut1.example\n    vpp: {driver: rdma}"
         ('pci_address: "0000:3b:00.0", mac_', "name: e0, mac_", 9, "TRex needs the port's 'pci_address'"),
         (":00:02", ":00:01", 10, "nodes.TG.interfaces.p1.mac_address: TG.p0 has the same mac_address"),
         ("3b:00.1", "3b:00.0", 10, "nodes.TG.interfaces.p1.pci_address: TG.p0 has the same pci_address"),
-        (
-            "[{threads: [2]}]",
-            "[{threads: [2]}, {threads: [3]}]",
-            7,
-            "cores: an entry is needed for each pair of ports",
-        ),
+        ("[{threads: [2]}]", "[{threads: [2]}, {threads: [3]}]", 7, "cores: an entry is needed for each pair of ports"),
         (
             '"0000:3b:00.0"',
             "0000:17:00.0",

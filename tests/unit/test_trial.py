@@ -165,11 +165,7 @@ def test_a_loss_ratio_outside_0_and_1_is_refused(bad):
         TrialOutput(bad)
 
 
-@given(
-    duration=st.floats(0.001, 1e4),
-    load=st.floats(1.0, 1e9),
-    loss_ratio=st.floats(0.0, 1.0),
-)
+@given(duration=st.floats(0.001, 1e4), load=st.floats(1.0, 1e9), loss_ratio=st.floats(0.0, 1.0))
 def test_the_defaults_of_a_result_are_the_rfcs(duration, load, loss_ratio):
     result = TrialResult(TrialInput(duration, load), TrialOutput(loss_ratio))
     assert result.effective_duration == duration

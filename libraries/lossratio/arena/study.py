@@ -18,15 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 import lossratio
-from lossratio.arena.algorithms import (
-    ALGORITHMS,
-    EARLY,
-    ORACLES,
-    OURS,
-    PEER,
-    SEQUENTIAL,
-    Algorithm,
-)
+from lossratio.arena.algorithms import ALGORITHMS, EARLY, ORACLES, OURS, PEER, SEQUENTIAL, Algorithm
 from lossratio.arena.families import FAMILIES, HELD_OUT_FAMILIES
 from lossratio.arena.hard_families import HARD_FAMILIES
 from lossratio.arena.nights import HINT_ALGORITHMS

@@ -227,12 +227,7 @@ def comparison_comment(results: Mapping[str, ComparisonResult], record: BuildRec
     return "\n".join(lines)
 
 
-_WORST_FIRST = (
-    ComparisonVerdict.SLOWER,
-    ComparisonVerdict.UNDECIDED,
-    ComparisonVerdict.FASTER,
-    ComparisonVerdict.SAME,
-)
+_WORST_FIRST = (ComparisonVerdict.SLOWER, ComparisonVerdict.UNDECIDED, ComparisonVerdict.FASTER, ComparisonVerdict.SAME)
 
 
 def _chart(name: str, record: BuildRecord) -> list[str]:

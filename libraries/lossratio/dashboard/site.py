@@ -15,15 +15,7 @@ from urllib.parse import quote
 from lossratio.dashboard.slices import NEWEST, Job, Results, as_script, slices
 from lossratio.drawing import html_fragment
 from lossratio.errors import ReportError, StorageError
-from lossratio.history import (
-    RUNS,
-    TELEMETRY,
-    History,
-    TrendRequest,
-    analyse_entries,
-    known_changes,
-    series_of_readings,
-)
+from lossratio.history import RUNS, TELEMETRY, History, TrendRequest, analyse_entries, known_changes, series_of_readings
 from lossratio.report import LEAST_CHANGE, SIGNIFICANCE
 from lossratio.results import INTERRUPTED, TERMINATED
 from lossratio.version import __version__

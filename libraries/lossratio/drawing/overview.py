@@ -89,13 +89,7 @@ class Overview(Generic[RowT]):
     """Whether a row has a card, if it is among the first."""
 
     def page(
-        self,
-        template: str,
-        sections: Sequence[Section],
-        *,
-        is_large: bool,
-        data: Mapping[str, str],
-        **values: object,
+        self, template: str, sections: Sequence[Section], *, is_large: bool, data: Mapping[str, str], **values: object
     ) -> str:
         """Makes the page.
 

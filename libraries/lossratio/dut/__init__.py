@@ -3,16 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from lossratio.dut.base import (
-    CABLE,
-    EASTWARD,
-    WESTWARD,
-    DestinationMacs,
-    Dut,
-    DutCounters,
-    DutOptions,
-    Tool,
-)
+from lossratio.dut.base import CABLE, EASTWARD, WESTWARD, DestinationMacs, Dut, DutCounters, DutOptions, Tool
 from lossratio.dut.black_box import BLACK_BOX, BlackBox
 from lossratio.dut.changes import Changes
 from lossratio.dut.plugins import create_dut, dut_kinds, load_kind, parse_options, types_of_options

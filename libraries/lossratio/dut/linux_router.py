@@ -12,14 +12,7 @@ from pydantic import Field, model_validator
 from lossratio.dut.base import EASTWARD, WESTWARD
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux import LinuxDut, LinuxOptions
-from lossratio.dut.linux.addressing import (
-    IpVersion,
-    RouterSide,
-    add_host_routes,
-    check_hosts,
-    halves,
-    router_sides,
-)
+from lossratio.dut.linux.addressing import IpVersion, RouterSide, add_host_routes, check_hosts, halves, router_sides
 from lossratio.dut.linux.interfaces import check_free, existing_links, read_routes
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode

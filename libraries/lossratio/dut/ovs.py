@@ -257,10 +257,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
     # Seconds that frames may wait in a packet socket while it is busy.
     settle_time = 0.1
     software = Tool("ovs-vswitchd", _PACKAGE, title="Open vSwitch")
-    tools = (
-        Tool("ss", "iproute2"),
-        *(Tool(name, _PACKAGE) for name in ("ovsdb-server", "ovsdb-tool", "ovs-vsctl")),
-    )
+    tools = (Tool("ss", "iproute2"), *(Tool(name, _PACKAGE) for name in ("ovsdb-server", "ovsdb-tool", "ovs-vsctl")))
 
     def check_kind(self) -> None:
         """Checks that a userspace datapath is possible: only one on a node, with TAP devices, with DPDK for cards."""

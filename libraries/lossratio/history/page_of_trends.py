@@ -209,8 +209,7 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
     """
     order = list(TrendVerdict)
     trends = sorted(
-        (*analysis.trends, *analysis.readings),
-        key=lambda trend: (trend.series.is_reading, order.index(trend.verdict)),
+        (*analysis.trends, *analysis.readings), key=lambda trend: (trend.series.is_reading, order.index(trend.verdict))
     )
     rows = [_Row(trend, place) for place, trend in enumerate(trends, start=1)]
     numbers = sum(len(row.series.times) for row in rows)

@@ -309,10 +309,7 @@ def _explanation(series: Series, before: int, after: int, known: Sequence[KnownC
     return next((change for change in known if change.explains(series.key, times[before], times[after])), None)
 
 
-_UNCONFIRMED = {
-    TrendVerdict.REGRESSION: TrendVerdict.UNCONFIRMED,
-    TrendVerdict.CHANGED: TrendVerdict.ONE_OTHER,
-}
+_UNCONFIRMED = {TrendVerdict.REGRESSION: TrendVerdict.UNCONFIRMED, TrendVerdict.CHANGED: TrendVerdict.ONE_OTHER}
 """Verdicts that need a second result, and what they are called until then."""
 
 

@@ -5,10 +5,4 @@ from lossratio.keywords.library import LossRatio
 from lossratio.keywords.measurements import measurement_keyword
 from lossratio.keywords.measuring import measured
 
-__all__ = [
-    "Catalogue",
-    "LossRatio",
-    "SuiteExpander",
-    "measured",
-    "measurement_keyword",
-]
+__all__ = ["Catalogue", "LossRatio", "SuiteExpander", "measured", "measurement_keyword"]

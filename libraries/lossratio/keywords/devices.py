@@ -23,12 +23,7 @@ from lossratio.measurements.reconfiguration import (
     measure_reconfiguration_loss,
     reconfigure_duts,
 )
-from lossratio.measurements.telemetry import (
-    TELEMETRY_DURATION,
-    TelemetryRequest,
-    add_telemetry,
-    describe_telemetry,
-)
+from lossratio.measurements.telemetry import TELEMETRY_DURATION, TelemetryRequest, add_telemetry, describe_telemetry
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.mlrsearch import SearchGoal
 

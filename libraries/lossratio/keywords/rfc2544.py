@@ -96,14 +96,7 @@ class Rfc2544Keywords(Keywords):
         place = self.session.place(resume)
         testbed = self.session.ready_testbed()
         with live_view(testbed) as show:
-            run = run_rfc2544(
-                testbed,
-                request,
-                place,
-                on_forecast=_show_forecast,
-                on_progress=show,
-                on_part=_show_part,
-            )
+            run = run_rfc2544(testbed, request, place, on_forecast=_show_forecast, on_progress=show, on_part=_show_part)
         for path in write_rfc2544_report(run, place.directory.path):
             logger.info(f'Report: <a href="{path.name}">{path.name}</a>', html=True)
             logger.console(f"lossratio: {path}")

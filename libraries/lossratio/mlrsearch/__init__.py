@@ -1,14 +1,7 @@
 """MLRsearch (RFC 9971): goals, load classification, search results, and the controller that chooses trials."""
 
 from lossratio.mlrsearch.classification import Bound, Criterion, Tally, conditional_throughput
-from lossratio.mlrsearch.constancy import (
-    Change,
-    Inconstancy,
-    LevelLoss,
-    LossUnit,
-    inconstancy_in,
-    level_loss_in,
-)
+from lossratio.mlrsearch.constancy import Change, Inconstancy, LevelLoss, LossUnit, inconstancy_in, level_loss_in
 from lossratio.mlrsearch.controller import MLRsearch, Purpose
 from lossratio.mlrsearch.evidence import Evidence, RelevantBounds, classify, evidence_of
 from lossratio.mlrsearch.forecast import Forecast

@@ -122,12 +122,7 @@ class Expectation:
     """
 
     def __init__(
-        self,
-        goal_loss_ratio: float,
-        trial_duration: float,
-        grid: LoadGrid,
-        curve: LossCurve,
-        hinted: int | None = None,
+        self, goal_loss_ratio: float, trial_duration: float, grid: LoadGrid, curve: LossCurve, hinted: int | None = None
     ) -> None:
         self.position: float | None = hinted
         self.faded: float | None = None

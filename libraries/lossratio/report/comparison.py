@@ -55,11 +55,7 @@ class Verdict(str, Enum):
     """The two sides measured different quantities, lack a value, or differ by what the generator did not send."""
 
 
-_STATES = {
-    Verdict.REGRESSION: "failure",
-    Verdict.TOO_FEW: "skipped",
-    Verdict.NOT_COMPARABLE: "skipped",
-}
+_STATES = {Verdict.REGRESSION: "failure", Verdict.TOO_FEW: "skipped", Verdict.NOT_COMPARABLE: "skipped"}
 
 
 @dataclass(frozen=True)

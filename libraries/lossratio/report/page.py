@@ -27,14 +27,7 @@ from lossratio.report.tables import (
     section_name,
     value_names,
 )
-from lossratio.results import (
-    Charts,
-    Conditions,
-    Picture,
-    TestResult,
-    message,
-    view_of,
-)
+from lossratio.results import Charts, Conditions, Picture, TestResult, message, view_of
 
 PAGE_NAME = "lossratio.html"
 """Name of the page in the directory of a run; ``report.html`` there is Robot Framework's own."""

@@ -184,10 +184,7 @@ class FindingRow:
 
 def _bound(head: str, read: Callable[[FindingRow], Rate | float | None]) -> Column[FindingRow]:
     return Column(
-        head,
-        lambda row: _in_words(read(row), row.finding.unit),
-        lambda row: number_of(read(row)),
-        style="number",
+        head, lambda row: _in_words(read(row), row.finding.unit), lambda row: number_of(read(row)), style="number"
     )
 
 
@@ -219,11 +216,7 @@ COLUMNS: tuple[Column[FindingRow], ...] = (
 RUN: Column[FindingRow] = Column("run", lambda row: row.run, style="name")
 """The column of pages of several runs."""
 
-_MARKDOWN = (
-    _TEST,
-    _MEASURED,
-    *(column for column in COLUMNS[2:] if column not in (_PICTURE, _LATENCY)),
-)
+_MARKDOWN = (_TEST, _MEASURED, *(column for column in COLUMNS[2:] if column not in (_PICTURE, _LATENCY)))
 """Markdown has the value of irregular results too, beside the reason."""
 
 

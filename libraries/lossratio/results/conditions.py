@@ -408,12 +408,7 @@ class Conditions(Record):
         return make_rate(per_interface, factor=self.load.aggregate_factor, frame_size=size)
 
     def max_load(
-        self,
-        per_interface: float,
-        origin: LoadOrigin,
-        *,
-        link_limit: float | None = None,
-        limits: Sequence[str] = (),
+        self, per_interface: float, origin: LoadOrigin, *, link_limit: float | None = None, limits: Sequence[str] = ()
     ) -> MaxLoad:
         """Describes the maximum load under these conditions.
 

@@ -12,15 +12,7 @@ from pydantic import Field, JsonValue, model_validator
 from lossratio.errors import TopologyError
 from lossratio.topology.addressing import Addresses, Gateways, Networks, check_port_addresses
 from lossratio.topology.hooks import Hooks
-from lossratio.topology.quantities import (
-    BitRate,
-    DriverName,
-    FileModel,
-    InterfaceName,
-    Label,
-    MacAddress,
-    PciAddress,
-)
+from lossratio.topology.quantities import BitRate, DriverName, FileModel, InterfaceName, Label, MacAddress, PciAddress
 from lossratio.topology.vpp import VppStart
 
 

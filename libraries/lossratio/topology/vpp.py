@@ -52,9 +52,7 @@ def _lines(value: Any) -> Any:
 
 
 SectionLines = Annotated[
-    tuple[Annotated[str, AfterValidator(_checked_line)], ...],
-    BeforeValidator(_lines),
-    ONE_OR_SEVERAL,
+    tuple[Annotated[str, AfterValidator(_checked_line)], ...], BeforeValidator(_lines), ONE_OR_SEVERAL
 ]
 """Lines of one section of startup.conf; or one line."""
 

@@ -5,12 +5,7 @@ from lossratio.traffic.agent.core.neighbours import Question
 from lossratio.traffic.answers import StoppedTraffic, WatchedTrial
 from lossratio.traffic.client import ANSWER_SECONDS, AgentClient, AgentFacts, AgentRefusalError
 from lossratio.traffic.configuration import PortPair, TrafficPort, make_configuration
-from lossratio.traffic.generators import (
-    check_early_verdicts,
-    load_generator,
-    open_generator,
-    start_agent,
-)
+from lossratio.traffic.generators import check_early_verdicts, load_generator, open_generator, start_agent
 from lossratio.traffic.generators.afpacket import AfPacket
 from lossratio.traffic.generators.base import Generator, GeneratorNode
 from lossratio.traffic.measurer import (

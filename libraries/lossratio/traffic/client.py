@@ -221,14 +221,7 @@ class AgentClient:
         return self._read(read_counters, self._ask("trial", busy=busy, **asked))
 
     def watched_trial(
-        self,
-        load: float,
-        duration: float,
-        *,
-        above: float,
-        in_flight: float,
-        ends: bool = True,
-        ramp: float = 0.0,
+        self, load: float, duration: float, *, above: float, in_flight: float, ends: bool = True, ramp: float = 0.0
     ) -> WatchedTrial:
         """Performs a trial that may end as soon as its loss ratio is certain to be above a limit.
 

@@ -25,16 +25,7 @@ from lossratio.traffic.agent.core.configuration import (
     SteppingField,
 )
 from lossratio.traffic.agent.core.neighbours import Question, behind_tags
-from lossratio.traffic.headers import (
-    AddressRange,
-    InnerHeaders,
-    Ipv4,
-    Ipv6,
-    PortHeader,
-    PortRange,
-    Range,
-    Vxlan,
-)
+from lossratio.traffic.headers import AddressRange, InnerHeaders, Ipv4, Ipv6, PortHeader, PortRange, Range, Vxlan
 from lossratio.traffic.profile import TrafficDirection, TrafficProfile, address_span
 
 _VXLAN_PORT = 4789

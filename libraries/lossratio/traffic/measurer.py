@@ -172,11 +172,7 @@ class TrafficMeasurer:
             directions = self._agent.trial(trial.load, trial.duration, ramp=self._ramp)
         else:
             watched = self._agent.watched_trial(
-                trial.load,
-                trial.duration,
-                above=trial.certain_above,
-                in_flight=self._in_flight,
-                ramp=self._ramp,
+                trial.load, trial.duration, above=trial.certain_above, in_flight=self._in_flight, ramp=self._ramp
             )
             if watched.ended:
                 self._in_flight = max(self._in_flight, 2.0 * watched.were_in_flight / trial.load)

@@ -24,15 +24,7 @@ from lossratio.trials.journal import (
 )
 from lossratio.trials.journal_lines import Addition, JournalEntry
 from lossratio.trials.record import Microseconds, read_record
-from lossratio.trials.timeline import (
-    MOST_OUTAGES,
-    BurstRateError,
-    Outage,
-    Silence,
-    Step,
-    StepCounters,
-    Timeline,
-)
+from lossratio.trials.timeline import MOST_OUTAGES, BurstRateError, Outage, Silence, Step, StepCounters, Timeline
 from lossratio.trials.trial import (
     Controller,
     DirectionCounters,

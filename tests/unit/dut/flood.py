@@ -15,10 +15,7 @@ SO_RCVBUFFORCE = 33
 UNDER_WAY = 1000
 RECEIVE_BUFFER = 1 << 24
 PAYLOAD = b"lossratio flood"
-ADDRESSES = {
-    4: ("198.18.0.1", "198.19.0.1"),
-    6: ("2001:2::1", "2001:2:0:8000::1"),
-}
+ADDRESSES = {4: ("198.18.0.1", "198.19.0.1"), 6: ("2001:2::1", "2001:2:0:8000::1")}
 
 
 def checksum(data: bytes) -> int:

@@ -178,10 +178,7 @@ def of_a_server(monkeypatch):
 @pytest.mark.parametrize(
     ("driver", "message"),
     [
-        (
-            "rdma",
-            r"rdma is for cards that the kernel keeps .*PCI device 0000:18:00\.0 has the driver ice",
-        ),
+        ("rdma", r"rdma is for cards that the kernel keeps .*PCI device 0000:18:00\.0 has the driver ice"),
         ("avf", r"avf is for virtual functions, and PCI device 0000:18:00\.0 is none\. Make one there \(echo 1 > "),
     ],
 )

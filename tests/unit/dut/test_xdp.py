@@ -344,10 +344,7 @@ def trial(agent, generator, load=2000.0, duration=0.25):
 @pytest.mark.parametrize("generator", ["afpacket", "xdp"])
 def test_receivers_see_exactly_the_share_that_a_device_drops_duplicates_and_delays(native, set_up, tmp_path, generator):
     with AgentClient.start(LocalSession(native.lab, "tg", tmp_path), python=PYTHON) as agent:
-        for faults, expected in (
-            ("duplicate", (500, 10, 0)),
-            ("drop,delay", (490, 0, 10)),
-        ):
+        for faults, expected in (("duplicate", (500, 10, 0)), ("drop,delay", (490, 0, 10))):
             device = set_up(faults=faults, every=EVERY, delay=0.005, attach="native")
             before = device.read_counters()
             directions = trial(agent, generator)

@@ -93,10 +93,7 @@ def wait_for_second_test(process, directory):
 def left(testbed):
     """What a controller left on the nodes."""
     mentions = []
-    for name, command in (
-        ("TG", ("pgrep", "-f", "[l]ossratio-agent")),
-        ("DUT1", ("nft", "list", "ruleset")),
-    ):
+    for name, command in (("TG", ("pgrep", "-f", "[l]ossratio-agent")), ("DUT1", ("nft", "list", "ruleset"))):
         with NodeSession.connect(name, testbed[1].topology.nodes[name]) as session:
             mentions += session.run(*command, check=False).stdout.split()
     return mentions

@@ -106,11 +106,7 @@ def test_a_broken_document_is_refused_with_one_clear_error(kind, text, problem, 
 
 @pytest.mark.parametrize(
     ("data", "problem"),
-    [
-        (b"\xff\xfea\0:\0 \0001\0", "1: not UTF-8"),
-        (b"a: 1\nb: \xe9\n", "2: not UTF-8"),
-        (b"a: \0\n", "not YAML"),
-    ],
+    [(b"\xff\xfea\0:\0 \0001\0", "1: not UTF-8"), (b"a: 1\nb: \xe9\n", "2: not UTF-8"), (b"a: \0\n", "not YAML")],
     ids=["UTF-16", "Latin-1", "NUL"],
 )
 @KINDS

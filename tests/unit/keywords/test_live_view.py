@@ -107,9 +107,7 @@ def test_a_terminal_gets_one_row_for_each_trial(width):
 def run_robot(tmp_path, *options):
     """Runs a search with quick goals on a terminal of 80 columns, and returns what it showed."""
     file = write_suite(
-        tmp_path,
-        "One\n    Find NDR And PDR    64B\n",
-        settings="Suite Setup    Set Up Testbed    ${TOPOLOGY}",
+        tmp_path, "One\n    Find NDR And PDR    64B\n", settings="Suite Setup    Set Up Testbed    ${TOPOLOGY}"
     )
     command = [
         sys.executable,

@@ -107,10 +107,7 @@ def with_password(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [
-        (PASSWORD, r"NodeError: Node DUT1 .*connection refused"),
-        ("wrong horse", r"NodeError: Node TG .*log-in refused"),
-    ],
+    [(PASSWORD, r"NodeError: Node DUT1 .*connection refused"), ("wrong horse", r"NodeError: Node TG .*log-in refused")],
 )
 def test_a_password_is_a_secret_that_no_log_shows(tmp_path, with_password, monkeypatch, given, message):
     monkeypatch.setenv("LAB_PASSWORD", given)

@@ -42,12 +42,7 @@ def write(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "goals"),
-    [
-        ("csit", (NDR, PDR)),
-        ("quick", (QUICK_NDR, QUICK_PDR)),
-        ("NDR", (NDR,)),
-        ("ndr, TST009", (NDR, TST009)),
-    ],
+    [("csit", (NDR, PDR)), ("quick", (QUICK_NDR, QUICK_PDR)), ("NDR", (NDR,)), ("ndr, TST009", (NDR, TST009))],
 )
 def test_a_set_is_named_or_listed(text, goals):
     assert goal_set_from(text) == GoalSet(goals)

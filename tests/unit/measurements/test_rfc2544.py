@@ -380,11 +380,7 @@ def test_routing_updates_alternate(testbed, tmp_path):
         (Modifier.ROUTING_UPDATES, ("true",), "'routing updates' of RFC 2544 needs two commands that alternate"),
         (Modifier.ADDRESSES, ("true",), "modifier 'addresses' has no commands"),
         (None, ("true",), "run without a modifier has no commands"),
-        (
-            Modifier.FILTERS,
-            (),
-            "needs filters on the DUT: set the testbed up with them, e.g. dut=linux_bridge",
-        ),
+        (Modifier.FILTERS, (), "needs filters on the DUT: set the testbed up with them, e.g. dut=linux_bridge"),
     ],
 )
 def test_a_modifier_that_cannot_be_is_one_error(testbed, tmp_path, modifier, commands, problem):

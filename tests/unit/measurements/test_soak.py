@@ -147,8 +147,7 @@ def test_a_precision_ends_it_early(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("loads", "limit"),
-    [({"max_load": 100e3}, SoakLimit.BEYOND_TRIALS), ({"min_load": 180e3}, SoakLimit.AT_MOST)],
+    ("loads", "limit"), [({"max_load": 100e3}, SoakLimit.BEYOND_TRIALS), ({"min_load": 180e3}, SoakLimit.AT_MOST)]
 )
 def test_a_critical_load_outside_of_the_limits_is_irregular_and_says_on_which_side(tmp_path, loads, limit):
     result = find_critical_load(

@@ -33,10 +33,7 @@ def known(name):
         parts = [(1.0, stats.t(3.0, 0.001, 0.003))]
     elif name == "exponential tails":
         slow, fast = stats.exponnorm(2.0, -0.001, 0.002), stats.exponnorm(2.0, 0.001, 0.002)
-        return (
-            lambda x: 0.5 * (slow.pdf(-x) + fast.pdf(x)),
-            lambda x: 0.5 * (slow.sf(-x) + fast.cdf(x)),
-        )
+        return (lambda x: 0.5 * (slow.pdf(-x) + fast.pdf(x)), lambda x: 0.5 * (slow.sf(-x) + fast.cdf(x)))
     elif name == "slow level":
         parts = [(0.98, stats.norm(0.001, 0.002)), (0.02, stats.norm(-0.049, slow_width))]
     else:
@@ -118,10 +115,7 @@ CASES = {
         lambda rng: 1.0 + 0.002 * rng.standard_normal() - 0.05 * (rng.random() < 0.03),
         lambda share: 1.0 + np.interp(share, SLOW_CUMULATIVE, SLOW_QUANTILES),
     ),
-    "heavy tails": (
-        lambda rng: 1.0 + 0.003 * rng.standard_t(3),
-        lambda share: 1.0 + 0.003 * stats.t.ppf(share, 3),
-    ),
+    "heavy tails": (lambda rng: 1.0 + 0.003 * rng.standard_t(3), lambda share: 1.0 + 0.003 * stats.t.ppf(share, 3)),
     "exponential tails": (
         lambda rng: 1.0 + rng.laplace(0.0, 0.003),
         lambda share: 1.0 + stats.laplace.ppf(share, 0.0, 0.003),

@@ -49,13 +49,7 @@ def test_prometheus_reads_values_with_their_bounds_and_the_outcome(tmp_path):
     assert (dropped.value, dropped.labels["place"], dropped.labels["rate"]) == (1.0, "ring, east", "pdr")
 
 
-NODE = {
-    "node_name": "ip4-lookup",
-    "state": "active",
-    "thread_id": "1",
-    "thread_lcore": "2",
-    "thread_name": "vpp_wk_0",
-}
+NODE = {"node_name": "ip4-lookup", "state": "active", "thread_id": "1", "thread_lcore": "2", "thread_name": "vpp_wk_0"}
 
 
 def a_search_with_loads():

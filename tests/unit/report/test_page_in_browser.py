@@ -66,12 +66,7 @@ def run(tmp_path_factory):
     evil = throughput(trials=12, name=EVIL)
     nodes = {**evil.conditions.nodes, EVIL: NodeFacts(os=EVIL, kernel=EVIL)}
     evil = evil.model_copy(update={"conditions": evil.conditions.model_copy(update={"nodes": nodes})})
-    for result in (
-        throughput(),
-        throughput(SharpKnee(capacity=1e7), name="limit"),
-        mrr(),
-        evil,
-    ):
+    for result in (throughput(), throughput(SharpKnee(capacity=1e7), name="limit"), mrr(), evil):
         directory.write(result)
     return read_run(directory.path)
 

@@ -148,12 +148,7 @@ def test_the_overview_has_a_row_for_each_goal(results):
         ("NDR", Outcome.FAILED),
         ("PDR", Outcome.FAILED),
     ]
-    assert {row.state for row in rows} == {
-        "regular",
-        f"irregular: {GENERATOR_LIMIT}",
-        "measured",
-        "failed: no result",
-    }
+    assert {row.state for row in rows} == {"regular", f"irregular: {GENERATOR_LIMIT}", "measured", "failed: no result"}
 
 
 def test_rows_of_the_overview_in_words(results):

@@ -25,12 +25,7 @@ class Lab:
 
     def claim(self, owner="alice@here", seconds=5.0, **fields):
         return Claim(
-            name="testbed",
-            directory=str(self.directory),
-            python=self.python,
-            seconds=seconds,
-            owner=owner,
-            **fields,
+            name="testbed", directory=str(self.directory), python=self.python, seconds=seconds, owner=owner, **fields
         )
 
     def session(self):

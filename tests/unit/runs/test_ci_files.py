@@ -170,16 +170,7 @@ def test_files_of_an_earlier_night_are_kept_and_not_taken_for_tonight(checkout):
     assert kept.read_text() == "the night before"
 
 
-@pytest.mark.parametrize(
-    ("failing", "status"),
-    [
-        ("report", 1),
-        ("fetch", 2),
-        ("send", 69),
-        ("trend", 1),
-        ("trend", 2),
-    ],
-)
+@pytest.mark.parametrize(("failing", "status"), [("report", 1), ("fetch", 2), ("send", 69), ("trend", 1), ("trend", 2)])
 def test_a_morning_that_could_not_do_all_says_so_by_its_exit_status(checkout, failing, status):
     (checkout / "results" / "night" / "results").mkdir(parents=True)
     stands_in(checkout, f'[ "$1" != {failing} ] || exit {status}')

@@ -125,12 +125,7 @@ def test_a_run_that_was_stopped_goes_on_and_is_one_run(lossratio, request, tmp_p
     done = lossratio("run", "--resume", directory.path)
     assert done.status == 1, done.err
     status, result = statuses(directory)
-    assert status == {
-        "Before": "PASS",
-        "Fails Because Of The Device": "FAIL",
-        "In Flight": "PASS",
-        "After": "PASS",
-    }
+    assert status == {"Before": "PASS", "Fails Because Of The Device": "FAIL", "In Flight": "PASS", "After": "PASS"}
     assert directory.journal_path("Suite.Before").read_bytes() == before
     assert journal.read_bytes().splitlines(keepends=True)[:6] == lines[:6]
     assert len(read_journal(journal).entries) == len(lines) - 1

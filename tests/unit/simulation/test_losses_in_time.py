@@ -4,14 +4,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lossratio.simulation import (
-    Buffer,
-    ConstantLoss,
-    Device,
-    Policer,
-    SharpKnee,
-    SimulatedMeasurer,
-)
+from lossratio.simulation import Buffer, ConstantLoss, Device, Policer, SharpKnee, SimulatedMeasurer
 from lossratio.trials import BurstRateError, Step, TrialInput
 
 OVERLOAD_AND_HALF = TrialInput.schedule(Step(2.0, 110e3), Step(3.0, 55e3))

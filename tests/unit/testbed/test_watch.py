@@ -362,12 +362,7 @@ class Shell:
 
 @pytest.mark.parametrize(
     ("silent", "errors"),
-    [
-        ("TG", [LOST, LOST]),
-        ("TG", [KeyboardInterrupt()]),
-        ("DUT1", [LOST, LOST]),
-        ("DUT1", [KeyboardInterrupt()]),
-    ],
+    [("TG", [LOST, LOST]), ("TG", [KeyboardInterrupt()]), ("DUT1", [LOST, LOST]), ("DUT1", [KeyboardInterrupt()])],
 )
 def test_after_a_reading_that_failed_no_node_answers_with_an_earlier_state(silent, errors):
     sessions = {name: Shells(name) for name in ("TG", "DUT1")}

@@ -77,8 +77,7 @@ def test_the_path_goes_through_the_duts_that_are_asked_for(lab):
 
 LINK = '["tester:eth1", "r1:e1-1"]\n'
 ADDRESSED = ROUND.replace(
-    LINK,
-    f'{LINK}      ipv4: [192.0.2.6/30, 192.0.2.5/30]\n      ipv6: ["2001:db8::2/64", "2001:db8::1/64"]\n',
+    LINK, f'{LINK}      ipv4: [192.0.2.6/30, 192.0.2.5/30]\n      ipv6: ["2001:db8::2/64", "2001:db8::1/64"]\n'
 )
 
 

@@ -63,10 +63,7 @@ def test_the_path_of_three_nodes_goes_through_every_dut(tmp_path):
         "interfaces": {"a": {"name": "e0", "link": "right"}, "b": {"name": "e1", "link": "middle"}},
     }
     path = load_topology(write(tmp_path, yaml.safe_dump(data, sort_keys=False))).path()
-    assert [(str(hop.west), str(hop.east)) for hop in path.hops] == [
-        ("DUT1.west", "DUT1.east"),
-        ("DUT2.b", "DUT2.a"),
-    ]
+    assert [(str(hop.west), str(hop.east)) for hop in path.hops] == [("DUT1.west", "DUT1.east"), ("DUT2.b", "DUT2.a")]
 
 
 def test_two_links_between_the_same_nodes_are_used_once_each(tmp_path):
@@ -156,10 +153,7 @@ def test_duts_without_a_link_of_their_own_are_no_path(tmp_path):
 def three_nodes(tmp_path):
     """A path through two DUTs, and a spare link between the TG and DUT1."""
     data = yaml.safe_load(LAB)
-    data["nodes"]["DUT1"]["interfaces"] |= {
-        "middle": {"name": "e5", "link": "middle"},
-        "unused": {"name": "e6"},
-    }
+    data["nodes"]["DUT1"]["interfaces"] |= {"middle": {"name": "e5", "link": "middle"}, "unused": {"name": "e6"}}
     data["nodes"]["TG"]["interfaces"]["port2"] = {"name": "y", "link": "back"}
     data["nodes"]["DUT2"] = {
         "type": "DUT",

@@ -86,11 +86,7 @@ class LocalSession:
         stderr = self.directory / f"stderr{len(self.processes)}"
         with stderr.open("wb") as file:
             process = self._lab.popen(
-                self._namespace,
-                *(*self._env, *command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=file,
+                self._namespace, *(*self._env, *command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file
             )
         self.processes.append(LocalProcess(process, stderr))
         return self.processes[-1]

@@ -16,10 +16,7 @@ from lossratio.traffic.agent.core.neighbours import answer_to, lldp_frame
 
 OURS, THEIRS = "02:00:00:00:00:01", "02:00:00:00:00:02"
 OWN_MAC = bytes.fromhex(OURS.replace(":", ""))
-RANGES = [
-    (ip_address("10.0.0.5"), ip_address("10.0.0.9")),
-    (ip_address("2001:db8::5"), ip_address("2001:db8::9")),
-]
+RANGES = [(ip_address("10.0.0.5"), ip_address("10.0.0.9")), (ip_address("2001:db8::5"), ip_address("2001:db8::9"))]
 
 
 def arp(target, **fields):

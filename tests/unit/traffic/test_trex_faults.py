@@ -25,12 +25,7 @@ CLIENT = "automation/trex_control_plane/interactive/trex/stl"
 @pytest.mark.parametrize(
     ("method", "message", "error", "complaint"),
     [
-        (
-            "connect",
-            MISMATCH,
-            "version",
-            r"different versions: .*server: '5\.1', client: '4\.1'.*installation",
-        ),
+        ("connect", MISMATCH, "version", r"different versions: .*server: '5\.1', client: '4\.1'.*installation"),
         (
             "connect",
             NO_ANSWER,
@@ -39,12 +34,7 @@ CLIENT = "automation/trex_control_plane/interactive/trex/stl"
         ),
         ("acquire", TAKEN, "ports_taken", r"belong to somebody else: Port 0 .* already taken by 'root'; Port 1"),
         ("reset", NO_ANSWER, "server_lost", r"asked to reset the ports"),
-        (
-            "add_streams",
-            "Port 0 : *** stream is not valid",
-            "trex",
-            "asked to add streams to port 0, and would not",
-        ),
+        ("add_streams", "Port 0 : *** stream is not valid", "trex", "asked to add streams to port 0, and would not"),
     ],
 )
 def test_a_server_that_cannot_be_used_says_why(kind, method, message, error, complaint):

@@ -17,13 +17,7 @@ from waiting import wait_until
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.nodes import CommandResult
 from lossratio.topology import Interface, Port, TrexGenerator
-from lossratio.traffic import (
-    AgentRefusalError,
-    GeneratorNode,
-    open_generator,
-    start_agent,
-    trex_server,
-)
+from lossratio.traffic import AgentRefusalError, GeneratorNode, open_generator, start_agent, trex_server
 from lossratio.traffic.agent.core.protocol import read_record
 from lossratio.traffic.agent.trex.connection import TrexSettings
 from lossratio.traffic.generators import trex

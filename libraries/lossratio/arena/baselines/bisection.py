@@ -85,12 +85,7 @@ class TST009Bisection(ScriptedController):
 
     def _goal_result(self, goal: SearchGoal, unfinished: IrregularReason) -> GoalResult:
         return bounds_result(
-            goal,
-            self._lower,
-            self._upper,
-            min_load=self.min_load,
-            max_load=self.max_load,
-            unfinished=unfinished,
+            goal, self._lower, self._upper, min_load=self.min_load, max_load=self.max_load, unfinished=unfinished
         )
 
 

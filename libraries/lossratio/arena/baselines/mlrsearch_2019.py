@@ -215,14 +215,7 @@ class MLRsearch2019(ScriptedController):
         lower = upper = None
         if interval is not None:
             lower, upper = _bounds(interval, goal.final_trial_duration)
-        return bounds_result(
-            goal,
-            lower,
-            upper,
-            min_load=self.min_load,
-            max_load=self.max_load,
-            unfinished=unfinished,
-        )
+        return bounds_result(goal, lower, upper, min_load=self.min_load, max_load=self.max_load, unfinished=unfinished)
 
 
 def _bounds(interval: Interval, final_trial_duration: float) -> tuple[TrialResult | None, TrialResult | None]:

@@ -184,7 +184,6 @@ class Tunnel:
         kind = ("type", "vxlan", "id", str(self.vni), "dstport", str(PORT), "nolearning", *device)
         ends = ("local", str(self.local), "remote", str(self.remote))
         changes.run(
-            *("ip", "link", "add", "name", self.name, *kind, *ends),
-            undo=("ip", "link", "delete", "dev", self.name),
+            *("ip", "link", "add", "name", self.name, *kind, *ends), undo=("ip", "link", "delete", "dev", self.name)
         )
         changes.run("ip", "link", "set", "dev", self.name, "up")

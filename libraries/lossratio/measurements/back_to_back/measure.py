@@ -15,25 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from lossratio.errors import SearchError
-from lossratio.measurements import (
-    AfterThroughput,
-    MeasuredKind,
-    Measurement,
-    Progress,
-    Settings,
-    SettingsOf,
-    measure,
-)
+from lossratio.measurements import AfterThroughput, MeasuredKind, Measurement, Progress, Settings, SettingsOf, measure
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Frames, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import (
-    MaxLoad,
-    Outcome,
-    TestResult,
-    differences,
-    format_frames_per_second,
-)
+from lossratio.results import MaxLoad, Outcome, TestResult, differences, format_frames_per_second
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult
 
 if TYPE_CHECKING:
@@ -225,13 +211,7 @@ class BurstSearch:
     """
 
     def __init__(
-        self,
-        rate: float,
-        longest: int,
-        *,
-        step: int = 1,
-        repeats: int = 1,
-        loss_verification: bool = False,
+        self, rate: float, longest: int, *, step: int = 1, repeats: int = 1, loss_verification: bool = False
     ) -> None:
         self._rate = rate
         self._longest = longest

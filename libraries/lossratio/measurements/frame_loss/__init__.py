@@ -10,10 +10,4 @@ from lossratio.measurements.frame_loss.measure import (
 KIND = FrameLossRate
 """The class of the kind, for the registry."""
 
-__all__ = [
-    "KIND",
-    "FrameLossRate",
-    "FrameLossRequest",
-    "FrameLossResult",
-    "measure_frame_loss_rate",
-]
+__all__ = ["KIND", "FrameLossRate", "FrameLossRequest", "FrameLossResult", "measure_frame_loss_rate"]

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from lossratio.measurements import (
-    MeasuredKind,
-    Measurement,
-    PlannedTrials,
-    Progress,
-    Request,
-    measure,
-)
+from lossratio.measurements import MeasuredKind, Measurement, PlannedTrials, Progress, Request, measure
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Share
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds

@@ -11,11 +11,4 @@ from lossratio.measurements.mrr.measure import (
 KIND = MaximumReceiveRate
 """The class of the kind, for the registry."""
 
-__all__ = [
-    "KIND",
-    "MRR_TRIAL_DURATION",
-    "MaximumReceiveRate",
-    "MrrRequest",
-    "MrrResult",
-    "measure_mrr",
-]
+__all__ = ["KIND", "MRR_TRIAL_DURATION", "MaximumReceiveRate", "MrrRequest", "MrrResult", "measure_mrr"]

@@ -14,16 +14,7 @@ from lossratio.measurements import NOT_IN_FILES, Audience, OnProgress, Span, Tes
 from lossratio.measurements.throughput import SearchRequest, ThroughputResult, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import (
-    Kind,
-    MaxLoad,
-    Outcome,
-    TestResult,
-    TestRun,
-    describe_trials,
-    differences,
-    search_name,
-)
+from lossratio.results import Kind, MaxLoad, Outcome, TestResult, TestRun, describe_trials, differences, search_name
 from lossratio.trials import JournalEntry, TrialResult, read_journal
 from lossratio.units import format_ratio
 

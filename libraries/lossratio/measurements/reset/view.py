@@ -9,16 +9,7 @@ from pydantic import JsonValue
 
 from lossratio.measurements import SECONDS
 from lossratio.measurements.reset.measure import ResetResult, ResetTime
-from lossratio.results import (
-    LABEL_WIDTH,
-    Doubt,
-    DoubtKind,
-    Finding,
-    TestResult,
-    View,
-    failure_line,
-    rate_line,
-)
+from lossratio.results import LABEL_WIDTH, Doubt, DoubtKind, Finding, TestResult, View, failure_line, rate_line
 from lossratio.units import format_milliseconds
 
 LEAST_BESIDE = 0.01

@@ -372,12 +372,7 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
     Rfc2544Test.BACK_TO_BACK: (
         ("RFC 9004, 6.2", _M, "settle time of 2 s, or as long as the burst", _settle),
         ("RFC 9004, 6.2", _M, "longest burst can be set, up to 30 s", _burst("longest_burst_s", "{:g} s")),
-        (
-            "RFC 9004, 6.2",
-            _M,
-            "bisection, with its parameters and its step",
-            _burst("step_frames", "step of {} frame"),
-        ),
+        ("RFC 9004, 6.2", _M, "bisection, with its parameters and its step", _burst("step_frames", "step of {} frame")),
         ("RFC 9004, 6.3", _M, "N repeats, each independent, each kept", _burst_repeats),
         ("RFC 9004, 6.4", _M, "rates in frames per second; average, minimum, maximum, standard deviation", _TABLE),
         ("RFC 9004, 7", _S, "table with the corrected buffer time", _TABLE),

@@ -25,10 +25,7 @@ from lossratio.measurements import (
     trial_in_words,
 )
 from lossratio.measurements.soak.description import describe_critical_load
-from lossratio.measurements.soak.result import (
-    SoakResult,
-    critical_load_contradictions,
-)
+from lossratio.measurements.soak.result import SoakResult, critical_load_contradictions
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.plrsearch import (
     TIMEOUT,

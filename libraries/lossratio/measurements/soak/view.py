@@ -9,18 +9,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from lossratio.drawing import (
-    Axis,
-    Plot,
-    by_mark,
-    drawing,
-    in_unit,
-    legend,
-    series_colour,
-    text_at,
-    trial_hint,
-    unit_of,
-)
+from lossratio.drawing import Axis, Plot, by_mark, drawing, in_unit, legend, series_colour, text_at, trial_hint, unit_of
 from lossratio.measurements import CsitExportError, CsitRate, CsitRecord, csit_rate
 from lossratio.measurements.soak.inferred import (
     EXTRAPOLATED,
@@ -31,13 +20,7 @@ from lossratio.measurements.soak.inferred import (
     limit_in_words,
     variation_in_words,
 )
-from lossratio.measurements.soak.result import (
-    CriticalLoad,
-    DensityPoint,
-    IntervalPoint,
-    SoakLimit,
-    SoakResult,
-)
+from lossratio.measurements.soak.result import CriticalLoad, DensityPoint, IntervalPoint, SoakLimit, SoakResult
 from lossratio.results import (
     LABEL_WIDTH,
     STALL,

@@ -94,11 +94,7 @@ class BoundsSoFar:
 
     def __init__(self, goals: Iterable[SearchGoal]) -> None:
         self._evidence = [
-            (
-                goal,
-                evidence_of(goal),
-                Evidence(Criterion.make(goal, goal.first_duration, goal.first_duration)),
-            )
+            (goal, evidence_of(goal), Evidence(Criterion.make(goal, goal.first_duration, goal.first_duration)))
             for goal in goals
         ]
 
@@ -129,10 +125,7 @@ def warm_ups_in(settings: Mapping[str, Any]) -> int:
 
 
 def throughput_result(
-    run: TestRun,
-    search: SearchSetup,
-    results: Mapping[SearchGoal, GoalResult],
-    entries: Sequence[JournalEntry],
+    run: TestRun, search: SearchSetup, results: Mapping[SearchGoal, GoalResult], entries: Sequence[JournalEntry]
 ) -> ThroughputResult:
     """Makes the result of a search, in which the generator's limits are marked as such.
 

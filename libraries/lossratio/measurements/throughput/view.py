@@ -25,11 +25,7 @@ from lossratio.measurements.latency.view import (
     latency_picture,
 )
 from lossratio.measurements.telemetry import telemetry_doubts
-from lossratio.measurements.throughput.evidence import (
-    EARLY_VERDICT,
-    bounds_history,
-    is_generators_limit,
-)
+from lossratio.measurements.throughput.evidence import EARLY_VERDICT, bounds_history, is_generators_limit
 from lossratio.measurements.throughput.later_trials import doubts_of_later_trials
 from lossratio.measurements.throughput.result import (
     Goal,

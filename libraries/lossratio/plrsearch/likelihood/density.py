@@ -14,14 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from lossratio.plrsearch.likelihood.constant_capacity import Bumps, Likelihood, Parameters, Score
-from lossratio.plrsearch.model import (
-    Array,
-    CriticalLoadQuestion,
-    Curves,
-    FittingFunction,
-    Indices,
-    critical_load,
-)
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, FittingFunction, Indices, critical_load
 
 _FLOOR = 0.01
 """Below this log m the density's factor 1 / log m is constant, to have no pole: mrrs under 1.01 frames per second."""
@@ -143,10 +136,7 @@ class RowDensity:
         size = max(1, _POINTS_AT_ONCE // max(1, log_mrr.shape[1] * self.model.likelihood.terms))
         bumps = self.bumps.chosen(chosen)
         return [
-            evaluate(
-                self.model.function,
-                Parameters(mrr[piece], spread[piece], deviation[piece], bumps.chosen(piece)),
-            )
+            evaluate(self.model.function, Parameters(mrr[piece], spread[piece], deviation[piece], bumps.chosen(piece)))
             for piece in _pieces(len(mrr), size)
         ]
 

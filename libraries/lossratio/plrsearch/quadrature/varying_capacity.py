@@ -18,14 +18,7 @@ from numpy.polynomial.legendre import legval, legvander
 from lossratio.plrsearch.likelihood import Model, RowDensity, VaryingCapacityLikelihood
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion
 from lossratio.plrsearch.quadrature.few_trials import integrate_few
-from lossratio.plrsearch.quadrature.panels import (
-    NODES,
-    Panels,
-    lobatto,
-    moments_of,
-    node_positions,
-    roughness_of_nodes,
-)
+from lossratio.plrsearch.quadrature.panels import NODES, Panels, lobatto, moments_of, node_positions, roughness_of_nodes
 from lossratio.plrsearch.quadrature.rows import Peaks, explaining_starts, find_rows, pieces_of, steps_of
 from lossratio.plrsearch.quadrature.support import (
     DEEP,

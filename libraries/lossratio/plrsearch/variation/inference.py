@@ -14,14 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from lossratio.plrsearch.model import (
-    Array,
-    CriticalLoadQuestion,
-    Curves,
-    FittingFunction,
-    LikelihoodName,
-    TrialCounts,
-)
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, FittingFunction, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import Mode, Posterior, posteriors
 from lossratio.plrsearch.variation.findings import excess_kurtosis, skewness
 from lossratio.plrsearch.variation.integral import ShapePosterior, shape_posterior

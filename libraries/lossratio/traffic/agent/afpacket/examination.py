@@ -11,14 +11,7 @@ from ..core.configuration import DIRECTIONS, FCS_BYTES, TAG_BYTES, Direction, Fr
 from ..core.links import Link
 from ..core.protocol import Message
 from .frames import Bytes, FrameCycle, Numbers, number_bytes, number_parts, tag_bytes
-from .receive import (
-    CapturedFrames,
-    ReceiveRing,
-    Sample,
-    let_nothing_through,
-    let_sample_through,
-    ring_slot_bytes,
-)
+from .receive import CapturedFrames, ReceiveRing, Sample, let_nothing_through, let_sample_through, ring_slot_bytes
 
 MOST_EXAMINED = 1 << 14
 """Frames of a trial and direction that are chosen to be examined at most, give or take a few: work of milliseconds.

@@ -117,11 +117,7 @@ class Lookout:
     """
 
     def __init__(
-        self,
-        rates: Mapping[str, float],
-        duration: float,
-        watch: Watch,
-        clock: Callable[[], float] = time.monotonic,
+        self, rates: Mapping[str, float], duration: float, watch: Watch, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._clock = clock
         self.rates = rates

@@ -224,8 +224,7 @@ def make_template(spec: FramesSpec, size: int, source_mac: bytes, destination_ma
     header = bytes.fromhex(spec.header)
     if size - FCS_BYTES < len(header):
         raise AgentError(
-            "unsupported",
-            f"A frame of {size} bytes is too small: these headers need {len(header) + FCS_BYTES}.",
+            "unsupported", f"A frame of {size} bytes is too small: these headers need {len(header) + FCS_BYTES}."
         )
     # The embedded generator's payload; where that one has a tag, there is nothing here.
     payload = (place & 0xFF if place >= spec.payload_offset else 0 for place in range(len(header), size - FCS_BYTES))

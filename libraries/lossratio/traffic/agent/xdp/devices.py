@@ -48,8 +48,7 @@ def check_can_send(port: Link) -> None:
     else:
         way_out = "take a card whose driver has ndo_xdp_xmit; some have it only while the card has an XDP program"
     raise AgentError(
-        "no_xdp",
-        f"The driver of {port.name} does not send frames of XDP programs: {way_out}. Or use 'kind: afpacket'.",
+        "no_xdp", f"The driver of {port.name} does not send frames of XDP programs: {way_out}. Or use 'kind: afpacket'."
     )
 
 

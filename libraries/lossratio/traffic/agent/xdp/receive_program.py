@@ -160,9 +160,7 @@ class Reception:
         least = min((block[_COUNTERS.index("latency_least")] for block in blocks), default=FOREVER)
         del counts["next_in_turn"], counts["last_latency"], counts["latency_least"]
         return ReceivedFrames(
-            **counts,
-            latency_least=None if least == FOREVER else least,
-            histogram=tuple(sums[len(_COUNTERS) :]),
+            **counts, latency_least=None if least == FOREVER else least, histogram=tuple(sums[len(_COUNTERS) :])
         )
 
     def block_bytes(self) -> int:

@@ -238,8 +238,7 @@ def choose_cpus(directions: int, wanted: Sequence[int] | None, free: Sequence[in
         missing = sorted(set(wanted) - allowed)
         if missing or not wanted:
             raise AgentError(
-                "bad_request",
-                f"The generator's 'cpus' ask for CPU {missing}, and the agent may use {sorted(allowed)}.",
+                "bad_request", f"The generator's 'cpus' ask for CPU {missing}, and the agent may use {sorted(allowed)}."
             )
         return tuple(dict.fromkeys(wanted))
     # One is left for everything else.
