@@ -41,18 +41,9 @@ Where Frames Are Lost Those That Come Back Have A Latency
     END
 
 Traffic Flows Until It Is Stopped
-    [Documentation]    A policer passes its rate for as long as traffic flowed, and its burst.
-    Start Traffic    40 kpps    frame_size=64B
-    Run Keyword And Expect Error    *Stop it before the next measurement*    Measure MRR    64B
-    # Until the bucket is empty.
-    Sleep    500 ms
-    ${traffic}    Stop Traffic
-    FOR    ${direction}    IN    @{traffic.directions}
-        VAR    ${passed}    ${{20_000 * $direction.elapsed + 4000}}
-        Should Be True    abs($direction.received - $passed) < 0.01 * $passed    ${direction}
-    END
-    Should Be Equal As Integers    ${traffic.late}    0
-    Should Be Equal As Integers    ${traffic.lost}    ${{$traffic.sent - $traffic.received}}
+    [Documentation]    A policer passes its rate for as long as traffic flowed, and its burst. A stall in the end wastes
+    ...    some of it, so a busy machine gets another attempt.
+    Wait Until Keyword Succeeds    ${ATTEMPTS}    1 s    What Flowed Is What A Policer Passes
 
 No Traffic Can Be Stopped That Does Not Flow
     [Documentation]    The error says what to call first.
@@ -66,11 +57,26 @@ Set Up A Policer
     ${topology}    Making Up For Stalls
     Set Up Testbed    ${topology}    dut=linux_bridge    police=20 kfps    burst=4000
 
+What Flowed Is What A Policer Passes
+    [Documentation]    One attempt.
+    Start Traffic    40 kpps    frame_size=64B
+    Run Keyword And Expect Error    *Stop it before the next measurement*    Measure MRR    64B
+    # Until the bucket is empty.
+    Sleep    500 ms
+    ${traffic}    Stop Traffic
+    FOR    ${direction}    IN    @{traffic.directions}
+        VAR    ${passed}    ${{20_000 * $direction.elapsed + 4000}}
+        Should Be True    abs($direction.received - $passed) < 0.01 * $passed    ${direction}
+    END
+    Should Be Equal As Integers    ${traffic.late}    0
+    Should Be Equal As Integers    ${traffic.lost}    ${{$traffic.sent - $traffic.received}}
+
 Latency Should Be Plausible
     [Documentation]    In both directions: every frame came back once and in its place, in less than a second.
     [Arguments]    ${latency}
-    # A frame or two may be unsent on a busy machine; none of those sent is lost.
-    Should Be True    $latency.loss_ratio < 0.02    ${latency.loss_ratio}
+    # Frames may be unsent on a busy machine; none of those sent is lost.
+    VAR    ${unsent}    ${{$latency.unsent_frames / (2 * $latency.load.per_interface_fps * $latency.duration_s)}}
+    Should Be True    $latency.loss_ratio - $unsent < 0.005    ${latency.loss_ratio}, of that unsent: ${unsent}
     Length Should Be    ${latency.directions}    2
     FOR    ${direction}    IN    @{latency.directions}
         Should Be True    $direction.error is None    ${direction.error}

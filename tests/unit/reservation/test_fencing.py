@@ -128,7 +128,7 @@ def test_a_holder_whose_file_was_damaged_notices_at_once_stops_and_says_so(lab, 
     pids = started(session)
     damage(lab)
     wait_until(lambda: lost(lease))
-    assert not any(is_running(pid) for pid in pids)
+    wait_until(lambda: not any(is_running(pid) for pid in pids))
     assert str(lab.file) in lost(lease) or "released" in lost(lease)
 
 

@@ -54,13 +54,13 @@ class LocalProcess:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
         try:
-            return self.process.wait(5)
+            return self.process.wait(60)
         except subprocess.TimeoutExpired:
             return None
 
     def _obituary(self) -> str:
         tail = " | ".join(self.stderr_tail().splitlines()[-5:])
-        return f"Node TG: the process ended with {self.process.wait(5)}: {tail}"
+        return f"Node TG: the process ended with {self.process.wait(60)}: {tail}"
 
 
 class LocalSession:

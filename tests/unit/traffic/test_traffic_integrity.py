@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from local_session import PYTHON, LocalSession
 from traffic_lab import PAIR, configure
+from whole_trials import whole
 
 from lossratio.bpf import why_impossible
 from lossratio.traffic import AgentClient, load_profile, make_configuration
@@ -66,12 +67,7 @@ def through(request, netns_lab, tmp_path):
             if pause is not None:
                 agent.trial(LOAD, duration)
                 time.sleep(pause)
-            # A busy machine may keep a sender from its last frames, but not each time.
-            for _ in range(10):
-                directions = agent.trial(LOAD, duration)
-                if not any(direction.unsent_frames for direction in directions):
-                    break
-            return directions
+            return whole(agent.trial, LOAD, duration)
 
     return send
 

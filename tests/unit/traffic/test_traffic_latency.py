@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from traffic_lab import configure, drop
+from whole_trials import whole
 
 from lossratio.traffic import AgentRefusalError
 from lossratio.traffic.agent.afpacket.latency import ClockWatch, Stamps, latency_frames, summarize
@@ -117,7 +118,7 @@ def test_latency_frames_are_a_part_of_the_load(agent, frame_size):
 def test_a_device_that_treats_every_tenth_frame_in_another_way_does_so_to_a_tenth_of_the_latency_frames(agent, bridged):
     configure(agent, bidirectional=False)
     drop(bridged, "dut0", "numgen inc mod 10 0")
-    (latency,) = agent.latency(5000.0, 0.8).latency
+    (latency,) = whole(agent.latency, 5000.0, 0.8).latency
     assert latency.sent_frames == 400
     # 40, with a standard deviation of 6.
     assert 10 <= latency.sent_frames - latency.received_frames <= 70
@@ -133,18 +134,21 @@ def test_latency_frames_have_the_profile_s_headers(agent, profile):
 
 
 @real
-@pytest.mark.quiet
 def test_a_queue_that_delays_frames_is_seen(agent, bridged):
     configure(agent, 1000, bidirectional=False)
     quick = agent.latency(1000.0, 0.3).latency[0]
     bridged.run(
         "dut1", "tc", "qdisc", "replace", "dev", "dut1", "root", "tbf", "rate", "8mbit", "burst", "2000", "limit", "50k"
     )
-    (slow,) = agent.latency(2000.0, 0.3).latency
-    # A queue of 50,000 bytes that empties at a million bytes a second holds a frame up for 50 ms.
-    assert quick.most_us < slow.most_us
-    assert 40_000 < slow.most_us < 60_000
-    assert slow.received_frames < slow.sent_frames
+    # A queue of 50,000 bytes that empties at a million bytes a second holds a frame up for 50 ms. A busy machine may
+    # hold one up for longer, but not each time.
+    for _ in range(20):
+        (slow,) = agent.latency(2000.0, 0.3).latency
+        assert slow.most_us > 40_000
+        assert slow.received_frames < slow.sent_frames
+        if slow.most_us < 60_000:
+            break
+    assert quick.least_us < slow.most_us < 60_000
 
 
 @real

@@ -14,6 +14,8 @@ from types import SimpleNamespace
 import pytest
 from local_session import PYTHON
 from traffic_lab import EAST, WEST, drop, hold, received_by
+from waiting import wait_until
+from whole_trials import whole
 
 from lossratio.bpf import BpfError, XdpMode, why_impossible
 from lossratio.testbed.repair import REPAIRABLE_KINDS
@@ -35,6 +37,9 @@ from lossratio.traffic.agent.xdp.plan import Plan, schedule_course
 from lossratio.traffic.agent.xdp.sender import choose_cpus
 from lossratio.traffic.generators.xdp import Auto
 from lossratio.trials import Step, TrialInput, output_from_counters
+
+REPEATS = 20
+"""A busy machine may keep a sender from its burst's rate, but not each time."""
 
 pytestmark = [
     pytest.mark.netns,
@@ -67,7 +72,7 @@ def test_all_frames_come_back_intact_and_once_both_ways(ready, agent, size):
     facts = configure(agent, frame_size=size)
     assert facts["receives"] == {"tg0": "native", "tg1": "native"}
     for load, duration in ((20_000, 0.1), (3_333, 0.2)):
-        for direction in agent.trial(load, duration):
+        for direction in whole(agent.trial, load, duration):
             assert direction.sent_frames == direction.intended_frames == round(load * duration + 0.49)
             assert (direction.received_frames, direction.examined_frames, direction.faulty) == (
                 direction.sent_frames,
@@ -78,7 +83,7 @@ def test_all_frames_come_back_intact_and_once_both_ways(ready, agent, size):
 
 def test_a_ramp_is_not_counted_and_its_frames_are(ready, agent):
     configure(agent)
-    (east, west), before = agent.trial(5_000, 0.1, ramp=0.2), received_by(ready, "dut0")
+    (east, west), before = whole(agent.trial, 5_000, 0.1, ramp=0.2), received_by(ready, "dut0")
     assert (east.sent_frames, east.received_frames, west.sent_frames, west.received_frames) == (500,) * 4
     assert before >= 500 + 400
 
@@ -94,25 +99,27 @@ def test_early_verdicts_are_those_of_whole_trials(ready, agent):
         output = output_from_counters(TrialInput(0.1, load), watched.directions)
         assert output.loss_ratio > above or watched.certain_after is None
     # A hopeless load, of which a thousand frames make 0.5 %.
-    watched = agent.watched_trial(8_000, 20.0, above=0.005, in_flight=1e-3)
+    watched = whole(agent.watched_trial, 8_000, 20.0, above=0.005, in_flight=1e-3)
     assert watched.ended
-    assert 0.4 < watched.certain_after < 3.0
+    assert 0.4 < watched.certain_after < 10.0
     assert [(direction.intended_frames, direction.unsent_frames) for direction in watched.directions] == [
         (160_000, 0)
     ] * 2
-    lossy, whole = watched.directions
+    lossy, other = watched.directions
     assert lossy.sent_frames - lossy.received_frames >= 1_600
-    assert whole.received_frames == whole.sent_frames < 40_000
+    assert other.received_frames == other.sent_frames < 80_000
     # Nothing of it is left for the next trial.
     (_, west) = agent.trial(4_000, 0.1)
-    assert (west.sent_frames, west.received_frames, west.late_frames) == (400, 400, 0)
+    assert (west.received_frames, west.late_frames) == (west.sent_frames, 0)
+    (_, west) = whole(agent.trial, 4_000, 0.1)
+    assert (west.sent_frames, west.received_frames) == (400, 400)
 
 
 def test_frames_that_the_device_held_back_take_an_early_verdict_back(ready, agent):
     configure(agent, frame_size=1000, settle_time=0.005, bidirectional=False)
     # It forwards 1,000 frames per second, and has room for the others.
     hold(ready, "dut1", 8_000_000)
-    watched = agent.watched_trial(1_500, 10.0, above=0.005, in_flight=1e-3)
+    watched = whole(agent.watched_trial, 1_500, 10.0, above=0.005, in_flight=1e-3)
     (direction,) = watched.directions
     assert watched.ended
     assert direction.received_frames == direction.sent_frames < direction.intended_frames
@@ -122,19 +129,19 @@ def test_a_running_trial_is_seen_and_counts_the_same(ready, agent):
     configure(agent, settle_time=0.05)
     seen = []
     agent.see = lambda *frames: seen.append(frames)
-    assert [(direction.sent_frames, direction.received_frames) for direction in agent.trial(2_000, 1.2)] == [
-        (2_400, 2_400)
-    ] * 2
+    counters = whole(agent.trial, 2_000, 1.2)
+    assert [(direction.sent_frames, direction.received_frames) for direction in counters] == [(2_400, 2_400)] * 2
     assert seen
     assert all(0 < frames <= 4_800 for note in seen for frames in note)
 
 
 def test_traffic_flows_between_start_and_stop(ready, agent):
     configure(agent)
+    before = received_by(ready, "dut0")
     agent.start_traffic(2_000)
-    time.sleep(0.5)
+    wait_until(lambda: received_by(ready, "dut0") >= before + 900)
     stopped = agent.stop_traffic(0.1)
-    assert stopped.sent == stopped.received >= 2 * 900
+    assert stopped.sent == stopped.received > 900
     assert stopped.late == 0
     quiet = received_by(ready, "dut0")
     time.sleep(0.1)
@@ -144,7 +151,7 @@ def test_traffic_flows_between_start_and_stop(ready, agent):
 def test_loss_of_one_direction_is_its_own(ready, agent):
     configure(agent)
     drop(ready, "dut0", "numgen inc mod 4 == 0")
-    east, west = agent.trial(4_000, 0.25)
+    east, west = whole(agent.trial, 4_000, 0.25)
     assert (east.sent_frames, east.received_frames) == (1_000, 750)
     assert (west.sent_frames, west.received_frames) == (1_000, 1_000)
     # Each fourth frame of 254 flows in turn: those of every other flow.
@@ -165,15 +172,20 @@ def test_frames_that_the_ring_of_a_link_has_no_room_for_are_unsent_and_no_loss(r
     configure(agent, settle_time=0.5)
     sleep_between_polls(ready, "dut1", "dut0", 0.05)
     # 1,000 frames come from one look into the ring of 256 to the next one.
-    east, west = agent.trial(20_000, 0.2)
-    assert east.refused_frames > 0
-    assert (east.unsent_frames, east.sent_frames + east.refused_frames) == (east.refused_frames, east.intended_frames)
-    assert (east.received_frames, west.received_frames, west.refused_frames) == (east.sent_frames, west.sent_frames, 0)
+    # A busy machine may leave frames unsent for its own reasons, but not each time.
+    for _ in range(20):
+        east, west = agent.trial(20_000, 0.2)
+        assert 0 < east.refused_frames <= east.unsent_frames == east.intended_frames - east.sent_frames
+        sent = (east.sent_frames, west.sent_frames, 0)
+        assert (east.received_frames, west.received_frames, west.refused_frames) == sent
+        if east.unsent_frames == east.refused_frames:
+            break
+    assert east.unsent_frames == east.refused_frames
 
 
 def test_the_latency_of_every_frame_is_known(ready, agent):
     configure(agent)
-    output = agent.latency(5_000, 0.2)
+    output = whole(agent.latency, 5_000, 0.2)
     for direction in output.latency:
         assert (direction.sent_frames, direction.received_frames, direction.error) == (1_000, 1_000, None)
         assert 0 < direction.least_us <= direction.mean_us <= direction.most_us
@@ -190,13 +202,8 @@ def test_several_senders_share_one_direction(ready, agent):
         pytest.skip("one processor")
     facts = configure(agent, bidirectional=False, cpus=cpus)
     assert facts["cpus"] == cpus
-    # A sender that a busy machine holds up at a trial's end leaves its last frames unsent: one trial of ten has all.
-    for _ in range(10):
-        (east,) = agent.trial(10_001, 0.1)
-        assert (east.intended_frames, east.received_frames, east.faulty) == (1_001, east.sent_frames, 0)
-        if east.sent_frames == east.intended_frames:
-            break
-    assert east.sent_frames == 1_001
+    (east,) = whole(agent.trial, 10_001, 0.1)
+    assert (east.sent_frames, east.received_frames, east.faulty) == (1_001, 1_001, 0)
 
 
 def test_frames_of_an_earlier_trial_are_late_and_not_this_ones(ready, agent):
@@ -205,20 +212,22 @@ def test_frames_of_an_earlier_trial_are_late_and_not_this_ones(ready, agent):
     ready.run("dut1", "ip", "link", "set", "dev", "dut0", "nomaster")
     device = ready.popen("dut1", sys.executable, "-c", HOLDS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert device.stdout.readline() == "ready\n"
+
+    def forward(frames):
+        device.stdin.write(f"{frames}\n")
+        device.stdin.flush()
+        assert device.stdout.readline() == f"{frames} forwarded\n"
+
     (east,) = agent.trial(1_000, 0.1)
-    assert (east.sent_frames, east.received_frames) == (100, 0)
-    device.stdin.write("\n")
-    device.stdin.flush()
-    assert device.stdout.readline() == "100 forwarded\n"
-    assert sum(agent.late_frames(0.1).values()) == 100
+    assert east.received_frames == 0 < east.sent_frames
+    forward(east.sent_frames)
+    assert sum(agent.late_frames(0.1).values()) == east.sent_frames
     (east,) = agent.trial(1_000, 0.1)
-    assert (east.sent_frames, east.received_frames, east.late_frames) == (100, 0, 0)
-    device.stdin.write("\n")
-    device.stdin.flush()
-    assert device.stdout.readline() == "100 forwarded\n"
+    assert (east.received_frames, east.late_frames) == (0, 0)
+    forward(east.sent_frames)
     # They came before the next trial began.
-    (east,) = agent.trial(1_000, 0.1)
-    assert (east.received_frames, east.late_frames) == (0, 100)
+    (later,) = agent.trial(1_000, 0.1)
+    assert (later.received_frames, later.late_frames) == (0, east.sent_frames)
 
 
 HOLDS = """
@@ -228,10 +237,10 @@ west.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)
 west.bind(("dut0", 3))
 east.bind(("dut1", 0))
 print("ready", flush=True)
-for _ in sys.stdin:
-    for number in range(100):
+for line in sys.stdin:
+    for _ in range(int(line)):
         east.send(west.recv(2048))
-    print("100 forwarded", flush=True)
+    print(int(line), "forwarded", flush=True)
 """
 
 
@@ -258,7 +267,7 @@ def test_frames_beyond_a_page_are_refused_with_the_way_out(ready, agent):
     assert "9000 bytes do not fit into a page of memory" in str(error)
     # A large MTU alone is in nobody's way.
     configure(agent)
-    assert [direction.received_frames for direction in agent.trial(1_000, 0.1)] == [100, 100]
+    assert [direction.received_frames for direction in whole(agent.trial, 1_000, 0.1)] == [100, 100]
 
 
 def test_somebody_elses_program_is_named_and_never_replaced(ready, agent, session):
@@ -268,7 +277,7 @@ def test_somebody_elses_program_is_named_and_never_replaced(ready, agent, sessio
         assert error.kind == "xdp_attached"
         assert "Interface tg1 has an XDP program already: " in str(error)
         assert "(lossratio_recv)" in str(error)
-        assert [direction.received_frames for direction in other.trial(1_000, 0.1)] == [100, 100]
+        assert [direction.received_frames for direction in whole(other.trial, 1_000, 0.1)] == [100, 100]
     configure(agent)
 
 
@@ -304,10 +313,7 @@ def test_programs_go_with_the_agent_however_it_ends(ready, session):
     pid = session.processes[-1].process.pid
     os.kill(pid, signal.SIGKILL)
     agent.close()
-    deadline = time.monotonic() + 20
-    while attached(ready) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not attached(ready)
+    wait_until(lambda: not attached(ready))
     quiet = received_by(ready, "dut0")
     time.sleep(0.2)
     assert received_by(ready, "dut0") == quiet
@@ -319,17 +325,20 @@ def test_a_stopped_agent_sends_nothing_after_the_end(ready, session):
     agent.start_traffic(2_000)
     pid = session.processes[-1].process.pid
     os.kill(pid, signal.SIGSTOP)
-    time.sleep(1.5)
-    quiet = received_by(ready, "dut0")
-    time.sleep(0.5)
-    assert received_by(ready, "dut0") == quiet
+
+    def is_quiet():
+        before = received_by(ready, "dut0")
+        time.sleep(0.5)
+        return received_by(ready, "dut0") == before
+
+    wait_until(is_quiet, 60.0)
     os.kill(pid, signal.SIGKILL)
     agent.close()
 
 
 def test_a_burst_has_all_its_frames_at_its_rate(ready, agent):
     configure(agent)
-    output = TrafficMeasurer(agent).measure(TrialInput.burst(3000, 100_000.0))
+    output = TrafficMeasurer(agent, repeats=REPEATS).measure(TrialInput.burst(3000, 100_000.0))
     assert (output.sent_frames, output.lost_frames, output.unsent_frames) == (6000, 0, 0)
     for timeline in output.timelines:
         assert timeline.rate == pytest.approx(100_000.0, rel=0.02)
@@ -339,7 +348,7 @@ def test_a_burst_has_all_its_frames_at_its_rate(ready, agent):
 def test_a_policer_passes_the_burst_that_the_arithmetic_gives(ready, agent):
     drop(ready, "dut0", "limit rate over 20000/second burst 500 packets")
     configure(agent, bidirectional=False)
-    measurer, known = TrafficMeasurer(agent), math.floor((500 - 0.4) / (1 - 0.4))
+    measurer, known = TrafficMeasurer(agent, repeats=REPEATS), math.floor((500 - 0.4) / (1 - 0.4))
 
     def lost(frames):
         time.sleep(500 / 20_000)
@@ -378,9 +387,12 @@ def test_a_policer_recovers_at_once_and_a_device_that_loses_all_does_not(ready, 
             break
         assert attempt < 9, policed
     drop(ready, "dut1", "limit rate over 1/second burst 1000 packets")
-    _, lossy = measurer.measure(schedule).timelines
-    assert lossy.steps[1].lost == lossy.steps[1].sent
-    assert lossy.recovery_time() == pytest.approx(0.3, abs=0.05)
+    for attempt in range(10):
+        _, lossy = measurer.measure(schedule).timelines
+        assert lossy.steps[1].lost == lossy.steps[1].sent
+        if lossy.recovery_time() == pytest.approx(0.3, abs=0.05):
+            break
+        assert attempt < 9, lossy
 
 
 def test_schedules_whose_times_are_not_kept_and_outages_are_refused(ready, agent):
@@ -454,7 +466,7 @@ def test_a_link_with_fewer_receive_queues_than_its_other_end_sends_from_is_recei
     ready.run("tg", "ethtool", "-K", "qb", "gro", "on")
     facts = agent.configure(configuration, generator="xdp", options={"catch_up": 10.0})
     assert facts["receives"] == {"qb": "generic"}
-    (east,) = agent.trial(5_000, 0.1)
+    (east,) = whole(agent.trial, 5_000, 0.1)
     assert (east.sent_frames, east.received_frames, east.examined_frames, east.faulty) == (500, 500, 500, 0)
 
 

@@ -72,7 +72,7 @@ def hold(lab: NetnsLab, interface: str, bits_per_second: int) -> None:
     lab.run("dut1", "tc", "qdisc", "replace", "dev", interface, "root", *queue)
 
 
-def received_by(lab: NetnsLab, interface: str) -> int:
-    """Frames that an interface of the DUT has received so far."""
-    links = json.loads(lab.run("dut1", "ip", "-json", "-stats", "link", "show", "dev", interface).stdout)
+def received_by(lab: NetnsLab, interface: str, node: str = "dut1") -> int:
+    """Frames that an interface of the DUT, or of another node, has received so far."""
+    links = json.loads(lab.run(node, "ip", "-json", "-stats", "link", "show", "dev", interface).stdout)
     return int(links[0]["stats64"]["rx"]["packets"])
