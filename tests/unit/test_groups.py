@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -40,21 +41,54 @@ def test_one_that_waits(number):
 """
 
 
-@pytest.fixture(scope="module")
-def some_tests(tmp_path_factory):
-    """Runs pytest on some tests of all kinds, with what spreads the project's own tests; gives their directory."""
-    directory = tmp_path_factory.mktemp("spread")
+def runner(directory, tests, status=0):
+    """Writes tests, and gives what runs them with what spreads the project's own tests; it returns the output."""
     shutil.copy(CONFTEST, directory)
-    (directory / "test_some.py").write_text(TESTS)
+    (directory / "test_some.py").write_text(tests)
     (directory / "pytest.ini").write_text("[pytest]\nmarkers =\n    netns\n    quiet\n    acceptance\n")
 
     def run(*options):
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "."]
         done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == status, done.stdout + done.stderr
         return done.stdout
 
-    return directory, run
+    return run
+
+
+@pytest.fixture(scope="module")
+def some_tests(tmp_path_factory):
+    """Runs pytest on some tests of all kinds, with what spreads the project's own tests; gives their directory."""
+    directory = tmp_path_factory.mktemp("spread")
+    return directory, runner(directory, TESTS)
+
+
+NET = """
+import pathlib
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+
+def passes_at_second_try(name):
+    is_second = (HERE / name).exists()
+    (HERE / name).touch()
+    assert is_second
+
+@pytest.mark.netns
+def test_with_real_frames():
+    passes_at_second_try("frames")
+
+@pytest.mark.quiet
+def test_with_a_clock():
+    passes_at_second_try("clock")
+
+def test_that_calculates():
+    passes_at_second_try("numbers")
+
+@pytest.mark.netns
+def test_of_something_broken():
+    assert False
+"""
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +121,12 @@ def test_make_runs_the_tests_in_groups(request):
     if not hasattr(request.config, "workerinput"):
         pytest.skip("these tests are not spread over processes: --numprocesses auto --dist loadgroup")
     assert request.node.nodeid.endswith("@spread")
+
+
+def test_a_stall_decides_no_test_with_real_frames_and_mistakes_still_do(tmp_path):
+    run = runner(tmp_path, NET, status=1)
+    told = run("-raR", "--numprocesses", "2", "--dist", "loadgroup", "--no-loadscope-reorder")
+    failed = {line.partition("::test_")[2].partition("@")[0] for line in told.splitlines() if line.startswith("FAILED")}
+    assert failed == {"of_something_broken", "that_calculates"}
+    assert "2 failed, 2 passed, 4 rerun in" in told.splitlines()[-1]
+    assert re.search("^RERUN .*test_with_real_frames", told, flags=re.MULTILINE)
