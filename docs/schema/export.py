@@ -25,8 +25,7 @@ from lossratio.topology import (
 from lossratio.traffic.profile import ProfileFile
 
 _DIGEST = {
-    "description": "The first 32 digits of the SHA-256 of all bytes of the file before this field; it is the last one, "
-    "and files of format lossratio-result/1 have none.",
+    "description": "The first 32 digits of the SHA-256 of all bytes of the file before this last field.",
     "pattern": "^[0-9a-f]{32}$",
     "title": "Digest",
     "type": "string",

@@ -1,5 +1,6 @@
 """Results of real searches on simulated SUTs, for the tests of the report."""
 
+import json
 from datetime import datetime, timedelta, timezone
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,7 @@ from lossratio.results.model import TestIdentity, TestRun
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.simulation.measurer import SimulatedMeasurer
 from lossratio.topology import load_topology
+from lossratio.trials.digest import add_digest
 from lossratio.trials.journal import JournalEntry
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
@@ -158,6 +160,12 @@ def mrr(sut=None, *, error=None, trials=10, load=MAX_LOAD, **generator):
 def as_json(result):
     """The data of a result's file."""
     return RESULT.dump_python(result, mode="json")
+
+
+def with_digest(data):
+    """The text of a result's file with this data, and with the digest that fits it."""
+    fields = {name: value for name, value in data.items() if name != "digest"}
+    return add_digest(json.dumps(fields).encode())[0] + b"\n"
 
 
 @st.composite

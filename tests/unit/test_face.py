@@ -39,8 +39,3 @@ def test_a_name_that_the_face_lacks_is_an_error_that_names_it():
 def test_the_face_alone_imports_no_library():
     code = "import sys, lossratio; print({'numpy', 'scipy', 'pydantic', 'paramiko'} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
-
-
-def test_scripts_written_before_the_rooms_find_the_types_of_trials():
-    old = import_module("lossratio.trial")
-    assert all(getattr(old, name) is getattr(lossratio.trials, name) for name in old.__all__)

@@ -51,8 +51,7 @@ COMMANDS = {
 }
 """Module, attribute and first line of each command's help, by group and name. To print the help imports no command."""
 
-_HIDDEN = {"soak": "replay:soak"}
-_PLACES = {**_HIDDEN, **{name: place for group in COMMANDS.values() for name, (place, _) in group.items()}}
+_PLACES = {name: place for group in COMMANDS.values() for name, (place, _) in group.items()}
 
 
 class _Commands(click.Group):

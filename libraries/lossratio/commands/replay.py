@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from lossratio.plrsearch import CriticalLoadEstimate
     from lossratio.trials import JournalContents
 
-_JOURNAL = click.Path(path_type=Path)
-
 
 @click.command()
-@click.argument("journal", metavar="JOURNAL", type=_JOURNAL)
+@click.argument("journal", metavar="JOURNAL", type=click.Path(path_type=Path))
 @click.option(
     "--target-loss-ratio",
     metavar="RATIO",
@@ -58,21 +56,6 @@ def replay(journal: Path, **asked: Any) -> None:
     if not is_throughput or asked["target_loss_ratio"] is not None:
         for line in _describe_estimate(replay_estimate(contents, journal, **asked)):
             click.echo(line)
-
-
-def _replay_as_soak(journal: Path, **asked: Any) -> None:
-    click.echo("Note: 'lossratio soak --replay JOURNAL' is now called 'lossratio replay JOURNAL'.", err=True)
-    click.get_current_context().invoke(replay, journal=journal, **asked)
-
-
-soak = click.Command(
-    "soak",
-    params=[click.Option(["--replay", "journal"], type=_JOURNAL, required=True), *replay.params[1:]],
-    callback=_replay_as_soak,
-    help="The earlier name of 'lossratio replay'.",
-    hidden=True,
-)
-"""The command under the name that it had in earlier versions."""
 
 
 def replay_search(journal: JournalContents, path: Path) -> SearchResult:

@@ -42,16 +42,7 @@ from lossratio.results.findings import (
 )
 from lossratio.results.frame_integrity import faults_with_sizes, integrity_of, low_rate_check
 from lossratio.results.kinds import Kind, kind_names, kind_of, kind_of_journal, view_of
-from lossratio.results.model import (
-    INTERRUPTED,
-    MEMORY_REMARK,
-    TERMINATED,
-    WITHOUT_DIGEST,
-    Outcome,
-    TestIdentity,
-    TestResult,
-    TestRun,
-)
+from lossratio.results.model import INTERRUPTED, MEMORY_REMARK, TERMINATED, Outcome, TestIdentity, TestResult, TestRun
 from lossratio.results.repair import damages_in, repair, results_lost, results_set_aside
 from lossratio.results.run_directory import (
     RunDirectory,
@@ -73,7 +64,6 @@ __all__ = [
     "ROUNDING",
     "STALL",
     "TERMINATED",
-    "WITHOUT_DIGEST",
     "Charts",
     "Conditions",
     "Doubt",

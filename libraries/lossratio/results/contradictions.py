@@ -1,8 +1,7 @@
 """Finds contradictions in a result: computes all derived numbers of its file again, and compares them.
 
-So a result with changed numbers is refused, even if its file has no digest (`lossratio.trials.digest`). There are two
-exceptions, as they take long. A critical load is not computed again; only its cheap parts are compared. Histograms are
-decoded and compared only if the file has no digest.
+So a result with changed numbers is refused, even if its digest (`lossratio.trials.digest`) fits. A critical load is not
+computed again, as that takes long: only its cheap parts are compared.
 """
 
 from __future__ import annotations

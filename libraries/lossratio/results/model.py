@@ -24,11 +24,7 @@ if TYPE_CHECKING:
     from lossratio.results.view import Picture
 
 FORMAT: Literal["lossratio-result/2"] = "lossratio-result/2"
-"""Format of the files that this version writes."""
-
-WITHOUT_DIGEST: Literal["lossratio-result/1"] = "lossratio-result/1"
-"""Format of the files of earlier versions: the same, but without a digest."""
-
+"""Format of the files."""
 
 INTERRUPTED = "somebody stopped the run by force"
 """The error of a measurement that somebody interrupted."""
@@ -82,7 +78,7 @@ class TestResult(Record):
         kind: str
         max_load: MaxLoad
 
-    format: Literal["lossratio-result/1", "lossratio-result/2"] = FORMAT
+    format: Literal["lossratio-result/2"] = FORMAT
     """Format of the file."""
     test: TestIdentity
     """The identity of the test."""

@@ -21,11 +21,8 @@ from lossratio.errors import ReportError, StorageError
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file, shown_name
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.kinds import kind_in
-from lossratio.results.model import FORMAT, WITHOUT_DIGEST, TestResult
+from lossratio.results.model import FORMAT, TestResult
 from lossratio.trials import DigestError, add_digest, take_digest
-
-NO_DIGEST = "this result was written by an earlier version, without a digest: a change of its file may go unnoticed"
-"""The remark on a result from such a file."""
 
 _LONGEST_NAME = 120
 _MOST_RESULTS = 1000
@@ -126,23 +123,19 @@ def read_result(path: str | Path) -> TestResult:
     """
     path = Path(path)
     data = read_input_file(path, ReportError, MOST_RECORDED_BYTES, "the result")
-    text, damage = data, None
     place: tuple[str, ...] = ()
     try:
         text = take_digest(data.removesuffix(b"\n"))[0]
-    except DigestError as error:
-        damage = f"{error}: the file was changed after it was written"
-    try:
         kind = kind_in(text)
         place = (kind.name,)
         result: TestResult = kind.parse(text)
+    except DigestError as error:
+        _check_format(path, data)
+        raise _damaged(path, f"{error}: the file was changed after it was written") from error
     except ReportError as error:
-        if damage is not None and _version(path, data) == FORMAT:
-            raise _damaged(path, damage) from error
         raise ReportError(f"{path} cannot be read: {error}") from error
     except ValidationError as error:
-        if _version(path, data) == FORMAT and damage is not None:
-            raise _damaged(path, damage) from error
+        _check_format(path, data)
         errors = error.errors()
         problems = "; ".join(
             f"{'.'.join(map(shown_name, (*place, *details['loc'])))}: {details['msg']}"
@@ -150,11 +143,6 @@ def read_result(path: str | Path) -> TestResult:
         )
         problems += f"; and {len(errors) - _MOST_PROBLEMS} more" if len(errors) > _MOST_PROBLEMS else ""
         raise DamagedResultError(f"{path} is not a result of format {FORMAT!r}: {problems}.") from error
-    if result.format == WITHOUT_DIGEST:
-        _version(path, data)
-        result = result.model_copy(update={"remarks": (*result.remarks, NO_DIGEST)})
-    elif damage is not None:
-        raise _damaged(path, damage)
     wrong = list(islice(contradictions_of(result), _MOST_PROBLEMS))
     if wrong:
         version = result.conditions.controller.lossratio_version
@@ -213,22 +201,27 @@ def write_whole(path: Path, data: bytes) -> None:
             os.unlink(temporary)
 
 
-def _version(path: Path, text: bytes) -> str:
-    """The format of a result file; raises ReportError if this version cannot read that format."""
+def _check_format(path: Path, text: bytes) -> None:
+    """Raises ReportError if a result file has not the format that this version reads."""
     try:
         data = parse_json(text)
     except ValueError as error:
         raise _damaged(path, f"it is not JSON ({error})") from error
     file_format = data.get("format") if isinstance(data, dict) else None
-    if file_format in (FORMAT, WITHOUT_DIGEST):
-        return str(file_format)
+    if file_format == FORMAT:
+        return
     if isinstance(file_format, str) and _has_digest(text.replace(file_format.encode(), FORMAT.encode(), 1)):
         raise _damaged(path, f"its 'format' is {file_format!r}, and its digest is that of {FORMAT!r}")
     family = FORMAT.rpartition("/")[0] + "/"
     if isinstance(file_format, str) and file_format.startswith(family) and file_format.removeprefix(family).isdecimal():
+        is_older = int(file_format.removeprefix(family)) < int(FORMAT.removeprefix(family))
         raise ReportError(
             f"{path} has the format {file_format!r}, and this version of lossratio reads {FORMAT!r}. "
-            f"Use the version that wrote it, or a newer one."
+            + (
+                f"Convert it: 'tools/convert-results {path}' in the sources of lossratio."
+                if is_older
+                else "Use the version that wrote it, or a newer one."
+            )
         )
     if (path.parent.parent / "trials" / f"{path.stem}.jsonl").exists():
         raise _damaged(path, f"its 'format' is {file_format!r}, and it has a journal")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -99,8 +99,6 @@ class Node(FileModel):
     """Interfaces by port name."""
     other: dict[str, JsonValue] = Field(default_factory=dict)
     """Further facts about it, which every result states."""
-
-    later_fields: ClassVar[frozenset[str]] = frozenset({"hooks", "vpp"})
 
     @property
     def place(self) -> str:
@@ -206,8 +204,6 @@ class Topology(FileModel):
     """Nodes by name, e.g. TG, DUT1."""
     reservation: Reservation | None = Reservation()
     """How it is reserved; null: not at all, for a testbed that has one user only."""
-
-    later_fields: ClassVar[frozenset[str]] = frozenset({"addresses", "mtu"})
 
     @property
     def tg_name(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -44,8 +43,6 @@ class Interface(FileModel):
     """On the TG: whether the generator sends LLDP there (IEEE 802.1AB), for devices that ask for a neighbour."""
     other: dict[str, JsonValue] = Field(default_factory=dict)
     """Further facts about it, which every result states."""
-
-    later_fields: ClassVar[frozenset[str]] = frozenset({"address", "gateway", "network", "lldp"})
 
     @model_validator(mode="after")
     def _can_ask(self) -> Interface:

@@ -5,18 +5,9 @@ Names become words of commands and parts of paths on nodes. None begins with ``-
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    WithJsonSchema,
-    model_serializer,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from lossratio.units import parse_bit_rate, parse_duration, parse_frame_rate
 
@@ -122,12 +113,3 @@ class FileModel(BaseModel):
     """A part of a topology file; a field that it does not have is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    later_fields: ClassVar[frozenset[str]] = frozenset()
-    """Fields that earlier versions do not have: left out of the data while nothing is in them, as a journal of an
-    earlier version is continued only with the same data."""
-
-    @model_serializer(mode="wrap")
-    def _without_later_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        unused = {name for name in self.later_fields if getattr(self, name) == type(self).model_fields[name].default}
-        return {name: value for name, value in handler(self).items() if name not in unused}

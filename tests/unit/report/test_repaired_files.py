@@ -9,14 +9,13 @@ from report_examples import mrr, throughput
 
 from lossratio.commands.report import repair
 from lossratio.errors import ReportError, SearchError, StorageError
-from lossratio.results.model import FORMAT
 from lossratio.results.repair import REPAIRED, damages_in, results_set_aside
 from lossratio.results.repair import repair as repair_files
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal import Journal, read_journal
 
-EARLIER = Path(__file__).parents[1] / "data" / "without_digests"
+EARLIER = Path(__file__).parents[1] / "data" / "converted"
 
 
 @pytest.fixture
@@ -186,7 +185,7 @@ def test_a_search_that_says_something_else_of_goals_and_traffic_than_its_journal
 )
 def test_results_that_do_not_follow_from_trials_are_never_saved(tmp_path, name, number):
     """A critical load takes long to be computed, and this latency is not in its journal, as in earlier versions."""
-    result = read_result(EARLIER / "results" / f"{name}.json").model_copy(update={"format": FORMAT})
+    result = read_result(EARLIER / "results" / f"{name}.json")
     path = file_of(result, tmp_path)
     damage(path, number, number + b"1", count=1)
     invoke(path)

@@ -3,26 +3,27 @@
 import json
 import random
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
-from report_examples import RESULT, mrr, mrr_results, throughput, throughput_results
+from report_examples import mrr, mrr_results, throughput, throughput_results, with_digest
 
-from lossratio.commands.report import report
 from lossratio.errors import ReportError
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.kinds import built_in_kinds
-from lossratio.results.run_directory import NO_DIGEST, RunDirectory, read_result
-from lossratio.trials.digest import add_digest
+from lossratio.results.run_directory import RunDirectory, read_result
 
-EARLIER = Path(__file__).parents[1] / "data" / "without_digests"
+EARLIER = Path(__file__).parents[1] / "data" / "converted"
 SCHEMA = Path(__file__).parents[3] / "docs" / "schema" / "result.schema.json"
 SAMPLES = sorted((EARLIER / "results").glob("*.json"))
+CONVERTER = Path(__file__).parents[3] / "tools" / "convert-results"
 FORMAT_2 = EARLIER.with_name("format_2")
-"""Results and journals of version 0.2.0, with the schema of that version: see README.md there."""
+"""Results of version 0.2.0, with the schema of that version: see README.md there."""
 INFERRED = (
     *("log_evidence", "mrr_per_interface_fps", "spread_per_interface_fps"),
     *("capacity_stdev_per_interface_fps", "at_min_ratio", "at_max_ratio"),
@@ -32,13 +33,6 @@ OF_EVERY_FRAME = (
     *("latency_median_us", "latency_99_us", "latency_most_us", "jitter_us"),
 )
 FORMAT_2_SAMPLES = sorted((FORMAT_2 / "results").glob("*.json"))
-
-
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_results_of_earlier_versions_are_read_with_a_note(path):
-    result = read_result(path)
-    assert result.remarks[-1] == NO_DIGEST
-    assert result.format == "lossratio-result/1"
 
 
 @pytest.mark.parametrize("path", FORMAT_2_SAMPLES, ids=lambda path: path.stem)
@@ -80,12 +74,6 @@ def test_there_is_a_result_of_each_kind_of_that_version_among_those_of_format_2(
     assert {read_result(path).kind for path in FORMAT_2_SAMPLES} == {kind.name for kind in built_in_kinds()} - younger
 
 
-def test_a_report_shows_the_note_of_an_earlier_version(tmp_path):
-    answer = CliRunner().invoke(report, [str(EARLIER), "--format=html", "--output=-"])
-    assert answer.exit_code == 0, answer.output
-    assert answer.output.count(NO_DIGEST) >= len(SAMPLES)
-
-
 @given(throughput_results() | mrr_results())
 def test_no_result_that_this_version_builds_contradicts_itself(result):
     assert list(contradictions_of(result)) == []
@@ -93,7 +81,7 @@ def test_no_result_that_this_version_builds_contradicts_itself(result):
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_no_flip_of_a_bit_is_accepted(path, tmp_path):
-    written = RunDirectory(tmp_path).write(RESULT.validate_json(path.read_bytes()).model_copy(update=NEWEST))
+    written = RunDirectory(tmp_path).write(read_result(path))
     whole, randomness = written.read_bytes(), random.Random(path.stem)
     last = range(8 * (len(whole) - 60), 8 * len(whole))
     for place in [*randomness.sample(range(8 * len(whole)), 50), *randomness.sample(last, 20)]:
@@ -104,14 +92,9 @@ def test_no_flip_of_a_bit_is_accepted(path, tmp_path):
             read_result(written)
 
 
-NEWEST = {"format": "lossratio-result/2"}
-
-
-def test_files_of_both_formats_fit_the_schema(tmp_path):
+def test_a_file_fits_the_schema(tmp_path):
     written = RunDirectory(tmp_path).write(throughput())
-    validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
-    for path in (written, EARLIER / "results" / "Sim.MRR.json"):
-        validator.validate(json.loads(path.read_text()))
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(json.loads(written.read_text()))
     assert re.fullmatch("[0-9a-f]{32}", json.loads(written.read_text())["digest"])
 
 
@@ -192,10 +175,6 @@ def be_quicker(data):
     data["latency"][0]["directions"][0]["mean_us"] = 0.5
 
 
-def be_quick_most_of_the_time(data):
-    data["latency"][0]["directions"][0]["percentiles_us"]["50"] = 1.0
-
-
 def carry_more(data):
     for name in data["critical_load"]["mean"]:
         data["critical_load"]["mean"][name] *= 1.01
@@ -253,24 +232,23 @@ LIES = [
     ("Real.Real_Reconfiguration", lose_no_time, "loss.lost_time_s is 0.0"),
     ("Sim.Frame_Loss", lose_less, "frame_loss.loads[0].frame_loss_ratio is 0.0"),
     ("Sim.Latency", be_quicker, "latency[0] of port0>port1: least, mean and largest latency are out of order"),
-    ("Sim.Latency", be_quick_most_of_the_time, "latency[0] of port0>port1: percentiles_us is"),
     ("Sim.Soak", carry_more, "critical_load.mean is"),
     ("Sim.Repeated", repeat_better, "spread of QUICK_NDR: its last value is not the conditional throughput"),
 ]
 
 
 @pytest.mark.parametrize(("sample", "lie", "problem"), LIES, ids=lambda value: getattr(value, "__name__", None))
-def test_a_result_that_lies_is_refused_also_without_a_digest(sample, lie, problem, tmp_path):
+def test_a_result_that_lies_is_refused_although_its_digest_fits(sample, lie, problem, tmp_path):
     data = json.loads((EARLIER / "results" / f"{sample}.json").read_text())
     lie(data)
     path = tmp_path / "lie.json"
-    path.write_text(json.dumps(data))
+    path.write_bytes(with_digest(data))
     with pytest.raises(ReportError, match=rf"lie\.json .*{re.escape(problem)}"):
         read_result(path)
 
 
 def test_trials_of_a_soak_test_are_set_aside_for_their_counters_only():
-    result = read_result(EARLIER / "results" / "Sim.Soak.json").model_copy(update=NEWEST)
+    result = read_result(EARLIER / "results" / "Sim.Soak.json")
     assert list(contradictions_of(result)) == []
     reason = "the generator was stalled for 99 ms"
     aside = result.trials[1].model_copy(update={"is_evidence": False, "set_aside": reason})
@@ -286,12 +264,11 @@ def test_a_search_may_end_early_for_any_reason():
     assert list(contradictions_of(lying)) == []
 
 
-def test_a_lie_is_refused_although_its_digest_fits_and_the_version_is_named(tmp_path):
+def test_a_lie_is_refused_and_the_version_is_named(tmp_path):
     data = json.loads(RunDirectory(tmp_path).write(mrr()).read_text())
-    del data["digest"]
     double_the_mean(data)
     path = tmp_path / "lie.json"
-    path.write_bytes(add_digest(json.dumps(data).encode())[0] + b"\n")
+    path.write_bytes(with_digest(data))
     with pytest.raises(ReportError, match=r"lie\.json is damaged: mrr\.mean.*measured by lossratio 0\.1\.0"):
         read_result(path)
 
@@ -303,9 +280,36 @@ def test_a_change_that_makes_no_difference_to_any_number_is_noticed(tmp_path):
         read_result(path)
 
 
-def test_a_name_that_is_there_twice_is_noticed_without_a_digest(tmp_path):
-    text = (EARLIER / "results" / "Sim.MRR.json").read_text()
-    path = tmp_path / "twice.json"
-    path.write_text(text.replace('"late_frames": 0,', '"late_frames": 5, "late_frames": 0,', 1))
-    with pytest.raises(ReportError, match="the name 'late_frames' is given twice"):
+@pytest.fixture
+def old_run(tmp_path):
+    return Path(shutil.copytree(EARLIER.with_name("format_1"), tmp_path / "run"))
+
+
+def convert(run):
+    return subprocess.run([sys.executable, CONVERTER, run], check=False, capture_output=True, text=True)
+
+
+def test_a_result_of_version_0_1_is_refused_until_it_is_converted(old_run):
+    path = old_run / "results" / "Sim.MRR.json"
+    old = path.read_bytes()
+    with pytest.raises(ReportError, match=r"has the format 'lossratio-result/1'.*tools/convert-results"):
         read_result(path)
+    answer = convert(old_run)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert read_result(path) == read_result(EARLIER / "results" / "Sim.MRR.json")
+    assert path.with_name("Sim.MRR.json.format-1").read_bytes() == old
+    assert len(RunDirectory(old_run).results()) == 2
+    assert convert(old_run).stdout == ""
+
+
+def test_an_old_result_that_contradicts_itself_is_not_converted(old_run):
+    path = old_run / "results" / "Sim.MRR.json"
+    data = json.loads(path.read_text())
+    double_the_mean(data)
+    path.write_text(json.dumps(data))
+    lie = path.read_bytes()
+    answer = convert(old_run)
+    assert answer.returncode == 1
+    assert "Sim.MRR.json is damaged: mrr.mean" in answer.stderr
+    assert path.read_bytes() == lie
+    assert [path.name for path in (old_run / "results").glob("*.format-1")] == ["Sim.Throughput.json.format-1"]

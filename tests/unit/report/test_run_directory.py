@@ -1,11 +1,10 @@
-import json
 import os
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_examples import as_json, mrr, throughput
+from report_examples import as_json, mrr, throughput, with_digest
 
 from lossratio.errors import ReportError, StorageError
 from lossratio.results.run_directory import RunDirectory, file_stem, read_result
@@ -110,13 +109,13 @@ def test_a_directory_without_results_is_not_that_of_a_run(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda data: None, "is not a result: its 'format' is None"),
-        (lambda data: [], "is not a result: its 'format' is None"),
+        (lambda data: {"goals": 5}, "is not a result: its 'format' is None"),
         (lambda data: {"format": "lossratio-topology/1"}, "is not a result: its 'format' is 'lossratio-topology/1'"),
         (
             lambda data: {**data, "format": "lossratio-result/3"},
             "has the format 'lossratio-result/3', and this version",
         ),
+        (lambda data: {**data, "format": "lossratio-result/1"}, "Convert it: 'tools/convert-results"),
         (lambda data: {**data, "kind": "telemetry"}, "'telemetry'"),
         (lambda data: {**data, "remark": "fine"}, "throughput.remark: Extra inputs are not permitted"),
         (lambda data: {**data, "goals": 5}, "throughput.goals"),
@@ -124,7 +123,7 @@ def test_a_directory_without_results_is_not_that_of_a_run(tmp_path):
 )
 def test_a_file_that_is_no_result_is_refused_with_the_reason(tmp_path, result, change, complaint):
     path = tmp_path / "a.json"
-    path.write_text(json.dumps(change({**as_json(result), "format": "lossratio-result/1"})))
+    path.write_bytes(with_digest(change(as_json(result))))
     with pytest.raises(ReportError, match=re.escape(complaint)) as caught:
         read_result(path)
     assert str(path) in str(caught.value)

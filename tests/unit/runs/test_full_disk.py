@@ -25,7 +25,7 @@ from lossratio.runs.verdicts import failure_kind
 from lossratio.trials.journal import read_journal
 
 ROOT = Path(__file__).parents[3]
-EARLIER = Path(__file__).parents[1] / "data" / "without_digests"
+EARLIER = Path(__file__).parents[1] / "data" / "converted"
 SUITE = """
 *** Settings ***
 Library           lossratio.keywords.LossRatio    resume=${{RESUME}}

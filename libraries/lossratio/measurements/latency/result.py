@@ -15,7 +15,6 @@ from lossratio.errors import ReportError
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
 from lossratio.results import (
     ROUNDING,
-    WITHOUT_DIGEST,
     Conditions,
     LatencyPoint,
     MaxLoad,
@@ -379,16 +378,15 @@ def latency_trials_contradictions(result: LatencyResult, trials: Sequence[TrialR
     for place, (at_load, trial) in enumerate(zip(measured, trials, strict=True)):
         if at_load.loss_ratio != trial.loss_ratio or not same_value(at_load.load.per_interface_fps, trial.load):
             yield f"latency[{place}]: load or loss ratio are not those of trial {place + 1}"
-        yield from latency_contradictions(at_load, f"latency[{place}]", with_histograms=result.format == WITHOUT_DIGEST)
+        yield from latency_contradictions(at_load, f"latency[{place}]")
 
 
-def latency_contradictions(latency: LatencyAtLoad, name: str, *, with_histograms: bool) -> Iterator[str]:
+def latency_contradictions(latency: LatencyAtLoad, name: str) -> Iterator[str]:
     """Numbers of one load that contradict each other.
 
     Args:
         latency: Latency at one load.
         name: Its place in the file.
-        with_histograms: Whether histograms are decoded and compared, which takes long.
     """
     for direction in latency.directions:
         place = f"{name} of {direction.direction}"
@@ -396,10 +394,3 @@ def latency_contradictions(latency: LatencyAtLoad, name: str, *, with_histograms
         known = [value for value in values if value is not None]
         if any(value > larger * (1.0 + ROUNDING) for value, larger in pairwise(known)):
             yield f"{place}: least, mean and largest latency are out of order: {known}"
-        if direction.histogram is not None and with_histograms:
-            histogram = Histogram.decode(direction.histogram, direction.histogram_unit_us)
-            made = percentiles_of(histogram, direction.least_us, direction.most_us)
-            if direction.percentiles_us.keys() != made.keys() or not all(
-                same_value(value, made[percent]) for percent, value in direction.percentiles_us.items()
-            ):
-                yield f"{place}: percentiles_us is {direction.percentiles_us}, and the histogram makes {made}"

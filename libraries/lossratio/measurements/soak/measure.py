@@ -37,7 +37,7 @@ from lossratio.plrsearch import (
     why_set_aside,
 )
 from lossratio.quantities import Duration, FrameRate, Share
-from lossratio.results import WITHOUT_DIGEST, MaxLoad, TestResult, describe_trials
+from lossratio.results import MaxLoad, TestResult, describe_trials
 from lossratio.trials import TrialResult
 
 if TYPE_CHECKING:
@@ -215,8 +215,6 @@ class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
 
     def wrong_evidence(self, result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Trials that are set aside although they are evidence, and trials that should be set aside."""
-        if result.format == WITHOUT_DIGEST:
-            return
         for trial, known in zip(result.trials, trials, strict=True):
             made = why_set_aside(known)
             if trial.set_aside != made or trial.is_evidence != (made is None):

@@ -41,7 +41,6 @@ from lossratio.mlrsearch import (
 from lossratio.records import Rate
 from lossratio.results import (
     ROUNDING,
-    WITHOUT_DIGEST,
     Conditions,
     LoadOrigin,
     MaxLoad,
@@ -389,7 +388,7 @@ def search_contradictions(result: ThroughputResult, trials: Sequence[TrialResult
         if not same_value(spread.values_fps[-1], None if throughput is None else throughput.per_interface_fps):
             yield f"spread of {spread.goal}: its last value is not the conditional throughput that was found"
     for place, at_load in enumerate(result.latency):
-        yield from latency_contradictions(at_load, f"latency[{place}]", with_histograms=result.format == WITHOUT_DIGEST)
+        yield from latency_contradictions(at_load, f"latency[{place}]")
 
 
 def _goal_outcome(result: GoalResult, trials: Sequence[TrialResult], run: TestRun, search: SearchSetup) -> GoalOutcome:
