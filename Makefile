@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE :=
 demo:
 	@tools/virtual-environment
 	@-tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool
-	@tools/demo
+	@.venv/bin/lossratio demo
 
 # Lint has one process that takes long, so it shares the cores with the tests.
 test: environment packages
@@ -49,13 +49,13 @@ lint: environment
 	.venv/bin/robocop check $(ROBOT_FILES)
 	.venv/bin/robocop format --check $(ROBOT_FILES)
 	.venv/bin/robot --dryrun --output NONE --log NONE --report NONE --console quiet \
-	    --prerunmodifier lossratio.keywords.Catalogue:topologies/local.yaml tests/performance
+	    --prerunmodifier lossratio.keywords.Catalogue:local tests/performance
 
 # With the lowest versions that are supported: give the lowest Python, too, as PYTHON=python3.10.
 lowest:
 	$(or $(PYTHON),python3) -m venv --clear build/lowest
 	build/lowest/bin/python -m pip install --quiet --constraint tools/lowest-versions.txt .
-	build/lowest/bin/lossratio run --topology topologies/simulated.yaml docs/pictures/search.robot -- --outputdir build/lowest/run
+	build/lowest/bin/lossratio run --topology simulated docs/pictures/search.robot -- --outputdir build/lowest/run
 
 docs:
 	@tools/virtual-environment docs

@@ -1,4 +1,4 @@
-"""Packaging: `lossratio` lives under `libraries`, its Robot resources under `resources` (linked into the package)."""
+"""Packaging: `lossratio` is in `libraries`; `resources`, `topologies` and `tests/performance` are linked into it."""
 
 from setuptools import find_namespace_packages, setup
 
@@ -11,8 +11,12 @@ setup(
             "*.pyi",
             "py.typed",
             "resources/*.resource",
+            "resources/*.yaml",
             "resources/grafana-dashboard.json",
             "resources/traffic_profiles/*.yaml",
+            "suites/*.robot",
+            "topologies/*.yaml",
+            "topologies/examples/*.yaml",
         ],
         "lossratio.dashboard": ["*.jinja", "*.js"],
         "lossratio.drawing": ["templates/*.jinja"],

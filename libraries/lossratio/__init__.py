@@ -1,7 +1,7 @@
 """Benchmarks the data plane throughput of software networking with MLRsearch (RFC 9971) and PLRsearch.
 
 The package is a Robot Framework keyword library (`lossratio.keywords`) and the Python API below it. A line
-measures, also in a notebook: ``with open_testbed("topologies/local.yaml") as testbed: testbed.ndr_pdr("64B")``. With
+measures, also in a notebook: ``with open_testbed("local") as testbed: testbed.ndr_pdr("64B")``. With
 all settings, a script imports what it needs from here::
 
     from pathlib import Path
@@ -13,7 +13,7 @@ all settings, a script imports what it needs from here::
 
     place = TestPlace(TestIdentity(name="my search", suite="mine"), RunDirectory(Path("results")))
     request = SearchRequest(goals=(NDR, PDR), profile=load_profile("ethip4-udp", frame_size="64B"))
-    with open_testbed("topologies/local.yaml", dut="linux_bridge", options={"police": "50 kfps"}) as testbed:
+    with open_testbed("local", dut="linux_bridge", options={"police": "50 kfps"}) as testbed:
         result = find_conditional_throughput(testbed, request, place)
 """
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 
 from lossratio.errors import LossRatioError
+from lossratio.shipped import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,7 @@ class PluginGroup:
 
     def unknown(self, name: str, names: Sequence[str]) -> str:
         """The message that there is no plug-in of a name, with those that there are, and the nearest one."""
-        close = get_close_matches(name, names, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        return f"There is no {self.what} {name!r}; there are {', '.join(names)}.{hint}"
+        return f"There is no {self.what} {name!r}; there are {', '.join(names)}.{did_you_mean(name, names)}"
 
     def _entries(self) -> tuple[EntryPoint, ...]:
         return (*self.own, *entry_points(group=self.name))

@@ -93,7 +93,7 @@ def across() -> Iterator[tuple[str, str, str, str | None]]:
 
 def test_the_table_has_all_rooms():
     there = {path.stem if path.is_file() else path.name for path in PACKAGE.iterdir()}
-    beside = {"resources", "py", "trial", *(name for name in there if name.startswith("__"))}
+    beside = {"resources", "suites", "topologies", "py", "trial", *(name for name in there if name.startswith("__"))}
     assert there - beside == set(rooms())
 
 

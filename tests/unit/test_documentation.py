@@ -61,7 +61,7 @@ def test_the_first_scripts_measure(tmp_path, monkeypatch):
     for script in scripts:
         assert re.findall(r"^from (lossratio\S*)", script, re.M) == ["lossratio"]
         names: dict[str, object] = {}
-        exec(re.sub(r"topologies/\w+.yaml", str(DOCS.parent / "topologies" / "simulated.yaml"), script), names)  # noqa: S102
+        exec(script.replace('"local"', '"simulated"'), names)  # noqa: S102
         assert all(report.result.regular for report in names["result"].goals)
     assert (tmp_path / "trials.csv").read_text().startswith(",number,")
 

@@ -20,7 +20,7 @@ def test_the_example_of_the_documentation_runs(tmp_path, monkeypatch):
     topology = str(ROOT / "topologies" / "simulated.yaml")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    exec(textwrap.dedent(example).replace("topologies/local.yaml", topology), names)  # noqa: S102
+    exec(textwrap.dedent(example).replace('"local"', repr(topology)), names)  # noqa: S102
     assert names["result"].goals[0].result.regular
     assert lossratio.read_result(tmp_path / "results" / "results" / "mine.my_search.json") == names["result"]
 

@@ -21,7 +21,7 @@ def wheel_contents(tmp_path_factory) -> list[str]:
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in ("setup.py", "pyproject.toml", "README.rst", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    for name in ("libraries", "resources"):
+    for name in ("libraries", "resources", "topologies", "tests/performance"):
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
         shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=ignored)
     command = [sys.executable, "-m", "pip", "wheel", "--verbose", "--no-deps", "--wheel-dir", str(target), str(source)]
@@ -34,13 +34,15 @@ def wheel_contents(tmp_path_factory) -> list[str]:
 def test_the_wheel_holds_every_module_and_resource(wheel_contents):
     package = ROOT / "libraries" / "lossratio"
     modules = {str(path.relative_to(package.parent)) for path in package.rglob("*.py")}
-    resources = {
-        f"lossratio/resources/{path.relative_to(ROOT / 'resources')}"
-        for pattern in ("*.resource", "*.yaml", "*.json")
-        for path in (ROOT / "resources").rglob(pattern)
+    linked = {"resources": "resources", "topologies": "topologies", "suites": "tests/performance"}
+    data = {
+        f"lossratio/{name}/{path.relative_to(ROOT / folder)}"
+        for name, folder in linked.items()
+        for pattern in ("*.resource", "*.robot", "*.yaml", "*.json")
+        for path in (ROOT / folder).rglob(pattern)
     }
-    assert resources
-    assert modules | resources <= set(wheel_contents)
+    assert {name.split("/")[1] for name in data} == set(linked)
+    assert modules | data <= set(wheel_contents)
 
 
 def test_the_wheel_has_the_version_that_results_and_records_of_runs_name(wheel_contents):

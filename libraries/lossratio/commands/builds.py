@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lossratio.commands.parameters import argument, command, option
+from lossratio.commands.parameters import SUITE, TESTBED, argument, command, option
 from lossratio.errors import BuildError
 from lossratio.exit_status import ExitStatus
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class _Measured:
     """The arguments and options that both commands have."""
 
-    suites: tuple[Path, ...] = argument("TEST...", required=True)
-    topology: Path = option("The testbed.", metavar="FILE")
+    suites: tuple[Path, ...] = argument("TEST...", required=True, type=SUITE)
+    topology: Path = option(TESTBED, metavar="FILE|NAME")
     tests: tuple[str, ...] = option("Only tests with this name, or pattern.", "--test", metavar="NAME")
     include: tuple[str, ...] = option("Only tests with this tag, or pattern of tags.", metavar="TAG")
     quantity: str | None = option("Only this quantity, e.g. NDR or MRR.")

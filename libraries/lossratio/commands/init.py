@@ -22,9 +22,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*$")
 _PCI = re.compile(r"(?:(?P<domain>[0-9a-fA-F]{4}):)?(?P<rest>[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])$")
 _SIDES = ("west", "east")
 
+_POLICED = "linux_bridge"
+_POLICER = "    police=20 kfps"
+_DEMAND = {"load": "22 kfps", "trials": 2}
+"""The tester's self-test: it must send more than the policer passes."""
+
 _SUITE = """\
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] {name}: {kind}.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] {name}: {kind}{options}.
 ...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load. [Ref] RFC 2544.
 Metadata          Frame Sizes    64B 1518B IMIX
 
@@ -114,7 +119,7 @@ def init(
     lab = _asked_lab(name, is_local) if trex is None else _trex_lab(name, trex)
     dut = {} if is_local else _reach("the device (Enter: it cannot be logged in to, a black box)", needs_one=False)
     kinds = [kind for kind in dut_kinds() if kind != CABLE]
-    usual = "linux_bridge" if is_local else BLACK_BOX
+    usual = _POLICED if is_local else BLACK_BOX
     kind = BLACK_BOX
     if is_local or dut:
         kind = click.prompt("Kind of the device", default=usual, type=click.Choice(kinds))
@@ -137,7 +142,10 @@ def init(
         **({"testbed": "local"} if is_local else {}),
         "nodes": nodes,
     }
-    options = ""
+    options, demand = "", {}
+    if is_local and kind == _POLICED:
+        # Without it, the generator ends before the bridge does, and the search has no upper bound.
+        options, demand = _POLICER, {"self_test": {**_DEMAND, "topologies": {name: "local-cable"}}}
     if kind == BLACK_BOX:
         known = zip(("west_mac", "east_mac"), lab.next_hops, strict=True)
         options = "".join(f"    {option}={mac}" for option, mac in known if mac is not None)
@@ -146,7 +154,7 @@ def init(
     texts = {
         directory / f"{name}.yaml": remarks + yaml.safe_dump(topology, sort_keys=False, width=120),
         directory / f"{name}.robot": _SUITE.format(name=name, kind=kind, options=options, tag=tag),
-        directory / f"{name}-job.yaml": yaml.safe_dump(_job(name), sort_keys=False, width=120),
+        directory / f"{name}-job.yaml": yaml.safe_dump(_job(name) | demand, sort_keys=False, width=120),
     }
     _write(texts)
     load_topology(directory / f"{name}.yaml")
@@ -163,7 +171,8 @@ def _asked_lab(name: str, is_local: bool) -> _Lab:
         {"name": _interface(f"Interface of the traffic generator in the {side}", usual)}
         for side, usual in zip(_SIDES, ("tg0", "tg1") if is_local else ("eth1", "eth2"), strict=True)
     ]
-    return _Lab(name, {"kind": "afpacket", "max_rate": float(rate)}, ports)
+    catch_up = {"catch_up": "5 ms"} if is_local else {}
+    return _Lab(name, {"kind": "afpacket", "max_rate": float(rate), **catch_up}, ports)
 
 
 def _trex_lab(name: str, file: Path) -> _Lab:

@@ -13,6 +13,10 @@ from lossratio.version import __version__
 
 COMMANDS = {
     "Measure": {
+        "demo": (
+            "demo:demo",
+            "Measure this machine's Linux bridge with real frames, behind a policer whose truth is known.",
+        ),
         "run": ("run:run", "Run suites on a testbed, which is reserved for the time of the run."),
         "self-test": ("self_test:self_test", "Find the largest load that the tester itself can send and receive."),
     },

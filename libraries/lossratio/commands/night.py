@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lossratio.commands.parameters import argument, command, option
+from lossratio.commands.parameters import SUITE, argument, command, option
 
 if TYPE_CHECKING:
     from lossratio.runs import History
@@ -19,7 +19,7 @@ ARCHIVE = option("The archive: a folder, or e.g. s3://bucket/path.", "--results"
 
 @command()
 def plan(
-    suites: tuple[Path, ...] = argument("[SUITE...]"),
+    suites: tuple[Path, ...] = argument("[SUITE...]", type=SUITE),
     *,
     topologies: tuple[Path, ...] = option("A testbed; several are equal.", "--topology", metavar="FILE"),
     job_file: Path | None = option("The job, in place of suites and topologies.", "--job", metavar="FILE"),

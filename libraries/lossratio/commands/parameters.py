@@ -11,6 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 import click
 
+from lossratio.shipped import SUITES
 from lossratio.units import parse_duration, parse_frame_rate, parse_ratio
 
 
@@ -36,6 +37,22 @@ FRAME_RATE = _Quantity("rate", parse_frame_rate)
 
 RATIO = _Quantity("ratio", parse_ratio)
 """A ratio such as ``0.1 %`` or ``1e-7``."""
+
+TESTBED = "The testbed: a topology file, or a name such as local or simulated."
+"""The help of an option that names a testbed."""
+
+
+class _Suite(click.Path):
+    """A suite: a file, a directory, or the name of one that comes with lossratio."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        found = SUITES.path(value)
+        if not SUITES.is_there(found) and (hint := SUITES.hint(value)):
+            self.fail(f"There is no file {value}.{hint}", param, ctx)
+        return found
+
+
+SUITE = _Suite()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lossratio.commands.parameters import DURATION, argument, command, option
+from lossratio.commands.parameters import DURATION, SUITE, TESTBED, argument, command, option
 from lossratio.exit_status import ExitStatus, with_trouble
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def _any_of_expanded(args: Sequence[str]) -> list[str]:
 
 @command(cls=_RunCommand)
 def run(
-    suites: tuple[Path, ...] = argument("SUITE... [-- ROBOT OPTIONS]"),
+    suites: tuple[Path, ...] = argument("SUITE... [-- ROBOT OPTIONS]", type=SUITE),
     *,
-    topology: Path | None = option("The testbed.", metavar="FILE"),
+    topology: Path | None = option(TESTBED, metavar="FILE|NAME"),
     any_of: tuple[Path, ...] = option(
         "Several equal testbeds; the first one that is free is taken.", metavar="FILE..."
     ),

@@ -28,7 +28,7 @@ def self_test(
 ) -> None:
     """Find the largest load that the tester itself can send and receive.
 
-    TOPOLOGY is a file in which a cable joins the ports of the TG, e.g. topologies/local-cable.yaml.
+    TOPOLOGY is a file in which a cable joins the ports of the TG, or the name local-cable.
     """
     # Imported here because all that reaches a testbed takes a while; a wrong option need not wait for it.
     from lossratio.measurements import TestPlace

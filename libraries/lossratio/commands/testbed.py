@@ -76,7 +76,7 @@ def testbed() -> None:
 
 
 @command(group=testbed)
-def up(file: Path = argument(default=Path("topologies/local.yaml"))) -> None:
+def up(file: Path = argument(default=Path("local"))) -> None:
     """Build the local testbed of a topology FILE; it stays until it is taken down."""
     click.echo(describe(LocalTestbed.up(load_topology(file), keep=True)))
 

@@ -28,7 +28,7 @@ class TesterKeywords(Keywords):
     def find_tester_limit(self, frame_size: FrameSize, profile: str = DEFAULT_PROFILE, **fields: Any) -> SelfTest:
         """Searches for the largest load at which the tester sends every frame in time and gets every one back.
 
-        There must be no device between the ports of the TG: a cable joins them, as in ``topologies/local-cable.yaml``.
+        There must be no device between the ports of the TG: a cable joins them, as in the topology ``local-cable``.
         Above that limit no search can distinguish loss of the generator from loss of a device. RFC 9971 recommends the
         limit as maximum load.
 
@@ -36,7 +36,7 @@ class TesterKeywords(Keywords):
         generator names the file ``record`` as its ``self_test`` has the limit as maximum load of its searches; a search
         with a larger one warns.
 
-        | `Set Up Testbed`    topologies/local-cable.yaml
+        | `Set Up Testbed`    local-cable
         | ${test} =    `Find Tester Limit`    frame_size=64B    record=topologies/local.self-test.yaml
         | Log    ${test.limit.max_load}
         """

@@ -14,6 +14,7 @@ from lossratio.errors import JobError, TrafficError
 from lossratio.keywords import SuiteExpander
 from lossratio.runs.job import Job, JobSelection, Testbed, TesterDemand, job_tests, load_job
 from lossratio.runs.robot_run import RunRequest
+from lossratio.shipped import TOPOLOGIES
 from lossratio.testbed import open_testbed
 from lossratio.topology import TestbedKind, Topology, load_topology
 from lossratio.traffic import load_profile
@@ -62,7 +63,8 @@ def assignments_of(request: RunRequest) -> list[Assignment]:
 
 def _of_suites(request: RunRequest, file: Path) -> Assignment:
     name = " ".join(str(suite) for suite in request.suites)
-    return Assignment(name, file, load_topology(file), request.suites, SuiteExpander(str(file)))
+    path = TOPOLOGIES.path(file)
+    return Assignment(name, path, load_topology(file), request.suites, SuiteExpander(str(path)))
 
 
 def _of_job(job: Job, testbed: Testbed) -> Assignment:

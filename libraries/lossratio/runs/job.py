@@ -20,16 +20,17 @@ from robot.running.builder import TestSuiteBuilder
 from lossratio.errors import JobError
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.keywords import SuiteExpander
+from lossratio.shipped import SUITES, TOPOLOGIES, Shipped
 from lossratio.topology import FileModel, TestbedKind, Topology, load_topology
 from lossratio.units import parse_frame_rate
-from lossratio.yaml_file import Problem, load_yaml_file
+from lossratio.yaml_file import Location, Problem, load_yaml_file
 
 
 class JobTests(FileModel):
     """Some of the tests of a job."""
 
     suites: tuple[Path, ...] = Field(min_length=1)
-    """Files and directories with Robot suites, relative to the job file."""
+    """Files and directories with Robot suites, relative to the job file, or names of suites of lossratio."""
     include: tuple[str, ...] = ()
     """Only tests with one of these tags, or patterns of tags as Robot Framework has them (``ndrpdrAND64b``)."""
     exclude: tuple[str, ...] = ()
@@ -54,7 +55,7 @@ class TesterDemand(FileModel):
     trials: int = Field(default=3, ge=1)
     """How many trials of a second."""
     topologies: dict[str, Path] = Field(default={})
-    """Topology files with the cable, by name of testbed, relative to the job file; others have it in their own."""
+    """Topologies with the cable, as above, by name of testbed; others have it in their own file."""
 
     @field_validator("load")
     @classmethod
@@ -73,7 +74,7 @@ class JobFile(FileModel):
     description: str = ""
     """The purpose of the job."""
     topologies: tuple[Path, ...] = Field(min_length=1)
-    """The testbeds' topology files, relative to the job file."""
+    """The testbeds' topology files, relative to the job file, or names such as ``local`` that come with lossratio."""
     tests: tuple[JobTests, ...] = Field(min_length=1)
     """The tests."""
     variables: dict[str, str] = Field(default={})
@@ -120,7 +121,7 @@ class Job:
     def cable_of(self, testbed: Testbed, demand: TesterDemand) -> Path:
         """The topology file with the cable for the self-test of a testbed's tester."""
         file = demand.topologies.get(testbed.topology.name)
-        return testbed.file if file is None else _beside(self.path, file)
+        return testbed.file if file is None else TOPOLOGIES.path(file, self.path.parent)
 
     def tests_on(self, testbed: Testbed) -> tuple[JobTests, ...]:
         """The tests for a testbed."""
@@ -129,7 +130,7 @@ class Job:
 
     def suites(self, tests: JobTests) -> tuple[Path, ...]:
         """The files and directories of some tests."""
-        return tuple(_beside(self.path, suite) for suite in tests.suites)
+        return tuple(SUITES.path(suite, self.path.parent) for suite in tests.suites)
 
     def suites_on(self, testbed: Testbed) -> tuple[Path, ...]:
         """All suites for a testbed, each once, in the job's order."""
@@ -145,7 +146,7 @@ def load_job(path: str | Path) -> Job:
     """
     path = Path(path)
     file = load_yaml_file(path, JobFile, JobError, lambda loaded: _problems(path, loaded))
-    files = (_beside(path, topology) for topology in file.topologies)
+    files = (TOPOLOGIES.path(topology, path.parent) for topology in file.topologies)
     job = Job(path, file, tuple(Testbed(topology, load_topology(topology)) for topology in files))
     names = [testbed.topology.name for testbed in job.testbeds]
     if len(set(names)) < len(names):
@@ -159,21 +160,20 @@ def load_job(path: str | Path) -> Job:
 
 
 def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
-    # Unlike Path, os.path has an answer for a name that is too long for a file.
-    for number, topology in enumerate(file.topologies):
-        if not os.path.isfile(_beside(path, topology)):
-            yield ("topologies", number), f"there is no file {_beside(path, topology)}"
-    for name, cable in ({} if file.self_test is None else file.self_test.topologies).items():
-        if not os.path.isfile(_beside(path, cable)):
-            yield ("self_test", "topologies", name), f"there is no file {_beside(path, cable)}"
-    for number, tests in enumerate(file.tests):
-        for place, suite in enumerate(tests.suites):
-            if not os.path.exists(_beside(path, suite)):
-                yield ("tests", number, "suites", place), f"there is no {_beside(path, suite)}"
-
-
-def _beside(path: Path, other: Path) -> Path:
-    return path.parent / other
+    cables = {} if file.self_test is None else file.self_test.topologies
+    named: list[tuple[Location, Shipped, Path]] = [
+        *((("topologies", number), TOPOLOGIES, topology) for number, topology in enumerate(file.topologies)),
+        *((("self_test", "topologies", name), TOPOLOGIES, cable) for name, cable in cables.items()),
+        *(
+            (("tests", number, "suites", place), SUITES, suite)
+            for number, tests in enumerate(file.tests)
+            for place, suite in enumerate(tests.suites)
+        ),
+    ]
+    for where, kind, given in named:
+        if not kind.is_there(found := kind.path(given, path.parent)):
+            hint = kind.hint(given)
+            yield where, f"there is no file {found}{f'.{hint}' if hint else ''}"
 
 
 def matrix(places: Iterable[Path], kinds: Iterable[TestbedKind] = ()) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def _jobs(place: Path, wanted: set[TestbedKind]) -> list[dict[str, str]]:
     if _is_job(place):
         job = load_job(place)
         return [
-            {"testbed": testbed.topology.name, "topology": str(testbed.file), "job": str(place)}
+            {"testbed": testbed.topology.name, "topology": TOPOLOGIES.name(testbed.file), "job": str(place)}
             for testbed in job.testbeds
             if testbed.topology.testbed in wanted
         ]

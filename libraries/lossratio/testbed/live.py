@@ -13,6 +13,7 @@ from lossratio.dut import BLACK_BOX, CABLE
 from lossratio.errors import LinkError, ReservationError, TesterError, TopologyError, TrafficError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession, gather_facts
 from lossratio.results import with_ramp, with_rest
+from lossratio.shipped import TOPOLOGIES
 from lossratio.testbed.changes import Side, Way, error_of, faults_in
 from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.inspection import check_link_speeds, check_mtus, check_presence, read_ports, with_names
@@ -320,7 +321,7 @@ def open_testbed(
     """Opens a testbed and sets up its DUTs; close it in the end.
 
     Args:
-        topology: The topology file.
+        topology: The topology file, or the name of one that comes with lossratio, e.g. ``local`` or ``simulated``.
         dut: Kind of the DUTs, e.g. ``linux_bridge``; None: the DUTs stay as they are (``black_box`` if one has hooks).
         options: The kind's options by name, e.g. ``{"police": "50 kfps"}``.
         credentials: What to log in with on all nodes, where keys are not enough; see `lossratio.nodes.Credentials`.
@@ -336,8 +337,8 @@ def open_testbed(
     """
     if dut == CABLE:
         duts = 0
-    file = Path(topology)
-    read = load_topology(file)
+    file = TOPOLOGIES.path(topology)
+    read = load_topology(topology)
     if dut is None and any(node.hooks != Hooks() for node in read.nodes.values()):
         dut = BLACK_BOX
     request = TestbedRequest(

@@ -140,7 +140,7 @@ class SimulatedTestbed(Testbed):
         if request.links > 1:
             raise TopologyError(
                 f"{request.file}: a simulated testbed has one link, and {request.links} parallel ones are asked for. "
-                "Use a local testbed, such as topologies/local-2links.yaml."
+                "Use a local testbed, such as the topology local-2links."
             )
         self._generator = generator
         self.generator_limit = generator.max_rate

@@ -7,6 +7,7 @@ Secrets are left out.
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.errors import TopologyError
+from lossratio.shipped import TOPOLOGIES
 from lossratio.topology.generators import RealGenerator
 from lossratio.topology.model import AddressKind, Node, NodeType, TestbedKind, Topology
 from lossratio.topology.path import Interface, Port
@@ -24,11 +26,17 @@ from lossratio.yaml_file import Problem, load_yaml_file
 def load_topology(path: str | Path) -> Topology:
     """Reads and checks a topology file, of our own format or of FD.io CSIT's.
 
+    Args:
+        path: The file, or the name of one that comes with lossratio, such as ``local`` and ``simulated``.
+
     Raises:
         TopologyError: If the file is missing, is not YAML, or does not describe a usable testbed; each problem with
             file, line and field.
     """
-    return load_yaml_file(path, Topology, TopologyError, _topology_problems, _convert)
+    file = TOPOLOGIES.path(path)
+    if not os.path.exists(file) and (hint := TOPOLOGIES.hint(path)):
+        raise TopologyError(f"There is no file {path}.{hint}")
+    return load_yaml_file(file, Topology, TopologyError, _topology_problems, _convert)
 
 
 def _convert(data: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -23,7 +23,7 @@ FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 JENKINS = ROOT / "ci" / "jenkins" / "Jenkinsfile"
 SMALL_JOB = """format: lossratio-job/1
 name: nightly
-topologies: [../topologies/simulated.yaml]
+topologies: [simulated]
 tests:
 - {suites: [../tests/performance/linux_bridge.robot], include: [mrr], frame_sizes: [64B]}
 """
@@ -79,7 +79,7 @@ def address(tmp_path_factory):
 @pytest.fixture
 def checkout(tmp_path, address):
     """A checkout of the project with a job that takes little time, and where to find `lossratio`."""
-    for name in ("ci", "topologies", "tests/performance"):
+    for name in ("ci", "tests/performance"):
         shutil.copytree(ROOT / name, tmp_path / name)
     (tmp_path / "ci" / "nightly.yaml").write_text(SMALL_JOB)
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
@@ -103,7 +103,7 @@ def shell(checkout, lines, **environment):
         "JOB": "ci/nightly.yaml",
         "OUTPUT": "results/night",
         "TESTBED": "simulated",
-        "TOPOLOGY": "topologies/simulated.yaml",
+        "TOPOLOGY": "simulated",
         "PAUSE": "0",
         **environment,
     }
@@ -238,7 +238,7 @@ def test_a_night_whose_infrastructure_failed_is_resumed(checkout):
     )
     assert shell(checkout, "ci/night").returncode == 0
     run, resumed = (checkout / "asked").read_text().splitlines()
-    assert run.startswith("run --topology topologies/simulated.yaml --job ci/nightly.yaml")
+    assert run.startswith("run --topology simulated --job ci/nightly.yaml")
     assert resumed.startswith("run --resume results/night")
 
 

@@ -105,7 +105,7 @@ def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:
         names = ", ".join(hop.node_name for hop in path.hops)
         raise TopologyError(
             f"{file}: between the TG's ports there is {names}, and what is found would be its limit. "
-            "For a self-test, the link of both ports must be the same; see topologies/local-cable.yaml."
+            "For a self-test, the link of both ports must be the same, as in the topology local-cable."
         )
 
 

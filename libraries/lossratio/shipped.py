@@ -1,0 +1,55 @@
+"""Files that come with lossratio and have names: topologies, suites; and what a misspelt name may mean."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """One kind of such files."""
+
+    folder: str
+    """The folder of the package."""
+    suffix: str
+    """What their names lack as names of files."""
+    is_there: Callable[[str | Path], bool]
+    """Whether the user has such a file, which goes before one that comes with lossratio."""
+
+    def path(self, given: str | Path, folder: Path = Path()) -> Path:
+        """The user's file in a folder; where there is none, the one that comes with lossratio by this name, if any."""
+        # Unlike Path, os.path has an answer for a name that is too long for a file.
+        if str(given) in self.names() and not self.is_there(folder / given):
+            return _PACKAGE / self.folder / f"{given}{self.suffix}"
+        return folder / given
+
+    def name(self, path: Path) -> str:
+        """The name of a file that comes with lossratio, which means the same on every machine; else its path."""
+        return path.stem if path.parent == _PACKAGE / self.folder else str(path)
+
+    def names(self) -> tuple[str, ...]:
+        """The names that there are."""
+        return tuple(sorted(path.stem for path in (_PACKAGE / self.folder).glob(f"*{self.suffix}")))
+
+    def hint(self, given: str | Path) -> str:
+        """For the error that there is no such file: the nearest name, or all, if a name is given and no path."""
+        if not all(part.isalnum() for part in re.split("[-_]", str(given))):
+            return ""
+        return did_you_mean(str(given), self.names()) or f" These come with lossratio: {', '.join(self.names())}."
+
+
+TOPOLOGIES = Shipped("topologies", ".yaml", os.path.isfile)
+SUITES = Shipped("suites", ".robot", os.path.exists)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The question whether the nearest of some names is meant, behind a blank; empty if none is near."""
+    close = get_close_matches(name, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,51 @@
+"""`lossratio demo` in an empty folder ends with a number, its truth and a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from lossratio.commands.main import commands
+from lossratio.exit_status import ExitStatus
+from lossratio.runs import RunOutcome
+
+
+def test_where_no_testbed_can_be_built_the_demo_is_simulated_and_says_why(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: "not installed: sshd")
+    done = CliRunner().invoke(commands, ["demo"])
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("Simulated instead of real: not installed: sshd\n")
+    *_, ndr, pdr, page = done.output.splitlines()
+    assert "NDR  51,000 fps per interface: between the bounds" in ndr
+    assert "PDR  51,256 fps per interface: between the bounds" in pdr
+    assert page == f"The page of this measurement: {tmp_path / 'results/demo/lossratio.html'}"
+    assert Path(page.partition(": ")[2]).stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("status", [ExitStatus.FAILED, ExitStatus.INFRASTRUCTURE, ExitStatus.UNAVAILABLE])
+def test_where_the_machine_is_too_busy_the_demo_is_simulated_and_says_why(status, tmp_path, monkeypatch):
+    asked = []
+
+    def run(request):
+        asked.append(str(request.topologies[0]))
+        return RunOutcome(status, error="local is not fit now.") if len(asked) == 1 else RunOutcome(ExitStatus.PASSED)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: None)
+    monkeypatch.setattr("lossratio.runs.run", run)
+    done = CliRunner().invoke(commands, ["demo"])
+    assert (done.exit_code, asked) == (0, ["local", "simulated"])
+    assert "Simulated instead of real: local is not fit now." in done.output
+
+
+@pytest.mark.parametrize("status", [ExitStatus.BAD_INPUT, ExitStatus.INTERRUPTED])
+def test_a_demo_that_is_stopped_or_cannot_write_is_not_simulated(status, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: None)
+    monkeypatch.setattr("lossratio.runs.run", lambda request: RunOutcome(status, error="stopped"))
+    done = CliRunner().invoke(commands, ["demo"])
+    assert done.exit_code == status
+    assert "Simulated" not in done.output
