@@ -3,8 +3,7 @@ from __future__ import annotations
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lossratio.topology.addressing import default_networks
 from lossratio.traffic.agent.core.ports import _default_networks

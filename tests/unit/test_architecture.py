@@ -70,16 +70,9 @@ def offered(module: str) -> frozenset[str] | None:
     path = PACKAGE.parent.joinpath(*module.split("."), "__init__.py")
     if path not in sources():
         return None
-    listed = [node.value for node in sources()[path].body if isinstance(node, ast.Assign) and _is_all(node)]
-    if listed:
-        return frozenset(name for value in listed for name in ast.literal_eval(value))
-    return frozenset(
-        alias.name for node in sources()[path].body if isinstance(node, ast.ImportFrom) for alias in node.names
-    )
-
-
-def _is_all(node: ast.Assign) -> bool:
-    return ast.unparse(node.targets[0]) == "__all__"
+    names = [alias for node in ast.walk(sources()[path]) if isinstance(node, ast.ImportFrom) for alias in node.names]
+    exported = [alias for alias in names if alias.asname is not None]
+    return frozenset(alias.name for alias in exported or names)
 
 
 def across() -> Iterator[tuple[str, str, str, str | None]]:

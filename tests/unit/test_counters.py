@@ -1,8 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lossratio.trials.counters import CountersError, NegativeLossError, output_from_counters
 from lossratio.trials.trial import DirectionCounters, TrialInput

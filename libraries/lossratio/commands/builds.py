@@ -131,12 +131,12 @@ def bisect(
         Bisection,
         BisectionVerdict,
         BuildRecord,
+        bisect as search_revisions,
         describe_bisection,
         revisions_between,
         set_up_build,
         subject_of,
     )
-    from lossratio.builds import bisect as search_revisions
 
     bench = measured.bench()
     revisions = revisions_between(good, bad, repository)

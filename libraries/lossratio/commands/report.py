@@ -109,8 +109,13 @@ def compare(
     Exit status: 0 no test is worse, 3 a test is worse, 1 undecided.
     """
     # Imported here because scipy takes a while, and the other commands do not need it.
-    from lossratio.report import compare as compare_runs
-    from lossratio.report import comparison_cases, comparison_markdown, comparison_page, comparison_table
+    from lossratio.report import (
+        compare as compare_runs,
+        comparison_cases,
+        comparison_markdown,
+        comparison_page,
+        comparison_table,
+    )
 
     sides = read_runs(runs_in(before)), read_runs(runs_in(after))
     comparison = compare_runs(*sides, least_change=least_change / 100)

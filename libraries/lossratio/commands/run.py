@@ -70,9 +70,7 @@ def run(
     failed, 75 the testbed is not available, 130 the user stopped the run. After 69 and 75, try again.
     """
     # Imported here because Robot Framework and all that measures take a while; a wrong option need not wait for them.
-    from lossratio.runs import Limits, ResumeRequest, RunRequest
-    from lossratio.runs import resume as go_on
-    from lossratio.runs import run as begin
+    from lossratio.runs import Limits, ResumeRequest, RunRequest, resume as go_on, run as begin
 
     robot_options: tuple[str, ...] = click.get_current_context().obj or ()
     limits = Limits(test_timeout, suite_timeout, run_timeout)

@@ -11,8 +11,7 @@ import click
 
 from lossratio.commands.parameters import argument, command, option
 from lossratio.errors import LinkError, NodeError, TopologyError
-from lossratio.testbed.local import LocalTestbed, describe, join, part
-from lossratio.testbed.local import status as running_testbeds
+from lossratio.testbed.local import LocalTestbed, describe, join, part, status as running_testbeds
 from lossratio.topology import (
     NIC_MODELS,
     TREX_HOME,

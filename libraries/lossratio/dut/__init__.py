@@ -3,38 +3,31 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from lossratio.dut.base import CABLE, EASTWARD, WESTWARD, DestinationMacs, Dut, DutCounters, DutOptions, Tool
-from lossratio.dut.black_box import BLACK_BOX, BlackBox
-from lossratio.dut.changes import Changes
-from lossratio.dut.plugins import create_dut, dut_kinds, load_kind, parse_options, types_of_options
-from lossratio.nodes import CommandRunner
+from lossratio.dut.base import (
+    CABLE as CABLE,
+    EASTWARD as EASTWARD,
+    WESTWARD as WESTWARD,
+    DestinationMacs as DestinationMacs,
+    Dut as Dut,
+    DutCounters as DutCounters,
+    DutOptions as DutOptions,
+    Tool as Tool,
+)
+from lossratio.dut.black_box import BLACK_BOX as BLACK_BOX, BlackBox as BlackBox
+from lossratio.dut.changes import Changes as Changes
+from lossratio.dut.plugins import (
+    create_dut as create_dut,
+    dut_kinds as dut_kinds,
+    load_kind as load_kind,
+    parse_options as parse_options,
+    types_of_options as types_of_options,
+)
+from lossratio.nodes import CommandRunner as CommandRunner
 
 if TYPE_CHECKING:
-    from lossratio.dut.option_values import AnyOptions, OptionValues
+    from lossratio.dut.option_values import AnyOptions as AnyOptions, OptionValues as OptionValues
 else:
     AnyOptions = Mapping[str, object]
-
-__all__ = [
-    "BLACK_BOX",
-    "CABLE",
-    "EASTWARD",
-    "WESTWARD",
-    "AnyOptions",
-    "BlackBox",
-    "Changes",
-    "CommandRunner",
-    "DestinationMacs",
-    "Dut",
-    "DutCounters",
-    "DutOptions",
-    "OptionValues",
-    "Tool",
-    "create_dut",
-    "dut_kinds",
-    "load_kind",
-    "parse_options",
-    "types_of_options",
-]
 
 
 def __getattr__(name: str) -> Any:

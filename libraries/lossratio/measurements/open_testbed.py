@@ -21,8 +21,7 @@ from lossratio.results import RunDirectory, TestIdentity, TestResult, result_nam
 if TYPE_CHECKING:
     from lossratio.dut import AnyOptions
     from lossratio.nodes import Credentials
-    from lossratio.testbed import Recovery as Repairs
-    from lossratio.testbed import Testbed
+    from lossratio.testbed import Recovery as Repairs, Testbed
     from lossratio.traffic import TrafficProfile
 else:
     # It has what a testbed has from the one that it opens: to import testbeds takes a while.

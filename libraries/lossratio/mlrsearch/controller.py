@@ -17,8 +17,7 @@ from lossratio.mlrsearch.forecast import Forecast, Outlook, Pace, forecast, outl
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import Hint, hint_of, overload_of
-from lossratio.mlrsearch.memory import NAME as MEMORY
-from lossratio.mlrsearch.memory import RESTED, Memory, Rested
+from lossratio.mlrsearch.memory import NAME as MEMORY, RESTED, Memory, Rested
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_from_bounds
 from lossratio.mlrsearch.rules import Choice, GoalView, choose
 from lossratio.mlrsearch.stages import CoarseTarget, GoalBounds, Interval, Stages, Target, targets_of

@@ -24,46 +24,31 @@ is FD.io CSIT's own search, which differs from all that: `csit_estimates` comput
 same trials.
 """
 
-from lossratio.plrsearch.controller import TIMEOUT, PLRsearch, WarmStart
-from lossratio.plrsearch.csit import csit_estimates
+from lossratio.plrsearch.controller import TIMEOUT as TIMEOUT, PLRsearch as PLRsearch, WarmStart as WarmStart
+from lossratio.plrsearch.csit import csit_estimates as csit_estimates
 from lossratio.plrsearch.estimate import (
-    CombinedEstimate,
-    CriticalLoadEstimate,
-    CsitEstimate,
-    FunctionEstimate,
-    Guard,
-    IntervalAfterTrial,
-    LossBounds,
-    Misfit,
-    Verdict,
-    estimate,
+    CombinedEstimate as CombinedEstimate,
+    CriticalLoadEstimate as CriticalLoadEstimate,
+    CsitEstimate as CsitEstimate,
+    FunctionEstimate as FunctionEstimate,
+    Guard as Guard,
+    IntervalAfterTrial as IntervalAfterTrial,
+    LossBounds as LossBounds,
+    Misfit as Misfit,
+    Verdict as Verdict,
+    estimate as estimate,
 )
-from lossratio.plrsearch.model import LikelihoodName, SelectionName, StopReason, Weighting, why_set_aside
-from lossratio.plrsearch.variation import Averaging, Distribution, Order, ShapeEstimate, Variation
-
-__all__ = [
-    "TIMEOUT",
-    "Averaging",
-    "CombinedEstimate",
-    "CriticalLoadEstimate",
-    "CsitEstimate",
-    "Distribution",
-    "FunctionEstimate",
-    "Guard",
-    "IntervalAfterTrial",
-    "LikelihoodName",
-    "LossBounds",
-    "Misfit",
-    "Order",
-    "PLRsearch",
-    "SelectionName",
-    "ShapeEstimate",
-    "StopReason",
-    "Variation",
-    "Verdict",
-    "WarmStart",
-    "Weighting",
-    "csit_estimates",
-    "estimate",
-    "why_set_aside",
-]
+from lossratio.plrsearch.model import (
+    LikelihoodName as LikelihoodName,
+    SelectionName as SelectionName,
+    StopReason as StopReason,
+    Weighting as Weighting,
+    why_set_aside as why_set_aside,
+)
+from lossratio.plrsearch.variation import (
+    Averaging as Averaging,
+    Distribution as Distribution,
+    Order as Order,
+    ShapeEstimate as ShapeEstimate,
+    Variation as Variation,
+)

@@ -5,62 +5,36 @@ result of a perfect search.
 """
 
 from lossratio.simulation.constant_capacity import (
-    BackgroundLoss,
-    Buffer,
-    ConstantLoss,
-    LossInversion,
-    Policer,
-    SharpKnee,
-    SmoothKnee,
+    BackgroundLoss as BackgroundLoss,
+    Buffer as Buffer,
+    ConstantLoss as ConstantLoss,
+    LossInversion as LossInversion,
+    Policer as Policer,
+    SharpKnee as SharpKnee,
+    SmoothKnee as SmoothKnee,
 )
-from lossratio.simulation.losses import Course, LocatingSut, Loss
+from lossratio.simulation.losses import Course as Course, LocatingSut as LocatingSut, Loss as Loss
 from lossratio.simulation.measurer import (
-    LATENCY_RATE,
-    LATENCY_SHARE,
-    FrameFaults,
-    SimulatedMeasurer,
-    faults_from,
-    simulated_latency,
+    LATENCY_RATE as LATENCY_RATE,
+    LATENCY_SHARE as LATENCY_SHARE,
+    FrameFaults as FrameFaults,
+    SimulatedMeasurer as SimulatedMeasurer,
+    faults_from as faults_from,
+    simulated_latency as simulated_latency,
 )
-from lossratio.simulation.registry import SUT_MODELS, sut_from
-from lossratio.simulation.sut import GRACEFUL, Overload, RunningSut, Sut, Traffic
+from lossratio.simulation.registry import SUT_MODELS as SUT_MODELS, sut_from as sut_from
+from lossratio.simulation.sut import (
+    GRACEFUL as GRACEFUL,
+    Overload as Overload,
+    RunningSut as RunningSut,
+    Sut as Sut,
+    Traffic as Traffic,
+)
 from lossratio.simulation.varying_capacity import (
-    CapacityDrift,
-    CapacityStep,
-    Device,
-    PerformanceSpectrum,
-    RareStalls,
-    TwoStates,
+    CapacityDrift as CapacityDrift,
+    CapacityStep as CapacityStep,
+    Device as Device,
+    PerformanceSpectrum as PerformanceSpectrum,
+    RareStalls as RareStalls,
+    TwoStates as TwoStates,
 )
-
-__all__ = [
-    "GRACEFUL",
-    "LATENCY_RATE",
-    "LATENCY_SHARE",
-    "SUT_MODELS",
-    "BackgroundLoss",
-    "Buffer",
-    "CapacityDrift",
-    "CapacityStep",
-    "ConstantLoss",
-    "Course",
-    "Device",
-    "FrameFaults",
-    "LocatingSut",
-    "Loss",
-    "LossInversion",
-    "Overload",
-    "PerformanceSpectrum",
-    "Policer",
-    "RareStalls",
-    "RunningSut",
-    "SharpKnee",
-    "SimulatedMeasurer",
-    "SmoothKnee",
-    "Sut",
-    "Traffic",
-    "TwoStates",
-    "faults_from",
-    "simulated_latency",
-    "sut_from",
-]

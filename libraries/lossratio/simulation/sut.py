@@ -13,8 +13,7 @@ import numpy as np
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from lossratio.quantities import Duration, Share
-from lossratio.quantities import FrameRate as AnyFrameRate
+from lossratio.quantities import Duration, FrameRate as AnyFrameRate, Share
 
 STRICT = ConfigDict(extra="forbid")
 """For every model: unknown arguments are refused, not ignored."""

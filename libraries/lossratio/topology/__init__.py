@@ -3,86 +3,53 @@
 Field names are those of FD.io CSIT's topology files wherever both mean the same.
 """
 
-from lossratio.topology.addressing import EAST, WEST, Side, default_networks, split_sides
-from lossratio.topology.containerlab import read_containerlab
-from lossratio.topology.files import generator_problems, load_topology, twin_problems
+from lossratio.topology.addressing import (
+    EAST as EAST,
+    WEST as WEST,
+    Side as Side,
+    default_networks as default_networks,
+    split_sides as split_sides,
+)
+from lossratio.topology.containerlab import read_containerlab as read_containerlab
+from lossratio.topology.files import (
+    generator_problems as generator_problems,
+    load_topology as load_topology,
+    twin_problems as twin_problems,
+)
 from lossratio.topology.generators import (
-    ADDED_GENERATORS,
-    TREX_HOME,
-    AfPacketGenerator,
-    AutoGenerator,
-    Generator,
-    GeneratorSettings,
-    RealGenerator,
-    SimulatedGenerator,
-    TrexCores,
-    TrexGenerator,
-    XdpGenerator,
+    ADDED_GENERATORS as ADDED_GENERATORS,
+    TREX_HOME as TREX_HOME,
+    AfPacketGenerator as AfPacketGenerator,
+    AutoGenerator as AutoGenerator,
+    Generator as Generator,
+    GeneratorSettings as GeneratorSettings,
+    RealGenerator as RealGenerator,
+    SimulatedGenerator as SimulatedGenerator,
+    TrexCores as TrexCores,
+    TrexGenerator as TrexGenerator,
+    XdpGenerator as XdpGenerator,
 )
-from lossratio.topology.hooks import CountersHook, DescribeHook, Hook, Hooks, SnmpAgent
-from lossratio.topology.lab_graph import import_lab
+from lossratio.topology.hooks import (
+    CountersHook as CountersHook,
+    DescribeHook as DescribeHook,
+    Hook as Hook,
+    Hooks as Hooks,
+    SnmpAgent as SnmpAgent,
+)
+from lossratio.topology.lab_graph import import_lab as import_lab
 from lossratio.topology.model import (
-    NIC_MODELS,
-    AddressKind,
-    NicLimits,
-    NicModel,
-    Node,
-    NodeType,
-    Reservation,
-    TestbedKind,
-    Topology,
-    draw_topology,
+    NIC_MODELS as NIC_MODELS,
+    AddressKind as AddressKind,
+    NicLimits as NicLimits,
+    NicModel as NicModel,
+    Node as Node,
+    NodeType as NodeType,
+    Reservation as Reservation,
+    TestbedKind as TestbedKind,
+    Topology as Topology,
+    draw_topology as draw_topology,
 )
-from lossratio.topology.netlab import read_netlab
-from lossratio.topology.path import Hop, Interface, Port, TrafficPath
-from lossratio.topology.quantities import Duration, FileModel, FrameRate
-from lossratio.topology.vpp import VppDriver, VppStart
-
-__all__ = [
-    "ADDED_GENERATORS",
-    "EAST",
-    "NIC_MODELS",
-    "TREX_HOME",
-    "WEST",
-    "AddressKind",
-    "AfPacketGenerator",
-    "AutoGenerator",
-    "CountersHook",
-    "DescribeHook",
-    "Duration",
-    "FileModel",
-    "FrameRate",
-    "Generator",
-    "GeneratorSettings",
-    "Hook",
-    "Hooks",
-    "Hop",
-    "Interface",
-    "NicLimits",
-    "NicModel",
-    "Node",
-    "NodeType",
-    "Port",
-    "RealGenerator",
-    "Reservation",
-    "Side",
-    "SimulatedGenerator",
-    "SnmpAgent",
-    "TestbedKind",
-    "Topology",
-    "TrafficPath",
-    "TrexCores",
-    "TrexGenerator",
-    "VppDriver",
-    "VppStart",
-    "XdpGenerator",
-    "default_networks",
-    "draw_topology",
-    "generator_problems",
-    "import_lab",
-    "load_topology",
-    "read_containerlab",
-    "read_netlab",
-    "split_sides",
-    "twin_problems",
-]
+from lossratio.topology.netlab import read_netlab as read_netlab
+from lossratio.topology.path import Hop as Hop, Interface as Interface, Port as Port, TrafficPath as TrafficPath
+from lossratio.topology.quantities import Duration as Duration, FileModel as FileModel, FrameRate as FrameRate
+from lossratio.topology.vpp import VppDriver as VppDriver, VppStart as VppStart

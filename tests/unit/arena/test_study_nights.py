@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from study_examples import CAPACITY, KNEE, QUICK_SET
-from study_examples import rows as made_up
+from study_examples import CAPACITY, KNEE, QUICK_SET, rows as made_up
 
 from lossratio.arena.figures import bias_by_hints, hint_figures, seen
 from lossratio.arena.nights import CHANGES, HINT_ALGORITHMS, scaled

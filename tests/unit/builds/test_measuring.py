@@ -1,8 +1,7 @@
 """What a measurement of a build gives to compare, and what it does not."""
 
 import pytest
-from latency_examples import at, counters
-from latency_examples import result as latency
+from latency_examples import at, counters, result as latency
 from report_examples import counted_trial, mrr, run, setup, throughput, throughput_of
 
 from lossratio.builds.measuring import BuildBench

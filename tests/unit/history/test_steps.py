@@ -1,8 +1,7 @@
 import jumpavg
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lossratio.history.steps import group_starts
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from mlrsearch_suts import LossRatio, drive, knee
 
 from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS, PEER

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from mlrsearch_reference import reference_bound, reference_throughput
 from mlrsearch_suts import measured
 

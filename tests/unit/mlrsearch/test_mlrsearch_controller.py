@@ -5,8 +5,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from mlrsearch_reference import reference_bounds
 from mlrsearch_suts import drive, knee, measured, noisy, policer
 

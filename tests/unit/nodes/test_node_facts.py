@@ -4,8 +4,7 @@ import subprocess
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import lossratio
 from lossratio.dut.linux.reports import describe_node

@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from lossratio.errors import NodeError
-from lossratio.nodes import NodeProgram, pack_program
-from lossratio.nodes import program as program_module
+from lossratio.nodes import NodeProgram, pack_program, program as program_module
 
 MAIN = """
 import os, sys

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from plrsearch_known_answers import KNOWN
 
 from lossratio.plrsearch.model.functions import ERF, FUNCTIONS, STRETCH, log_forwarding_ratio

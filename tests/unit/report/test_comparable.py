@@ -1,8 +1,7 @@
 """Verdicts that would be wrong without a word: other conditions, limits, results that are there twice."""
 
 import pytest
-from latency_examples import at, counters, failed
-from latency_examples import result as latency
+from latency_examples import at, counters, failed, result as latency
 from report_examples import MAX_LOAD, conditions, mrr, throughput
 from test_soak_and_reconfiguration import soak
 

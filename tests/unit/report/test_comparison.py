@@ -4,8 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from report_examples import conditions, mrr, throughput
 
 from lossratio.commands.report import compare as compare_command

@@ -2,8 +2,7 @@ import json
 from dataclasses import asdict
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from report_examples import STARTED, conditions, mrr, mrr_result
 from scipy.stats import poisson
 

@@ -8,13 +8,11 @@ import jsonschema
 import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from latency_examples import FORWARD, REVERSE, at, counters, dead, failed, result
 from pydantic import ValidationError
 from report_examples import RESULT, conditions, throughput
-from test_csit_export import RESULT as RESULT_SCHEMA
-from test_csit_export import identity, named
+from test_csit_export import RESULT as RESULT_SCHEMA, identity, named
 
 from lossratio.errors import ReportError
 from lossratio.measurements.latency.result import Histogram, direction_latency

@@ -9,8 +9,7 @@ from report_examples import mrr, throughput
 
 from lossratio.commands.report import repair
 from lossratio.errors import ReportError, SearchError, StorageError
-from lossratio.results.repair import REPAIRED, damages_in, results_set_aside
-from lossratio.results.repair import repair as repair_files
+from lossratio.results.repair import REPAIRED, damages_in, repair as repair_files, results_set_aside
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal import Journal, read_journal

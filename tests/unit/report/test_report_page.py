@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from latency_examples import REVERSE, at, counters
-from latency_examples import result as latency_alone
+from latency_examples import REVERSE, at, counters, result as latency_alone
 from report_examples import conditions, mrr, throughput, throughput_results
 
 from lossratio.measurements.mrr.measure import NOTHING_LOST

@@ -2,8 +2,7 @@ import os
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from report_examples import as_json, mrr, throughput, with_digest
 
 from lossratio.errors import ReportError, StorageError

@@ -8,8 +8,7 @@ import pytest
 from latency_examples import counters
 from pydantic import ValidationError
 from report_examples import MAX_LOAD, MIN_LOAD, RESULT, conditions, counted_trial, run, throughput
-from test_csit_export import RESULT as RESULT_SCHEMA
-from test_csit_export import identity, named
+from test_csit_export import RESULT as RESULT_SCHEMA, identity, named
 from test_loss_and_spectrum import hints, texts
 
 from lossratio.drawing.plot import SET_ASIDE, mark_of

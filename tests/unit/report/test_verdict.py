@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from report_examples import MAX_LOAD, MIN_LOAD, counted_trial, dropping_trial, searched, throughput, trials_of_any_kind
 
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, Verdict, judge

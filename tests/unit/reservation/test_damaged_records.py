@@ -7,8 +7,7 @@ import os
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from ssh_server import needs_sshd
 
 from lossratio.errors import ReservationError

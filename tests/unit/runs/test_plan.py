@@ -5,8 +5,7 @@ from datetime import datetime, timezone
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from nightly_examples import SIMULATED, write_job
 from robot.api import TestSuite
 

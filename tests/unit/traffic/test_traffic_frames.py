@@ -4,8 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from frame_samples import SOURCE_MAC, cycle, frames, smallest_size, spec, with_fields_of_scapy
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1AD, Dot1Q, Ether

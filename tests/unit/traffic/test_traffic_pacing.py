@@ -2,8 +2,7 @@ import math
 from itertools import cycle
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lossratio.traffic.agent.afpacket.receive import check_countable
 from lossratio.traffic.agent.core.pacing import (

@@ -4,8 +4,7 @@ import math
 from dataclasses import asdict
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from trex_lab import PAIR
 
 from lossratio.traffic import load_profile, make_configuration

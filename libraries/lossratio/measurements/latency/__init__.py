@@ -1,39 +1,22 @@
 """Latency at given loads, and after a search."""
 
 from lossratio.measurements.latency.measure import (
-    LATENCY_DURATION,
-    LATENCY_SHARES,
-    Latency,
-    LatencyPoint,
-    LatencyRequest,
-    add_latency,
-    measure_latency,
-    points_of,
+    LATENCY_DURATION as LATENCY_DURATION,
+    LATENCY_SHARES as LATENCY_SHARES,
+    Latency as Latency,
+    LatencyPoint as LatencyPoint,
+    LatencyRequest as LatencyRequest,
+    add_latency as add_latency,
+    measure_latency as measure_latency,
+    points_of as points_of,
 )
 from lossratio.measurements.latency.result import (
-    DirectionLatency,
-    LatencyAtLoad,
-    LatencyResult,
-    latency_lines,
-    name_load,
+    DirectionLatency as DirectionLatency,
+    LatencyAtLoad as LatencyAtLoad,
+    LatencyResult as LatencyResult,
+    latency_lines as latency_lines,
+    name_load as name_load,
 )
 
 KIND = Latency
 """The class of the kind, for the registry."""
-
-__all__ = [
-    "KIND",
-    "LATENCY_DURATION",
-    "LATENCY_SHARES",
-    "DirectionLatency",
-    "Latency",
-    "LatencyAtLoad",
-    "LatencyPoint",
-    "LatencyRequest",
-    "LatencyResult",
-    "add_latency",
-    "latency_lines",
-    "measure_latency",
-    "name_load",
-    "points_of",
-]

@@ -1,27 +1,15 @@
 """Soak test: the critical load, found by PLRsearch."""
 
 from lossratio.measurements.soak.measure import (
-    TARGET_LOSS_RATIO,
-    Soak,
-    SoakPreset,
-    SoakProgress,
-    SoakRequest,
-    find_critical_load,
-    warm_start_from,
+    TARGET_LOSS_RATIO as TARGET_LOSS_RATIO,
+    Soak as Soak,
+    SoakPreset as SoakPreset,
+    SoakProgress as SoakProgress,
+    SoakRequest as SoakRequest,
+    find_critical_load as find_critical_load,
+    warm_start_from as warm_start_from,
 )
-from lossratio.measurements.soak.result import SoakResult
+from lossratio.measurements.soak.result import SoakResult as SoakResult
 
 KIND = Soak
 """The class of the kind, for the registry."""
-
-__all__ = [
-    "KIND",
-    "TARGET_LOSS_RATIO",
-    "Soak",
-    "SoakPreset",
-    "SoakProgress",
-    "SoakRequest",
-    "SoakResult",
-    "find_critical_load",
-    "warm_start_from",
-]

@@ -1,44 +1,27 @@
 """Conditional throughput, found by MLRsearch."""
 
-from lossratio.measurements.throughput.evidence import EARLY_VERDICT, replayed
+from lossratio.measurements.throughput.evidence import EARLY_VERDICT as EARLY_VERDICT, replayed as replayed
 from lossratio.measurements.throughput.goals import (
-    GoalSet,
-    NdrPdrGoals,
-    duration_after_search,
-    goal_from,
-    goal_set_from,
+    GoalSet as GoalSet,
+    NdrPdrGoals as NdrPdrGoals,
+    duration_after_search as duration_after_search,
+    goal_from as goal_from,
+    goal_set_from as goal_set_from,
 )
 from lossratio.measurements.throughput.measure import (
-    DEFAULT_TIMEOUT,
-    SearchRequest,
-    Throughput,
-    find_conditional_throughput,
-    repeat_search,
-    require_lower_bounds,
-    require_throughput,
+    DEFAULT_TIMEOUT as DEFAULT_TIMEOUT,
+    SearchRequest as SearchRequest,
+    Throughput as Throughput,
+    find_conditional_throughput as find_conditional_throughput,
+    repeat_search as repeat_search,
+    require_lower_bounds as require_lower_bounds,
+    require_throughput as require_throughput,
 )
-from lossratio.measurements.throughput.result import Goal, ThroughputResult, search_goal
+from lossratio.measurements.throughput.result import (
+    Goal as Goal,
+    ThroughputResult as ThroughputResult,
+    search_goal as search_goal,
+)
 
 KIND = Throughput
 """The class of the kind, for the registry."""
-
-__all__ = [
-    "DEFAULT_TIMEOUT",
-    "EARLY_VERDICT",
-    "KIND",
-    "Goal",
-    "GoalSet",
-    "NdrPdrGoals",
-    "SearchRequest",
-    "Throughput",
-    "ThroughputResult",
-    "duration_after_search",
-    "find_conditional_throughput",
-    "goal_from",
-    "goal_set_from",
-    "repeat_search",
-    "replayed",
-    "require_lower_bounds",
-    "require_throughput",
-    "search_goal",
-]

@@ -14,8 +14,7 @@ from ..core.generator import late_and_copies
 from ..core.pacing import frames_within
 from ..core.protocol import AgentError, Message
 from .connection import TrexConnection
-from .pace import EDGE_SECONDS, Pace
-from .pace import LOOK_SECONDS as PACE_SECONDS
+from .pace import EDGE_SECONDS, LOOK_SECONDS as PACE_SECONDS, Pace
 from .streams import least_sent
 
 _CHECK_SECONDS = 0.1
