@@ -13,6 +13,7 @@ import pytest
 
 from lossratio.commands.main import commands
 from lossratio.measurements.throughput.goals import PRESETS
+from lossratio.simulation import Recorded
 from lossratio.topology import (
     AfPacketGenerator,
     CountersHook,
@@ -64,6 +65,21 @@ def test_the_first_scripts_measure(tmp_path, monkeypatch):
         exec(script.replace('"local"', '"simulated"'), names)  # noqa: S102
         assert all(report.result.regular for report in names["result"].goals)
     assert (tmp_path / "trials.csv").read_text().startswith(",number,")
+
+
+def test_the_converter_of_public_records_makes_records_that_are_replayed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pastrami").mkdir()
+    (tmp_path / "pastrami" / "router.txt").write_text(
+        "[[100, 5], [1000, 1000, 5], [1000, 990, 15]]\n[[200, 15], [2000, 1000, 1015], [2000, 1900, 1115]]\n"
+    )
+    page = DOCS / "how-to" / "study-searches.md"
+    (converter,) = blocks(page, "python")
+    exec(converter, {})  # noqa: S102
+    assert Recorded(tmp_path / "pastrami" / "router.jsonl").lossy(0.02) == {100.0: 0.0, 200.0: 1.0}
+    (example,) = blocks(page, "json")
+    (tmp_path / "example.jsonl").write_text(example)
+    assert Recorded(tmp_path / "example.jsonl").lossy(0.0) == {450_000.0: 1.0}
 
 
 def test_the_example_topology_is_usable(tmp_path):

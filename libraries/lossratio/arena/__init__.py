@@ -17,10 +17,12 @@ from lossratio.arena.study import (
     OVERHEADS as OVERHEADS,
     Store as Store,
     Study as Study,
+    families_of as families_of,
     run_study as run_study,
 )
 from lossratio.arena.tables import (
     algorithm_table as algorithm_table,
+    bounds_table as bounds_table,
     family_tables as family_tables,
     figure_table as figure_table,
     group_table as group_table,

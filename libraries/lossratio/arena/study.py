@@ -23,13 +23,19 @@ from lossratio.arena.families import FAMILIES, HELD_OUT_FAMILIES
 from lossratio.arena.hard_families import HARD_FAMILIES
 from lossratio.arena.nights import HINT_ALGORITHMS
 from lossratio.arena.search import GOAL_SETS, Row, search_rows
-from lossratio.arena.suts import Family, Overhead
+from lossratio.arena.suts import Family, Overhead, recorded_families
 from lossratio.errors import SearchError
 
 FAMILY_SETS: Mapping[str, Mapping[str, Family]] = MappingProxyType(
     {"development": FAMILIES, "held-out": HELD_OUT_FAMILIES, "hard": HARD_FAMILIES}
 )
 """Families to improve controllers on, families to judge controllers by, and families that no search is made for."""
+
+
+def families_of(family_set: str) -> Mapping[str, Family]:
+    """The families of a set by name; those of a directory of records are its files, see `recorded_families`."""
+    return FAMILY_SETS[family_set] if family_set in FAMILY_SETS else recorded_families(Path(family_set))
+
 
 EVERY_ALGORITHM: Mapping[str, Algorithm] = MappingProxyType({**ALGORITHMS, **HINT_ALGORITHMS})
 """All algorithms of a cell, by name."""
@@ -52,7 +58,7 @@ class Cell:
     """Searches that are run together."""
 
     family_set: str
-    """Name of the set of families."""
+    """Name of the set of families, or a directory of records."""
     family: str
     """Name of the family."""
     goal_set: str
@@ -68,7 +74,7 @@ class Cell:
 
     def rows(self) -> list[Row]:
         """Runs the searches."""
-        family = FAMILY_SETS[self.family_set][self.family]
+        family = families_of(self.family_set)[self.family]
         subjects = [family.subject(seed) for seed in self.seeds]
         return [
             row
@@ -85,7 +91,7 @@ class Study:
     """Algorithms that are compared on families, goal sets and overheads, in all combinations."""
 
     family_set: str
-    """Name of a set of families."""
+    """Name of a set of families, or a directory of records."""
     families: tuple[str, ...]
     """Names of families in it."""
     goal_sets: tuple[str, ...]
@@ -136,8 +142,10 @@ class Store:
         """The file of a cell's rows."""
         seeds = f"seeds-{'-'.join(str(seed) for seed in cell.seeds)}-repeats-{cell.repeats}"
         name = f"{seeds}-{code_digest(PACKAGE, _code(cell.algorithm))}.parquet"
+        if cell.family_set not in FAMILY_SETS:
+            name = f"{code_digest(Path(cell.family_set), (cell.family,))}-{name}"
         folders = (cell.family_set, cell.goal_set, f"overhead-{cell.overhead}", cell.algorithm, cell.family)
-        return self.directory.joinpath(*(folder.replace(" ", "-") for folder in folders), name)
+        return self.directory.joinpath(*(folder.replace(" ", "-").replace("/", "-") for folder in folders), name)
 
     def has(self, cell: Cell) -> bool:
         """Whether a cell is finished."""

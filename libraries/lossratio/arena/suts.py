@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from lossratio.simulation import GRACEFUL, Overload, RunningSut, SimulatedMeasurer, Sut, Traffic
+from lossratio.errors import SearchError
+from lossratio.simulation import GRACEFUL, Overload, Recorded, RunningSut, SimulatedMeasurer, Sut, Traffic
+
+RECORDED = "recorded"
+"""The group of recorded SUTs."""
 
 Draw = np.random.Generator
 """The random numbers that a SUT's parameters are drawn from."""
@@ -70,7 +75,7 @@ class Family:
     name: str
     """Its name in tables."""
     group: str
-    """``quiet``, ``jittery`` or ``mix``."""
+    """``quiet``, ``jittery``, ``mix`` or ``recorded``."""
     make: Callable[[Draw, float, Overload], Sut]
     """Draws a model for a largest load in frames per second, with a behaviour in overload (models without overload
     ignore it)."""
@@ -89,6 +94,28 @@ class Family:
         sut = self.make(draw, max_load, overload)
         max_rate = None if self.generator is None else self.generator * max_load
         return Subject(self.name, seed, sut, self.min_load, max_load, max_rate)
+
+
+def recorded_families(directory: Path) -> Mapping[str, Family]:
+    """Recorded SUTs: a family for each record in a directory and below, by the name of its file there.
+
+    Each seed begins at another trial of the record. Searches are between the lowest and the highest recorded load.
+
+    Raises:
+        SearchError: If there is no record, or one cannot be read.
+    """
+    families = {}
+    for file in sorted(directory.rglob("*.jsonl")):
+        name, record = str(file.relative_to(directory)), Recorded(file)
+        loads = record.loads()
+        families[name] = Family(name, RECORDED, _always(record), (loads[-1],), loads[0])
+    if not families:
+        raise SearchError(f"There is no record of trials (*.jsonl) in {directory}.")
+    return families
+
+
+def _always(sut: Sut) -> Callable[[Draw, float, Overload], Sut]:
+    return lambda draw, max_load, overload: sut
 
 
 def log_uniform(draw: Draw, low: float, high: float) -> float:

@@ -124,6 +124,24 @@ def algorithm_table(rows: Any) -> str:
     return text_table(["", *times, "bias %", "spread %", "irregular %", "faults", "ms/decision"], lines)
 
 
+def bounds_table(rows: Any) -> str:
+    """For each SUT, goal and algorithm: the time of a search, and between which loads the lower bound was."""
+    groups = rows.groupby(["family", "goal_set", "goal", "algorithm"], sort=False)
+    lines = [
+        [
+            f"{family}: {goal_set}, {goal}, {algorithm}",
+            _number(chosen.elapsed.mean(), 0),
+            _number(chosen.trials.mean(), 0),
+            _number(chosen.lower.min(), 0),
+            _number(chosen.lower.median(), 0),
+            _number(chosen.lower.max(), 0),
+            f"{int(chosen.regular.sum())} of {len(chosen)}",
+        ]
+        for (family, goal_set, goal, algorithm), chosen in groups
+    ]
+    return text_table(["", "seconds", "trials", "least lower bound", "median", "largest", "regular"], lines)
+
+
 def promise_table(kept: Iterable[Kept]) -> str:
     """How often sequential goals have a wrong bound, beside their promises."""
     lines = [

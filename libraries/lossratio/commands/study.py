@@ -26,7 +26,9 @@ from lossratio.arena import (
     Study,
     algorithm_table,
     at_overhead,
+    bounds_table,
     decision_time_growth,
+    families_of,
     family_tables,
     figure_table,
     figures,
@@ -67,6 +69,12 @@ def study(
         "--families",
         type=click.Choice(list(FAMILY_SETS)),
         default="development",
+    ),
+    replay: Path | None = option(
+        "Search on recorded SUTs in place of families: journals of earlier searches, or other records of trials "
+        "(*.jsonl), in this directory and below.",
+        metavar="DIRECTORY",
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
     ),
     families: tuple[str, ...] = option("Only this family; may be given several times.", "--family"),
     seeds: range | None = option(
@@ -113,12 +121,14 @@ def study(
         click.echo(promise_table(promises_kept(PROMISES, promises, 0 if seeds is None else seeds[0])))
         return
     _check_packages()
-    unknown = [name for name in families if name not in FAMILY_SETS[family_set]]
+    family_set = family_set if replay is None else str(replay)
+    known = families_of(family_set)
+    unknown = [name for name in families if name not in known]
     if unknown:
-        raise click.BadParameter(f"the {family_set} families are {', '.join(FAMILY_SETS[family_set])}, not {unknown}.")
+        raise click.BadParameter(f"the {family_set} families are {', '.join(known)}, not {unknown}.")
     plan = Study(
         family_set=family_set,
-        families=families or tuple(FAMILY_SETS[family_set]),
+        families=families or tuple(known),
         goal_sets=goal_sets or tuple(GOAL_SETS),
         algorithms=_with_and_without_hints(changes) or _installed(algorithms or _usual(full)),
         overheads=tuple(OVERHEADS[name] for name in overheads)
@@ -161,6 +171,9 @@ def _installed(algorithms: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _tables(rows: Any, family_set: str) -> Iterator[tuple[str, str]]:
+    if family_set not in FAMILY_SETS:
+        yield "Searches on recorded trials; loads in frames/s", bounds_table(rows)
+        return
     groups = {name: family.group for name, family in FAMILY_SETS[family_set].items()}
     free = at_overhead(rows, 0.0, counted=False)
     if len(free):

@@ -22,6 +22,7 @@ from lossratio.simulation.measurer import (
     faults_from as faults_from,
     simulated_latency as simulated_latency,
 )
+from lossratio.simulation.recorded import Recorded as Recorded
 from lossratio.simulation.registry import SUT_MODELS as SUT_MODELS, sut_from as sut_from
 from lossratio.simulation.sut import (
     GRACEFUL as GRACEFUL,

@@ -19,6 +19,7 @@ from lossratio.simulation.constant_capacity import (
     SharpKnee,
     SmoothKnee,
 )
+from lossratio.simulation.recorded import Recorded
 from lossratio.simulation.sut import Sut
 from lossratio.simulation.varying_capacity import (
     CapacityDrift,
@@ -41,6 +42,7 @@ SUT_MODELS: Mapping[str, type] = MappingProxyType(
         "performance_spectrum": PerformanceSpectrum,
         "policer": Policer,
         "rare_stalls": RareStalls,
+        "recorded": Recorded,
         "sharp_knee": SharpKnee,
         "smooth_knee": SmoothKnee,
         "two_states": TwoStates,

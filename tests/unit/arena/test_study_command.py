@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from click.testing import CliRunner
 
@@ -83,3 +85,22 @@ def test_searches_with_and_without_hints_are_set_side_by_side(tmp_path):
     assert "time / without hints, unchanged" in result.output
     assert "change of 1 % seen less often" in result.output
     assert "Divided by the search time without hints, 1 %" in result.output
+
+
+def test_a_study_of_records_shows_between_which_loads_the_bounds_were(tmp_path):
+    (tmp_path / "nights").mkdir()
+    lines = [{"load": load, "frames": load, "lost": max(0, load - 50_000)} for load in range(10_000, 100_000, 10_000)]
+    (tmp_path / "nights" / "one.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    options = ("--goals", "G4", "--algorithm", "lossratio", "--repeats", "1", "--jobs", "1", "--results", str(tmp_path))
+    result = CliRunner().invoke(study, ["--replay", str(tmp_path / "nights"), *options])
+    assert result.exit_code == 0, result.output
+    (line,) = (line for line in result.output.splitlines() if line.startswith("one.jsonl: G4, quick NDR, lossratio"))
+    *_, least, median, most, regular, _, searches = line.split()
+    assert float(least) == float(median) == float(most) == pytest.approx(50_000, rel=0.01)
+    assert regular == searches == "2"
+
+
+def test_a_directory_without_records_is_refused(tmp_path):
+    result = CliRunner().invoke(study, ["--replay", str(tmp_path)])
+    assert result.exit_code != 0
+    assert "no record of trials" in str(result.exception or result.output)
