@@ -1,6 +1,6 @@
 """Writes the JSON Schemas of lossratio's files, beside this program or into the directory that it is given.
 
-The tables of generators' settings in the reference are written, too.
+The tables of generators' settings in the reference are written, too, and those of counters in the glossary.
 """
 
 import json
@@ -23,6 +23,7 @@ from lossratio.topology import (
     XdpGenerator,
 )
 from lossratio.traffic.profile import ProfileFile
+from lossratio.trials import DirectionCounters, StreamCounters
 
 _DIGEST = {
     "description": "The first 32 digits of the SHA-256 of all bytes of the file before this last field.",
@@ -30,8 +31,11 @@ _DIGEST = {
     "title": "Digest",
     "type": "string",
 }
-_REFERENCE = Path("reference", "topology.md")
-_GENERATORS: tuple[type[GeneratorSettings], ...] = (AfPacketGenerator, XdpGenerator, TrexGenerator, SimulatedGenerator)
+_TABLES: dict[Path, tuple[type[Any], ...]] = {
+    Path("reference", "topology.md"): (AfPacketGenerator, XdpGenerator, TrexGenerator, SimulatedGenerator),
+    Path("glossary.md"): (DirectionCounters, StreamCounters),
+}
+"""The pages with tables, and the models or records whose fields are their rows."""
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -48,18 +52,20 @@ def main() -> None:
     for name, text in schemas.items():
         (directory / f"{name}.schema.json").write_text(text, encoding="utf-8")
     if len(sys.argv) == 1:
-        reference = directory.parent / _REFERENCE
-        reference.write_text(with_tables(reference.read_text(encoding="utf-8")), encoding="utf-8")
+        for page, text in pages(directory.parent).items():
+            page.write_text(text, encoding="utf-8")
 
 
-def with_tables(text: str) -> str:
-    """The reference of topology files with the settings of all generators as their models declare them."""
-    for model in _GENERATORS:
-        begin = f"<!-- {model.__name__}, by docs/schema/export.py -->\n"
-        before, _, rest = text.partition(begin)
-        after = rest[rest.index("<!-- end -->") :]
-        text = before + begin + "\n".join(settings_table(model)) + "\n" + after
-    return text
+def pages(docs: Path) -> dict[Path, str]:
+    """The pages with tables, with the fields as models and records declare them now."""
+    written = {docs / page: (docs / page).read_text(encoding="utf-8") for page in _TABLES}
+    for page, models in _TABLES.items():
+        for model in models:
+            begin = f"<!-- {model.__name__}, by docs/schema/export.py -->\n"
+            before, _, rest = written[docs / page].partition(begin)
+            table = settings_table(model) if issubclass(model, GeneratorSettings) else counters_table(model)
+            written[docs / page] = before + begin + "\n".join(table) + "\n" + rest[rest.index("<!-- end -->") :]
+    return written
 
 
 def settings_table(model: type[GeneratorSettings]) -> list[str]:
@@ -68,9 +74,19 @@ def settings_table(model: type[GeneratorSettings]) -> list[str]:
     for name, field in model.model_fields.items():
         if name != "kind":
             default = "" if field.default in (None, ()) else f"`{json.dumps(field.default)}`"
-            meaning = re.sub("`+", "`", " ".join(str(field.description).split())).replace("|", "\\|")
-            rows.append(f"| `{name}` | {default} | {meaning} |")
+            rows.append(f"| `{name}` | {default} | {_in_one_line(field.description)} |")
     return rows
+
+
+def counters_table(record: type[Any]) -> list[str]:
+    """The rows of a table of the fields of a record of trials."""
+    fields = TypeAdapter(record).json_schema()["properties"]
+    rows = [f"| `{name}` | {_in_one_line(field['description'])} |" for name, field in fields.items()]
+    return ["| field | meaning |", "| --- | --- |", *rows]
+
+
+def _in_one_line(description: str | None) -> str:
+    return re.sub("`+", "`", " ".join(str(description).split())).replace("|", "\\|")
 
 
 def result_schema() -> str:

@@ -12,9 +12,6 @@ from lossratio.trials import (
     Examination,
     LatencyCounters,
     LatencyOutput,
-    Outage,
-    Silence,
-    StepCounters,
     Timeline,
     read_record,
     with_examination,
@@ -205,26 +202,6 @@ def _count(value: Any) -> int:
 
 
 def _timeline(course: Mapping[str, Any], counters: DirectionCounters, clock: AgentClock) -> Timeline:
-    return Timeline(
-        name=counters.name,
-        began=course["began"] + clock.behind,
-        clock_error=clock.error,
-        resolution=course["resolution"],
-        rate=course["rate"],
-        steps=tuple(_step(step, counters) for step in course["steps"]),
-        outages=tuple(Outage(_count(frames), *times) for frames, *times in course["outages"]),
-        outage_count=_count(course["outage_count"]),
-        silences=tuple(Silence(*times) for times in course["silences"]),
-    )
-
-
-def _step(step: Mapping[str, Any], counters: DirectionCounters) -> StepCounters:
-    lost = counters.lost if step["lost"] is None else step["lost"]
-    return StepCounters(
-        start=step["start"],
-        elapsed=step["elapsed"],
-        intended=_count(step["intended"]),
-        sent=_count(step["sent"]),
-        lost=_count(lost),
-        last_lost=step["last_lost"],
-    )
+    steps = [{**step, "lost": counters.lost if step["lost"] is None else step["lost"]} for step in course["steps"]]
+    seen = {"name": counters.name, "began": course["began"] + clock.behind, "clock_error": clock.error, "steps": steps}
+    return read_record(Timeline, json.dumps({**course, **seen}))

@@ -98,7 +98,7 @@ def test_a_course_places_lost_frames_in_their_steps():
         (2, pytest.approx(0.004)),
         (1, pytest.approx(0.013)),
     ]
-    assert [outage[:3] for outage in message["outages"]] == [
+    assert [[outage[name] for name in ("frames", "first_sent", "last_sent")] for outage in message["outages"]] == [
         [2, pytest.approx(0.003), pytest.approx(0.004)],
         [1, pytest.approx(0.013), pytest.approx(0.013)],
     ]

@@ -350,7 +350,12 @@ def test_a_burst_began_on_the_controller_s_clock_and_lost_the_frames_that_are_mi
     assert (counters[0].received_frames, timeline.lost, timeline.rate, timeline.last_lost) == (7, 1, 999.0, None)
 
 
-@pytest.mark.parametrize("broken", [{"course": {}}, {}, {"course": {**BURST, "outages": [[1.5, 0, 0, 0, 0]]}}])
+OUTAGE = {"frames": 1.5, "first_sent": 0.0, "last_sent": 0.0, "start": 0.0, "end": 0.0}
+
+
+@pytest.mark.parametrize(
+    "broken", [{"course": {}}, {}, {"course": {**BURST, "outages": [OUTAGE]}}, {"course": {**BURST, "outage": 0}}]
+)
 def test_an_answer_without_a_course_is_refused(broken):
     clocks = [{"id": number, "result": {"now": 6000.0}} for number in range(4, 9)]
     agent, _ = configured({"id": 3, "result": {"directions": [{**COUNTERS, **broken}]}}, *clocks)

@@ -182,10 +182,13 @@ def course(batches: SentBatches, steps: Sequence[SentStep], reception: Reception
         relative = (np.hstack((sent_at, times[longest])) - began).tolist()
         frames = (lasts - firsts + 1)[longest].tolist()
         message["outage_count"] = len(firsts)
+        names = ("frames", "first_sent", "last_sent", "start", "end")
         message["outages"] = [
-            [count, *(None if np.isnan(time) else time for time in row)] for count, row in zip(frames, relative)
+            dict(zip(names, (count, *(None if np.isnan(time) else time for time in row))))
+            for count, row in zip(frames, relative)
         ]
-        message["silences"] = (reception.silences() - began).tolist()
+        silences = (reception.silences() - began).tolist()
+        message["silences"] = [{"start": start, "end": end} for start, end in silences]
     return message
 
 

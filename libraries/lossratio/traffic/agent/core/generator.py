@@ -128,14 +128,9 @@ class TimedGenerator(Generator, Protocol):
             check: See `Generator`.
 
         Returns:
-            The counters as `trial` returns them, and in each direction its ``course``: ``began``, seconds of this
-            node's clock that cannot be set (`time.monotonic`) when the first frame left, all other times are seconds
-            after that; ``resolution``, seconds by which send times may be wrong; ``rate``, frames per second from the
-            first frame to the last, or null; ``steps``, an object for each with ``start``, ``elapsed``, ``intended``,
-            ``sent``, ``lost`` (null: counted only) and ``last_lost``, the send time of its last lost frame or null;
-            ``outages``, the longest runs of lost frames: lists of the number of frames, the send times of the first
-            and the last one, and the times of receipt before and after them, or null; ``outage_count`` of all of them;
-            ``silences``, the longest times without any frame: lists of the times of receipt before and after.
+            The counters as `trial` returns them, and in each direction its ``course``: the fields of the controller's
+            `lossratio.trials.Timeline` but ``name`` and ``clock_error``, with ``began`` in seconds of this node's clock
+            that cannot be set (`time.monotonic`), and ``lost`` of a step null where losses are counted only.
 
         Raises:
             AgentError: As `trial` does; of kind ``unsupported`` if this generator cannot do this.
