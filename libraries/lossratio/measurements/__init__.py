@@ -1,16 +1,10 @@
 """Measurements: what all kinds share, and a folder for each kind."""
 
-from lossratio.measurements.csit import (
-    CsitExportError as CsitExportError,
-    CsitNumber as CsitNumber,
-    CsitRate as CsitRate,
-    CsitRecord as CsitRecord,
-    CsitUnknown as CsitUnknown,
-    csit_rate as csit_rate,
-)
+from lossratio.measurements.csit import CsitExportError as CsitExportError, csit_rate as csit_rate
 from lossratio.measurements.measure import (
     MEMORY_REST as MEMORY_REST,
     MEMORY_SECONDS as MEMORY_SECONDS,
+    FoundResult as FoundResult,
     InWords as InWords,
     MeasuredKind as MeasuredKind,
     PlannedKind as PlannedKind,

@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
+from pydantic import model_validator
+
 from lossratio.errors import SearchError
-from lossratio.measurements.measurement import Measurement, TestPlace, perform
+from lossratio.measurements.measurement import Course, Measurement, TestPlace, perform
 from lossratio.measurements.progress import Progress
 from lossratio.measurements.request import Request, RequestT, WarmUp
 from lossratio.mlrsearch import Forecast, SearchGoalWarning
-from lossratio.results import MEMORY_REMARK, Conditions, Kind, MaxLoad, TestResult
+from lossratio.records import Record
+from lossratio.results import MEMORY_REMARK, Kind, MaxLoad, Outcome, TestResult, differences
 from lossratio.trials import Controller, Measurer, TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -151,6 +154,24 @@ class InWords(Protocol):
         ...
 
 
+class FoundResult(TestResult):
+    """A result whose numbers are in one record, which a failed measurement does not have."""
+
+    found: ClassVar[str]
+    """The field with the record."""
+
+    @model_validator(mode="after")
+    def _an_outcome_for_each_case(self) -> FoundResult:
+        found, reason = getattr(self, self.found), getattr(self, "reason", None)
+        if (self.outcome is Outcome.IRREGULAR) != (reason is not None):
+            raise ValueError("a result has a reason if and only if it is irregular")
+        if self.outcome is Outcome.FAILED and found is not None:
+            raise ValueError(f"a failed measurement has no {self.found}")
+        if self.outcome is Outcome.MEASURED and (found is None or getattr(found, "average_s", 0.0) is None):
+            raise ValueError(f"a measured result has {self.found}")
+        return self
+
+
 ResultT = TypeVar("ResultT", bound=TestResult)
 ControllerT = TypeVar("ControllerT", bound=Controller[Any])
 ProgressT = TypeVar("ProgressT", bound=InWords)
@@ -180,9 +201,10 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
         """The settings that trials depend on, besides the traffic, as JSON data: a continued journal has the same."""
         return {"max_load_fps": loads.max_load, **request.inputs()}
 
-    @abstractmethod
     def progress(self, request: RequestT, controller: ControllerT, trial: TrialResult) -> ProgressT:
         """The progress after a trial, as the controller sees it. This work must not grow with the number of trials."""
+        progress: Any = Progress.of(controller, trial, getattr(controller, "purpose", None))
+        return progress  # type: ignore[no-any-return]
 
     @abstractmethod
     def build(
@@ -217,20 +239,34 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
         """A function that gets each trial of one measurement, and raises an error when more trials make no sense."""
         return lambda _: None
 
+    def found_again(self, result: ResultT, trials: Sequence[TrialResult]) -> Record | None:
+        """The record of a `FoundResult`, computed again from its trials or parts; None: it cannot be."""
+        return None
+
+    def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Where the numbers do not follow from the trials, or the times of repetitions are not as many."""
+        said = getattr(result, result.found) if isinstance(result, FoundResult) else None
+        made = None if said is None else self.found_again(result, trials)
+        if isinstance(result, FoundResult) and said is not None and made is not None:
+            times = getattr(said, "times", trials)
+            if len(times) != len(trials):
+                yield f"{result.found}: there are {len(times)} times and {len(trials)} trials"
+            yield from differences(said, made, result.found)
+
 
 class PlannedTrials:
     """Asks for given trials one after the other; a `lossratio.trials.trial.Controller`.
 
     Args:
         trials: The trials.
-        are_enough: Whether these results are enough, so that the remaining trials would show nothing new.
+        are_enough: Whether these results are enough, so that the remaining trials would show nothing new; None: never.
 
     Attributes:
         elapsed: Seconds that all trials recorded so far took.
     """
 
     def __init__(
-        self, trials: Sequence[TrialInput], are_enough: Callable[[Sequence[TrialResult]], bool] = lambda _: False
+        self, trials: Sequence[TrialInput], are_enough: Callable[[Sequence[TrialResult]], bool] | None = None
     ) -> None:
         self._trials = trials
         self._are_enough = are_enough
@@ -245,7 +281,8 @@ class PlannedTrials:
     @property
     def remaining(self) -> int:
         """Largest number of trials still to come."""
-        return 0 if self._are_enough(self._results) else len(self._trials) - len(self._results)
+        is_enough = self._are_enough is not None and self._are_enough(self._results)
+        return 0 if is_enough else len(self._trials) - len(self._results)
 
     def next_trial(self) -> TrialInput | None:
         """The next trial; None when there were enough."""
@@ -260,20 +297,14 @@ class PlannedTrials:
         """All results so far."""
         return tuple(self._results)
 
-    def progress(self, trial: TrialResult) -> Progress:
-        """The progress after the latest trial; each remaining trial takes as long as the trials so far on average."""
+    def forecast(self) -> Forecast:
+        """The time left: each remaining trial takes as long as the trials so far on average, if all are needed."""
         left = self.remaining * self.elapsed / self.trials
-        return Progress(
-            self.trials, trial, (), Forecast(left, left, left), elapsed=self.elapsed, following=self.next_trial()
-        )
+        return Forecast(left, left if self._are_enough is None else 0.0, left)
 
 
 class PlannedKind(MeasuredKind[RequestT, PlannedTrials, Progress, ResultT]):
     """A kind whose trials are all planned before the first one."""
-
-    def progress(self, request: RequestT, controller: PlannedTrials, trial: TrialResult) -> Progress:
-        """The time left, from the trials so far."""
-        return controller.progress(trial)
 
 
 def measure(
@@ -315,23 +346,13 @@ def measure(
     remarks = (*loads.remarks, *advice, *remarks_on_memory(testbed, request, loads.max_load))
     watch = kind.watch(request, loads)
 
-    class Course:
-        def __init__(self) -> None:
-            self.inputs: Mapping[str, Any] = inputs
-            self.remarks: tuple[str, ...] = remarks
+    def seen(trial: TrialResult) -> None:
+        if on_progress is not None:
+            on_progress(kind.progress(request, controller, trial))
+        watch(trial)
 
-        def measurer(self, ready: Ready) -> Measurer:
-            return kind.measurer(request, testbed, ready)
-
-        def seen(self, trial: TrialResult) -> None:
-            if on_progress is not None:
-                on_progress(kind.progress(request, controller, trial))
-            watch(trial)
-
-        def about(self, conditions: Conditions) -> Mapping[str, Any]:
-            return {"max_load": loads.describe(conditions).model_dump(mode="json")}
-
-    measured: Measurement[Any] = perform(controller, testbed, request, place, Course())
+    course = Course(inputs, remarks, lambda ready: kind.measurer(request, testbed, ready), seen, loads.describe)
+    measured: Measurement[Any] = perform(controller, testbed, request, place, course)
     result = kind.build(measured, request, inputs, loads.describe(measured.run.conditions))
     place.directory.write(result)
     measured.raise_failure()

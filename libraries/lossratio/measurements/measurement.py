@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lossratio.errors import SearchError, StarvedGeneratorError, StorageError
 from lossratio.measurements.request import Request
@@ -201,22 +201,20 @@ class _ProvedLog:
         self.journal.append(result, purpose, rule, verified=self.is_verified())
 
 
-class Course(Protocol):
+@dataclass(frozen=True)
+class Course:
     """What a kind of measurement does around the trials of its controller."""
 
     inputs: Mapping[str, Any]
     """The controller's settings, as JSON data; a journal is continued only with the same settings."""
     remarks: tuple[str, ...]
     """Further remarks for the reader of the numbers."""
-
-    def measurer(self, ready: Ready) -> Measurer:
-        """What performs the trials on the testbed that is ready."""
-
-    def seen(self, trial: TrialResult) -> None:
-        """Takes each trial that was measured."""
-
-    def about(self, conditions: Conditions) -> Mapping[str, Any]:
-        """What else of the result is known before the first trial, as JSON data for the journal's header."""
+    measurer: Callable[[Ready], Measurer]
+    """Makes what performs the trials on the testbed that is ready."""
+    seen: Callable[[TrialResult], None]
+    """Takes each trial that was measured."""
+    max_load: Callable[[Conditions], MaxLoad]
+    """The largest load in the form of results, under the conditions; the journal's header has it."""
 
 
 def perform(
@@ -261,7 +259,10 @@ class _Attempt:
         if request.integrity is not Integrity.DOUBT:
             inputs["integrity"] = request.integrity.value
         conditions = ready.conditions
-        about = {**_about(place, conditions, self._remarks), **course.about(conditions)}
+        about = {
+            **_about(place, conditions, self._remarks),
+            "max_load": course.max_load(conditions).model_dump(mode="json"),
+        }
         self.journal = _journal(place, conditions, _search(testbed, ready, inputs), about)
         self._span, self._continued = Span(), len(self.journal.results)
         self.late: int | None = None

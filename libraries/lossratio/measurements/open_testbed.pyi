@@ -19,13 +19,13 @@ from lossratio.nodes import Credentials
 from lossratio.testbed import Recovery as Repairs
 from lossratio.testbed import Testbed
 from lossratio.traffic import TrafficProfile
-from lossratio.measurements.back_to_back.measure import BackToBackResult
-from lossratio.measurements.frame_loss.measure import FrameLossResult
+from lossratio.measurements.back_to_back import BackToBackResult
+from lossratio.measurements.frame_loss import FrameLossResult
 from lossratio.trials.counters import Integrity
 from lossratio.plrsearch.model.options import LikelihoodName
-from lossratio.measurements.mrr.measure import MrrResult
-from lossratio.measurements.recovery.measure import RecoveryResult
-from lossratio.measurements.reset.measure import ResetResult
+from lossratio.measurements.mrr import MrrResult
+from lossratio.measurements.recovery import RecoveryResult
+from lossratio.measurements.reset import ResetResult
 from lossratio.plrsearch.model.options import SelectionName
 from lossratio.measurements.soak.result import SoakResult
 from lossratio.measurements.throughput.result import ThroughputResult

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from lossratio.mlrsearch import Forecast, GoalBounds
 from lossratio.results import format_interval, format_loss
@@ -40,6 +41,20 @@ class Progress:
     """Seconds that all trials so far took; None: not known."""
     following: TrialInput | None = None
     """The trial that comes next; None: none, or not known."""
+
+    @classmethod
+    def of(cls, controller: Any, trial: TrialResult, purpose: object = None, rule: str | None = None) -> Progress:
+        """The progress as a controller sees it, which counts `trials` and their `elapsed` time, and has a `forecast`.
+
+        Args:
+            controller: The controller; with `bounds` if it is a search.
+            trial: The last trial.
+            purpose: Why a trial was chosen; None: not known.
+            rule: Name of the rule that chose the trial; None: not known.
+        """
+        words = None if purpose is None else str(purpose)
+        bounds, next_trial = getattr(controller, "bounds", ()), controller.next_trial()
+        return cls(controller.trials, trial, bounds, controller.forecast(), words, rule, controller.elapsed, next_trial)
 
     def line(self) -> str:
         """The line that the console shows."""

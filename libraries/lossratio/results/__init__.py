@@ -100,6 +100,7 @@ from lossratio.results.view import (
     Finding as Finding,
     LatencyPoint as LatencyPoint,
     Picture as Picture,
+    Shown as Shown,
     View as View,
     failure_line as failure_line,
     number_of as number_of,

@@ -12,7 +12,6 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from pydantic import JsonValue
 
@@ -35,7 +34,7 @@ from lossratio.results.kinds import view_of
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
 from lossratio.results.trials import STALL
 from lossratio.results.unsent import unsent_frames, unsent_share
-from lossratio.results.view import Finding, View
+from lossratio.results.view import Finding, Shown, failure_line, shown_in
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
 
 LABEL_WIDTH = len("conditional throughput")
@@ -54,7 +53,9 @@ _DIGEST_LENGTH = 16
 
 def message(result: TestResult) -> str:
     """The message of a Robot test: a few lines of plain text with the result and its caveats."""
-    return "\n".join((*view_of(result).lines(result), *_closing_lines(result)))
+    lines = view_of(result).lines(result) if result.error is None else [failure_line(result)]
+    values = shown_in(result) if result.error is None else ()
+    return "\n".join((*lines, *(_shown_line(*one) for one in values), *_closing_lines(result)))
 
 
 def findings_html(result: TestResult) -> str:
@@ -110,6 +111,12 @@ def value_line(label: str, value: float | None, unit: Unit) -> str:
 def load_per_interface(load: MaxLoad) -> str:
     """Formats a maximum load, e.g. ``400,000 fps per interface``."""
     return f"{format_frames_per_second(load.rate.per_interface_fps)} per interface"
+
+
+def _shown_line(shown: Shown, value: Rate | float | None) -> str:
+    if value is None or isinstance(value, Rate):
+        return rate_line(shown.quantity, value)
+    return value_line(shown.quantity, value, shown.unit)
 
 
 def _closing_lines(result: TestResult) -> Iterator[str]:
@@ -175,12 +182,14 @@ def findings_of(results: Iterable[TestResult]) -> Iterator[Finding]:
     for place, result in enumerate(results, start=1):
         view = view_of(result)
         for finding in view.findings(result):
-            yield _with_unit(replace(finding, place=place), view)
+            yield _with_unit(replace(finding, place=place), view.unit(finding.quantity))
+        for shown, value in shown_in(result):
+            reason = result.error or getattr(result, "reason", None)
+            yield _with_unit(Finding(result, shown.quantity, result.outcome, reason, value, place=place), shown.unit)
 
 
-def _with_unit(finding: Finding, view: View[Any]) -> Finding:
+def _with_unit(finding: Finding, unit: Unit) -> Finding:
     """Fills in the unit of a finding, and checks that its values are in it."""
-    unit = view.unit(finding.quantity)
     is_rate = unit == FRAMES_PER_SECOND
     for value in (finding.value, finding.lower_bound, finding.upper_bound, finding.deviation):
         if value is None or (isinstance(value, Rate) if is_rate else _is_number(value)):
@@ -188,7 +197,7 @@ def _with_unit(finding: Finding, view: View[Any]) -> Finding:
         wanted = "a lossratio.records.Rate" if is_rate else "a finite number from 0"
         raise ReportError(
             f"The kind of measurement {finding.result.kind!r} is broken: {finding.quantity!r} is in {unit.name}, so a "
-            f"value must be {wanted}, and one is {value!r}. The method 'unit' of its view names the unit."
+            f"value must be {wanted}, and one is {value!r}. Its view (`unit`), or the field (`Shown`), names the unit."
         )
     return replace(finding, unit=unit)
 

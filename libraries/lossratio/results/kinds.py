@@ -13,7 +13,6 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union
 
 from pydantic import BaseModel, Field, TypeAdapter
@@ -27,16 +26,13 @@ from lossratio.trials import Addition, JournalContents, TrialResult
 GROUP = "lossratio.measurement"
 """Group of the entry points."""
 
-_MEASUREMENTS = Path(__file__).parents[1] / "measurements"
-# A folder of the room with a module ``view`` is a built-in kind. It names its class KIND.
+_BUILT_IN = "back_to_back frame_loss latency mrr reconfiguration recovery reset soak throughput"
+# Each is a module or a folder of the room. It names its class KIND.
 _KINDS = PluginGroup(
     GROUP,
     "kind of measurement",
     ReportError,
-    tuple(
-        EntryPoint(folder.parent.name, f"lossratio.measurements.{folder.parent.name}:KIND", GROUP)
-        for folder in sorted(_MEASUREMENTS.glob("*/view.py"))
-    ),
+    tuple(EntryPoint(name, f"lossratio.measurements.{name}:KIND", GROUP) for name in _BUILT_IN.split()),
 )
 
 ResultT = TypeVar("ResultT", bound=TestResult)
@@ -52,6 +48,8 @@ class Kind(ABC, Generic[ResultT]):
     """The ``kind`` in result files, and the name of the entry point."""
     algorithm: ClassVar[str | None] = None
     """Name of the controller's algorithm in journals; None: measurements of this kind have no journal."""
+    follows: ClassVar[bool] = False
+    """Whether every number of the results follows from their trials; see `follows_from_trials`."""
     result: type[ResultT]
     """The class of the results, with the fields ``kind``, whose default is the name, and ``max_load``."""
 
@@ -64,14 +62,15 @@ class Kind(ABC, Generic[ResultT]):
         return self.result.model_validate_json(text, strict=True)
 
     def view(self) -> View[ResultT]:
-        """The view of the results: for the class ``XResult`` it is ``XView`` in the module ``view`` of that package.
+        """The view of the results: for the class ``XResult`` it is ``XView`` of its module, or of ``view`` beside it.
 
-        It is imported here, as measuring does not need it. Without that module it is a `View` without numbers.
+        That module is imported here, as measuring does not need it. Without that class it is a `View`.
         """
-        room, name = self.result.__module__.rpartition(".")[0], self.result.__name__.removesuffix("Result")
-        if not room or find_spec(f"{room}.view") is None:
-            return View()
-        made: View[ResultT] = getattr(import_module(f"{room}.view"), f"{name}View")()
+        home, name = self.result.__module__, f"{self.result.__name__.removesuffix('Result')}View"
+        room = home.rpartition(".")[0]
+        if not hasattr(import_module(home), name) and room and find_spec(f"{room}.view") is not None:
+            home = f"{room}.view"
+        made: View[ResultT] = getattr(import_module(home), name, View)()
         return made
 
     def warm_ups(self, settings: Mapping[str, Any]) -> int:
@@ -101,7 +100,7 @@ class Kind(ABC, Generic[ResultT]):
 
     def follows_from_trials(self, result: ResultT) -> bool:
         """Whether `contradictions` computes every number of the result again, only from the trials and goals."""
-        return False
+        return self.follows
 
     def with_additions(self, result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
         """The result with everything that its journal has from after the last trial; see `lossratio.trials.Addition`.

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from functools import cache
+from typing import Any, ClassVar, Generic, TypeVar, get_args
 
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
 from lossratio.errors import ReportError
 from lossratio.records import Rate, Record
@@ -72,6 +73,39 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """Makes a field of a result, or of a record in it, a quantity: ``Annotated[Rate | None, Shown("worst trial")]``.
+
+    A quantity has a line on the console, and a row in tables, comparisons, exports and trends.
+    """
+
+    quantity: str
+    """The name of the quantity."""
+    unit: Unit = FRAMES_PER_SECOND
+    """The unit; a value in frames per second is a `lossratio.records.Rate`, any other a number."""
+
+
+def shown_in(result: TestResult) -> Iterator[tuple[Shown, Rate | float | None]]:
+    """The quantities that the class of a result declares, with their values; None: the result has none."""
+    for path, shown in _declared(type(result)):
+        value: Any = result
+        for name in path:
+            value = getattr(value, name, None)
+        yield shown, value
+
+
+@cache
+def _declared(kind: type[Record]) -> tuple[tuple[tuple[str, ...], Shown], ...]:
+    found: list[tuple[tuple[str, ...], Shown]] = []
+    for name, field in kind.model_fields.items():
+        found += [((name,), item) for item in field.metadata if isinstance(item, Shown)]
+        for part in (field.annotation, *get_args(field.annotation)):
+            if isinstance(part, type) and issubclass(part, Record):
+                found += [((name, *path), item) for path, item in _declared(part)]
+    return tuple(found)
+
+
+@dataclass(frozen=True)
 class Picture:
     """A picture of a result, with its texts on the page."""
 
@@ -125,7 +159,7 @@ def number_of(value: Rate | float | None) -> float | None:
 
 
 class View(Generic[ResultT]):
-    """The view of one kind's results. The defaults show a result with an outcome and without a value."""
+    """The view of one kind's results. The defaults show the outcome, and the quantities that the result declares."""
 
     quantity: ClassVar[str | None] = None
     """Name of the only quantity in tables and trends; None: the name of the kind."""
@@ -143,8 +177,8 @@ class View(Generic[ResultT]):
     """The name of the value at the head of a table; None: it has none of its own."""
 
     def lines(self, result: ResultT) -> Iterator[str]:
-        """The result in words, without the common last lines of all kinds."""
-        yield failure_line(result) if result.error is not None else f"{result.kind}: {result.outcome.value}"
+        """The result in words, without the common last lines of all kinds; a failed one has one common line instead."""
+        yield f"{result.kind}: {result.outcome.value}"
 
     def pictures(self, result: ResultT) -> Iterator[Picture]:
         """The pictures on the page, in their order."""
@@ -175,7 +209,9 @@ class View(Generic[ResultT]):
         return ""
 
     def findings(self, result: ResultT) -> Iterator[Finding]:
-        """The quantities of the result; the only one, unless a view says otherwise."""
+        """The quantities of the result besides those that it declares (`Shown`); without any, one without a value."""
+        if self.quantity is None and not self.has_value and any(shown_in(result)):
+            return
         reason = result.error or getattr(result, "reason", None)
         name, values = self.quantity or result.kind, self.values(result)
         yield Finding(result, name, result.outcome, reason, has_value=self.has_value, **values)
@@ -251,8 +287,8 @@ class View(Generic[ResultT]):
         """The latencies of the result, if it has any: of each direction at each load."""
         yield from ()
 
-    def csit(self, result: ResultT) -> BaseModel:
-        """Converts the result for a test case of FD.io CSIT.
+    def csit(self, result: ResultT) -> dict[str, Any]:
+        """The `result` of a test case of FD.io CSIT, with its type.
 
         Raises:
             ReportError: If the result would mean something else there, or lacks a required field.

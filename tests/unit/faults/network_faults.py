@@ -17,7 +17,7 @@ from testbed_processes import agents, lose_connections
 
 from lossratio.errors import LossRatioError
 from lossratio.measurements.measurement import TestPlace
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.nodes import NodeSession
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory, read_result

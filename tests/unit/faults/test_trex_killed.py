@@ -11,7 +11,7 @@ from trex_installation import install
 
 from lossratio.errors import TrafficError
 from lossratio.measurements.measurement import TestPlace
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.nodes import NodeSession
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory, read_result

@@ -8,13 +8,15 @@ import pytest
 from measurement_examples import PROFILE, SIMULATED, place
 
 from lossratio.errors import SearchError
-from lossratio.measurements.back_to_back import BackToBackRequest, BurstSearch, measure_back_to_back
-from lossratio.measurements.back_to_back.measure import (
+from lossratio.measurements.back_to_back import (
     NO_BUFFER_FILLS,
+    BackToBackRequest,
     BufferTime,
     BurstFound,
+    BurstSearch,
     back_to_back_values,
     buffer_time,
+    measure_back_to_back,
 )
 from lossratio.report import ReportFormat, read_run, render
 from lossratio.results import Outcome, caveats_of, findings_of, message, read_result

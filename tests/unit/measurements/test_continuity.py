@@ -6,8 +6,8 @@ import pytest
 from measurement_examples import NO_LOSS, PROFILE, place, policed
 
 from lossratio.errors import SearchError
-from lossratio.measurements.frame_loss.measure import FrameLossRequest, measure_frame_loss_rate
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.frame_loss import FrameLossRequest, measure_frame_loss_rate
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.results.run_directory import RunDirectory, read_result
 

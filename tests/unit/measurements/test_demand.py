@@ -4,7 +4,7 @@ import pytest
 from measurement_examples import NO_LOSS, PROFILE, place, policed
 
 from lossratio.errors import SearchError
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput, require_throughput
 from lossratio.mlrsearch import PDR
 

@@ -6,7 +6,7 @@ import pytest
 from measurement_examples import PROFILE, SIMULATED, place
 
 from lossratio.errors import SearchError
-from lossratio.measurements.frame_loss.measure import FrameLossRequest, falling_loads, measure_frame_loss_rate
+from lossratio.measurements.frame_loss import FrameLossRequest, falling_loads, measure_frame_loss_rate
 from lossratio.report.listener import ReportFormat, render
 from lossratio.report.run import read_run
 from lossratio.results.findings import message

@@ -8,7 +8,10 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Annotated, Literal
 
 import pytest
 from measurement_examples import PROFILE, ROOT, place, policed
@@ -17,8 +20,10 @@ from report_examples import with_digest
 from lossratio.errors import RegressionError, ReportError
 from lossratio.history import History, TrendRequest, add_runs, analyse, require_no_regression, trend_page, trend_text
 from lossratio.measurements import measure
+from lossratio.measurements.mrr import MaximumReceiveRate, Mrr, MrrRequest, MrrResult, MrrView, maximum_receive_rate
+from lossratio.records import Rate
 from lossratio.report import ReportFormat, compare, comparison_table, read_run, render
-from lossratio.results import Finding, findings_of, kind_names, kind_of, message, read_result
+from lossratio.results import Shown, findings_of, kind_names, kind_of, kinds, message, read_result
 from lossratio.trials import read_journal
 
 PAGE = (ROOT / "docs" / "how-to" / "add-a-kind-of-measurement.md").read_text()
@@ -88,7 +93,7 @@ def test_the_kind_is_found_by_its_entry_point(our_kinds):
 def test_its_result_is_in_words_and_in_every_report(runs):
     run = read_run(runs[0])
     (result,) = run.results
-    assert re.match(r"  worst trial +51,000 fps per interface", message(result))
+    assert re.match(r"worst: measured\n  worst trial +51,000 fps per interface", message(result))
     for report_format in ReportFormat:
         text = render(report_format, [run])
         assert "worst" in text
@@ -112,7 +117,7 @@ def test_values_in_seconds_have_their_unit_in_every_report(lost_times):
     (result,) = run.results
     seconds = f"{result.lost_time_s:.5g} s"
     assert 0.0 < result.lost_time_s < 1.0
-    assert re.match(rf"  lost time +{re.escape(seconds)}\n", message(result))
+    assert re.match(rf"lost_time: measured\n  lost time +{re.escape(seconds)}\n", message(result))
     assert f">{seconds}</td>" in render(ReportFormat.HTML, [run])
     assert f" | {seconds} | measured | lost time | 64 B | – | – | – | " in render(ReportFormat.MARKDOWN, [run])
     assert f'<property name="lost time s" value="{result.lost_time_s!r}" />' in render(ReportFormat.JUNIT, [run])
@@ -145,16 +150,76 @@ def test_the_demand_that_a_time_has_not_regressed_fails_where_it_got_longer(lost
         require_no_regression(history, results[-1])
 
 
-def test_a_value_that_does_not_fit_its_unit_is_one_error_that_names_the_kind(our_kinds, runs, lost_times, monkeypatch):
+def test_a_value_that_does_not_fit_its_unit_is_one_error_that_names_the_kind(runs, lost_times):
     (worst,), (lost_time,) = read_run(runs[0]).results, read_run(lost_times[0]).results
-    for view, result, value, wanted in (
-        (our_kinds.WorstView, worst, 5.0, "'worst' .* is in fps, so a value must be a lossratio.records.Rate"),
-        (our_kinds.LostTimeView, lost_time, -1.0, "'lost_time' .* is in s, so a value must be a finite number from 0"),
+    for result, wanted in (
+        (worst.model_copy(update={"worst": 5.0}), "'worst' .* is in fps, so a value must be a lossratio.records.Rate"),
+        (lost_time.model_copy(update={"lost_time_s": -1.0}), "'lost_time' .* is in s, so a value must be a finite"),
     ):
-        wrong = [Finding(result, "a quantity", result.outcome, None, value)]
-        monkeypatch.setattr(view, "findings", lambda self, result, wrong=wrong: wrong)
         with pytest.raises(ReportError, match=wanted):
             list(findings_of([result]))
+
+
+class BestMrr(Mrr):
+    best: Annotated[Rate, Shown("best trial")]
+    """The highest of the values."""
+
+
+class BestResult(MrrResult):
+    kind: Literal["best"] = "best"
+    mrr: BestMrr | None
+
+
+BestView = MrrView
+
+
+class Best(MaximumReceiveRate):
+    name, algorithm, result = "best", "MRR with its best trial", BestResult
+
+    def build(self, measured, request, inputs, max_load):
+        trials = [entry.result for entry in measured.entries]
+        return BestResult(**measured.stated(max_load), mrr=best_of(trials, measured.run.conditions))
+
+    def found_again(self, result, trials):
+        return best_of(trials, result.conditions)
+
+
+def best_of(trials, conditions):
+    mrr = maximum_receive_rate(trials, conditions)
+    return BestMrr(**dict(mrr), best=max((value.forwarding_rate for value in mrr.values), key=by_aggregate))
+
+
+def by_aggregate(rate):
+    return rate.aggregate_fps
+
+
+def test_a_quantity_that_a_kind_gains_is_declared_in_its_record_alone(tmp_path, monkeypatch):
+    entry = EntryPoint("best", f"{__name__}:Best", kinds.GROUP)
+    monkeypatch.setattr(kinds, "_KINDS", replace(kinds._KINDS, own=(*kinds._KINDS.own, entry)))
+    runs = [tmp_path / "a", tmp_path / "b"]
+    for run in runs:
+        with policed(police="50 kfps") as testbed:
+            measure(Best(), testbed, MrrRequest(profile=PROFILE, trials=2), place(run))
+    run = read_run(runs[0])
+    (result,) = run.results
+    assert re.search(r"\n  best trial +51,000 fps per interface +102,000 fps aggregate", message(result))
+    described = BestResult.model_json_schema()["$defs"]["BestMrr"]["properties"]["best"]
+    assert described["description"] == "The highest of the values."
+    assert (
+        json.loads(render(ReportFormat.JSON, [run]))["runs"][0]["results"][0]["result"]["mrr"]["best"]["aggregate_fps"]
+        == 102_000.0
+    )
+    rows = csv.DictReader(render(ReportFormat.CSV, [run]).splitlines())
+    table = {row["goal"]: float(row["value"]) for row in rows}
+    assert table == {"MRR": 102_000.0, "best trial": 102_000.0}
+    assert 'name="best trial aggregate fps" value="102000.0"' in render(ReportFormat.JUNIT, [run])
+    assert re.search(r'quantity="best trial".* 102000', render(ReportFormat.OPENMETRICS, [run]))
+    for report_format in (ReportFormat.HTML, ReportFormat.MARKDOWN):
+        assert "best trial" in render(report_format, [run])
+    assert "best trial" in comparison_table(compare([run], [read_run(runs[1])]))
+    history = History(tmp_path / "history")
+    add_runs(history, runs)
+    assert [trend.series.key.quantity for trend in analyse(history, TrendRequest()).trends] == ["MRR", "best trial"]
 
 
 def test_it_is_resumed_from_its_journal(our_kinds, runs, tmp_path):
@@ -204,7 +269,7 @@ def test_a_result_of_a_kind_that_is_not_installed_names_what_is_missing(runs, tm
             "from our_kinds import Worst, WorstResult\n"
             "from lossratio.measurements import MeasuredKind\n"
             "class Kind(MeasuredKind):\n    name = 'no_method'\n    result = WorstResult\n",
-            "no_method 1.0.*lacks build, controller, progress",
+            "no_method 1.0.*lacks build, controller\\.",
         ),
     ],
 )

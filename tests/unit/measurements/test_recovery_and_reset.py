@@ -14,10 +14,8 @@ from measurement_examples import PROFILE, SIMULATED, place
 
 from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
-from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
-from lossratio.measurements.recovery.measure import recovery_time
-from lossratio.measurements.reset import ResetRequest, command_reset, measure_reset
-from lossratio.measurements.reset.measure import ResettingMeasurer, reset_time
+from lossratio.measurements.recovery import RecoveryRequest, measure_recovery, recovery_time
+from lossratio.measurements.reset import ResetRequest, ResettingMeasurer, command_reset, measure_reset, reset_time
 from lossratio.report import ReportFormat, read_run, render
 from lossratio.results import DoubtKind, Outcome, doubts_of, findings_of, message, read_result
 from lossratio.results.contradictions import contradictions_of

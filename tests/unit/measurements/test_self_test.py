@@ -8,7 +8,7 @@ from measurement_examples import PROFILE, ROOT, SIMULATED, place, policed
 
 from lossratio.commands.main import main
 from lossratio.errors import TopologyError
-from lossratio.measurements.self_test.measure import SelfTestRequest, find_tester_limit
+from lossratio.measurements.self_test import SelfTestRequest, find_tester_limit
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.conditions import LoadOrigin
 from lossratio.testbed.live import open_testbed

@@ -8,7 +8,7 @@ from measurement_examples import NO_LOSS, PROFILE, SIMULATED, StallingTestbed, p
 
 from lossratio.errors import DutError, SearchError, StarvedGeneratorError, StorageError, TopologyError
 from lossratio.measurements import CsitExportError
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.throughput.evidence import search_contradictions
 from lossratio.measurements.throughput.goals import NdrPdrGoals
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput

@@ -11,13 +11,13 @@ from measurement_examples import PROFILE, SIMULATED, place
 from lossratio.dut import DutCounters, DutOptions
 from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements.latency.measure import points_of
-from lossratio.measurements.reconfiguration.measure import (
+from lossratio.measurements.reconfiguration import (
     RECONFIGURATION_GOAL,
     ReconfigurationRequest,
     measure_reconfiguration_loss,
     reconfigure_duts,
 )
-from lossratio.measurements.telemetry.measure import TelemetryRequest, add_telemetry
+from lossratio.measurements.telemetry import TelemetryRequest, add_telemetry
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import Outcome
@@ -168,14 +168,12 @@ def test_telemetry_of_a_generator_that_always_falters_is_an_error(search_result,
 @pytest.fixture
 def reconfigured(testbed, search_result, tmp_path, monkeypatch):
     """Measures a reconfiguration during which a generator leaves frames unsent, or drops them."""
-    monkeypatch.setattr("lossratio.measurements.reconfiguration.measure.LEAD", 0.0)
+    monkeypatch.setattr("lossratio.measurements.reconfiguration.LEAD", 0.0)
 
     def measure(max_load=None, **of_the_generator):
         request = ReconfigurationRequest(profile=PROFILE, max_load=max_load, reconfigure=lambda: None)
         searched = find_conditional_throughput(testbed, request, place(tmp_path, "reconf search"))
-        monkeypatch.setattr(
-            "lossratio.measurements.reconfiguration.measure.find_conditional_throughput", lambda *_: searched
-        )
+        monkeypatch.setattr("lossratio.measurements.reconfiguration.find_conditional_throughput", lambda *_: searched)
         counted = CountedTestbed(search_result, **of_the_generator)
         return measure_reconfiguration_loss(counted, request, place(tmp_path, "reconf"))
 

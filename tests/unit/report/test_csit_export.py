@@ -13,7 +13,7 @@ from report_examples import conditions, mrr, throughput
 from lossratio.commands.report import csit
 from lossratio.dut import load_kind
 from lossratio.errors import ReportError
-from lossratio.measurements.telemetry.measure import DutTelemetry, TelemetryTrial
+from lossratio.measurements.telemetry import DutTelemetry, TelemetryTrial
 from lossratio.mlrsearch import RFC2544
 from lossratio.report.csit import csit_export, csit_job, csit_names, write_csit
 from lossratio.results.conditions import LoadOrigin, NodeFacts
@@ -283,7 +283,7 @@ def test_mrr_has_its_samples():
 
 def test_all_that_a_link_can_carry_has_no_upper_bound():
     data = csit_export(named(throughput(SharpKnee(capacity=1e7), origin=LoadOrigin.LINK)))
-    assert data.case.result.ndr.upper is None
+    assert "upper" not in data.case.result["ndr"]
     assert "upper" not in fields(data)["result"]["ndr"]
 
 

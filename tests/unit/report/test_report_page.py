@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from latency_examples import REVERSE, at, counters, result as latency_alone
 from report_examples import conditions, mrr, throughput, throughput_results
 
-from lossratio.measurements.mrr.measure import NOTHING_LOST
+from lossratio.measurements.mrr import NOTHING_LOST
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT
 from lossratio.report import page as page_module
 from lossratio.report.page import report_page

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 from report_examples import MAX_LOAD, conditions, mrr, trials_of_any_kind
 
 from lossratio.errors import SearchError
-from lossratio.measurements.mrr.measure import MRR_TRIAL_DURATION, NOTHING_LOST, MrrRequest, maximum_receive_rate
+from lossratio.measurements.mrr import MRR_TRIAL_DURATION, NOTHING_LOST, MrrRequest, maximum_receive_rate
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 

@@ -15,7 +15,7 @@ from lossratio.drawing.plot import SET_ASIDE, mark_of
 from lossratio.errors import ReportError
 from lossratio.measurements import Measurement
 from lossratio.measurements.latency.result import LatencyAtLoad, direction_latency
-from lossratio.measurements.reconfiguration.measure import reconfiguration_loss, reconfiguration_result
+from lossratio.measurements.reconfiguration import ReconfigurationResult, reconfiguration_loss
 from lossratio.measurements.soak.result import (
     Combination,
     CriticalLoad,
@@ -104,7 +104,8 @@ def soak(*, target=1e-7, error=None, trials=TRIALS, **fields):
 
 def reconfiguration(*, error=None):
     test_run = run("64B-1c-ethip4-ip4base-reconf", error=error)
-    return reconfiguration_result(test_run, max_load(), reconfiguration_loss(conditions().rate(1e5), 5_000), [])
+    loss = None if error else reconfiguration_loss(conditions().rate(1e5), 5_000)
+    return ReconfigurationResult(**Measurement(test_run, None, (), None).stated(max_load()), loss=loss)
 
 
 def stalled(lateness, lost=10, duration=1.0):

@@ -4,7 +4,7 @@ import pytest
 
 from lossratio.errors import TopologyError
 from lossratio.measurements.measurement import TestPlace
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of
 from lossratio.results.model import TestIdentity

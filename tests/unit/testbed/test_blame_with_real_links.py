@@ -17,7 +17,7 @@ from waiting import wait_until
 from lossratio.dut.linux import node_dut
 from lossratio.errors import DutError, LossRatioError, NodeError, TesterError
 from lossratio.exit_status import FailureKind
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.nodes import NodeSession
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result

@@ -14,7 +14,7 @@ from measurement_examples import PROFILE, place
 from lossratio.bpf import why_impossible
 from lossratio.exit_status import FailureKind
 from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.throughput import NdrPdrGoals, SearchRequest, find_conditional_throughput
 from lossratio.report.listener import ReportFormat, render
 from lossratio.report.run import read_run

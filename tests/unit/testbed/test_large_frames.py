@@ -8,7 +8,7 @@ import pytest
 from local_testbeds import local_topology, needs_testbed
 from measurement_examples import place
 
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.nodes import NodeSession
 from lossratio.testbed.live import open_testbed
 from lossratio.testbed.local import LocalTestbed

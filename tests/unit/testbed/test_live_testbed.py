@@ -16,7 +16,7 @@ from testbed_processes import agents, connections, lose_connections
 from waiting import wait_until
 
 from lossratio.errors import DutError, NodeError, TopologyError
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.nodes import NodeSession
 from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of

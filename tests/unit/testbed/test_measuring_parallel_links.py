@@ -10,7 +10,7 @@ from local_testbeds import needs_testbed
 from measurement_examples import PROFILE, ROOT, SIMULATED, place
 
 from lossratio.errors import DutError, TopologyError
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.nodes import NodeSession

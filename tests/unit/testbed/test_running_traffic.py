@@ -5,7 +5,7 @@ from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import PROFILE, place, policed
 
 from lossratio.errors import TrafficError
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.simulation import Device, SimulatedMeasurer
 from lossratio.testbed.live import open_testbed
 from lossratio.testbed.running_traffic import describe_stopped, start_traffic

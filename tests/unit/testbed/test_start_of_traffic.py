@@ -9,7 +9,7 @@ from lossratio.errors import SearchError
 from lossratio.measurements.frame_loss import FrameLossRequest, measure_frame_loss_rate
 from lossratio.measurements.latency import LatencyPoint, LatencyRequest, measure_latency
 from lossratio.measurements.measure import WarmUp, warm_up_like
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
 from lossratio.measurements.reset import ResetRequest, measure_reset
 from lossratio.measurements.soak.measure import SoakRequest, find_critical_load

@@ -9,7 +9,7 @@ import pytest
 from measurement_examples import PROFILE, place, policed
 
 from lossratio.errors import DutError
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.trials.counters import Integrity

@@ -12,10 +12,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import mul
 from statistics import fmean
-from typing import Literal
-
-from pydantic import BaseModel, Field
+from typing import Any
 
 from lossratio.drawing import (
     Axis,
@@ -32,7 +31,7 @@ from lossratio.drawing import (
     trial_hint,
     unit_of,
 )
-from lossratio.measurements import CsitExportError, CsitRecord
+from lossratio.measurements import CsitExportError
 from lossratio.measurements.latency.result import (
     PERCENTILES,
     DirectionLatency,
@@ -84,7 +83,7 @@ class LatencyView(View[LatencyResult]):
         """All of them."""
         return latency_points(result.latency)
 
-    def csit(self, result: LatencyResult) -> BaseModel:
+    def csit(self, result: LatencyResult) -> dict[str, Any]:
         """CSIT has no such test case."""
         raise CsitExportError(f"{result.test.full_name} is a latency alone; CSIT has it as a part of NDR and PDR only.")
 
@@ -103,25 +102,6 @@ def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture
 def latency_over_load_picture(latency: Sequence[LatencyAtLoad], trials: Sequence[Trial], test_name: str) -> Picture:
     """Latency over load."""
     return Picture("Latency over load", draw_latency_over_load(latency, trials, test_name), _ABOUT_LOAD)
-
-
-class CsitLatency(CsitRecord):
-    """Latency of one direction at one load, in whole microseconds, as TRex reports them."""
-
-    min: int = Field(ge=0)
-    avg: int = Field(ge=0)
-    max: int = Field(ge=1)
-    hdrh: str
-    unit: Literal["us"] = "us"
-
-
-class CsitLatencies(CsitRecord):
-    """Latency of one direction at shares of PDR in per cent; 0 is the minimum load."""
-
-    pdr_0: CsitLatency
-    pdr_10: CsitLatency
-    pdr_50: CsitLatency
-    pdr_90: CsitLatency
 
 
 @dataclass(frozen=True)
@@ -269,54 +249,51 @@ def _key(curve: _Curve, number: int) -> list[str]:
     return [element("path", d=f"M{x:.0f} {y - 4:.0f}h26", fill="none", **stroke), text_at(x + 34, y, curve.name)]
 
 
-def csit_latencies(latency: Sequence[LatencyAtLoad], conditions: Conditions, way: int) -> CsitLatencies | None:
-    """The latencies of one way at all of CSIT's loads; None where one of them is missing, or nothing goes this way.
+def csit_latencies(latency: Sequence[LatencyAtLoad], conditions: Conditions) -> dict[str, Any]:
+    """The latencies of each way at all of CSIT's loads; left out: one of them is missing, or nothing goes this way.
 
     Args:
         latency: The measured latency.
         conditions: The conditions of the measurement.
-        way: 0: forward; 1: in reverse.
     """
-    directions = _directions(conditions, way)
-    by_name = {name: _at(latency, share, directions) for name, share in _SHARES.items()}
-    known = {name: at_share for name, at_share in by_name.items() if at_share is not None}
-    return CsitLatencies(**known) if len(known) == len(_SHARES) else None
-
-
-def _directions(conditions: Conditions, way: int) -> tuple[str, ...]:
-    """The directions of one way: each link has its directions one after the other, forward first."""
-    ways = 2 if conditions.traffic.pattern == "bidirectional" else 1
-    return conditions.load.directions[way::ways] if way < ways else ()
-
-
-def _at(latency: Sequence[LatencyAtLoad], share: float, directions: Sequence[str]) -> CsitLatency | None:
-    for at_load in latency:
-        if at_load.share_ratio == share:
-            links = [_of_link(measured) for measured in at_load.directions if measured.direction in directions]
-            return _of_all([link for link in links if link is not None], len(directions))
-    return None
-
-
-def _of_link(direction: DirectionLatency) -> CsitLatency | None:
-    least, mean, most = direction.least_us, direction.mean_us, direction.most_us
-    if least is None or mean is None or most is None or direction.histogram is None:
-        return None
-    histogram = Histogram.decode(direction.histogram, direction.histogram_unit_us)
-    text = direction.histogram if histogram.unit == 1.0 else Histogram.merged([histogram]).encode()
-    # CSIT leaves out a direction whose largest latency rounds to nothing.
-    return CsitLatency(min=round(least), avg=round(mean), max=round(most), hdrh=text) if round(most) else None
-
-
-def _of_all(links: Sequence[CsitLatency], expected: int) -> CsitLatency | None:
-    if not links or len(links) != expected:
-        return None
-    if len(links) == 1:
-        return links[0]
-    histograms = [Histogram.decode(link.hdrh) for link in links]
-    frames = [histogram.count for histogram in histograms]
-    return CsitLatency(
-        min=min(link.min for link in links),
-        avg=round(sum(link.avg * count for link, count in zip(links, frames, strict=True)) / sum(frames)),
-        max=max(link.max for link in links),
-        hdrh=Histogram.merged(histograms).encode(),
+    # Each link has its directions one after the other, forward first.
+    names = (
+        ("latency_forward", "latency_reverse")
+        if conditions.traffic.pattern == "bidirectional"
+        else ("latency_forward",)
     )
+    ways = {}
+    for way, name in enumerate(names):
+        directions = conditions.load.directions[way :: len(names)]
+        known = {share: at for share, ratio in _SHARES.items() if (at := _at(latency, ratio, directions)) is not None}
+        if len(known) == len(_SHARES):
+            ways[name] = known
+    return ways
+
+
+def _at(latency: Sequence[LatencyAtLoad], share: float, directions: Sequence[str]) -> dict[str, Any] | None:
+    """The latency of all links together, in whole microseconds, as TRex reports it."""
+    at_load = next((one for one in latency if one.share_ratio == share), None)
+    links = [] if at_load is None else [one for one in at_load.directions if one.direction in directions]
+    histograms = [
+        Histogram.decode(link.histogram, link.histogram_unit_us) for link in links if link.histogram is not None
+    ]
+    # CSIT leaves out a direction whose largest latency rounds to nothing.
+    whole = [
+        link
+        for link in links
+        if link.histogram is not None and None not in (link.least_us, link.mean_us) and round(link.most_us or 0.0)
+    ]
+    if not whole or len(whole) != len(directions):
+        return None
+    means = [round(link.mean_us or 0.0) for link in whole]
+    frames = [histogram.count for histogram in histograms]
+    mean = means[0] if len(means) == 1 else round(sum(map(mul, means, frames)) / sum(frames))
+    is_as_it_is = len(whole) == 1 and histograms[0].unit == 1.0
+    return {
+        "min": min(round(link.least_us or 0.0) for link in whole),
+        "avg": mean,
+        "max": max(round(link.most_us or 0.0) for link in whole),
+        "hdrh": whole[0].histogram if is_as_it_is else Histogram.merged(histograms).encode(),
+        "unit": "us",
+    }

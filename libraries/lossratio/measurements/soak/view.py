@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Literal
+from typing import Any
 
 from pydantic import JsonValue
 
 from lossratio.drawing import Axis, Plot, by_mark, drawing, in_unit, legend, series_colour, text_at, trial_hint, unit_of
-from lossratio.measurements import CsitExportError, CsitRate, CsitRecord, csit_rate
+from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.soak.inferred import (
     EXTRAPOLATED,
     averaging_in_words,
@@ -54,20 +54,6 @@ _NEAR_KNEE = 1.02
 _KNEE_MARGIN = 0.25
 _SETTLED_SHARE = 0.25
 """Share of the time after which the picture shows the whole interval."""
-
-
-class CsitCriticalRate(CsitRecord):
-    """Critical rate: its mean less and plus a standard deviation."""
-
-    lower: CsitRate
-    upper: CsitRate
-
-
-class CsitSoak(CsitRecord):
-    """Result of a soak test."""
-
-    type: Literal["soak"] = "soak"
-    critical_rate: CsitCriticalRate
 
 
 class SoakView(View[SoakResult]):
@@ -183,7 +169,7 @@ class SoakView(View[SoakResult]):
             f"forward up to {format_ratio(share)} more at a constant load",
         )
 
-    def csit(self, result: SoakResult) -> CsitSoak:
+    def csit(self, result: SoakResult) -> dict[str, Any]:
         """The critical load, less and plus a standard deviation; if loads were chosen as in CSIT, what CSIT reports."""
         critical_load = result.critical_load
         if critical_load is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
@@ -196,7 +182,7 @@ class SoakView(View[SoakResult]):
         reported = critical_load.csit or critical_load
         mean, stdev = reported.mean.per_interface_fps, reported.stdev.per_interface_fps
         lower, upper = (result.conditions.rate(max(0.0, mean + sign * stdev)) for sign in (-1, 1))
-        return CsitSoak(critical_rate=CsitCriticalRate(lower=csit_rate(lower), upper=csit_rate(upper)))
+        return {"type": "soak", "critical_rate": {"lower": csit_rate(lower), "upper": csit_rate(upper)}}
 
 
 def draw_soak(result: SoakResult) -> str:

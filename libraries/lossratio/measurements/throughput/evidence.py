@@ -16,7 +16,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from lossratio.errors import SearchError, StarvedGeneratorError
 from lossratio.measurements.latency.result import LatencyAtLoad, latency_contradictions
-from lossratio.measurements.telemetry.measure import TelemetryTrial
+from lossratio.measurements.telemetry import TelemetryTrial
 from lossratio.measurements.throughput.result import (
     Goal,
     GoalOutcome,

@@ -11,19 +11,14 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Literal
+from typing import Any
 
 from pydantic import JsonValue
 
 from lossratio.drawing import html_fragment
-from lossratio.measurements import CsitExportError, CsitRate, CsitRecord, csit_rate
+from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.latency.result import format_microseconds, latency_lines, latency_points
-from lossratio.measurements.latency.view import (
-    CsitLatencies,
-    csit_latencies,
-    latency_over_load_picture,
-    latency_picture,
-)
+from lossratio.measurements.latency.view import csit_latencies, latency_over_load_picture, latency_picture
 from lossratio.measurements.telemetry import telemetry_doubts
 from lossratio.measurements.throughput.evidence import EARLY_VERDICT, bounds_history, is_generators_limit
 from lossratio.measurements.throughput.later_trials import doubts_of_later_trials
@@ -113,23 +108,6 @@ class ComplianceStatement:
     """The degree of compliance."""
     reasons: tuple[str, ...]
     """Why compliance is not unconditional, and departures from RFC 2544 that do not depend on the goal."""
-
-
-class CsitBounds(CsitRecord):
-    """NDR or PDR: lower is the conditional throughput."""
-
-    lower: CsitRate
-    upper: CsitRate | None = None
-
-
-class CsitNdrPdr(CsitRecord):
-    """Result of a search for NDR and PDR."""
-
-    type: Literal["ndrpdr"] = "ndrpdr"
-    ndr: CsitBounds
-    pdr: CsitBounds
-    latency_forward: CsitLatencies | None = None
-    latency_reverse: CsitLatencies | None = None
 
 
 class ThroughputView(View[ThroughputResult]):
@@ -275,19 +253,14 @@ class ThroughputView(View[ThroughputResult]):
         """Those that were added to the throughput."""
         return latency_points(result.latency)
 
-    def csit(self, result: ThroughputResult) -> CsitNdrPdr:
+    def csit(self, result: ThroughputResult) -> dict[str, Any]:
         """NDR and PDR, with latency if it was added."""
         if result.settings.get(EARLY_VERDICT):
             raise CsitExportError(
                 f"{result.test.full_name} was measured with early verdicts; CSIT's trials take their whole duration."
             )
-        forward, reverse = (csit_latencies(result.latency, result.conditions, way) for way in (0, 1))
-        return CsitNdrPdr(
-            ndr=_csit_bounds(result, NDR),
-            pdr=_csit_bounds(result, PDR),
-            latency_forward=forward,
-            latency_reverse=reverse,
-        )
+        bounds = {"ndr": _csit_bounds(result, NDR), "pdr": _csit_bounds(result, PDR)}
+        return {"type": "ndrpdr", **bounds, **csit_latencies(result.latency, result.conditions)}
 
     def _of_search(self, result: ThroughputResult) -> Iterator[Picture]:
         history = bounds_history(result)
@@ -452,8 +425,8 @@ def spread_lines(spread: Sequence[GoalSpread]) -> Iterator[str]:
         yield f"  {'values':<{LABEL_WIDTH}}  {values} fps per interface"
 
 
-def _csit_bounds(result: ThroughputResult, wanted: SearchGoal) -> CsitBounds:
-    """The result of the goal that is the same as one of CSIT's."""
+def _csit_bounds(result: ThroughputResult, wanted: SearchGoal) -> dict[str, Any]:
+    """The result of the goal that is the same as one of CSIT's; lower is the conditional throughput."""
     report = next((report for report in result.goals if _is_same(report, wanted)), None)
     if report is None or report.result is None:
         raise CsitExportError(f"{result.test.full_name} has no goal with the attributes of CSIT's {wanted.name}.")
@@ -463,10 +436,11 @@ def _csit_bounds(result: ThroughputResult, wanted: SearchGoal) -> CsitBounds:
     is_of_sut = outcome.regular or outcome.reason == IrregularReason.MAX_LOAD_IS_LOWER_BOUND
     if outcome.conditional_throughput is None or not is_of_sut:
         raise CsitExportError(f"{wanted.name} of {result.test.full_name} is irregular: {outcome.reason}.")
-    upper = outcome.relevant_upper_bound if outcome.regular else None
-    return CsitBounds(
-        lower=csit_rate(outcome.conditional_throughput), upper=None if upper is None else csit_rate(upper)
-    )
+    bounds = {
+        "lower": outcome.conditional_throughput,
+        "upper": outcome.relevant_upper_bound if outcome.regular else None,
+    }
+    return {name: csit_rate(rate) for name, rate in bounds.items() if rate is not None}
 
 
 def _is_same(report: GoalReport, wanted: SearchGoal) -> bool:

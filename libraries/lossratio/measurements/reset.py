@@ -17,13 +17,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue
 
 from lossratio.errors import DutError, TrafficError
 from lossratio.measurements import (
     NOT_IN_FILES,
+    SECONDS,
     AfterThroughput,
     Audience,
+    FoundResult,
     Measurement,
     PlannedKind,
     PlannedTrials,
@@ -35,7 +37,7 @@ from lossratio.measurements import (
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import MaxLoad, Outcome, TestResult, differences
+from lossratio.results import LABEL_WIDTH, Doubt, DoubtKind, Finding, MaxLoad, TestResult, View, rate_line
 from lossratio.trials import (
     Measurer,
     Outage,
@@ -51,6 +53,7 @@ from lossratio.units import format_milliseconds
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed, TrafficSource
+
 
 EARLY = 0.01
 """Seconds before the reset in which an outage may begin that belongs to it, besides the error of the clocks.
@@ -129,9 +132,10 @@ class ResetRequest(AfterThroughput):
         return Forecast(seconds, seconds, seconds)
 
 
-class ResetResult(TestResult):
+class ResetResult(FoundResult):
     """The result of a measurement of the reset time."""
 
+    found = "reset"
     kind: Literal["reset"] = "reset"
     """The kind of the result."""
     max_load: MaxLoad
@@ -146,16 +150,6 @@ class ResetResult(TestResult):
     """The reset times; null if the measurement failed."""
     reason: str | None
     """Why the result is irregular; null: it is not."""
-
-    @model_validator(mode="after")
-    def _an_outcome_for_each_case(self) -> ResetResult:
-        if (self.outcome is Outcome.IRREGULAR) != (self.reason is not None):
-            raise ValueError("a result has a reason if and only if it is irregular")
-        if self.outcome is Outcome.MEASURED and (self.reset is None or self.reset.average_s is None):
-            raise ValueError("a measured result has reset times")
-        if self.outcome is Outcome.FAILED and self.reset is not None:
-            raise ValueError("a failed measurement has no reset times")
-        return self
 
 
 def reset_time(timelines: Sequence[Timeline]) -> ResetTime:
@@ -372,13 +366,9 @@ class Reset(PlannedKind[ResetRequest, ResetResult]):
             reason=reason,
         )
 
-    def contradictions(self, result: ResetResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where the averages do not follow from the repetitions."""
-        if result.reset is None:
-            return
-        if len(trials) != len(result.reset.times):
-            yield f"reset: there are {len(result.reset.times)} times and {len(trials)} trials"
-        yield from differences(result.reset, reset_values(result.reset.times), "reset")
+    def found_again(self, result: ResetResult, trials: Sequence[TrialResult]) -> ResetValues | None:
+        """The averages of the repetitions."""
+        return result.reset and reset_values(result.reset.times)
 
 
 measure_reset = partial(measure, Reset())
@@ -409,3 +399,65 @@ def device_reset(testbed: Testbed, source: TrafficSource) -> Callable[[], None]:
 def _is_gone(results: Sequence[TrialResult]) -> bool:
     """Whether the DUT did not come back, so that further resets would show nothing."""
     return bool(results) and reset_time(results[-1].output.timelines).time_stamp_s is None
+
+
+LEAST_BESIDE = 0.01
+"""Frames lost besides the outages of the resets, as a share of the outages' frames, from which on there is a doubt."""
+
+
+class ResetView(View[ResetResult]):
+    """How a reset time is shown."""
+
+    has_value = True
+    measured_in = SECONDS
+
+    def lines(self, result: ResetResult) -> Iterator[str]:
+        """The averages by both methods, the spread, and all repetitions."""
+        values = result.reset
+        if values is None:
+            return
+        number = len(values.times)
+        yield f"reset (RFC 6201): {result.settings.reset_name}, {number} {'trial' if number == 1 else 'trials'}" + (
+            "" if result.reason is None else f", irregular: {result.reason}"
+        )
+        yield rate_line("load", result.load)
+        yield from values.lines("by time stamps", none="no loss")
+        lost = f"{format_milliseconds(values.average_by_loss_s)} ({values.average_lost_frames:,.1f} frames on average)"
+        yield f"  {'by frame loss':<{LABEL_WIDTH}}  {lost}"
+        yield from (
+            f"  {number:<{LABEL_WIDTH}}  {_in_words(time)}" for number, time in enumerate(values.times, start=1)
+        )
+        if result.resolution_s is not None:
+            yield f"  {'resolution':<{LABEL_WIDTH}}  {format_milliseconds(result.resolution_s)}"
+
+    def doubts(self, result: ResetResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
+        """The doubt that the resets are not the only cause of loss."""
+        times = () if result.reset is None else result.reset.times
+        beside, lost = (sum(getattr(time, name) for time in times) for name in ("lost_beside_frames", "lost_frames"))
+        if beside > LEAST_BESIDE * lost:
+            yield Doubt(
+                DoubtKind.LOSS_BESIDE_RESET,
+                f"{beside:,} frames were lost before the resets or outside of their outages, which lost {lost:,}: "
+                "the load is above what the DUT forwards, or a reset is more than one outage",
+            )
+
+    def values(self, result: ResetResult) -> Mapping[str, Any]:
+        """The average by time stamps; only a lower bound where the DUT did not come back."""
+        return {} if result.reset is None else result.reset.values(result.settings.limit_s)
+
+    def aspects(self, result: ResetResult, finding: Finding) -> Mapping[str, JsonValue]:
+        """The reset."""
+        return {"goal": {"reset": result.settings.reset_name}}
+
+
+def _in_words(time: ResetTime) -> str:
+    if time.time_stamp_s is None:
+        return f"{time.direction}: did not come back"
+    lost = f"{time.lost_frames:,} frames lost, {format_milliseconds(time.loss_method_s)} of them"
+    several = time.outages > 1 and time.whole_s is not None
+    more = f"; the longest of {time.outages} outages over {format_milliseconds(time.whole_s or 0.0)}" if several else ""
+    return f"{time.direction}: {format_milliseconds(time.time_stamp_s)} by time stamps; {lost}{more}"
+
+
+KIND = Reset
+"""The class of the kind, for the registry."""

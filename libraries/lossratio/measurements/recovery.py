@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue
 
 from lossratio.measurements import (
+    SECONDS,
     AfterThroughput,
+    FoundResult,
     Measurement,
     PlannedKind,
     PlannedTrials,
@@ -25,11 +27,13 @@ from lossratio.measurements import (
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats, Share
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import MaxLoad, Outcome, TestResult, differences
+from lossratio.results import LABEL_WIDTH, Finding, MaxLoad, View, rate_line
 from lossratio.trials import Step, Timeline, TrialInput, TrialResult
+from lossratio.units import format_milliseconds
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
+
 
 _SAME = 1e-9
 
@@ -92,9 +96,10 @@ class RecoveryRequest(AfterThroughput):
         return 0.0 if throughput >= max_load * (1.0 - _SAME) else min(self.overload * throughput, max_load)
 
 
-class RecoveryResult(TestResult):
+class RecoveryResult(FoundResult):
     """The result of a measurement of system recovery."""
 
+    found = "recovery"
     kind: Literal["recovery"] = "recovery"
     """The kind of the result."""
     max_load: MaxLoad
@@ -113,16 +118,6 @@ class RecoveryResult(TestResult):
     """The recovery times; null if the measurement failed, or there is no overload."""
     reason: str | None
     """Why the result is irregular; null: it is not."""
-
-    @model_validator(mode="after")
-    def _an_outcome_for_each_case(self) -> RecoveryResult:
-        if (self.outcome is Outcome.IRREGULAR) != (self.reason is not None):
-            raise ValueError("a result has a reason if and only if it is irregular")
-        if self.outcome is Outcome.MEASURED and (self.recovery is None or self.recovery.average_s is None):
-            raise ValueError("a measured result has recovery times")
-        if self.outcome is Outcome.FAILED and self.recovery is not None:
-            raise ValueError("a failed measurement has no recovery times")
-        return self
 
 
 def recovery_time(timelines: Sequence[Timeline]) -> RecoveryTime:
@@ -205,13 +200,49 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
             reason=reason,
         )
 
-    def contradictions(self, result: RecoveryResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where the average does not follow from the repetitions."""
-        if result.recovery is None:
-            return
-        if len(trials) != len(result.recovery.times):
-            yield f"recovery: there are {len(result.recovery.times)} times and {len(trials)} trials"
-        yield from differences(result.recovery, recovery_values(result.recovery.times), "recovery")
+    def found_again(self, result: RecoveryResult, trials: Sequence[TrialResult]) -> RecoveryValues | None:
+        """The averages of the repetitions."""
+        return result.recovery and recovery_values(result.recovery.times)
 
 
 measure_recovery = partial(measure, Recovery())
+
+
+class RecoveryView(View[RecoveryResult]):
+    """How a recovery time is shown."""
+
+    quantity = "system recovery"
+    has_value = True
+    measured_in = SECONDS
+
+    def lines(self, result: RecoveryResult) -> Iterator[str]:
+        """The average, its spread, and the loads."""
+        yield f"system recovery (RFC 2544, section 26.5), {result.settings.repeats} repetitions" + (
+            "" if result.reason is None else f", irregular: {result.reason}"
+        )
+        yield rate_line("throughput", result.throughput)
+        if result.recovery is None:
+            return
+        yield rate_line(f"overload for {result.settings.duration_s:g} s", result.overload)
+        yield rate_line("then", result.after)
+        values = result.recovery
+        yield from values.lines("average")
+        each = ", ".join(
+            "not recovered" if time.recovery_s is None else format_milliseconds(time.recovery_s)
+            for time in values.times
+        )
+        yield f"  {'times':<{LABEL_WIDTH}}  {each}"
+        if result.resolution_s is not None:
+            yield f"  {'resolution':<{LABEL_WIDTH}}  {format_milliseconds(result.resolution_s)}"
+
+    def values(self, result: RecoveryResult) -> Mapping[str, Any]:
+        """The average; only a lower bound where the DUT did not recover."""
+        return {} if result.recovery is None else result.recovery.values(result.settings.limit_s)
+
+    def aspects(self, result: RecoveryResult, finding: Finding) -> Mapping[str, JsonValue]:
+        """The overload, and its time."""
+        return {"goal": {"overload_ratio": result.settings.overload_ratio, "overload_s": result.settings.duration_s}}
+
+
+KIND = Recovery
+"""The class of the kind, for the registry."""

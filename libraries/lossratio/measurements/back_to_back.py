@@ -12,18 +12,29 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue
 
 from lossratio.errors import SearchError
-from lossratio.measurements import AfterThroughput, MeasuredKind, Measurement, Progress, Settings, SettingsOf, measure
+from lossratio.measurements import (
+    AfterThroughput,
+    FoundResult,
+    MeasuredKind,
+    Measurement,
+    Progress,
+    Settings,
+    SettingsOf,
+    measure,
+)
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Frames, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import MaxLoad, Outcome, TestResult, differences, format_frames_per_second
+from lossratio.results import LABEL_WIDTH, Finding, MaxLoad, View, format_frames_per_second, rate_line, value_line
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult
+from lossratio.units import Unit, format_milliseconds
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed
+
 
 NO_BUFFER_FILLS = "the throughput is the rate of the bursts, so no buffer fills (RFC 9004, section 6.1)"
 """The reason of a result without bursts."""
@@ -112,9 +123,10 @@ class BackToBackRequest(AfterThroughput):
         return math.floor(self.longest_burst * rate * (1.0 + SAME))
 
 
-class BackToBackResult(TestResult):
+class BackToBackResult(FoundResult):
     """The result of a measurement of back-to-back frames."""
 
+    found = "back_to_back"
     kind: Literal["back_to_back"] = "back_to_back"
     """The kind of the result."""
     max_load: MaxLoad
@@ -131,16 +143,6 @@ class BackToBackResult(TestResult):
     """The bursts; null if the measurement failed, or no buffer fills."""
     reason: str | None
     """Why the result is irregular; null: it is not."""
-
-    @model_validator(mode="after")
-    def _an_outcome_for_each_case(self) -> BackToBackResult:
-        if (self.outcome is Outcome.IRREGULAR) != (self.reason is not None):
-            raise ValueError("a result has a reason if and only if it is irregular")
-        if (self.outcome is Outcome.MEASURED) and self.back_to_back is None:
-            raise ValueError("a measured result has bursts")
-        if (self.outcome is Outcome.FAILED) and self.back_to_back is not None:
-            raise ValueError("a failed measurement has no bursts")
-        return self
 
 
 def buffer_time(average_frames: float, throughput: float, rate: float) -> BufferTime:
@@ -247,6 +249,11 @@ class BurstSearch:
         left = self._repeats - len(self._ended)
         return max(0, left * whole - self._of_search)
 
+    def forecast(self) -> Forecast:
+        """The time left: each remaining burst takes as long as those so far on average."""
+        left = self.remaining * self.elapsed / self.trials
+        return Forecast(left, left, left)
+
     def next_trial(self) -> TrialInput | None:
         """The next burst; None when all searches have ended."""
         if len(self._ended) == self._repeats:
@@ -312,6 +319,7 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
     """The kind: back-to-back frames."""
 
     name = "back_to_back"
+    follows = True
     title = "Measuring back-to-back frames"
     algorithm = "back-to-back frames"
     request = BackToBackRequest
@@ -333,19 +341,6 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
             step=request.step,
             repeats=request.repeats if fills else 0,
             loss_verification=request.loss_verification,
-        )
-
-    def progress(self, request: BackToBackRequest, controller: BurstSearch, trial: TrialResult) -> Progress:
-        """The time left: each remaining burst takes as long as those so far on average."""
-        left = controller.remaining * controller.elapsed / controller.trials
-        return Progress(
-            controller.trials,
-            trial,
-            (),
-            Forecast(left, left, left),
-            controller.purpose,
-            elapsed=controller.elapsed,
-            following=controller.next_trial(),
         )
 
     def measurer(self, request: BackToBackRequest, testbed: Testbed, ready: Ready) -> Measurer:
@@ -375,10 +370,12 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
             reason=reason,
         )
 
-    def contradictions(self, result: BackToBackResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where bursts and buffer times do not follow from the trials."""
-        if result.back_to_back is None:
-            return
+    def found_again(self, result: BackToBackResult, trials: Sequence[TrialResult]) -> BackToBackValues:
+        """The bursts and buffer times of the trials.
+
+        Raises:
+            SearchError: If the trials are no such searches.
+        """
         settings, rate = result.settings, result.max_load.rate.per_interface_fps
         search = BurstSearch(
             rate,
@@ -391,14 +388,73 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
             search.record(trial)
         searches = search.result()
         if len(searches) != settings.repeats:
-            yield f"back_to_back: the trials are {len(searches)} searches, and there should be {settings.repeats}"
-            return
-        made = back_to_back_values(searches, result.throughput.per_interface_fps, rate)
-        yield from differences(result.back_to_back, made, "back_to_back")
-
-    def follows_from_trials(self, result: BackToBackResult) -> bool:
-        """True: the trials and the settings are all that the result needs."""
-        return True
+            raise SearchError(
+                f"back_to_back: the trials are {len(searches)} searches, and there should be {settings.repeats}"
+            )
+        return back_to_back_values(searches, result.throughput.per_interface_fps, rate)
 
 
 measure_back_to_back = partial(measure, BackToBack())
+
+
+FRAMES = Unit("frames")
+"""The unit of bursts; the longer one is the better one."""
+
+
+class BackToBackView(View[BackToBackResult]):
+    """How back-to-back frames are shown."""
+
+    quantity = "back-to-back"
+    has_value = True
+    measured_in = FRAMES
+
+    def lines(self, result: BackToBackResult) -> Iterator[str]:
+        """The average, its spread, and the buffer time."""
+        yield f"back-to-back frames (RFC 9004), {result.settings.repeats} searches" + (
+            "" if result.reason is None else f", irregular: {result.reason}"
+        )
+        yield rate_line("rate of the bursts", result.max_load.rate)
+        if result.kept_rate is not None:
+            yield rate_line("kept by the tester", result.kept_rate)
+        yield rate_line("throughput", result.throughput)
+        values = result.back_to_back
+        if values is None:
+            return
+        yield value_line("at least" if values.is_at_limit else "average", values.average_frames, FRAMES)
+        spread = f"{values.least_frames:,}, {values.most_frames:,}, {values.stdev_frames:.4g} frames"
+        yield f"  {'min, max, stddev':<{LABEL_WIDTH}}  {spread}"
+        times = values.buffer_time
+        least = "at least " if values.is_at_limit else ""
+        yield f"  {'implied buffer time':<{LABEL_WIDTH}}  {least}{format_milliseconds(times.implied_s)}"
+        corrected = f"{least}{format_milliseconds(times.corrected_s)} ({times.buffer_frames:,.1f} frames)"
+        yield f"  {'corrected buffer time':<{LABEL_WIDTH}}  {corrected}"
+
+    def caveats(self, result: BackToBackResult) -> Iterator[str]:
+        """A rate that is not known."""
+        if result.back_to_back is not None and result.kept_rate is None:
+            yield (
+                "the generator does not report at which rate each burst left: in software mode TRex sends the frames "
+                "of its first milliseconds at once, and the longest burst is that much too short"
+            )
+
+    def values(self, result: BackToBackResult) -> Mapping[str, Any]:
+        """The average; only a lower bound where no burst lost a frame."""
+        values = result.back_to_back
+        if values is None:
+            return {}
+        if values.is_at_limit:
+            return {"lower_bound": float(values.least_frames)}
+        return {"value": values.average_frames, "deviation": values.stdev_frames}
+
+    def aspects(self, result: BackToBackResult, finding: Finding) -> Mapping[str, JsonValue]:
+        """The rate of the bursts, and the step."""
+        rate = result.max_load.rate.per_interface_fps
+        return {"goal": {"burst_rate_per_interface_fps": rate, "step_frames": result.settings.step_frames}}
+
+    def is_at_limit(self, result: BackToBackResult, finding: Finding) -> bool:
+        """Whether the tester's longest burst lost nothing."""
+        return result.back_to_back is not None and result.back_to_back.is_at_limit
+
+
+KIND = BackToBack
+"""The class of the kind, for the registry."""

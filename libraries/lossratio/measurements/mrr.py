@@ -12,17 +12,41 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue
 
 from lossratio.errors import SearchError
-from lossratio.measurements import Measurement, PlannedKind, PlannedTrials, Request, measure
+from lossratio.measurements import (
+    CsitExportError,
+    FoundResult,
+    Measurement,
+    PlannedKind,
+    PlannedTrials,
+    Request,
+    measure,
+)
+from lossratio.measurements.throughput import ThroughputResult
 from lossratio.quantities import Duration, Repeats
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
-from lossratio.results import Conditions, MaxLoad, Outcome, TestResult, differences
+from lossratio.results import (
+    LABEL_WIDTH,
+    Conditions,
+    Doubt,
+    DoubtKind,
+    Finding,
+    MaxLoad,
+    TestResult,
+    View,
+    load_per_interface,
+    offered_in,
+    rate_line,
+    unsent_share,
+)
 from lossratio.trials import TrialInput, TrialResult
+from lossratio.units import format_frame_rate, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
+
 
 MRR_TRIAL_DURATION = 1.0
 """Seconds of each trial of FD.io CSIT."""
@@ -78,21 +102,16 @@ class Mrr(Record):
     """Lost frames over sent frames."""
 
 
-class MrrResult(TestResult):
+class MrrResult(FoundResult):
     """The result of a measurement of the maximum receive rate."""
 
+    found = "mrr"
     kind: Literal["mrr"] = "mrr"
     """The kind of the result."""
     max_load: MaxLoad
     """The load of all trials."""
     mrr: Mrr | None
     """The maximum receive rate; null if the measurement failed."""
-
-    @model_validator(mode="after")
-    def _only_a_failure_has_no_rate(self) -> MrrResult:
-        if (self.outcome is Outcome.FAILED) != (self.mrr is None):
-            raise ValueError("a maximum receive rate is missing if and only if the measurement failed")
-        return self
 
 
 def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) -> Mrr:
@@ -155,6 +174,7 @@ class MaximumReceiveRate(PlannedKind[MrrRequest, MrrResult]):
     """The kind: maximum receive rate."""
 
     name = "mrr"
+    follows = True
     title = "Measuring MRR"
     algorithm = "MRR"
     request = MrrRequest
@@ -178,14 +198,107 @@ class MaximumReceiveRate(PlannedKind[MrrRequest, MrrResult]):
         remarks = (NOTHING_LOST,) if mrr is not None and mrr.lost_frames == 0 else ()
         return MrrResult(**measured.stated(max_load, None, *remarks), mrr=mrr)
 
-    def contradictions(self, result: MrrResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where the rate does not follow from the trials."""
-        if result.mrr is not None:
-            yield from differences(result.mrr, maximum_receive_rate(trials, result.conditions), "mrr")
-
-    def follows_from_trials(self, result: MrrResult) -> bool:
-        """True: the trials are all that the result needs."""
-        return True
+    def found_again(self, result: MrrResult, trials: Sequence[TrialResult]) -> Mrr:
+        """The maximum receive rate of the trials."""
+        return maximum_receive_rate(trials, result.conditions)
 
 
 measure_mrr = partial(measure, MaximumReceiveRate())
+
+
+MRR_LEAST_DEFICIT_RATIO = 0.03
+"""Deficit of an MRR below a throughput, as a share of it, that is a doubt; bursts in short trials make about 1 %."""
+
+
+class MrrView(View[MrrResult]):
+    """The view of a maximum receive rate."""
+
+    quantity = "MRR"
+    has_value = True
+    value_name = "mean of an MRR with its standard deviation"
+    csit_type = "mrr"
+
+    def lines(self, result: MrrResult) -> Iterator[str]:
+        """Mean, standard deviation, all values, and the loss."""
+        if result.mrr is None:
+            return
+        trials = f"{len(result.mrr.values)} trials at maximum load, {load_per_interface(result.max_load)}"
+        yield f"MRR ({trials}): frames forwarded over the time really spent"
+        yield rate_line("mean", result.mrr.mean)
+        yield rate_line("standard deviation", result.mrr.stdev)
+        values = " ".join(f"{value.forwarding_rate.per_interface_fps:,.0f}" for value in result.mrr.values)
+        yield f"  {'values':<{LABEL_WIDTH}}  {values} fps per interface"
+        yield f"  {'loss':<{LABEL_WIDTH}}  {_loss(result.mrr)}"
+
+    def values(self, result: MrrResult) -> Mapping[str, Any]:
+        """The mean."""
+        return {} if result.mrr is None else {"value": result.mrr.mean, "deviation": result.mrr.stdev}
+
+    def aspects(self, result: MrrResult, finding: Finding) -> Mapping[str, JsonValue]:
+        """The load, and the trials' durations, as bursts change what short trials forward."""
+        return {
+            "goal": {"load_per_interface_fps": result.max_load.rate.per_interface_fps},
+            "trial duration": [*sorted({trial.duration_s for trial in result.trials if trial.is_evidence})],
+        }
+
+    def caveats(self, result: MrrResult) -> Iterator[str]:
+        """The caveat that the SUT may forward more."""
+        if result.mrr is not None and result.mrr.lost_frames == 0:
+            yield NOTHING_LOST
+
+    def doubts(self, result: MrrResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
+        """The doubt that less is forwarded at maximum load than at a smaller load."""
+        yield from _below_throughput(result, [other for other in results if isinstance(other, ThroughputResult)])
+
+    def csit(self, result: MrrResult) -> dict[str, Any]:
+        """The rates of all trials, with mean and standard deviation."""
+        if result.mrr is None or any(trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials):
+            raise CsitExportError(
+                f"CSIT's MRR has trials of {MRR_TRIAL_DURATION:g} s, and {result.test.full_name} others."
+            )
+        mrr = result.mrr
+
+        def samples(name: str, unit: str) -> dict[str, Any]:
+            values = [getattr(value.forwarding_rate, name) for value in mrr.values]
+            return {"values": values, "avg": getattr(mrr.mean, name), "stdev": getattr(mrr.stdev, name), "unit": unit}
+
+        rates = {"rate": samples("aggregate_fps", "pps"), "bandwidth": samples("aggregate_l1_bps", "bps")}
+        return {"type": "mrr", "receive_rate": rates}
+
+
+def _loss(mrr: Mrr) -> str:
+    if mrr.loss_ratio_of_sent is None:
+        return "not counted"
+    unsent = "" if mrr.unsent_frames is None else f"; {mrr.unsent_frames:,} frames unsent, which is no loss"
+    return f"{format_ratio(mrr.loss_ratio_of_sent)} of the frames sent{unsent}"
+
+
+def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]) -> Iterator[Doubt]:
+    if result.mrr is None:
+        return
+    offered = result.max_load.rate.per_interface_fps
+    # What the generator did not send is no degradation of the SUT.
+    sent_share = 1.0 - unsent_share(offered_in(result.trials))
+    most = result.mrr.mean.per_interface_fps + result.mrr.stdev.per_interface_fps
+    same = [search for search in throughputs if _is_same_setup(search, result)]
+    for report in (report for search in same for report in search.goals):
+        throughput = None if report.result is None else report.result.conditional_throughput
+        # At a load below the throughput, the forwarding rate cannot reach the throughput.
+        if throughput is None or offered < throughput.per_interface_fps:
+            continue
+        if most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * throughput.per_interface_fps * sent_share:
+            yield Doubt(
+                DoubtKind.MRR_BELOW_PDR,
+                f"{format_frame_rate(result.mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "
+                f"less than the {report.goal.name} of {format_frame_rate(throughput.per_interface_fps)}",
+            )
+            return
+
+
+def _is_same_setup(one: TestResult, other: TestResult) -> bool:
+    first, second = one.conditions, other.conditions
+    return (first.testbed.name, first.traffic, first.duts) == (second.testbed.name, second.traffic, second.duts)
+
+
+KIND = MaximumReceiveRate
+"""The class of the kind, for the registry."""

@@ -5,20 +5,32 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator
 
 from lossratio.errors import DutError, TrafficError
-from lossratio.measurements import NOT_IN_FILES, Audience, OnProgress, Span, TestPlace, what_stopped
+from lossratio.measurements import (
+    NOT_IN_FILES,
+    Audience,
+    CsitExportError,
+    FoundResult,
+    Measurement,
+    OnProgress,
+    Span,
+    TestPlace,
+    csit_rate,
+    what_stopped,
+)
 from lossratio.measurements.throughput import SearchRequest, ThroughputResult, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import Kind, MaxLoad, Outcome, TestResult, TestRun, describe_trials, differences, search_name
-from lossratio.trials import JournalEntry, TrialResult, read_journal
+from lossratio.results import Kind, MaxLoad, TestRun, View, differences, rate_line, search_name
+from lossratio.trials import TrialResult, read_journal
 from lossratio.units import format_ratio
 
 if TYPE_CHECKING:
+    from lossratio.dut import Dut, DutOptions
     from lossratio.testbed import Testbed
     from lossratio.traffic import StoppedTraffic
 
@@ -34,21 +46,16 @@ class ReconfigurationLoss(Record):
     """Lost frames over the aggregate load: the time without any forwarding that would lose as many."""
 
 
-class ReconfigurationResult(TestResult):
+class ReconfigurationResult(FoundResult):
     """The result of a test that reconfigures the SUT under traffic."""
 
+    found = "loss"
     kind: Literal["reconfiguration"] = "reconfiguration"
     """The kind of the result."""
     max_load: MaxLoad
     """The largest load that was allowed."""
     loss: ReconfigurationLoss | None
     """The loss; null if the measurement failed."""
-
-    @model_validator(mode="after")
-    def _only_a_failure_has_no_loss(self) -> ReconfigurationResult:
-        if (self.outcome is Outcome.FAILED) != (self.loss is None):
-            raise ValueError("a loss is missing if and only if the measurement failed")
-        return self
 
 
 def reconfiguration_loss(load: Rate, lost_frames: int) -> ReconfigurationLoss:
@@ -59,33 +66,6 @@ def reconfiguration_loss(load: Rate, lost_frames: int) -> ReconfigurationLoss:
         lost_frames: Frames lost in all directions, without those that the generator could not send.
     """
     return ReconfigurationLoss(load=load, lost_frames=lost_frames, lost_time_s=lost_frames / load.aggregate_fps)
-
-
-def reconfiguration_result(
-    run: TestRun, max_load: MaxLoad, loss: ReconfigurationLoss | None, entries: Sequence[JournalEntry]
-) -> ReconfigurationResult:
-    """Makes the result of a reconfiguration test.
-
-    Args:
-        run: The test.
-        max_load: The largest load that was allowed.
-        loss: The loss; ignored if the run has an error.
-        entries: Its trials: those of the search for the load, if there was one.
-    """
-    return ReconfigurationResult(
-        **run.stated(),
-        outcome=Outcome.MEASURED if run.error is None else Outcome.FAILED,
-        trials=describe_trials(entries),
-        max_load=max_load,
-        loss=loss if run.error is None else None,
-    )
-
-
-def reconfiguration_contradictions(result: ReconfigurationResult) -> Iterator[str]:
-    """Differences of the lost time from that of the lost frames."""
-    if result.loss is not None:
-        made = reconfiguration_loss(result.loss.load, result.loss.lost_frames)
-        yield from differences(result.loss, made, "loss")
 
 
 RECONFIGURATION_GOAL = SearchGoal(
@@ -124,8 +104,15 @@ class Reconfiguration(Kind[ReconfigurationResult]):
     result = ReconfigurationResult
 
     def contradictions(self, result: ReconfigurationResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Differences of the lost time from that of the lost frames."""
-        return reconfiguration_contradictions(result)
+        """Differences of the lost time from the time of the lost frames."""
+        if result.loss is not None:
+            yield from differences(result.loss, reconfiguration_loss(result.loss.load, result.loss.lost_frames), "loss")
+
+
+def _ours(testbed: Testbed) -> Sequence[Dut[DutOptions]]:
+    if not testbed.duts:
+        raise DutError("There is no DUT of ours to reconfigure: say which kind it is when the testbed is set up.")
+    return testbed.duts
 
 
 def reconfigure_duts(testbed: Testbed, entries: int) -> None:
@@ -134,25 +121,17 @@ def reconfigure_duts(testbed: Testbed, entries: int) -> None:
     Raises:
         DutError: If a DUT refuses, has no such table, or there is no DUT that lossratio configures.
     """
-    if not testbed.duts:
-        raise DutError("There is no DUT of ours to reconfigure: say which kind it is when the testbed is set up.")
-    for dut in testbed.duts:
+    for dut in _ours(testbed):
         dut.reconfigure(entries)
 
 
 def check_reconfigurable(testbed: Testbed, entries: int) -> None:
-    """Checks before a search that the DUTs can be reconfigured at all.
-
-    Args:
-        testbed: The testbed.
-        entries: Number of entries that are to be added.
+    """Checks before a search that this number of entries can be added to all DUTs.
 
     Raises:
         DutError: If there is no DUT that lossratio configures, or its kind has no table.
     """
-    if not testbed.duts:
-        raise DutError("There is no DUT of ours to reconfigure: say which kind it is when the testbed is set up.")
-    for dut in testbed.duts:
+    for dut in _ours(testbed):
         dut.check_reconfigure(entries)
 
 
@@ -179,9 +158,11 @@ def measure_reconfiguration_loss(
     def write(stopped: StoppedTraffic | None, error: str | None) -> ReconfigurationResult:
         remarks = about_search if stopped is None else (*about_search, *_remarks(stopped))
         run = TestRun(place.test, span.started, span.end(), goal_search.conditions, remarks, error)
-        loss = None if stopped is None else reconfiguration_loss(goal_search.conditions.rate(load), stopped.lost)
         entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
-        result = reconfiguration_result(run, goal_search.max_load, loss, entries)
+        result = ReconfigurationResult(
+            **Measurement(run, None, entries, None).stated(goal_search.max_load),
+            loss=None if stopped is None else reconfiguration_loss(goal_search.conditions.rate(load), stopped.lost),
+        )
         place.directory.write(result)
         return result
 
@@ -230,3 +211,33 @@ def _remarks(stopped: StoppedTraffic) -> Iterator[str]:
     dropped = sum(direction.generator_drop_frames for direction in stopped.directions)
     if dropped:
         yield f"the generator dropped {dropped:,} frames that came back; so many of those lost, at most, are its own"
+
+
+class ReconfigurationView(View[ReconfigurationResult]):
+    """How the loss during a reconfiguration is shown. The only finding is the outcome."""
+
+    csit_type = "reconf"
+
+    def lines(self, result: ReconfigurationResult) -> Iterator[str]:
+        """The loss, and the load."""
+        lost = result.loss
+        if lost is None:
+            return
+        yield f"reconfiguration: {lost.lost_frames:,} frames lost, all that is sent in {lost.lost_time_s:.6g} s"
+        yield rate_line("load", lost.load)
+
+    def csit(self, result: ReconfigurationResult) -> dict[str, Any]:
+        """The loss, and the load."""
+        if result.loss is None:
+            raise CsitExportError(f"{result.test.full_name} has no result to export.")
+        packet = {"value": result.loss.lost_frames, "unit": "packets"}
+        time = {"value": result.loss.lost_time_s, "unit": "s"}
+        return {
+            "type": "reconf",
+            "aggregate_rate": csit_rate(result.loss.load),
+            "loss": {"packet": packet, "time": time},
+        }
+
+
+KIND = Reconfiguration
+"""The class of the kind, for the registry."""

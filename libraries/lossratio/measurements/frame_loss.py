@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from lossratio.measurements import MeasuredKind, Measurement, PlannedTrials, Progress, Request, measure
+from lossratio.drawing import MARKS, Axis, Plot, drawing, text_at
+from lossratio.measurements import FoundResult, Measurement, PlannedKind, PlannedTrials, Request, measure
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Share
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
-from lossratio.results import Conditions, MaxLoad, Outcome, TestResult, differences
+from lossratio.results import LABEL_WIDTH, Conditions, MaxLoad, Picture, View, load_per_interface
 from lossratio.trials import TrialInput, TrialResult
+from lossratio.units import format_frame_rate, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -47,21 +49,16 @@ class FrameLoss(Record):
     """Whether the last two loads lost nothing, so that smaller ones need not be measured."""
 
 
-class FrameLossResult(TestResult):
+class FrameLossResult(FoundResult):
     """The result of a measurement of the frame loss rate over load."""
 
+    found = "frame_loss"
     kind: Literal["frame_loss"] = "frame_loss"
     """The kind of the result."""
     max_load: MaxLoad
     """The largest load."""
     frame_loss: FrameLoss | None
     """Frame loss rate at each load; null if the measurement failed."""
-
-    @model_validator(mode="after")
-    def _only_a_failure_has_no_loads(self) -> FrameLossResult:
-        if (self.outcome is Outcome.FAILED) != (self.frame_loss is None):
-            raise ValueError("a frame loss rate is missing if and only if the measurement failed")
-        return self
 
 
 def lost_share(trial: TrialResult) -> float:
@@ -143,10 +140,11 @@ def falling_loads(max_load: float, step: float, trial_duration: float) -> Planne
     return PlannedTrials(trials, ends_without_loss)
 
 
-class FrameLossRate(MeasuredKind[FrameLossRequest, PlannedTrials, Progress, FrameLossResult]):
+class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
     """The kind: frame loss rate over load."""
 
     name = "frame_loss"
+    follows = True
     title = "Measuring the frame loss rate"
     algorithm = "frame loss rate"
     request = FrameLossRequest
@@ -156,18 +154,6 @@ class FrameLossRate(MeasuredKind[FrameLossRequest, PlannedTrials, Progress, Fram
         """Trials from the maximum load downwards."""
         return falling_loads(loads.max_load, request.step, request.trial_duration)
 
-    def progress(self, request: FrameLossRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
-        """The time left is that of all trials that may follow; it is less if two loads in a row lose nothing before."""
-        most = controller.remaining * trial.elapsed
-        return Progress(
-            controller.trials,
-            trial,
-            (),
-            Forecast(most, 0.0, most),
-            elapsed=controller.elapsed,
-            following=controller.next_trial(),
-        )
-
     def build(
         self, measured: Measurement[Any], request: FrameLossRequest, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> FrameLossResult:
@@ -176,15 +162,77 @@ class FrameLossRate(MeasuredKind[FrameLossRequest, PlannedTrials, Progress, Fram
         loss = frame_loss(trials, max_load.rate.per_interface_fps, run.conditions) if run.error is None else None
         return FrameLossResult(**measured.stated(max_load), frame_loss=loss)
 
-    def contradictions(self, result: FrameLossResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where the frame loss rate does not follow from the trials."""
-        if result.frame_loss is not None:
-            most = result.max_load.rate.per_interface_fps
-            yield from differences(result.frame_loss, frame_loss(trials, most, result.conditions), "frame_loss")
-
-    def follows_from_trials(self, result: FrameLossResult) -> bool:
-        """True: the trials are all that the result needs."""
-        return True
+    def found_again(self, result: FrameLossResult, trials: Sequence[TrialResult]) -> FrameLoss:
+        """The frame loss rate of the trials."""
+        return frame_loss(trials, result.max_load.rate.per_interface_fps, result.conditions)
 
 
 measure_frame_loss_rate = partial(measure, FrameLossRate())
+
+
+_WIDTH, _HEIGHT = 900.0, 300.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 78.0, 880.0, 30.0, 250.0
+_COLOUR = "#0072B2"
+_ROOM = 1.05
+"""Upper end of the axis, as a multiple of the largest loss."""
+_LEAST = 0.01
+"""Loss ratio that the axis always reaches."""
+
+
+class FrameLossView(View[FrameLossResult]):
+    """How a frame loss rate is shown. It is a curve, so no single rate stands for it."""
+
+    quantity = "frame loss rate"
+
+    def lines(self, result: FrameLossResult) -> Iterator[str]:
+        """A line for each load."""
+        loads = () if result.frame_loss is None else result.frame_loss.loads
+        yield f"frame loss rate, from the maximum load downwards ({load_per_interface(result.max_load)})"
+        for loss in loads:
+            share = format_ratio(loss.share_of_max_load_ratio)
+            unsent = f", {loss.unsent_frames:,} unsent" if loss.unsent_frames else ""
+            load = f"{loss.load.per_interface_fps:>12,.0f} fps per interface"
+            yield f"  {share:<{LABEL_WIDTH}}  {load}  loss {format_ratio(loss.frame_loss_ratio)}{unsent}"
+
+    def pictures(self, result: FrameLossResult) -> Iterator[Picture]:
+        """The graph."""
+        if result.frame_loss is not None:
+            yield Picture(
+                "Frame loss rate",
+                draw_frame_loss(result.frame_loss, result.test.name),
+                "RFC 2544, section 26.3: trials from the maximum load downwards, until two in a row lose nothing.",
+            )
+
+
+def draw_frame_loss(frame_loss: FrameLoss, test_name: str) -> str:
+    """Draws the loss rate over the load in per cent of the maximum load.
+
+    Returns:
+        One ``<svg>`` element that goes into an HTML page as it is.
+    """
+    highest = max(_LEAST, *(loss.frame_loss_ratio for loss in frame_loss.loads)) * _ROOM
+    plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0 * highest, _BOTTOM, _TOP))
+    plot.frame(plot.x.ticks(10), plot.y.ticks(6), _number, _number)
+    points = [(100.0 * loss.share_of_max_load_ratio, 100.0 * loss.frame_loss_ratio) for loss in frame_loss.loads]
+    plot.line(points, _COLOUR)
+    marks = [(x, y, _hint(loss)) for (x, y), loss in zip(points, frame_loss.loads, strict=True)]
+    plot.marks(MARKS[0], marks)
+    middle = (_LEFT + _RIGHT) / 2
+    captions = [
+        text_at(4.0, 14.0, "frame loss rate, %"),
+        text_at(middle, _BOTTOM + 38.0, "load, % of the maximum load", text_anchor="middle"),
+    ]
+    return drawing(_WIDTH, _HEIGHT, f"Frame loss rate over load, {test_name}.", [*captions, *plot.parts])
+
+
+def _hint(loss: LossAtLoad) -> str:
+    load = format_frame_rate(loss.load.per_interface_fps)
+    return f"{load} per interface for {loss.duration_s:g} s: loss {format_ratio(loss.frame_loss_ratio)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"
+
+
+KIND = FrameLossRate
+"""The class of the kind, for the registry."""
