@@ -16,8 +16,7 @@ from lossratio.measurements.throughput import Throughput
 from lossratio.results import RunDirectory, TestIdentity, TestResult, result_name
 from lossratio.dut import AnyOptions
 from lossratio.nodes import Credentials
-from lossratio.testbed import Recovery as Repairs
-from lossratio.testbed import Testbed
+from lossratio.testbed import Recovery as Repairs, Testbed
 from lossratio.traffic import TrafficProfile
 from lossratio.measurements.back_to_back import BackToBackResult
 from lossratio.measurements.frame_loss import FrameLossResult

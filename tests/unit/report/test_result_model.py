@@ -316,7 +316,7 @@ def test_a_goal_result_that_contradicts_itself_is_none(regular_search, change, c
 
 
 def test_the_outcome_of_an_mrr_measurement_goes_with_its_rate():
-    with pytest.raises(ValidationError, match="missing if and only if the measurement failed"):
+    with pytest.raises(ValidationError, match="a measured result has mrr"):
         RESULT.validate_python({**as_json(mrr()), "mrr": None})
 
 
