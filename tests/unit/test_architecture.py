@@ -69,10 +69,22 @@ def offered(module: str) -> frozenset[str] | None:
     """What a face offers; None: the module is no face."""
     path = PACKAGE.parent.joinpath(*module.split("."), "__init__.py")
     if path not in sources():
-        return None
+        return defined(path.parent.with_suffix(".py"))
     names = [alias for node in ast.walk(sources()[path]) if isinstance(node, ast.ImportFrom) for alias in node.names]
     exported = [alias for alias in names if alias.asname is not None]
     return frozenset(alias.name for alias in exported or names)
+
+
+def defined(path: Path) -> frozenset[str] | None:
+    """What a kind of measurement offers that is one module: all of its own; None: the module is none."""
+    room = PACKAGE / "measurements"
+    of_face = {module for _, module, _ in imports(sources()[room / "__init__.py"])}
+    if path.parent != room or f"lossratio.measurements.{path.stem}" in of_face or path not in sources():
+        return None
+    nodes = sources()[path].body
+    names = {node.name for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    names |= {ast.unparse(node.targets[0]) for node in nodes if isinstance(node, ast.Assign)}
+    return frozenset(name for name in names if not name.startswith("_"))
 
 
 def across() -> Iterator[tuple[str, str, str, str | None]]:
