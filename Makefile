@@ -14,7 +14,7 @@ PYTEST := .venv/bin/python -m pytest --numprocesses auto --dist loadgroup --no-l
 # Images of containers often set it. Each of the hundreds of programs that tests start would compile the library anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test all-tests quick no-netns chaos mutants lint lowest docs pictures environment packages clean
+.PHONY: demo test all-tests quick compiled no-netns chaos mutants lint lowest docs pictures environment packages clean
 
 demo:
 	@tools/virtual-environment
@@ -25,13 +25,17 @@ demo:
 test: environment packages
 	$(MAKE) --no-print-directory --jobs=2 lint all-tests
 
-all-tests: environment
+all-tests: compiled
 	$(PYTEST)
 
 quick: environment
 	$(MAKE) --no-print-directory --jobs=2 lint no-netns
 
-no-netns: environment
+# In a fresh clone each of the processes would compile all tests: one does so before, on the core that lint leaves free.
+compiled: environment
+	@test -d tests/unit/__pycache__ || .venv/bin/python -m pytest --collect-only -q >/dev/null || true
+
+no-netns: compiled
 	$(PYTEST) --maxprocesses $$(nproc) -m "not netns"
 
 chaos: environment packages

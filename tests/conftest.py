@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-LEAST_WORKERS = 4
+LEAST_WORKERS = 6
 """Processes that run tests, also on fewer cores: tests in network namespaces wait most of the time."""
 
 

@@ -54,7 +54,7 @@ def dut_kinds() -> tuple[str, ...]:
 
 def built_in_kinds() -> tuple[type[Dut[DutOptions]], ...]:
     """The classes of lossratio's own kinds, in the order of their names."""
-    return tuple(load_kind(name) for name in sorted(entry.name for entry in _KINDS.own))
+    return tuple(entry.load() for entry in sorted(_KINDS.own, key=lambda entry: entry.name))
 
 
 def load_kind(kind: str) -> type[Dut[DutOptions]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from lossratio.errors import ArchiveError
 from lossratio.history.archive import ObjectStore, Outbox, mirror_history
@@ -31,6 +29,10 @@ def environment(free_port, monkeypatch):
 
 @pytest.fixture
 def bucket(environment, free_port):
+    # Each process collects these tests, and loading takes a second.
+    import boto3
+    from moto.server import ThreadedMotoServer
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=free_port, verbose=False)
     server.start()
     boto3.client("s3", endpoint_url=environment).create_bucket(Bucket="nights")

@@ -12,8 +12,12 @@ from lossratio.commands import study as command
 from lossratio.commands.main import commands
 from lossratio.commands.study import study
 
-for package in ("joblib", "pandas", "pyarrow"):
-    pytest.importorskip(package)
+
+@pytest.fixture(scope="module", autouse=True)
+def installed():
+    """Looks when a test runs, as each process collects these tests, and loading takes a second."""
+    for package in ("joblib", "pandas", "pyarrow"):
+        pytest.importorskip(package)
 
 
 def run(tmp_path, *arguments):

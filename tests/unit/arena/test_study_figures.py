@@ -27,11 +27,14 @@ from lossratio.arena.figures import (
 )
 from lossratio.arena.tables import algorithm_table, family_tables, figure_table, group_table, text_table
 
-pandas = pytest.importorskip("pandas")
+
+def pandas():
+    """Loads it when a test runs, as each process collects these tests."""
+    return pytest.importorskip("pandas")
 
 
 def rows(*values, **common):
-    return made_up(pandas, *values, **common)
+    return made_up(pandas(), *values, **common)
 
 
 def both(ours, theirs, **common):
@@ -39,7 +42,7 @@ def both(ours, theirs, **common):
 
 
 def two_families(first, second):
-    return pandas.concat([first.assign(family="sharp knee"), second.assign(family="jitter")], ignore_index=True)
+    return pandas().concat([first.assign(family="sharp knee"), second.assign(family="jitter")], ignore_index=True)
 
 
 def test_time_is_a_mean_over_searches_not_over_goals():
@@ -72,16 +75,16 @@ def test_a_spread_is_that_of_searches_on_one_sut():
 
 def test_spreads_are_set_beside_the_peers():
     noisy = [{"lower": 98}, {"lower": 102}], [{"lower": 99}, {"lower": 101}]
-    frame = pandas.concat([rows(*noisy[0], algorithm=OURS), rows(*noisy[1], algorithm=PEER)])
+    frame = pandas().concat([rows(*noisy[0], algorithm=OURS), rows(*noisy[1], algorithm=PEER)])
     assert math.isclose(spread_ratio(frame), 2.0)
-    swapped = pandas.concat([rows(*noisy[0], algorithm=PEER), rows(*noisy[1], algorithm=OURS)])
-    assert math.isclose(mean_spread_ratio(pandas.concat([frame, swapped.assign(goal_set="G2")])), 1.0)
+    swapped = pandas().concat([rows(*noisy[0], algorithm=PEER), rows(*noisy[1], algorithm=OURS)])
+    assert math.isclose(mean_spread_ratio(pandas().concat([frame, swapped.assign(goal_set="G2")])), 1.0)
     assert math.isnan(spread_ratio(both({}, {})))
 
 
 def test_the_standard_error_of_a_mean_is_the_textbooks():
     values = np.random.default_rng(1).normal(size=12)
-    frame = pandas.DataFrame({"seed": range(12), "value": values})
+    frame = pandas().DataFrame({"seed": range(12), "value": values})
     expected = values.std(ddof=1) / math.sqrt(12)
     assert math.isclose(standard_error(lambda sample: sample.value.mean(), frame), expected)
     assert math.isnan(standard_error(lambda sample: 1.0, frame[:1]))
@@ -99,7 +102,7 @@ def test_a_verdict_says_what_is_reached(value, verdict):
 
 
 def test_all_demands_are_judged_once_for_each_goal_set():
-    frame = pandas.concat(
+    frame = pandas().concat(
         both({"elapsed": 9, "lower": 99.01 + seed}, {"elapsed": 10, "lower": 99.0 + seed}, seed=0, repeat=seed).assign(
             goal_set=goal_set, overhead=overhead, counted=counted
         )

@@ -12,9 +12,12 @@ from lossratio.arena.families import FAMILIES
 from lossratio.arena.search import GOAL_SETS
 from lossratio.arena.study import OVERHEADS, SEEDS_PER_CELL, Store, code_digest, run_study
 
-pytest.importorskip("joblib")
-pytest.importorskip("pandas")
-pytest.importorskip("pyarrow")
+
+@pytest.fixture(scope="module", autouse=True)
+def installed():
+    """Looks when a test runs, as each process collects these tests, and loading takes a second."""
+    for package in ("joblib", "pandas", "pyarrow"):
+        pytest.importorskip(package)
 
 
 def numbers(frame):

@@ -138,7 +138,7 @@ def test_a_tg_that_is_itself_again_repeats_the_one_trial_that_saw_the_change(tes
         result = measure_mrr(testbed, REQUEST, place(tmp_path), breaking(setting(lab, "TG", "tg1", "mtu 300")))
     finally:
         log.removeHandler(mending)
-    assert [trial.loss_ratio for trial in result.trials] == [0.0] * TRIALS
+    assert [trial.lost_frames for trial in result.trials] == [0] * TRIALS
     incident = incident_of(result.trials[BEFORE])
     assert (incident.guilty, incident.node, incident.interface, incident.done) == ("TG", "TG", "tg1", "repaired")
     assert [len(trial.repairs) for trial in result.trials] == [0, 0, 1, 0]
