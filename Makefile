@@ -14,7 +14,7 @@ PYTEST := .venv/bin/python -m pytest --numprocesses auto --dist loadgroup --no-l
 # Images of containers often set it. Each of the hundreds of programs that tests start would compile the library anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test all-tests quick compiled no-netns chaos mutants lint lowest docs pictures environment packages clean
+.PHONY: demo test all-tests quick compiled no-netns chaos mutants lint lowest release-check release docs pictures environment packages clean
 
 demo:
 	@tools/virtual-environment
@@ -60,6 +60,14 @@ lowest:
 	$(or $(PYTHON),python3) -m venv --clear build/lowest
 	build/lowest/bin/python -m pip install --quiet --constraint tools/lowest-versions.txt .
 	build/lowest/bin/lossratio run --topology simulated docs/pictures/search.robot -- --outputdir build/lowest/run
+
+# Sdist and wheel, as they would be published, used as a stranger would use them.
+release-check:
+	@tools/release-check
+
+# Version, changelog and citation of a release, as a commit with a tag: make release VERSION=0.3.0
+release:
+	@python3 tools/release.py $(VERSION)
 
 docs:
 	@tools/virtual-environment docs

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 import zipfile
+from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -17,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def wheel_contents(tmp_path_factory) -> list[str]:
+def wheel(tmp_path_factory) -> zipfile.ZipFile:
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in ("setup.py", "pyproject.toml", "README.rst", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -28,7 +31,18 @@ def wheel_contents(tmp_path_factory) -> list[str]:
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
     assert "Package would be ignored" not in printed
     (wheel,) = target.glob("*.whl")
-    return zipfile.ZipFile(wheel).namelist()
+    return zipfile.ZipFile(wheel)
+
+
+@pytest.fixture(scope="module")
+def wheel_contents(wheel) -> list[str]:
+    return wheel.namelist()
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel, wheel_contents) -> Message:
+    (name,) = [name for name in wheel_contents if name.endswith(".dist-info/METADATA")]
+    return message_from_bytes(wheel.read(name))
 
 
 def test_the_wheel_holds_every_module_and_resource(wheel_contents):
@@ -63,3 +77,76 @@ def test_the_lowest_versions_that_are_tested_are_those_that_are_allowed():
     lock = dict(re.findall(r"^([a-z0-9-]+)==([0-9.]+)$", (ROOT / "tools" / "lowest-versions.txt").read_text(), re.M))
     assert lock.keys() == allowed.keys()
     assert all(f"{lock[name]}.".startswith(f"{least}.") for name, least in allowed.items())
+
+
+def test_links_and_picture_of_the_readme_lead_into_the_repository_on_pypi(metadata):
+    source = dict(line.split(", ") for line in metadata.get_all("Project-URL"))["Source"]
+    text = metadata.get_payload()
+    targets = re.findall(r"<([^<>\s]+)>`_", text) + re.findall(r"^\.\. image:: (.*)$", text, re.MULTILINE)
+    ours = [target for target in targets if "/main/" in target]
+    assert len(ours) > 15
+    assert all(target.startswith("https://") for target in targets)
+    assert [target for target in ours if not (ROOT / target.partition("/main/")[2]).exists()] == []
+    owner = source.removeprefix("https://github.com/")
+    assert all(f"/{owner}/" in target for target in ours)
+
+
+def test_the_metadata_name_what_is_tested_and_typed(metadata):
+    classifiers = metadata.get_all("Classifier")
+    assert "Typing :: Typed" in classifiers
+    assert "Programming Language :: Python :: 3.10" in classifiers
+    assert metadata["Requires-Python"] == ">=3.10"
+    assert metadata["Description-Content-Type"] == "text/x-rst"
+
+
+def test_version_changelog_and_citation_agree():
+    command = [sys.executable, str(ROOT / "tools" / "release.py"), "--check"]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == "They agree.\n"
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A small checkout, and the tool for releases in it."""
+    for name in ("tools/release.py", "libraries/lossratio/version.py", "CHANGELOG.md", "CITATION.cff", "setup.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    setup = tmp_path / "setup.py"
+    setup.write_text(setup.read_text().replace("OWNER", "somebody"))
+    (tmp_path / "CHANGELOG.md").write_text(
+        "# Changelog\n\n## 9.1.0 - not released yet\n\nMuch is new.\n\n## 9.0.0 - 2026-11-20\n\nOld.\n"
+    )
+    (tmp_path / "changelog.d").mkdir()
+    (tmp_path / "changelog.d" / "README.md").write_text("How.\n")
+    (tmp_path / "changelog.d" / "soak.shapes.md").write_text("Soak tests know more shapes.\n")
+    for key in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{key}_NAME", "somebody")
+        monkeypatch.setenv(f"GIT_{key}_EMAIL", "somebody@example.com")
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    return tmp_path, runpy.run_path(str(tmp_path / "tools" / "release.py"))
+
+
+def test_a_release_is_one_command(checkout):
+    place, tool = checkout
+    assert tool["problems"]() != []
+    tool["release"]("9.1.0")
+    assert tool["problems"]() == []
+    changelog = (place / "CHANGELOG.md").read_text()
+    assert re.search(
+        r"## 9\.1\.0 - [\d-]{10}\n\nMuch is new\.\n\n- Soak tests know more shapes\.\n\n## 9\.0\.0 - 2026-11-20\n\nOld",
+        changelog,
+    )
+    assert '__version__ = "9.1.0"\n' in (place / "libraries" / "lossratio" / "version.py").read_text()
+    assert [path.name for path in (place / "changelog.d").iterdir()] == ["README.md"]
+    git = ["git", "-C", str(place)]
+    assert subprocess.run([*git, "tag"], capture_output=True, text=True, check=True).stdout == "v9.1.0\n"
+    assert subprocess.run([*git, "status", "--short"], capture_output=True, text=True, check=True).stdout == ""
+
+
+def test_nothing_is_written_for_a_release_that_is_none(checkout):
+    place, tool = checkout
+    with pytest.raises(SystemExit, match=r"does not begin with '## 9\.2\.0 - not released yet'"):
+        tool["release"]("9.2.0")
+    (place / "setup.py").write_text('REPOSITORY = "https://github.com/OWNER/lossratio"\n')
+    with pytest.raises(SystemExit, match="fill in REPOSITORY"):
+        tool["release"]("9.1.0")
+    assert (place / "changelog.d" / "soak.shapes.md").exists()

@@ -16,9 +16,15 @@ from nightly_examples import ROOT
 
 from lossratio.results.run_directory import RunDirectory
 from lossratio.runs.job import load_job, matrix
+from lossratio.version import __version__
 
 GITHUB = ROOT / "ci" / "github" / "nightly.yml"
 GITLAB = ROOT / "ci" / "gitlab" / "nightly.gitlab-ci.yml"
+MERGE_REQUEST = ROOT / "ci" / "gitlab" / "merge-request.gitlab-ci.yml"
+RELEASE = ROOT / "ci" / "github" / "release.yml"
+ACTION = ROOT / "action.yml"
+CONTAINER = ROOT / "ci" / "container" / "Containerfile"
+IGNORED = ROOT / "ci" / "container" / "Containerfile.dockerignore"
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 JENKINS = ROOT / "ci" / "jenkins" / "Jenkinsfile"
 SMALL_JOB = """format: lossratio-job/1
@@ -32,11 +38,13 @@ tests:
 @pytest.mark.parametrize(
     ("files", "schema"),
     [
-        ([GITHUB], ["vendor.github-workflows"]),
-        ([GITLAB], ["vendor.gitlab-ci", "--data-transform", "gitlab-ci"]),
+        ([GITHUB, RELEASE], ["vendor.github-workflows"]),
+        ([GITLAB, MERGE_REQUEST], ["vendor.gitlab-ci", "--data-transform", "gitlab-ci"]),
+        ([ACTION], ["vendor.github-actions"]),
+        ([ROOT / "CITATION.cff"], ["vendor.citation-file-format", "--force-filetype", "yaml"]),
         (FORMS, ["vendor.github-issue-forms"]),
     ],
-    ids=["github", "gitlab", "issue forms"],
+    ids=["github", "gitlab", "action", "citation", "issue forms"],
 )
 def test_files_are_valid_by_their_systems_schema(files, schema):
     assert files
@@ -252,3 +260,162 @@ def test_a_night_without_results_has_no_morning(checkout):
     done = shell(checkout, "ci/morning")
     assert (done.returncode, done.stdout) == (0, "Nothing was measured.\n")
     assert not RunDirectory(Path(checkout / "results" / "night")).has_files
+
+
+SHELL_SCRIPTS = (
+    "ci/night",
+    "ci/morning",
+    "tools/system-packages",
+    "tools/virtual-environment",
+    "tools/release-check",
+    ".ci/run",
+)
+
+
+def shell_parts():
+    """Every piece of shell that is shipped: its place, its text, and the shell that runs it."""
+    for name in SHELL_SCRIPTS:
+        text = (ROOT / name).read_text()
+        yield name, text, "bash" if "bash" in text.splitlines()[0] else "sh"
+    for path in (*sorted((ROOT / "ci" / "github").glob("*.yml")), ROOT / "action.yml"):
+        data = yaml.safe_load(path.read_text())
+        for job in data.get("jobs", {"action": data.get("runs")}).values():
+            for number, step in enumerate(job["steps"]):
+                if "run" in step:
+                    yield f"{path.name} {step.get('name', number)}", step["run"], "bash"
+    for path in sorted((ROOT / "ci" / "gitlab").glob("*.yml")):
+        pipeline = yaml.safe_load(path.read_text())
+        for name, job in pipeline.items():
+            lines = [*job.get("before_script", []), *job.get("script", [])] if isinstance(job, dict) else []
+            if lines:
+                yield f"{path.name} {name}", "\n".join(lines), "bash"
+    for number, line in enumerate(re.findall(r"sh(?:\(script:)? '([^']+)'", JENKINS.read_text())):
+        yield f"Jenkinsfile {number}", line, "sh"
+    for number, line in enumerate(re.findall(r"^RUN ((?:.*\\\n)*.*)$", CONTAINER.read_text(), re.MULTILINE)):
+        yield f"Containerfile {number}", line, "sh"
+
+
+@pytest.mark.parametrize(("text", "kind"), [pytest.param(text, kind, id=name) for name, text, kind in shell_parts()])
+def test_shell_has_no_fault_that_shellcheck_knows(text, kind):
+    program = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if program is None:
+        pytest.skip("shellcheck is not installed: make environment")
+    # Variables of the environment (SC2153), some of which are lists of words (SC2086).
+    command = [program, "--shell", kind, "--severity", "info", "--exclude", "SC2086,SC2153", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_file_for_other_systems_has_a_test_that_loads_it():
+    loaded = {GITHUB, RELEASE, GITLAB, MERGE_REQUEST, JENKINS, CONTAINER, IGNORED, ACTION, *FORMS}
+    loaded |= {ROOT / "ci" / "nightly.yaml", ROOT / ".github" / "pull_request_template.md"}
+    # Only people read the others.
+    loaded |= {ROOT / ".github" / "SECURITY.md", ROOT / ".github" / "CODE_OF_CONDUCT.md"}
+    loaded |= {ROOT / name for name in SHELL_SCRIPTS}
+    there = {path for name in ("ci", ".github") for path in (ROOT / name).rglob("*") if path.is_file()}
+    assert there <= loaded
+
+
+def test_the_template_of_pull_requests_asks_for_what_the_project_has():
+    text = (ROOT / ".github" / "pull_request_template.md").read_text()
+    targets = set(re.findall(r"`make (\w+)`", text))
+    assert targets
+    assert all(re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE) for target in targets)
+    assert all((ROOT / name).is_dir() for name in re.findall(r"`([\w.]+)/`", text))
+
+
+def test_actions_of_others_are_pinned_by_their_digest():
+    used = re.findall(r"uses: (\S+)(.*)", GITHUB.read_text() + RELEASE.read_text() + ACTION.read_text())
+    assert used
+    assert [name for name, version in used if not re.search(r"@[0-9a-f]{40}$", name) or " # v" not in version] == []
+
+
+def test_nothing_is_published_before_all_tests_have_passed():
+    jobs = yaml.safe_load(RELEASE.read_text())["jobs"]
+    assert set(jobs["publish"]["needs"]) == set(jobs) - {"publish"}
+    assert [step["run"] for step in jobs["test"]["steps"] if "run" in step] == ["make test"]
+    targets = re.findall(r"run: make ([\w-]+)", RELEASE.read_text())
+    assert all(re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE) for target in targets)
+
+
+def test_a_tag_that_is_not_the_version_is_refused(checkout):
+    (check,) = [
+        step["run"] for step in yaml.safe_load(RELEASE.read_text())["jobs"]["build"]["steps"][:3] if "run" in step
+    ]
+    version = checkout / "libraries" / "lossratio" / "version.py"
+    version.parent.mkdir(parents=True)
+    shutil.copy(ROOT / "libraries" / "lossratio" / "version.py", version)
+    assert shell(checkout, check, GITHUB_REF_NAME=f"v{__version__}").returncode == 0
+    assert shell(checkout, check, GITHUB_REF_NAME="v9.9.9").returncode != 0
+
+
+def test_the_image_is_built_from_what_a_wheel_is_built_from_and_nothing_else():
+    (copied,) = re.findall(r"^COPY (\S+) ", CONTAINER.read_text(), re.MULTILINE)
+    lines = [line for line in IGNORED.read_text().splitlines() if not line.startswith("#")]
+    assert (copied, lines[0]) == (".", "*")
+    kept = {line[1:] for line in lines if line.startswith("!")}
+    links = {
+        os.path.relpath(path.resolve(), ROOT)
+        for path in (ROOT / "libraries" / "lossratio").iterdir()
+        if path.is_symlink()
+    }
+    assert kept == links | {"libraries", "setup.py", "pyproject.toml", "README.rst", "LICENSE"}
+
+
+@pytest.fixture
+def builds(checkout, address):
+    """A project that is not ours: nothing of lossratio is in it. Its `python3` notes what is installed."""
+    shutil.rmtree(checkout)
+    (checkout / "bin").mkdir(parents=True)
+    tool = checkout / "bin" / "python3"
+    program = client(address).replace("'", "'\\''")
+    tool.write_text(
+        "#!/bin/sh\n"
+        '[ "$2" = venv ] || { echo "$@" >>installed; exit; }\n'
+        'mkdir -p "$3/bin"\n'
+        'cp "$0" "$3/bin/python"\n'
+        f"printf '%s' '{program}' >\"$3/bin/lossratio\"\n"
+        'chmod +x "$3/bin/lossratio"\n'
+    )
+    tool.chmod(0o755)
+    return checkout
+
+
+MEASURED = {
+    "SUITES": "linux_bridge",
+    "TOPOLOGY": "simulated",
+    "SET_UP": "echo $REVISION >>built",
+    "PATH": f"bin:{os.environ['PATH']}",
+}
+
+
+def test_the_template_for_merge_requests_works_in_a_project_that_is_not_ours(builds):
+    job = yaml.safe_load(MERGE_REQUEST.read_text())["throughput"]
+    given = {**job["variables"], **MEASURED, "CI_MERGE_REQUEST_DIFF_BASE_SHA": "base", "CI_COMMIT_SHA": "head"}
+    # Of a suite's three tests one is enough here.
+    script = "\n".join([*job["before_script"], *job["script"]]).replace("$SUITES", "--include mrrAND64b $SUITES")
+    done = shell(builds, script, **{name: str(value) for name, value in given.items()})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (builds / "installed").read_text() == "-m pip install --quiet robotframework-lossratio\n"
+    assert set((builds / "built").read_text().split()) == {"base", "head"}
+    assert all((builds / path).exists() for path in job["artifacts"]["paths"])
+
+
+def test_the_action_compares_two_builds_and_gives_the_verdict(builds):
+    action = yaml.safe_load(ACTION.read_text())
+    given = {name: str(each.get("default", "")) for name, each in action["inputs"].items()}
+    given |= {"set-up-a": "echo a >>built", "set-up-b": "echo b >>built", "test": "64B*mrr"}
+    given |= {"suites": MEASURED["SUITES"], "topology": MEASURED["TOPOLOGY"]}
+    known = {f"inputs.{name}": value for name, value in given.items()} | {"github.action_path": "lossratio-action"}
+    files = {name: str(builds / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    for step in [step for step in action["runs"]["steps"] if "if" not in step]:
+        values = {name: known[text.strip("${} ")] if "${{" in text else text for name, text in step["env"].items()}
+        done = shell(builds, step["run"], **files, **values, RUNNER_TEMP=str(builds / "temp"), PATH=MEASURED["PATH"])
+        assert done.returncode == 0, done.stdout + done.stderr
+        if (builds / "GITHUB_OUTPUT").exists():
+            lines = (builds / "GITHUB_OUTPUT").read_text().splitlines()
+            known |= {f"steps.compare.outputs.{name}": value for name, value in (line.split("=", 1) for line in lines)}
+    assert known["steps.compare.outputs.status"] == "0"
+    assert (builds / "installed").read_text() == "-m pip install --quiet lossratio-action\n"
+    assert set((builds / "built").read_text().split()) == {"a", "b"}
+    assert "mrr" in (builds / "GITHUB_STEP_SUMMARY").read_text()
