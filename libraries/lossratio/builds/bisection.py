@@ -5,8 +5,6 @@ others, and the next measurement is at the revision that splits the probability 
 little, because the noise is large or it is an outlier, only shifts probabilities. The same rule repeats it, if need be.
 """
 
-from __future__ import annotations
-
 import math
 import subprocess
 from collections import Counter

@@ -5,8 +5,6 @@ Each block gives one relative difference, and after each block the interval of t
 that any of these intervals misses the truth is limited, and not only the chance of a single interval.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

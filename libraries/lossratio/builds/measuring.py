@@ -3,8 +3,6 @@
 A measurement is on disk before the next build is set up, so that a comparison that was cut off continues.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

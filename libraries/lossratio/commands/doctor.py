@@ -1,7 +1,5 @@
 """The command ``lossratio doctor``: what this machine can do, and what it lacks for the rest."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

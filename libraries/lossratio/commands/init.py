@@ -1,7 +1,5 @@
 """The command ``lossratio init``: topology, suite and job of a new lab, from answers or from TRex's configuration."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

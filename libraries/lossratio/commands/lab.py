@@ -1,7 +1,5 @@
 """The command ``lossratio import``: topology files from labs of other tools."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

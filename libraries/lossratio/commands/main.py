@@ -1,7 +1,5 @@
 """The `lossratio` command: its commands by group, each imported when it is used, and how errors end it."""
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 

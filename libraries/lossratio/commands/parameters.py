@@ -1,7 +1,5 @@
 """Commands whose options are the parameters of their functions, declared once; quantities with units among them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps

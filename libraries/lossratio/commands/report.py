@@ -1,7 +1,5 @@
 """The commands ``lossratio report``, ``repair``, ``compare`` and ``csit``: what a run's directory is read for."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

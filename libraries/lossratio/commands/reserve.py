@@ -1,7 +1,5 @@
 """The commands ``lossratio reserve``, ``lossratio release`` and ``lossratio status``."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command ``lossratio site``."""
 
-from __future__ import annotations
-
 import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path

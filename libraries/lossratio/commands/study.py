@@ -1,7 +1,5 @@
 """The command ``lossratio study``."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from importlib import util

@@ -1,7 +1,5 @@
 """The commands ``lossratio check`` and ``lossratio testbed``: topology files, and local testbeds built from them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """Shows a site to the browsers of this machine: read only, and to nobody else."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Writes the site: a page, and slices of data as scripts beside it. So it works from a folder and from a server."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping, Sequence

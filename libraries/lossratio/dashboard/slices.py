@@ -4,8 +4,6 @@ Names of slices are digests of what is in them (testbed and test, or the run), s
 test after the next build. Rows are lists, as 100,000 objects would repeat the names of their fields 100,000 times.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """HTML pages from the templates of this package."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The overview of a page: a table whose columns are declared once, with a row for each finding."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape

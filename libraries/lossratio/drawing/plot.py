@@ -7,8 +7,6 @@ Marks of trials show by colour how much a trial lost, and by shape whether it lo
 colours: those of Okabe and Ito, and a scale of reds that becomes darker.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """A device that others set up: the kind that needs no log-in. lossratio touches it by its hooks only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any

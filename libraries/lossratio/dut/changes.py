@@ -1,7 +1,5 @@
 """Changes to a node that can be undone: each change is recorded with the command that undoes it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

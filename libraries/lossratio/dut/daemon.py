@@ -1,7 +1,5 @@
 """Programs of a DUT on its node: started in a session of their own, watched, and stopped by their id."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Programs of DPDK between two ports: their environment, their telemetry and their counters."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ Its command line controls it, in batches that end at the first command which it 
 manual and its own tests (version 0.17); it was tried with a stand-in only.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Calls the hooks of a device: commands, HTTP requests, SNMP gets, and functions such as keywords."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """DPDK's l3fwd: the example that routes frames by the longest prefix, as most reports of DPDK's throughput do."""
 
-from __future__ import annotations
-
 import os
 from enum import Enum
 from ipaddress import IPv4Network, IPv6Network

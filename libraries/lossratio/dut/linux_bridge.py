@@ -1,7 +1,5 @@
 """A Linux bridge of two interfaces, or of the VXLAN tunnels on them."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 from pydantic import Field

@@ -4,8 +4,6 @@ Another package adds a kind by an entry point of the group ``lossratio.dut``. Th
 and its object is a subclass of `lossratio.dut.Dut`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 from importlib.metadata import EntryPoint

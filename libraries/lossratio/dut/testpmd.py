@@ -1,7 +1,5 @@
 """DPDK's testpmd: forwards frames between two ports as simply as a DPDK program can."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 from pydantic import Field

@@ -3,8 +3,6 @@
 The history is read and divided into series, and each series has a trend.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -11,8 +11,6 @@ A series with bands is then judged by its lower band: values of the upper one ar
 are computed again for these values, so that a real step moves both bands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A picture has a real axis of dates, the bounds of each value as error bars, and 
 hundred results have no hints; the page's script lists the results with their runs when a section is opened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone

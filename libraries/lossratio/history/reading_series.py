@@ -3,8 +3,6 @@
 Their trends are computed as those of values, and are no alarms (`lossratio.history.trend`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime

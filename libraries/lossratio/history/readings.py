@@ -5,8 +5,6 @@ numbers in a result, those are chosen that people look at. Numbers of the thread
 packets that each thread had.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -8,8 +8,6 @@ around the average of the group before for the others), its standard deviation, 
 with this average and deviation are on it. The unit of numbers is 1/8191 of the largest value: about twelve bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ appears as a whole, and its name follows from its content. So a run that is adde
 Athena and DuckDB read the folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Sequence

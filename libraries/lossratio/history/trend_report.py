@@ -1,7 +1,5 @@
 """Trends to read, alarms first: a short text, JUnit cases, and JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict

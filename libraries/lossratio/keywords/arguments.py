@@ -1,7 +1,5 @@
 """Types of keyword arguments: what people write, converted to plain numbers and objects before a keyword runs."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Keywords that read counters of the devices under test, and that reconfigure the devices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any

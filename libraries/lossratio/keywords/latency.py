@@ -1,7 +1,5 @@
 """Keywords that measure latency."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 from statistics import fmean

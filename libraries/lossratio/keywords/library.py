@@ -1,7 +1,5 @@
 """The Robot Framework library: all groups of keywords, with one session for each suite; and reports on demand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from robot.api import logger

@@ -1,7 +1,5 @@
 """The keywords that measure: arguments, types and documentation are those of the request of a kind."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from datetime import timedelta

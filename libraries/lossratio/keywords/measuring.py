@@ -1,7 +1,5 @@
 """One measurement of a test: what is announced, what is seen while it runs, and what stays of it in the log."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar

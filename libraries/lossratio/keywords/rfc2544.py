@@ -1,7 +1,5 @@
 """The keyword for all tests of RFC 2544, with their report."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from robot.api import logger

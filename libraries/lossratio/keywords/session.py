@@ -1,7 +1,5 @@
 """The state that the keywords of one suite share: the testbed, the last result, the running test."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """Keywords that reserve a testbed, set it up and put it back."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path

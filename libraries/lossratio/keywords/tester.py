@@ -1,7 +1,5 @@
 """Keywords for the tester alone: its self-test, and traffic apart from trials."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from itertools import islice
 from typing import Any

@@ -1,7 +1,5 @@
 """Keywords that measure throughput, and that demand one: a least one, or that it has not regressed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -3,8 +3,6 @@
 A fact that the node does not report (a tool is missing, a file cannot be read) is None, never an error.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Everything is read in one command; what the node does not report is None, or missing.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

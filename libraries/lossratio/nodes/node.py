@@ -1,7 +1,5 @@
 """The node that a DUT is on: runs commands there, reads its files, and raises the DUT's errors."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

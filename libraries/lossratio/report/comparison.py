@@ -3,8 +3,6 @@
 A comparison is shown as a table for people, or as JUnit cases for CI systems.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

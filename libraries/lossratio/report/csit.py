@@ -13,8 +13,6 @@ Files lie where CSIT's upload puts them, below ``JOB/BUILD``: ``tests/.../TEST.i
 ``tests/suite.info.json.gz`` for the run as a whole.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -8,8 +8,6 @@ Only the numbers of results select the statistical test, never their values:
 * fewer: no test, as nothing distinguishes a change from the spread of repeated runs.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 import warnings

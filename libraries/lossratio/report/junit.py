@@ -5,8 +5,6 @@ failed. A test that was cut off and a file that cannot be read are ``error``, to
 taken for a complete one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree

@@ -5,8 +5,6 @@ Use it as ``robot --listener lossratio.report.listener.RunReport ...``; formats 
 suite with lossratio's keywords writes the page even without the listener.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import Path

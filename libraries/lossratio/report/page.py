@@ -5,8 +5,6 @@ filters the overview; without it, the page shows the same. Only a report of very
 compressed, and needs the script to show them.
 """
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

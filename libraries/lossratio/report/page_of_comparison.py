@@ -4,8 +4,6 @@ The headline says what was compared, where and when. The first numbers are chang
 quantity has its reason in place of a number. Each quantity has a section with every single value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

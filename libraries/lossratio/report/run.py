@@ -1,7 +1,5 @@
 """A run as it is on the disk: readable results, tests that were cut off, and files that cannot be read."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 The overview of a run has one row for each goal of each test, in words.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

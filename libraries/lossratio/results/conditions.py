@@ -11,7 +11,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -187,9 +187,10 @@ def trial_timing(
         sent = f", for {learning_time:g} s at {learning_load:g} fps" if learning_time else ""
         waited = "" if learning == "never" else f"{sent}, {wait_before:g} s before the traffic"
         step = "learning frames and routing update"
-        deviations.append(_deviation(step, "before every trial, 2 s before the traffic", f"{learning}{waited}"))
+        rule = "before every trial, 2 s before the traffic"
+        deviations.append(Deviation(step=step, rfc2544=rule, instead=f"{learning}{waited}"))
     if wait_after < _RFC2544_WAIT_AFTER:
-        deviations.append(_deviation("wait for residual frames", "2 s", f"{wait_after:g} s"))
+        deviations.append(Deviation(step="wait for residual frames", rfc2544="2 s", instead=f"{wait_after:g} s"))
     deviations += _short_recovery(recovery)
     return TrialTiming(
         learning=learning,
@@ -209,12 +210,9 @@ def trial_timing(
 
 
 def _short_recovery(recovery: float) -> list[Deviation]:
-    is_short = recovery < _RFC2544_RECOVERY
-    return [_deviation(_RECOVERY, "at least 5 s", f"{recovery:g} s")] if is_short else []
-
-
-def _deviation(step: str, rfc2544: str, instead: str) -> Deviation:
-    return Deviation(step=step, rfc2544=rfc2544, instead=instead)
+    if recovery >= _RFC2544_RECOVERY:
+        return []
+    return [Deviation(step=_RECOVERY, rfc2544="at least 5 s", instead=f"{recovery:g} s")]
 
 
 class Testbed(Record):
@@ -302,21 +300,12 @@ class LoadSemantics(Record):
     """The interfaces that send the whole load; the other interfaces send their share of it."""
     directions: tuple[str, ...] = Field(min_length=1)
     """The directions of the traffic, e.g. ``port0>port1``: one for each transmitting interface."""
-    shares_ratio: tuple[Ratio, ...] = ()
-    """Share of the load that each direction sends; if missing, all of it, as in files of earlier versions."""
+    shares_ratio: tuple[Ratio, ...]
+    """Share of the load that each direction sends."""
     aggregate_factor: float = Field(gt=0.0)
     """The factor between a load and its aggregate: the sum of the shares."""
     encapsulation_overhead_bytes: int = Field(default=0, ge=0)
     """Bytes that encapsulation adds to each frame between DUTs; bandwidths include them."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _directions_without_shares_send_all(cls, data: Any) -> Any:
-        if isinstance(data, dict) and isinstance(data.get("directions"), list | tuple):
-            data = {"shares_ratio": (1.0,) * len(data["directions"]), **data}
-            # In strict mode, pydantic accepts a list as a tuple only if pydantic parses the JSON text itself.
-            return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
-        return data
 
     @model_validator(mode="after")
     def _factor_counts_directions(self) -> LoadSemantics:
@@ -438,8 +427,7 @@ def with_ramp(conditions: Conditions, ramp: float) -> Conditions:
         rfc2544="the trial begins with its load",
         instead=f"a ramp of {ramp:g} s before it, in which the load grows from nothing and no frame is counted",
     )
-    changed = timing.model_copy(update={"ramp_s": ramp, "deviations": (*timing.deviations, deviation)})
-    return conditions.model_copy(update={"timing": changed})
+    return _with_timing(conditions, (*timing.deviations, deviation), ramp_s=ramp)
 
 
 def with_rest(conditions: Conditions, rest: float) -> Conditions:
@@ -453,8 +441,7 @@ def with_rest(conditions: Conditions, rest: float) -> Conditions:
     if rest <= timing.recovery_s:
         return conditions
     others = tuple(deviation for deviation in timing.deviations if deviation.step != _RECOVERY)
-    changed = timing.model_copy(update={"recovery_s": rest, "deviations": (*others, *_short_recovery(rest))})
-    return conditions.model_copy(update={"timing": changed})
+    return _with_timing(conditions, (*others, *_short_recovery(rest)), recovery_s=rest)
 
 
 _END_OF_TRAFFIC = "end of the traffic"
@@ -470,6 +457,9 @@ def with_early_verdicts(conditions: Conditions) -> Conditions:
     )
     if deviation in timing.deviations:
         return conditions
-    return conditions.model_copy(
-        update={"timing": timing.model_copy(update={"deviations": (*timing.deviations, deviation)})}
-    )
+    return _with_timing(conditions, (*timing.deviations, deviation))
+
+
+def _with_timing(conditions: Conditions, deviations: tuple[Deviation, ...], **changed: float) -> Conditions:
+    timing = conditions.timing.model_copy(update={"deviations": deviations, **changed})
+    return conditions.model_copy(update={"timing": timing})

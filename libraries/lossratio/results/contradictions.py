@@ -4,8 +4,6 @@ So a result with changed numbers is refused, even if its digest (`lossratio.tria
 computed again, as that takes long: only its cheap parts are compared.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 All doubts are computed from the trials in result files, so results of earlier versions have them, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum

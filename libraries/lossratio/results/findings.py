@@ -4,8 +4,6 @@ In a message, every number has its unit and the name of its quantity beside it, 
 Tables, comparisons and trends use findings.
 """
 
-from __future__ import annotations
-
 import hashlib
 import html
 import json

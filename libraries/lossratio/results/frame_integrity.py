@@ -1,7 +1,5 @@
 """Frame integrity: whether frames came back unchanged, as far as a result shows it, and with which confidence."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

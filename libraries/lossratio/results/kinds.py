@@ -5,8 +5,6 @@ Another package adds a kind with an entry point of the group ``lossratio.measure
 read, measured or shown.
 """
 
-from __future__ import annotations
-
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache

@@ -9,8 +9,6 @@ Where a run was cut off, the journal has more than the result: the latency and t
 result of a finished search that was not written any more is made from its journal.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 ``trials/<test>.jsonl`` grows while a test runs; ``results/<test>.json`` appears, complete, when the test is over.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Trials in result files: input, output, and the controller's purpose."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from pydantic import Field

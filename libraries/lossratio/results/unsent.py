@@ -4,8 +4,6 @@ A value ``v`` at a load of which the share ``u`` was not sent is at most ``v / (
 stood still for that share of the time. If it was slow all the time, and the SUT the limit, it is ``v``.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Sequence

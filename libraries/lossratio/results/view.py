@@ -3,8 +3,6 @@
 A view is imported only when results are shown, and does not depend on testbeds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """The tests of a run on each testbed that it may get: the named suites, or the tests of a job file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """The attempts at a run: the output of each is kept as far as it is whole, and all become one result."""
 
-from __future__ import annotations
-
 import io
 import xml.parsers.expat
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Suites are expanded, and the tests that the job names are chosen. The matrix of a job is for CI systems.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Requests for runs of suites; runs Robot Framework in this process, and reports the verdict of each test."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ To resume a run keeps its finished tests, and makes one run of all attempts. If 
 its lease over at once, and need not wait until the lease ends.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

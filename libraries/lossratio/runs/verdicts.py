@@ -4,8 +4,6 @@ Robot Framework keeps only the message of an exception, and users write messages
 kind of each failure while its exception passes. The record beside ``output.xml`` keeps the kinds for later attempts.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The watchdog: limits of the time of tests, suites and runs."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal

@@ -1,7 +1,5 @@
 """A look at the cabling: frames from each port of the TG, and where they come out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack

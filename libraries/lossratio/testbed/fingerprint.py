@@ -4,8 +4,6 @@ A shell on each node waits for a line, and answers with one line. It starts no p
 flows. All nodes are asked at once between trials, which costs one round trip.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

@@ -3,8 +3,6 @@
 Before a measurement: presence, speeds of links, room for frames. On demand: all nodes, with everything that they lack.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace

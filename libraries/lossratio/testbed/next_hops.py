@@ -1,7 +1,5 @@
 """Next hops of test traffic: their MAC addresses, and the check that routers send no traffic out of the testbed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Checks before a measurement that frames get through the path, and finds the hop that loses them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """The set-up of DUTs on parallel paths, how they are put back, and how test reports describe the set-up."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack

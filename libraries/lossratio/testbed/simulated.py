@@ -1,7 +1,5 @@
 """The simulated testbed: a model of the SUT on a virtual clock, with the interface of a real testbed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager

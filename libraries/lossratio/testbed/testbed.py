@@ -1,7 +1,5 @@
 """The interface that all testbeds have, and the request that opens one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The cards of the TG: taken from the kernel for a generator that drives them itself, and given back afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 

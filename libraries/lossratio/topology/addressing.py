@@ -4,8 +4,6 @@ West is the side of the path's first TG port, east that of its second one. Gener
 the other's; routed devices route each side's networks to its TG port.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from ipaddress import (

@@ -4,8 +4,6 @@ Rules of names, merging, links and interfaces are those of containerlab 0.79 and
 containerlab itself accepts is read, also where the schema is stricter.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -4,8 +4,6 @@ In a file of CSIT, fields that mean the same keep their names. Fields that lossr
 Secrets are left out.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

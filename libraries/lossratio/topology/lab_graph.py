@@ -1,7 +1,5 @@
 """A lab of another tool as a graph, the path of the test traffic through it, and the topology file that this makes."""
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence

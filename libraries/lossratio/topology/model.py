@@ -1,7 +1,5 @@
 """A testbed as its file describes it: nodes, links between them, the way of the test traffic, and a drawing of them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum

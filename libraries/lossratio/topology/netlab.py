@@ -1,7 +1,5 @@
 """Reads labs of netlab, as ``netlab create -o json=FILE`` (or ``yaml=FILE``) writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType

@@ -3,8 +3,6 @@
 Names become words of commands and parts of paths on nodes. None begins with ``-``, as options do.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema

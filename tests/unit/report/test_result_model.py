@@ -247,13 +247,6 @@ def test_the_aggregate_factor_is_the_sum_of_the_directions_shares():
         LoadSemantics(directions=("port0>port1",), shares_ratio=(1.0, 1.0), aggregate_factor=2)
 
 
-def test_results_of_versions_without_shares_of_the_load_are_read_as_what_they_meant():
-    data = as_json(throughput())
-    for name in ("shares_ratio", "encapsulation_overhead_bytes"):
-        del data["conditions"]["load"][name]
-    assert RESULT.validate_python(data) == throughput()
-
-
 def test_a_load_of_one_direction_has_the_aggregate_that_the_shares_make():
     load = load_semantics({"port0>port1": 1.0, "port1>port0": 0.25}, encapsulation_overhead=50)
     assert load.applies_to == "what sends port0>port1"

@@ -1,7 +1,5 @@
 """The DUT's end of a link: addresses, neighbours, routes, and a VXLAN tunnel."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network

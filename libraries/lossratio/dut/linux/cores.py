@@ -1,7 +1,5 @@
 """Cores for a DUT's workers, in FD.io CSIT's meaning: "1c" is one physical core with all of its SMT siblings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

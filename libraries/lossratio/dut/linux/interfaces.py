@@ -1,7 +1,5 @@
 """The node's network interfaces from ``ip -json``, and the check whether test traffic may use them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network

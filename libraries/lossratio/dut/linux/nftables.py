@@ -5,8 +5,6 @@ The kernel makes it or refuses it in one step, it costs no frame any time, and i
 The interface's alias shows the owner to users.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

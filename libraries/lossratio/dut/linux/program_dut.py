@@ -1,7 +1,5 @@
 """DUTs that are programs on a Linux node: on interfaces of the kernel, or on cards taken from the kernel."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace

@@ -1,7 +1,5 @@
 """Reports about a Linux node and its interfaces, as JSON data: its facts, and its telemetry while traffic passes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

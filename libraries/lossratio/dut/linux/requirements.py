@@ -1,7 +1,5 @@
 """Requirements of a DUT on its node: programs, and the right to change the network."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from lossratio.dut.base import Tool

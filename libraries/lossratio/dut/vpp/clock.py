@@ -6,8 +6,6 @@ long as that VPP runs: by up to 9 % in 3 of 18 starts beside programs on the sam
 not this one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

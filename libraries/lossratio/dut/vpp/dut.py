@@ -3,8 +3,6 @@
 Its command line controls it. The answers show success or failure, as the exit status of the command does not.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What VPP prints about its traffic, as numbers: interfaces, errors, graph nodes, and its performance monitor."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """VPP's startup.conf: its CPUs, memory, plugins and cards, and the free lines of the topology file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Joins the generator's own namespace to nodes of a lab that another tool made, and takes it away again."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

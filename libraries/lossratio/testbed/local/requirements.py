@@ -1,7 +1,5 @@
 """The requirements of a local testbed on this machine, and the remedies for what is missing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ A testbed's holder keeps the lock of its directory as long as it lives. So a dir
 holder that was killed. It is removed the next time that a function here reads the directories.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import secrets

@@ -1,7 +1,5 @@
 """The XDP programs of the devices: from one interface to another, unchanged, readdressed, filtered, or with faults."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 
