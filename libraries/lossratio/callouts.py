@@ -1,7 +1,5 @@
 """Calls of what others run, bounded in time and size: HTTP requests, and programs of this machine."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import re

@@ -1,7 +1,5 @@
 """The exit statuses of all commands, in one table, and the status that each kind of failure means."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Collection
 from enum import Enum, IntEnum

@@ -1,7 +1,5 @@
 """Reads input files as a whole, in bounded time and memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

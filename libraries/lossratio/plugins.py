@@ -3,8 +3,6 @@
 A plug-in is loaded when its name is asked for. So a broken one is an error for those who use it, and for nobody else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points

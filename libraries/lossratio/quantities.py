@@ -3,8 +3,6 @@
 A field of a request has one of these types. Keywords, methods, checks, journals, result files and schema follow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta

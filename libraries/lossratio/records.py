@@ -4,8 +4,6 @@ A field's name ends in its unit: ``_fps`` frames per second, ``_bps`` bits per s
 ``_frames``, ``_ratio`` (dimensionless, 0 to 1); other numbers are counts of the things in the field's name.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 from typing import Annotated
 

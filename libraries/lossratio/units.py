@@ -3,8 +3,6 @@
 Keywords and files have units. All other code computes in plain numbers: frames per second, seconds, bits per second.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sys

@@ -1,7 +1,5 @@
 """The algorithms of a study: how each is run, and on which goals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -8,8 +8,6 @@ uniform logarithm. Capacities are shares of the largest load. Sizes and bursts a
 Gaps, jitters and spreads are shares of the capacity.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Literal

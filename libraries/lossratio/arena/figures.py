@@ -4,8 +4,6 @@ The demands are on figures compared with the peer's, with hints, and of long sea
 `lossratio.arena.search.Row`; series have a value for each family, by its name.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace

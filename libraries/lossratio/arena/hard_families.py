@@ -3,8 +3,6 @@
 They are for robustness: a search must end soon, with a result that its trials bear out. Few of them have a truth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

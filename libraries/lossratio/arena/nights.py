@@ -4,8 +4,6 @@ A `Change` is what happens to the SUT before the examined search. For each chang
 on the same changed SUTs: one with hints from the nights before, and one without.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence

@@ -14,8 +14,6 @@ What is supposed:
 - Only loads between the relevant bounds are measured.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The outcome of one search: its result, all its trials, and the processor time of its controller."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from time import thread_time

@@ -1,7 +1,5 @@
 """The peer: FD.io's own MLRsearch 1.2.1 from PyPI, with our measurers and our kind of result."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib import metadata, util
 from time import thread_time

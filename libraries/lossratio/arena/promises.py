@@ -5,8 +5,6 @@ independent, as the promise supposes. Half of the curves are the hardest ones: l
 as often as a good load may be, those above it just as often as a bad one must be.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import warnings

@@ -6,8 +6,6 @@ durations that prove them soonest, until RFC 9971 classifies each load for each 
 contradict the result of a lucky search. Its time counts nevertheless, and the certificate is marked.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -5,8 +5,6 @@ study continues with the unfinished cells. The file's name has a digest of all c
 after a change of one algorithm only the cells of that algorithm are run again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

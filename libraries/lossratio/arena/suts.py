@@ -1,7 +1,5 @@
 """The SUTs of a study: models with drawn parameters, and the loads of the searches on them."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 Most models say how many frames of a trial are lost; these are taken to be spread evenly. A `LocatingSut` says which.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A latency is a fixed delay and a random wait in a queue.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Makes a SUT model from data, such as the field ``sut`` of a topology file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches

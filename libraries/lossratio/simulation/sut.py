@@ -1,7 +1,5 @@
 """The parts of SUT models: the protocol of a model, the types of its fields, and its behaviour in overload."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -4,8 +4,6 @@ The last member of the object is ``"digest"``: the first 32 hexadecimal digits o
 member. The digest of a line of a journal also covers the digest of the line before it, which makes the lines a chain.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 _DIGITS = 32

@@ -1,7 +1,5 @@
 """The lines of a journal: header, trials, verifications and additions, as JSON with a digest, read strictly."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -5,8 +5,6 @@ never came back (RFC 2544, section 26.5), and frames that came back before and a
 section 1.3).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

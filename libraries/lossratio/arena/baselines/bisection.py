@@ -3,8 +3,6 @@
 Sources: RFC 2544 section 26.1; ETSI GS NFV-TST 009 clause 12.3 (binary search with loss verification).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator
 

@@ -5,8 +5,6 @@ whole nanoseconds and exact fractions. The tests of sequential goals are here a 
 From `lossratio.mlrsearch` it takes the types of goals and results only.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -16,8 +16,6 @@ lower
   through both forwarding rates. On a SUT with the same forwarding rate at both loads, that gives the second candidate.
 """
 
-from __future__ import annotations
-
 from types import MappingProxyType
 from typing import Final
 

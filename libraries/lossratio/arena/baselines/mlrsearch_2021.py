@@ -5,8 +5,6 @@ draft's "simplified version" is implemented, with the additional logic that the 
 cannot send count as lost: they are in the trial's loss ratio already (`lossratio.trials.counters`).
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Generator, Iterable

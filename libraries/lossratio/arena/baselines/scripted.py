@@ -5,8 +5,6 @@ narrower. Interval widths are logarithmic: doubling, halving and steps are produ
 of an interval is ``log(upper / lower)``; with the width w relative to the upper bound that is ``-log(1 - w)``.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
