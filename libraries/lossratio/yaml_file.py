@@ -42,6 +42,7 @@ def load_yaml_file(
     model: type[ModelT],
     error: type[LossRatioError],
     check: Callable[[ModelT], Iterable[Problem]] = lambda loaded: (),
+    *,
     convert: Callable[[dict[str, Any], Path], dict[str, Any]] = lambda data, path: data,
     rewrite: Callable[[str], str] = lambda text: text,
 ) -> ModelT:

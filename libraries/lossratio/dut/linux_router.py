@@ -150,13 +150,13 @@ class Handover:
             changes.run("ethtool", "-K", end, "tso", "off", "gro", "on")
             changes.run("ip", "link", "set", "dev", end, "up")
             changes.write(f"/sys/class/net/{end}/threaded", "1")
-        links = existing_links(node, *self.interfaces)
+        macs = {end: link["address"] for end, link in existing_links(node, *self.interfaces).items()}
         ends = (self.west_end, self.east_end)
-        self._lead(changes, self.west, self.east, ends, links[self.east_end]["address"], _EASTWARD_TABLE)
-        self._lead(changes, self.east, self.west, ends[::-1], links[self.west_end]["address"], _WESTWARD_TABLE)
+        self._lead(changes, self.west, self.east, ends, mac=macs[self.east_end], table=_EASTWARD_TABLE)
+        self._lead(changes, self.east, self.west, ends[::-1], mac=macs[self.west_end], table=_WESTWARD_TABLE)
 
     def _lead(
-        self, changes: Changes, source: RouterSide, target: RouterSide, ends: tuple[str, str], mac: str, table: int
+        self, changes: Changes, source: RouterSide, target: RouterSide, ends: tuple[str, str], *, mac: str, table: int
     ) -> None:
         """Routes frames from one side into the near end, addressed to the far end."""
         near = ends[0]

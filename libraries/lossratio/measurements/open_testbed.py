@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +22,7 @@ from lossratio.results import RunDirectory, TestIdentity, TestResult, result_nam
 if TYPE_CHECKING:
     from lossratio.dut import AnyOptions
     from lossratio.nodes import Credentials
-    from lossratio.testbed import Recovery as Repairs, Testbed
+    from lossratio.testbed import Ready, Recovery as Repairs, Testbed
     from lossratio.traffic import TrafficProfile
 else:
     # It has what a testbed has from the one that it opens: to import testbeds takes a while.
@@ -95,6 +96,10 @@ class OpenTestbed(Testbed):
     def results(self) -> tuple[TestResult, ...]:
         """The results of its methods so far, in their order."""
         return tuple(self._results)
+
+    def ready_for(self, profile: TrafficProfile, **settings: Any) -> AbstractContextManager[Ready]:
+        """Makes it ready for a traffic profile; see `lossratio.testbed.Testbed.ready_for`."""
+        return self._testbed.ready_for(profile, **settings)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._testbed, name)

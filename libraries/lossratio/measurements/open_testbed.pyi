@@ -2,6 +2,7 @@
 from typing import Literal
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from lossratio.measurements.back_to_back import BackToBack
@@ -16,7 +17,7 @@ from lossratio.measurements.throughput import Throughput
 from lossratio.results import RunDirectory, TestIdentity, TestResult, result_name
 from lossratio.dut import AnyOptions
 from lossratio.nodes import Credentials
-from lossratio.testbed import Recovery as Repairs, Testbed
+from lossratio.testbed import Ready, Recovery as Repairs, Testbed
 from lossratio.traffic import TrafficProfile
 from lossratio.measurements.back_to_back import BackToBackResult
 from lossratio.measurements.frame_loss import FrameLossResult
@@ -181,6 +182,8 @@ class OpenTestbed(Testbed):
     ) -> SoakResult: ...
     @property
     def results(self) -> tuple[TestResult, ...]:
+        ...
+    def ready_for(self, profile: TrafficProfile, **settings: Any) -> AbstractContextManager[Ready]:
         ...
     def close(self) -> None:
         ...

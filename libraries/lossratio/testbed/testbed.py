@@ -1,5 +1,6 @@
 """The interface that all testbeds have, and the request that opens one."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -169,7 +170,7 @@ class Ready:
     """Returns whether the DUTs were found as they were set up after the last trial."""
 
 
-class Testbed:
+class Testbed(ABC):
     """A testbed with its DUTs set up. As a context manager it is closed at the end of the block."""
 
     request: TestbedRequest
@@ -180,6 +181,7 @@ class Testbed:
     """The most frames per second that the generator can send, per interface; None: not known."""
     _see: Callable[[int, int], None] | None = None
 
+    @abstractmethod
     def ready_for(
         self, profile: TrafficProfile, *, ramp: float = 0.0, rest: float = 0.0, integrity: Integrity = Integrity.DOUBT
     ) -> AbstractContextManager[Ready]:
@@ -194,7 +196,6 @@ class Testbed:
         Raises:
             LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is in use.
         """
-        raise NotImplementedError
 
     def watch_trials(self, see: Callable[[int, int], None] | None) -> None:
         """Shows running trials from the next measurement on, where the generator can; it changes no trial.
@@ -205,7 +206,7 @@ class Testbed:
         """
         self._see = see
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  (a simulated testbed has nothing to put back)
         """Stops all traffic, and puts the nodes back to their earlier state; a second call changes nothing.
 
         Raises:

@@ -34,7 +34,7 @@ def load_topology(path: str | Path) -> Topology:
     file = TOPOLOGIES.path(path)
     if not os.path.exists(file) and (hint := TOPOLOGIES.hint(path)):
         raise TopologyError(f"There is no file {path}.{hint}")
-    return load_yaml_file(file, Topology, TopologyError, _topology_problems, _convert)
+    return load_yaml_file(file, Topology, TopologyError, _topology_problems, convert=_convert)
 
 
 def _convert(data: dict[str, Any], path: Path) -> dict[str, Any]:

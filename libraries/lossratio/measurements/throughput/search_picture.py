@@ -106,7 +106,7 @@ def draw_search(result: ThroughputResult, history: History) -> str:
     top = _TOP
     for window in windows:
         bottom = top + (_CLOSE_UP if window.goals else _OVERVIEW)
-        parts += _row(result, history, marked, window, (top, bottom), scale)
+        parts += _row(result, history, marked, window, extent=(top, bottom), scale=scale)
         top = bottom + _SPACE
     bottom = top - _SPACE
     parts.append(text_at((_LEFT + _RIGHT) / 2, bottom + 33.0, "trial", text_anchor="middle"))
@@ -194,6 +194,7 @@ def _row(
     history: History,
     marked: Mapping[Mark, Sequence[Trial]],
     window: Window,
+    *,
     extent: tuple[float, float],
     scale: float,
 ) -> list[str]:
@@ -342,7 +343,7 @@ def draw_loss(result: ThroughputResult, history: History) -> str:
     parts = [text_at(4.0, 14.0, "trial loss ratio")]
     for place, window in enumerate(windows):
         left = _LOSS_LEFT + place * (width + _LOSS_GAP)
-        parts += _loss_panel(result.goals, marked, window, (left, left + width), floor, scale)
+        parts += _loss_panel(result.goals, marked, window, extent=(left, left + width), floor=floor, scale=scale)
     middle = (_LOSS_LEFT + _LOSS_RIGHT) / 2
     parts.append(text_at(middle, _LOSS_BOTTOM + 35.0, f"load per interface, {prefix}fps", text_anchor="middle"))
     goals = [
@@ -363,6 +364,7 @@ def _loss_panel(
     goals: Sequence[GoalReport],
     marked: Mapping[Mark, Sequence[Trial]],
     window: Window,
+    *,
     extent: tuple[float, float],
     floor: float,
     scale: float,
