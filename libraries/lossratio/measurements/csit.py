@@ -1,7 +1,5 @@
 """Parts of FD.io CSIT's test cases of all types: rates, and the error for results that mean something else there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from lossratio.errors import ReportError

@@ -1,7 +1,5 @@
 """Self-test of the tester: the load that it can send and receive over a cable, without any DUT (RFC 9971)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The average of repeated times and their spread, as results, reports and consoles have them."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ loses more than another one, which had no lower load and was no shorter, is a *c
 either order. Time makes them all in one order: the trials that lose more came soon after loss, or later, or earlier.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -3,8 +3,6 @@
 Nothing is ever scanned again, so a trial costs the same after a thousand trials as after ten.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The model is as small as can be: an overloaded SUT forwards at a rate that chang
 load gives the constant (RFC 2285's forwarding rate at maximum offered load), two give the slope as well.
 """
 
-from __future__ import annotations
-
 import math
 
 from lossratio.mlrsearch.classification import Bound

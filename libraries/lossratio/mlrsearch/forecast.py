@@ -5,8 +5,6 @@ searches need more, because loads near a bound are lossy only sometimes and expe
 was measured on simulated SUTs of many kinds; the figures are below.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Search goals: what a search is to find, checked when they are made."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterable

@@ -3,8 +3,6 @@
 Neighbours on the grid are within the smallest goal width, so any load can serve as either bound, and for every goal.
 """
 
-from __future__ import annotations
-
 import math
 
 from lossratio.errors import SearchError

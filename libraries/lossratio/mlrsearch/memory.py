@@ -6,8 +6,6 @@ loss leave the SUT rested. If it then forwards at several loads what it lost bef
 the next loss, it remembers. `lossratio.mlrsearch.constancy` sees that in these trials, with its size.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

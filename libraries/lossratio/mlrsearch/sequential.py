@@ -19,8 +19,6 @@ the order of the outcomes: where successive trials are alike, so many of them co
 are independent, the nth root of their likelihood ratio is still one whose mean is at most 1 (by Hoelder's inequality).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ the final target has to prove, and no trial is left behind. Intervals narrow fro
 Nothing is ever scanned again, so a decision costs the same after a thousand trials as after ten.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

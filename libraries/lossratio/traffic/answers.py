@@ -1,7 +1,5 @@
 """The agent's answers, read and checked."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The checks show that frames get through in every direction.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping, Sequence

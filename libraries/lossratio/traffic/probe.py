@@ -1,7 +1,5 @@
 """Frames for a look at the cabling: those of a profile, with a mark in the payload that rewritten headers keep."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

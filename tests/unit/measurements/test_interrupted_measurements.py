@@ -8,7 +8,7 @@ import pytest
 from measurement_examples import PROFILE, place, policed
 
 from lossratio.errors import SearchError, StorageError
-from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.results.model import Outcome

@@ -6,8 +6,6 @@ CSIT has latency at 90, 50 and 10 % of PDR and at the minimum load, in whole mic
 are several links, CSIT's latency is that of all frames which went this way.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

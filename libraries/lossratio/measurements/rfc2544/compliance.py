@@ -1,7 +1,5 @@
 """Every MUST and SHOULD of RFC 2544, and of the RFCs that update it: what a run made of it, by its facts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """The graphs of the report that RFC 2544 asks for: throughput over frame size, and frame loss rate over load."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from lossratio.drawing import LINE_HEIGHT, Axis, Mark, Plot, drawing, element, in_unit, series_colour, text_at

@@ -1,7 +1,5 @@
 """The report that RFC 2544 asks for: a table or a graph for each test, the conditions, and what was done of the RFC."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

@@ -1,7 +1,5 @@
 """Search goals as users write them: a preset by its name, a goal of their own by its fields, or a file of goals."""
 
-from __future__ import annotations
-
 import warnings
 from ast import literal_eval
 from collections.abc import Iterable, Iterator, Mapping

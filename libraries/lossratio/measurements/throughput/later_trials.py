@@ -1,7 +1,5 @@
 """Trials after a search, of latency and telemetry, that contradict it, or whose load was not offered."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ Over load, there are every trial, the loss that each goal allows, and the releva
 logarithmic axis; trials without loss are on a line of their own below it.
 """
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections import Counter

@@ -5,8 +5,6 @@ throughput is one of its quantiles, so the spectrum shows how much that number h
 as soon as the rest of the goal's duration sum cannot change the verdict; the rest counts as time without forwarding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Throughput over frame size (RFC 2544, section 26.1) and over cores: tests that differ in this alone, as graphs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Whether a goal result is an RFC 2544 throughput follows from RFC 9971's conditio
 departures from RFC 2544.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence

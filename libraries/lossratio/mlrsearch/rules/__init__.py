@@ -14,8 +14,6 @@
 Each rule has a module with its name, and its constants are there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from lossratio.mlrsearch.rules.descent import descend

@@ -1,7 +1,5 @@
 """Rule `descent`: go down from a load that failed a target although it had passed the coarser one."""
 
-from __future__ import annotations
-
 import math
 
 from lossratio.mlrsearch.classification import Bound

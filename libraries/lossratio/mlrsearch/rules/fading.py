@@ -6,8 +6,6 @@ length show where a long one loses one frame in the mean; where none shows the f
 then goes there at once: shorter trials would lose nothing on the way, and so would show nothing.
 """
 
-from __future__ import annotations
-
 import math
 
 from lossratio.mlrsearch.classification import Bound

@@ -5,8 +5,6 @@ This rule follows nothing: each load that it picks is decided by trials for the 
 interval.
 """
 
-from __future__ import annotations
-
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 from lossratio.mlrsearch.stages import PATIENCE, Interval

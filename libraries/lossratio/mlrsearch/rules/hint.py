@@ -3,8 +3,6 @@
 It is for goals whose trials grow. Where all trials have one length, the search starts at the hint, and needs no rule.
 """
 
-from __future__ import annotations
-
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 

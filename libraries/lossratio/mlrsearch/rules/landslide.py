@@ -4,8 +4,6 @@ Each load that shorter trials promised then fails, and the search runs after the
 proved at once, all the way to the goal, before anything else is improved on.
 """
 
-from __future__ import annotations
-
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 

@@ -4,8 +4,6 @@ A SUT that stalls in each long trial, or loses a share of its frames at any load
 minimum load is an upper bound. Short trials between two stalls pass, and would lead the search down load by load.
 """
 
-from __future__ import annotations
-
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 

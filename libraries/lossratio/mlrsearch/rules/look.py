@@ -1,7 +1,5 @@
 """Rule `look`: one short trial where the bound is expected. It is the rule of the coarsest target."""
 
-from __future__ import annotations
-
 import math
 
 from lossratio.mlrsearch.classification import Bound

@@ -3,8 +3,6 @@
 Where trials that fail end early, the upper load comes first: its proof costs less.
 """
 
-from __future__ import annotations
-
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 

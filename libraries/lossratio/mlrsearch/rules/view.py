@@ -1,7 +1,5 @@
 """The input of a rule, and its answer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lossratio.mlrsearch.classification import Bound

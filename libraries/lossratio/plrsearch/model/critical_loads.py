@@ -4,8 +4,6 @@ If every trial has its own capacity m + s z, with z standard normal, then the me
 fitting function's mean over z. The critical load is about that mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ Both functions increase with the load and are convex in it, so that the loss rat
 formulas overflow or cancel nearly everywhere; these are the same functions rewritten.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol

@@ -1,7 +1,5 @@
 """The options of PLRsearch by name: likelihoods, weightings, selections, and reasons to stop."""
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import TypeVar
 

@@ -5,8 +5,6 @@ time, over noise that is alike it does not. Trials that are shorter than the cor
 again.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

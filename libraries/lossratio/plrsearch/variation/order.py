@@ -5,8 +5,6 @@ line over time, with and without correlation of successive capacities (first-ord
 are robust, so that some unusual trials decide nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

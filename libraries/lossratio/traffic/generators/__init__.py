@@ -1,7 +1,5 @@
 """Generators by kind: those that come with lossratio, and those of other packages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint

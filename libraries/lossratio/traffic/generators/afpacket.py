@@ -1,7 +1,5 @@
 """The embedded generator on the controller's side: its program is a part of the agent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

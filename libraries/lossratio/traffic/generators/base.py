@@ -1,7 +1,5 @@
 """The controller's side of every generator: settings, needs on the node, ports, and a program for the agent."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """TRex on the controller's side: the configuration of its server, and the options of its program for the agent."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace

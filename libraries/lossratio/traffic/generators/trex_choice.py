@@ -1,7 +1,5 @@
 """Which cores and how much memory a TRex server gets: FD.io CSIT's choice, as far as the TG has them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

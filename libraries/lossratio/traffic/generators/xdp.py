@@ -1,7 +1,5 @@
 """The generator inside the kernel on the controller's side, and the choice between it and the embedded one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
