@@ -4,7 +4,9 @@ from datetime import timedelta
 
 from report_examples import STARTED, conditions
 
-from lossratio.measurements.latency.result import latency_at_load, latency_result
+from lossratio.measurements.latency import LatencyPoint
+from lossratio.measurements.latency.measure import Measured
+from lossratio.measurements.latency.result import latency_result
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.model import TestIdentity, TestRun
 from lossratio.trials import DirectionCounters, LatencyCounters, LatencyOutput, TrialInput, TrialOutput, TrialResult
@@ -28,13 +30,14 @@ def at(load, *directions, share=None):
         DirectionCounters(direction.direction, 10_000, 9_990, 9_990, unsent_frames=10) for direction in directions
     )
     goal = None if share is None else "PDR"
-    return latency_at_load(
-        conditions(), load, 5.0, LatencyOutput(traffic, directions), loss_ratio=0.001, goal=goal, share=share
+    trial = TrialResult(TrialInput(5.0, load), TrialOutput(0.001))
+    return Measured(LatencyPoint(load, goal, share), LatencyOutput(traffic, directions), trial).at_load(
+        conditions(), 5.0
     )
 
 
 def failed(load):
-    return latency_at_load(conditions(), load, 5.0, "Interface tg0 went down.")
+    return Measured(LatencyPoint(load), "Interface tg0 went down.", None).at_load(conditions(), 5.0)
 
 
 def result(*latency):

@@ -366,23 +366,20 @@ def _described(observation: Observation) -> DutTelemetry:
     answers = dict(observation.answers)
     statistics = list(answers.pop("statistics", ()))
     statistics += counts_per_frame(answers.get("perf"), sum(counted.received.values()))
+    # A node may print nan; a file of JSON has no such number.
+    finite = [statistic for statistic in statistics if math.isfinite(statistic["value"])]
     loads = {topic: tuple(answers.pop(topic, ())) for topic in ("workers", "queues", "cpus")}
-    return DutTelemetry(
-        node=dut.hop.label,
-        kind=dut.kind,
-        received_frames=dict(counted.received),
-        transmitted_frames=dict(counted.transmitted),
-        dropped_frames=dict(counted.dropped),
-        unaccounted_frames=counted.unaccounted,
-        details=dict(counted.details),
-        told=answers,
-        # A node may print nan; a file of JSON has no such number.
-        statistics=tuple(
-            DutStatistic.model_validate(statistic) for statistic in statistics if math.isfinite(statistic["value"])
-        ),
-        workers=tuple(WorkerLoad.model_validate(load) for load in loads["workers"]),
-        queues=tuple(QueueLoad.model_validate(load) for load in loads["queues"]),
-        cpus=tuple(CpuLoad.model_validate(load) for load in loads["cpus"]),
+    return DutTelemetry.model_validate(
+        {
+            "node": dut.hop.label,
+            "kind": dut.kind,
+            **{f"{name}_frames": dict(getattr(counted, name)) for name in ("received", "transmitted", "dropped")},
+            "unaccounted_frames": counted.unaccounted,
+            "details": dict(counted.details),
+            "told": answers,
+            "statistics": tuple(finite),
+            **loads,
+        }
     )
 
 

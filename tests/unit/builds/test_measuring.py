@@ -26,7 +26,7 @@ def measured(tmp_path, *results, quantity=None, warn=lambda caveat: None):
 def stopped(reason, bound):
     goal_result = GoalResult(NDR, False, bound, None, bound, reason)
     entries = [] if bound is None else [JournalEntry(counted_trial(bound))] * 30
-    return throughput_result(run(), setup(run(), (NDR,)), {NDR: goal_result}, entries)
+    return throughput_result(run(), *setup(run()), {NDR: goal_result}, entries)
 
 
 def test_a_latency_is_no_throughput_of_nothing(tmp_path):

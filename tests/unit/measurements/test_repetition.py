@@ -9,7 +9,7 @@ from measurement_examples import NO_LOSS, PROFILE, place, policed
 
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput.measure import SearchRequest, repeat_search
-from lossratio.measurements.throughput.result import goal_spread
+from lossratio.measurements.throughput.result import GoalSpread
 from lossratio.measurements.throughput.view import spread_lines
 from lossratio.records import make_rate
 from lossratio.results.findings import message
@@ -52,7 +52,7 @@ def test_no_search_at_all_is_refused(tmp_path, times):
 
 
 def test_the_spread_of_known_values():
-    spread = goal_spread("PDR", [rate(90.0), None, rate(110.0)], regular=2)
+    spread = GoalSpread(goal="PDR", values_fps=(90.0, None, 110.0), regular=2)
     assert (spread.mean, spread.relative_range) == (100.0, pytest.approx(0.2))
     assert spread.stdev == pytest.approx(200**0.5)
     assert list(spread_lines([spread])) == [
@@ -65,6 +65,6 @@ def test_the_spread_of_known_values():
 
 
 def test_where_nothing_was_found_there_is_no_mean():
-    spread = goal_spread("PDR", [None, None], regular=0)
+    spread = GoalSpread(goal="PDR", values_fps=(None, None), regular=0)
     assert (spread.mean, spread.stdev, spread.relative_range) == (None, None, None)
     assert len(list(spread_lines([spread]))) == 2

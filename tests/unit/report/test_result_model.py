@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -269,7 +268,9 @@ def test_a_failed_mrr_measurement_has_no_rate():
 def test_a_warm_up_is_kept_but_is_no_evidence():
     goal_results, entries = searched(SharpKnee(capacity=1e7))
     test_run = run()
-    result = throughput_result(test_run, replace(setup(test_run), warm_ups=1), goal_results, entries)
+    max_load, search = setup(test_run)
+    search["settings"]["warm_up_duration_s"] = 1.0
+    result = throughput_result(test_run, max_load, search, goal_results, entries)
     assert [trial.is_evidence for trial in result.trials] == [False, *[True] * (len(entries) - 1)]
 
 

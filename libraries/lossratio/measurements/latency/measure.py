@@ -13,7 +13,7 @@ from lossratio.measurements import NOT_IN_FILES, Additions, Audience, Request, S
 from lossratio.measurements.latency.result import (
     LatencyAtLoad,
     LatencyResult,
-    latency_at_load,
+    direction_latency,
     latency_result,
     latency_trials_contradictions,
 )
@@ -146,8 +146,8 @@ def add_latency(
             known = additions.known(index)
             at_load = None if known is None else LatencyAtLoad.model_validate_json(known, strict=True)
             if at_load is None or at_load.faults:
-                measured = _measure_point(testbed, request, TrialInput(request.duration, point.load), point)
-                at_load = measured.at_load(result.conditions, request)
+                measured = _measure_point(testbed, request, point)
+                at_load = measured.at_load(result.conditions, request.duration)
                 additions.add(index, at_load)
             latency.append(at_load)
             if on_latency is not None:
@@ -178,18 +178,19 @@ def measure_latency(
     span = Span()
     conditions: Conditions | None = None
     all_measured = []
-    for measured in _measure(testbed, request):
+    for point in request.all_points:
+        measured = _measure_point(testbed, request, point)
         all_measured.append(measured)
         conditions = conditions or measured.conditions
         if on_latency is not None and conditions is not None:
-            on_latency(measured.at_load(conditions, request))
+            on_latency(measured.at_load(conditions, request.duration))
     if conditions is None:
         raise TrafficError(f"No latency could be measured at any load. {all_measured[0].outcome}")
     run = TestRun(place.test, span.started, span.end(), conditions, loads.remarks)
     result = latency_result(
         run,
         loads.describe(conditions),
-        [measured.at_load(conditions, request) for measured in all_measured],
+        [measured.at_load(conditions, request.duration) for measured in all_measured],
         [measured.trial for measured in all_measured if measured.trial is not None],
     )
     place.directory.write(result)
@@ -197,7 +198,7 @@ def measure_latency(
 
 
 @dataclass(frozen=True)
-class _Measured:
+class Measured:
     """The outcome at one load."""
 
     point: LatencyPoint
@@ -206,32 +207,35 @@ class _Measured:
     """The trial's output, or the error."""
     trial: TrialResult | None
     """The trial; None if it failed."""
-    conditions: Conditions | None
+    conditions: Conditions | None = None
     """The conditions of the trial; None if there was no trial."""
 
-    def at_load(self, conditions: Conditions, request: LatencyRequest) -> LatencyAtLoad:
-        """The latency in the form of result files."""
-        return latency_at_load(
-            conditions,
-            self.point.load,
-            request.duration,
-            self.outcome,
-            loss_ratio=None if self.trial is None else self.trial.loss_ratio,
+    def at_load(self, conditions: Conditions, duration: float) -> LatencyAtLoad:
+        """The latency in the form of result files.
+
+        Args:
+            conditions: The conditions of the trial, or of another one of the measurement.
+            duration: Seconds of the trial.
+        """
+        output = None if isinstance(self.outcome, str) else self.outcome
+        return LatencyAtLoad(
             goal=self.point.goal,
-            share=self.point.share,
+            share_ratio=self.point.share,
+            load=conditions.rate(self.point.load),
+            duration_s=duration,
+            loss_ratio=None if self.trial is None else self.trial.loss_ratio,
+            unsent_frames=None if output is None else sum(direction.unsent_frames for direction in output.directions),
+            directions=() if output is None else tuple(map(direction_latency, output.latency)),
+            error=self.outcome if isinstance(self.outcome, str) else None,
         )
 
 
-def _measure(testbed: Testbed, request: LatencyRequest) -> Iterator[_Measured]:
-    for point in request.all_points:
-        yield _measure_point(testbed, request, TrialInput(request.duration, point.load), point)
-
-
-def _measure_point(testbed: Testbed, request: LatencyRequest, trial: TrialInput, point: LatencyPoint) -> _Measured:
+def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoint) -> Measured:
     # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.traffic import AgentRefusalError
 
     conditions: Conditions | None = None
+    trial = TrialInput(request.duration, point.load)
     try:
         # Made ready for each load, so that an agent that failed at one load is replaced for the next one.
         with testbed.ready_for(request.profile, rest=request.rest, integrity=request.integrity) as ready:
@@ -244,5 +248,5 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, trial: TrialInput,
         if isinstance(error, AgentRefusalError) and error.kind == _UNSUPPORTED:
             # No other load would do either.
             raise
-        return _Measured(point, str(error), None, conditions)
-    return _Measured(point, output, TrialResult(trial, counted), conditions)
+        return Measured(point, str(error), None, conditions)
+    return Measured(point, output, TrialResult(trial, counted), conditions)

@@ -13,18 +13,8 @@ from pydantic import Field, model_validator
 
 from lossratio.errors import ReportError
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
-from lossratio.results import (
-    ROUNDING,
-    Conditions,
-    LatencyPoint,
-    MaxLoad,
-    Outcome,
-    TestResult,
-    TestRun,
-    describe_trials,
-    same_value,
-)
-from lossratio.trials import JournalEntry, LatencyCounters, LatencyOutput, Microseconds, OneWayLatency, TrialResult
+from lossratio.results import ROUNDING, LatencyPoint, MaxLoad, Outcome, TestResult, TestRun, describe_trials, same_value
+from lossratio.trials import JournalEntry, LatencyCounters, Microseconds, OneWayLatency, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
@@ -218,40 +208,6 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
         percentiles_us=percentiles,
         histogram=None if histogram is None else histogram.encode(),
         histogram_unit_us=1.0 if histogram is None else histogram.unit,
-    )
-
-
-def latency_at_load(
-    conditions: Conditions,
-    load: float,
-    duration: float,
-    outcome: LatencyOutput | str,
-    *,
-    loss_ratio: float | None = None,
-    goal: str | None = None,
-    share: float | None = None,
-) -> LatencyAtLoad:
-    """Makes the latency at one load from the output of its trial.
-
-    Args:
-        conditions: The conditions of the trial.
-        load: Frames per second, per interface.
-        duration: Seconds of the trial.
-        outcome: The trial's output, or the error.
-        loss_ratio: Loss ratio of the trial; None if it failed.
-        goal: Name of the goal whose relevant lower bound the load is a share of; None: the load was given.
-        share: The share.
-    """
-    measured = None if isinstance(outcome, str) else outcome
-    return LatencyAtLoad(
-        goal=goal,
-        share_ratio=share,
-        load=conditions.rate(load),
-        duration_s=duration,
-        loss_ratio=loss_ratio,
-        unsent_frames=None if measured is None else sum(direction.unsent_frames for direction in measured.directions),
-        directions=() if measured is None else tuple(direction_latency(counters) for counters in measured.latency),
-        error=outcome if isinstance(outcome, str) else None,
     )
 
 

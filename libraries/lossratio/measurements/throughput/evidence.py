@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from lossratio.errors import SearchError, StarvedGeneratorError
 from lossratio.measurements.latency.result import LatencyAtLoad, latency_contradictions
@@ -70,24 +70,6 @@ MEMORY_REST = "memory_rest_s"
 _ALSO_DUE_TO_THE_GENERATOR = (IrregularReason.MAX_LOAD_IS_LOWER_BOUND, IrregularReason.MIN_LOAD_IS_UPPER_BOUND)
 
 
-@dataclass(frozen=True)
-class SearchSetup:
-    """The settings of a search."""
-
-    algorithm: str
-    """Name of the search algorithm, e.g. ``MLRsearch``."""
-    settings: Mapping[str, JsonValue]
-    """The algorithm's other settings."""
-    goals: Sequence[SearchGoal]
-    """The goals."""
-    min_load: float
-    """The smallest load, frames per second per interface."""
-    max_load: MaxLoad
-    """The largest load."""
-    warm_ups: int = 0
-    """Number of first trials that are a warm-up; their results are no evidence."""
-
-
 class BoundsSoFar:
     """Follows the bounds of a search, trial by trial."""
 
@@ -124,35 +106,42 @@ def warm_ups_in(settings: Mapping[str, Any]) -> int:
 
 
 def throughput_result(
-    run: TestRun, search: SearchSetup, results: Mapping[SearchGoal, GoalResult], entries: Sequence[JournalEntry]
+    run: TestRun,
+    max_load: MaxLoad,
+    search: Mapping[str, Any],
+    results: Mapping[SearchGoal, GoalResult],
+    entries: Sequence[JournalEntry],
 ) -> ThroughputResult:
     """Makes the result of a search, in which the generator's limits are marked as such.
 
     Args:
         run: The test.
-        search: The settings of the search.
-        results: The goal results, e.g. a `lossratio.mlrsearch.SearchResult`; ignored if the run has an error.
+        max_load: The largest load.
+        search: The search as in the header of its journal, with ``settings`` and ``min_load_fps``.
+        results: The result of each goal, e.g. a `lossratio.mlrsearch.SearchResult`; ignored if the run has an error.
         entries: All its trials.
     """
-    if search.settings.get(EARLY_VERDICT):
+    settings = search["settings"]
+    warm_ups = warm_ups_in(settings)
+    if settings.get(EARLY_VERDICT):
         run = replace(run, conditions=with_early_verdicts(run.conditions))
-    evidence = [entry.result for entry in entries[search.warm_ups :]]
-    if run.error is None and MEMORY_REST in search.settings:
+    evidence = [entry.result for entry in entries[warm_ups:]]
+    if run.error is None and MEMORY_REST in settings:
         run = replace(run, remarks=(*run.remarks, *_remark_on_rest(evidence)))
     outcomes = [
-        None if run.error is not None else _goal_outcome(results[goal], evidence, run, search) for goal in search.goals
+        None if run.error is not None else _goal_outcome(result, evidence, run, max_load.origin)
+        for result in results.values()
     ]
     return ThroughputResult(
         **run.stated(),
         outcome=Outcome.FAILED if run.error is not None else outcome_of(outcomes),
-        trials=describe_trials(entries, warm_ups=search.warm_ups),
-        algorithm=search.algorithm,
-        settings=dict(search.settings),
-        min_load=run.conditions.rate(search.min_load),
-        max_load=search.max_load,
+        trials=describe_trials(entries, warm_ups=warm_ups),
+        algorithm=ALGORITHM,
+        settings=dict(settings),
+        min_load=run.conditions.rate(search["min_load_fps"]),
+        max_load=max_load,
         goals=tuple(
-            GoalReport(goal=describe_goal(goal), result=result)
-            for goal, result in zip(search.goals, outcomes, strict=True)
+            GoalReport(goal=describe_goal(goal), result=result) for goal, result in zip(results, outcomes, strict=True)
         ),
     )
 
@@ -243,11 +232,8 @@ def rebuilt(journal: JournalContents) -> ThroughputResult | None:
         return None
     ended = created + timedelta(seconds=sum(trial.elapsed for trial in journal.results))
     run = TestRun(about.test, created, ended, about.conditions, about.remarks)
-    settings, results = journal.search["settings"], controller.result()
-    setup = SearchSetup(
-        ALGORITHM, settings, tuple(results), journal.search["min_load_fps"], about.max_load, warm_ups_in(settings)
-    )
-    return with_additions(throughput_result(run, setup, results, journal.entries), journal.additions)
+    result = throughput_result(run, about.max_load, journal.search, controller.result(), journal.entries)
+    return with_additions(result, journal.additions)
 
 
 def with_additions(result: ThroughputResult, additions: Sequence[Addition]) -> ThroughputResult | None:
@@ -280,18 +266,8 @@ def with_additions(result: ThroughputResult, additions: Sequence[Addition]) -> T
     return result.model_copy(update={"latency": newest, "telemetry": trials})
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether reports call a goal result regular."""
-
-    regular: bool
-    """Whether it is regular."""
-    reason: str | None
-    """Why it is irregular; None if it is regular."""
-
-
-def judge(result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin: LoadOrigin) -> Verdict:
-    """Decides whether a goal result is regular, and if not, why.
+def judge(result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin: LoadOrigin) -> str | None:
+    """Decides why a goal result is irregular; None: it is regular.
 
     A goal result is the generator's limit in two cases. Either its relevant upper bound is no upper bound without the
     frames that the generator did not send, or dropped when they came back. Or even the maximum load is a lower bound,
@@ -303,10 +279,10 @@ def judge(result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin:
         max_load_origin: The origin of the search's maximum load.
     """
     if not _is_generator_limit(result, trials, max_load_origin):
-        return Verdict(result.regular, None if result.reason is None else str(result.reason))
+        return None if result.reason is None else str(result.reason)
     if result.reason is None or result.reason in _ALSO_DUE_TO_THE_GENERATOR:
-        return Verdict(False, GENERATOR_LIMIT)
-    return Verdict(False, f"{GENERATOR_LIMIT}; {result.reason}")
+        return GENERATOR_LIMIT
+    return f"{GENERATOR_LIMIT}; {result.reason}"
 
 
 def is_generators_limit(reason: str | None) -> bool:
@@ -391,15 +367,15 @@ def search_contradictions(result: ThroughputResult, trials: Sequence[TrialResult
         yield from latency_contradictions(at_load, f"latency[{place}]")
 
 
-def _goal_outcome(result: GoalResult, trials: Sequence[TrialResult], run: TestRun, search: SearchSetup) -> GoalOutcome:
-    verdict = judge(result, trials, max_load_origin=search.max_load.origin)
+def _goal_outcome(result: GoalResult, trials: Sequence[TrialResult], run: TestRun, origin: LoadOrigin) -> GoalOutcome:
+    reason = judge(result, trials, max_load_origin=origin)
 
     def rate(load: float | None) -> Rate | None:
         return None if load is None else run.conditions.rate(load)
 
     return GoalOutcome(
-        regular=verdict.regular,
-        reason=verdict.reason,
+        regular=reason is None,
+        reason=reason,
         relevant_lower_bound=rate(result.relevant_lower_bound),
         relevant_upper_bound=rate(result.relevant_upper_bound),
         conditional_throughput=rate(result.conditional_throughput),
@@ -416,9 +392,9 @@ def _goal_contradictions(
         given = None if rate is None else rate.per_interface_fps
         if not same_value(given, load):
             yield f"goal {report.goal.name}: {name}.per_interface_fps is {given!r}, and the trials make {load!r}"
-    verdict = judge(made, evidence, max_load_origin=result.max_load.origin)
-    if said.regular != verdict.regular:
+    reason = judge(made, evidence, max_load_origin=result.max_load.origin)
+    if said.regular != (reason is None):
         yield f"goal {report.goal.name}: regular is {said.regular}, and the trials make it {not said.regular}"
     # The trials do not show why a search ended early.
-    elif made.reason is not IrregularReason.STOPPED_EARLY and said.reason != verdict.reason:
-        yield f"goal {report.goal.name}: reason is {said.reason!r}, and the trials make {verdict.reason!r}"
+    elif made.reason is not IrregularReason.STOPPED_EARLY and said.reason != reason:
+        yield f"goal {report.goal.name}: reason is {said.reason!r}, and the trials make {reason!r}"

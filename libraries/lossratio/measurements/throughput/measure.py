@@ -27,7 +27,6 @@ from lossratio.measurements.throughput.evidence import (
     ALGORITHM,
     MEMORY_REST,
     BoundsSoFar,
-    SearchSetup,
     check_generator,
     is_generators_limit,
     rebuilt,
@@ -44,7 +43,6 @@ from lossratio.measurements.throughput.result import (
     ThroughputResult,
     describe_goal,
     format_regularity,
-    goal_spread,
     search_goal,
 )
 from lossratio.mlrsearch import Forecast, MLRsearch, SearchGoal, usual_rest
@@ -170,16 +168,8 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
 
     def progress(self, request: SearchRequest, controller: MLRsearch, trial: TrialResult) -> Progress:
         """The progress of the search, as the controller sees it."""
-        so_far = Progress(
-            controller.trials,
-            trial,
-            controller.bounds,
-            controller.forecast(),
-            elapsed=controller.elapsed,
-            following=controller.next_trial(),
-        )
         purpose = controller.last_purpose
-        return so_far if purpose is None else replace(so_far, purpose=str(purpose), rule=purpose.rule)
+        return Progress.of(controller, trial, purpose, None if purpose is None else purpose.rule)
 
     def watch(self, request: SearchRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
         """Ends a search whose generator cannot send the smallest load: nothing would be known about the SUT."""
@@ -194,10 +184,7 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
         self, measured: Measurement[Any], request: SearchRequest, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> ThroughputResult:
         """The result of each goal."""
-        settings = inputs["settings"]
-        goals = tuple(measured.result)
-        setup = SearchSetup(ALGORITHM, settings, goals, inputs["min_load_fps"], max_load, warm_ups_in(settings))
-        return throughput_result(measured.run, setup, measured.result, measured.entries)
+        return throughput_result(measured.run, max_load, inputs, measured.result, measured.entries)
 
     def warm_ups(self, settings: Mapping[str, Any]) -> int:
         """One, if the settings have a warm-up."""
@@ -349,13 +336,14 @@ def _refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
 
 def spread_of(results: Sequence[ThroughputResult]) -> tuple[GoalSpread, ...]:
     """The spread of each goal's conditional throughput over results of the same search."""
-    return tuple(_spread([result.goals[place] for result in results]) for place in range(len(results[0].goals)))
-
-
-def _spread(reports: Sequence[GoalReport]) -> GoalSpread:
-    outcomes = [report.result for report in reports]
-    values = [None if result is None else result.conditional_throughput for result in outcomes]
-    return goal_spread(reports[0].goal.name, values, sum(result is not None and result.regular for result in outcomes))
+    spreads = []
+    for reports in zip(*(result.goals for result in results), strict=True):
+        outcomes = [report.result for report in reports]
+        rates = [None if outcome is None else outcome.conditional_throughput for outcome in outcomes]
+        values = tuple(None if rate is None else rate.per_interface_fps for rate in rates)
+        regular = sum(outcome is not None and outcome.regular for outcome in outcomes)
+        spreads.append(GoalSpread(goal=reports[0].goal.name, values_fps=values, regular=regular))
+    return tuple(spreads)
 
 
 def _required_goal(result: TestResult, name: str | None) -> GoalReport:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 import warnings
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -269,21 +268,6 @@ def search_goal(goal: Goal) -> SearchGoal:
             initial_trial_duration=goal.initial_trial_duration_s,
             name=goal.name,
         )
-
-
-def goal_spread(goal: str, values: Sequence[Rate | None], regular: int) -> GoalSpread:
-    """The spread of one goal's conditional throughputs.
-
-    Args:
-        goal: Name of the goal.
-        values: The conditional throughput of each search.
-        regular: Number of searches with a regular result.
-    """
-    return GoalSpread(
-        goal=goal,
-        values_fps=tuple(None if value is None else value.per_interface_fps for value in values),
-        regular=regular,
-    )
 
 
 def format_regularity(report: GoalReport) -> str:
