@@ -13,12 +13,20 @@ from pydantic.fields import FieldInfo
 
 import lossratio.dut
 from lossratio.dut import Dut, DutOptions, types_of_options
+from lossratio.dut.dpdk import DpdkOptions
 from lossratio.dut.linux import LinuxOptions, ProgramOptions
+from lossratio.dut.linux.program_dut import SocketOptions
 from lossratio.dut.plugins import built_in_kinds
 
 REFERENCE = Path(__file__).parent / "reference" / "duts.md"
 TYPES = Path(lossratio.dut.__file__).with_name("option_values.pyi")
-SHARED = {"every kind": DutOptions, "the kernel": LinuxOptions, "programs": ProgramOptions}
+SHARED = {
+    "every kind": DutOptions,
+    "the kernel": LinuxOptions,
+    "programs": ProgramOptions,
+    "sockets": SocketOptions,
+    "DPDK programs": DpdkOptions,
+}
 """Options that several kinds have, by the name of their table."""
 
 _TABLE = re.compile(r"(?<=<!-- options of )([\w ]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)

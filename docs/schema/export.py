@@ -32,7 +32,9 @@ _DIGEST = {
     "type": "string",
 }
 _TABLES: dict[Path, tuple[type[Any], ...]] = {
-    Path("reference", "topology.md"): (AfPacketGenerator, XdpGenerator, TrexGenerator, SimulatedGenerator),
+    Path("reference", "topology.md"): (
+        *(GeneratorSettings, AfPacketGenerator, XdpGenerator, TrexGenerator, SimulatedGenerator),
+    ),
     Path("glossary.md"): (DirectionCounters, StreamCounters),
 }
 """The pages with tables, and the models or records whose fields are their rows."""
@@ -69,10 +71,11 @@ def pages(docs: Path) -> dict[Path, str]:
 
 
 def settings_table(model: type[GeneratorSettings]) -> list[str]:
-    """The rows of a table of a generator's settings."""
+    """The rows of a table of a generator's settings, without those of all generators."""
+    shared = {} if model is GeneratorSettings else GeneratorSettings.model_fields
     rows = ["| field | default | meaning |", "| --- | --- | --- |"]
     for name, field in model.model_fields.items():
-        if name != "kind":
+        if name != "kind" and name not in shared:
             default = "" if field.default in (None, ()) else f"`{json.dumps(field.default)}`"
             rows.append(f"| `{name}` | {default} | {_in_one_line(field.description)} |")
     return rows
