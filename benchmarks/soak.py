@@ -25,12 +25,12 @@ from lossratio.plrsearch import CriticalLoadEstimate, LikelihoodName, PLRsearch,
 from lossratio.plrsearch.controller import stopping_factor
 from lossratio.plrsearch.likelihood.constant_capacity import PoissonLikelihood
 from lossratio.plrsearch.likelihood.density import Model, Prior
-from lossratio.plrsearch.model.counts import TrialCounts, collect
+from lossratio.plrsearch.model.counts import collect
 from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
 from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.quadrature.constant_capacity import integrate
-from lossratio.plrsearch.quadrature.integration import posteriors, updated
-from lossratio.plrsearch.quadrature.posterior import Posterior
+from lossratio.plrsearch.quadrature.integration import posteriors
+from lossratio.plrsearch.quadrature.posterior import PanelPosterior
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
@@ -117,20 +117,14 @@ def _of_case(case: dict[str, Any], likelihood: str) -> CriticalLoadEstimate:
 
 
 def speed(_: argparse.Namespace) -> None:
-    """CPU time of a full update and of one trial more, least of some repeats."""
-    print(f"{'trials':>7} {'likelihood':10} {'full update, ms':>16} {'one trial more, ms':>19}")
+    """CPU time of an estimate for the result, and of one to choose a load by, least of some repeats."""
+    print(f"{'trials':>7} {'likelihood':10} {'for the result, ms':>19} {'to choose by, ms':>17}")
     for number, repeats in ((150, REPEATS), (5000, 2)):
         counts = collect(_trials(number))
         for likelihood in LikelihoodName:
             full = _least_time(partial(posteriors, counts, QUESTION, likelihood), repeats)
-            known = posteriors(counts, QUESTION, likelihood)
-            one = TrialCounts(counts.load[:1] * 1.0001, counts.exposure[:1], counts.lost[:1])
-            more = _least_time(partial(_updated, known, one, likelihood))
-            print(f"{number:7} {likelihood.value:10} {1e3 * full:16.1f} {1e3 * more:19.2f}", flush=True)
-
-
-def _updated(known: Sequence[Posterior], trial: TrialCounts, likelihood: LikelihoodName) -> list[Posterior | None]:
-    return [updated(posterior, posterior, trial, likelihood) for posterior in known]
+            rough = _least_time(partial(posteriors, counts, QUESTION, likelihood, for_selection=True), repeats)
+            print(f"{number:7} {likelihood.value:10} {1e3 * full:19.1f} {1e3 * rough:17.1f}", flush=True)
 
 
 def monte_carlo_beside(_: argparse.Namespace) -> None:
@@ -141,7 +135,7 @@ def monte_carlo_beside(_: argparse.Namespace) -> None:
     """
     counts = collect(_trials(150))
     model = Model(STRETCH, PoissonLikelihood(counts), Prior(MAX_LOAD / 2.0))
-    exact = Posterior(STRETCH, QUESTION, integrate(model, QUESTION), 0.0).moments
+    exact = PanelPosterior.of(STRETCH, QUESTION, integrate(model, QUESTION), 0.0).moments
     seconds = _least_time(lambda: integrate(model, QUESTION))
     trials = list(zip(counts.load.tolist(), counts.exposure.tolist(), counts.lost.astype(int).tolist(), strict=True))
     print(f"quadrature: {1e3 * seconds:.0f} ms of CPU, within {QUADRATURE_ERROR:g} stdev", flush=True)
@@ -221,8 +215,7 @@ def coverage(arguments: argparse.Namespace) -> None:
     "Either" is covered or flagged. "Bounded": the model-free statement of the search is true of the SUT, see
     `Case.is_bounded_by`. "Wrong" is confident and wrong: neither covered nor flagged nor bounded. "False": the
     statement calls a load "verified" at which more than the target is lost, in losses that no trial showed. On healthy
-    SUTs the last but one column is the width divided by that which Poisson's likelihood finds from the same trials. The
-    oracle knows the shape of the capacity's distribution, and fits its parameters to the same trials.
+    SUTs the last column is the width divided by that which Poisson's likelihood finds from the same trials.
     """
     options = {"selection": arguments.selection, "likelihood": arguments.likelihood}
     known = dict(_stored(arguments.store))
@@ -248,7 +241,6 @@ def coverage(arguments: argparse.Namespace) -> None:
         "false",
         "verdicts",
         "of Poisson's",
-        "of oracle's",
     )
     print(f"{'SUT':18} {'seeds':>5} " + " ".join(f"{head:>11}" for head in heads))
     for name in arguments.suts:
@@ -334,8 +326,7 @@ def _summary(name: str, runs: Sequence[dict[str, Any]]) -> str:
     verdicts = [run["verdict"][:4] for run in runs if "verdict" in run]
     columns.append(f"{' '.join(f'{verdicts.count(word)} {word}' for word in sorted(set(verdicts))):>16}")
     wider = [run["wider_than_poisson"] for run in runs if "wider_than_poisson" in run]
-    of_oracle = [run["wider_than_oracle"] for run in runs if "wider_than_oracle" in run]
-    columns += [f"{np.median(ratios):11.2f}" if ratios else " " * 11 for ratios in (wider, of_oracle)]
+    columns.append(f"{np.median(wider):11.2f}" if wider else " " * 11)
     return " ".join(columns)
 
 
@@ -376,14 +367,8 @@ def _search(name: str, seed: int, seconds: float, options: dict[str, Any]) -> di
         "width_percent": 100.0 * (high - low) / truth,
         "error_percent": 100.0 * (estimated.mean / truth - 1.0),
     }
-    variation = estimated.variation
-    if variation is not None:
-        order = variation.order
-        run |= {"correlation": order.correlation, "drift": order.change, "drift_stdev": order.change_stdev}
-        for shape in variation.shapes:
-            if shape.name == case.shape:
-                least, most = shape.loads.interval(0.95)
-                run["wider_than_oracle"] = (high - low) / (most - least)
+    order = estimated.description.order
+    run |= {"correlation": order.correlation, "drift": order.change, "drift_stdev": order.change_stdev}
     if case.healthy:
         low, high = _estimate(results, likelihood=LikelihoodName.POISSON).interval(0.95)
         run["wider_than_poisson"] = run["width_percent"] / (100.0 * (high - low) / truth)

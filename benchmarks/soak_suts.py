@@ -37,8 +37,6 @@ class Case:
     """Whether it is inside the model family, so that it should not be flagged."""
     drift: float = 0.0
     """Change of the critical load in `DRIFT_TIME`, as a share; the critical load is that at the beginning."""
-    shape: str = "normal"
-    """Shape of the capacity's distribution, by its name in results."""
 
     def critical_load_after(self, seconds: float) -> float | None:
         """The true critical load at a time of the search; None if there is none to be found."""
@@ -114,6 +112,47 @@ class WithStalls:
             stalled = float(np.sum(rng.exponential(self.share * self.interval, stalls)))
             lost = knee(traffic)
             return lost + random_rounding((traffic.frames - lost) * min(stalled / traffic.duration, 1.0), rng)
+
+        return lost_frames
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """Not asked for here."""
+        return None
+
+
+@dataclass(frozen=True)
+class ByRatio:
+    """A SUT that loses each frame with the same probability, by the load."""
+
+    ratio: Callable[[float], float]
+    """The mean loss ratio at a load in frames per second."""
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT without memory."""
+        return lambda traffic: int(rng.binomial(traffic.frames, min(self.ratio(traffic.load), 1.0)))
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """Not asked for here."""
+        return None
+
+
+@dataclass(frozen=True)
+class SineCapacity:
+    """A sharp knee whose place follows a sine."""
+
+    amplitude: float
+    """As a share of `CAPACITY`."""
+    period: float
+    """In seconds."""
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT that begins anywhere in its period."""
+        phase = rng.uniform(0.0, 2.0 * math.pi)
+
+        def lost_frames(traffic: Traffic) -> int:
+            angle = phase + 2.0 * math.pi * (traffic.start + 0.5 * traffic.duration) / self.period
+            capacity = CAPACITY * (1.0 + self.amplitude * math.sin(angle))
+            return random_rounding(traffic.frames * max(0.0, 1.0 - capacity / traffic.load), rng)
 
         return lost_frames
 
@@ -238,6 +277,31 @@ def _slow_level(jitter: float, share: float, size: float) -> Case:
     return _of_capacities(DrawnCapacity(draw), lambda asked: 1.0 + np.interp(asked, cumulative, below))
 
 
+def _of_ratio(ratio: Callable[[float], float]) -> Case:
+    """A SUT whose capacity is constant, by its mean loss ratio: frames are lost one by one."""
+    load = optimize.brentq(lambda load: math.log(max(ratio(load), 1e-300) / TARGET), 0.3 * CAPACITY, 1.1 * CAPACITY)
+    return Case(ByRatio(ratio), load, lambda load: (ratio(load), 1.0), healthy=True)
+
+
+def _of_queues(number: int, apart: float) -> Case:
+    """Queues with a knee each, whose shares of the frames differ, from the fullest to the emptiest, by `apart`."""
+    shares = np.linspace(1.0 + apart, 1.0, number)
+    shares, knee = shares / shares.sum(), SmoothKnee(CAPACITY / number, 1e3)
+    return _of_ratio(lambda load: sum(knee.loss_rate(share * load) for share in shares) / load)
+
+
+def _m_m_1(places: int) -> Callable[[float], float]:
+    """The loss ratio of one server with exponential times and so many places (M/M/1/K)."""
+
+    def ratio(load: float) -> float:
+        use = load / CAPACITY * (1.0 + 1e-12)
+        if use < 1.0:
+            return (1.0 - use) * use**places / (1.0 - use ** (places + 1))
+        return (1.0 - 1.0 / use) / (1.0 - use ** -(places + 1))
+
+    return ratio
+
+
 def _rare_stalls(interval: float, stall: float) -> Case:
     """A sharp knee whose stalls lose far more than the target: the critical load is not asked for."""
 
@@ -258,14 +322,25 @@ CASES = {
         DrawnCapacity(lambda rng: math.exp(0.008 * rng.standard_normal())),
         lambda share: np.exp(0.008 * stats.norm.ppf(share)),
     ),
-    "rare slow trials": replace(_slow_trials(0.002, 0.02, 0.05), shape="slow trials"),
-    "rare slow level": replace(_slow_level(0.002, 0.02, 0.05), shape="slow level"),
-    "heavy tails": replace(
-        _of_capacities(
-            DrawnCapacity(lambda rng: 1.0 + 0.003 * rng.standard_t(3)),
-            lambda share: 1.0 + 0.003 * stats.t.ppf(share, 3),
+    "rare slow trials": _slow_trials(0.002, 0.02, 0.05),
+    "rare slow level": _slow_level(0.002, 0.02, 0.05),
+    "heavy tails": _of_capacities(
+        DrawnCapacity(lambda rng: 1.0 + 0.003 * rng.standard_t(3)), lambda share: 1.0 + 0.003 * stats.t.ppf(share, 3)
+    ),
+    "2 queues, 1 % apart": _of_queues(2, 0.01),
+    "4 queues, 1 % apart": _of_queues(4, 0.01),
+    "8 queues, 3 % apart": _of_queues(8, 0.03),
+    "16 queues, 3 % apart": _of_queues(16, 0.03),
+    "M/M/1/256": _of_ratio(_m_m_1(256)),
+    "background, half target": _of_ratio(lambda load: SmoothKnee(CAPACITY, 2e4).loss_rate(load) / load + 0.5 * TARGET),
+    "sine 0.5 %": _of_capacities(SineCapacity(0.005, 300.0), lambda share: 1.0 + 0.005 * np.sin(np.pi * (share - 0.5))),
+    "two modes": _of_capacities(
+        DrawnCapacity(lambda rng: 1.0 + 0.0005 * rng.standard_normal() - 0.01 * (rng.random() < 0.3)),
+        lambda share: (
+            1.0
+            + np.where(share < 0.3, -0.01 + 0.0005 * stats.norm.ppf(share / 0.3), 0.0)
+            + np.where(share < 0.3, 0.0, 0.0005 * stats.norm.ppf(np.maximum(share - 0.3, 1e-12) / 0.7))
         ),
-        shape="heavy tails",
     ),
     "wandering": _of_capacities(WanderingCapacity(0.004, 0.9), _normal(0.004)),
     "drift, smooth knee": _drifting(_of_knee(SmoothKnee(CAPACITY, 5e4)), -0.01),

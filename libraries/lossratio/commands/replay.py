@@ -129,7 +129,7 @@ def _describe_search(result: SearchResult) -> Iterator[str]:
 def _describe_estimate(result: CriticalLoadEstimate) -> Iterator[str]:
     """An estimate in a few lines of text, with the reasons to doubt it."""
     yield (
-        f"Critical load (loss ratio {format_target(result.target_loss_ratio)} in the long run), "
+        f"Critical load (loss ratio {format_target(result.question.target_loss_ratio)} in the long run), "
         f"{result.likelihood.value} likelihood, functions weighted by {result.weighting.value}; per interface:"
     )
     for function, weight in zip(result.combined.functions, result.combined.weights, strict=True):

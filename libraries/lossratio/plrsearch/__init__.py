@@ -8,7 +8,7 @@
 - `functions["stretch"]`, `functions["erf"]`: the critical load under each fitting function, with `density(loads)` and
   the likeliest curve, `loss_ratio(loads)`;
 - `misfit`: `fits`, and `reasons` in words if the model does not fit;
-- `variation`: how the capacity varies, if not by independent normal numbers: shape, correlation, drift; None if so;
+- `description`: which trials are described, and how: replicates, drift, correlation;
 - `averaging`: the Allan deviation of capacities, and how long trials should be;
 - `guard`: what frames at and just below that load say without any model, with a `Verdict`;
 - `limits`: in words, if the critical load may be beyond one; `is_at_least_max_load`, `is_at_most_min_load`,
@@ -47,8 +47,7 @@ from lossratio.plrsearch.model import (
 )
 from lossratio.plrsearch.variation import (
     Averaging as Averaging,
-    Distribution as Distribution,
+    Description as Description,
     Order as Order,
-    ShapeEstimate as ShapeEstimate,
-    Variation as Variation,
+    Replicates as Replicates,
 )

@@ -36,16 +36,15 @@ from lossratio.plrsearch.model import (
     from_rows,
     why_set_aside,
 )
-from lossratio.plrsearch.quadrature import Posterior, posteriors, quantiles_of_nodes, updated
+from lossratio.plrsearch.quadrature import quantiles_of_nodes
 from lossratio.plrsearch.selection import Choice, DraftSelection, PosteriorSelection, Selection
+from lossratio.plrsearch.variation import Description, Replicates, described
 from lossratio.trials import TrialInput, TrialResult
 
-_GROWTH = 1.5
-"""Growth of the number of trials after which the posteriors are integrated anew in any case."""
-_SHOWN = 1.5
-"""The same for the estimate that is shown, while the choice is based on another likelihood."""
+_SHOWN = 1.2
+"""Growth of the number of trials after which the estimate that is shown follows, while choices are based on another."""
 _STEP = 1.02
-"""Growth of the number of trials after which the posteriors are updated: choices do not change faster."""
+"""Growth of the number of trials after which the description follows: choices do not change faster."""
 _FEW_TRIALS, _FEW_LOSSY = 25, 8
 """With fewer trials, or fewer with loss, a choice is not based on a varying capacity: it takes long, and trials do not
 show it yet."""
@@ -64,23 +63,20 @@ _TRIALS_AT_MIN = 8
 
 
 class Tracker:
-    """Posteriors to choose loads and to show progress. They depend on the trials and their order only.
+    """The description of the trials so far, to choose loads and to show progress. It depends on the trials only.
 
     Attributes:
-        trials: How many trials are in the posteriors.
-        posteriors: The fitting functions' posteriors; empty before the first trial.
+        trials: How many trials are in the description.
+        known: The description; None before the first trial.
     """
 
     def __init__(
         self, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting, step: float = _STEP
     ) -> None:
         self._question, self._wanted, self._weighting, self._step = question, likelihood, weighting, step
-        self._likelihood = likelihood
-        self._integrated: tuple[Posterior, ...] = ()
-        self._integrated_trials = 0
         self.trials = 0
-        self.posteriors: tuple[Posterior, ...] = ()
-        self._shown: tuple[Posterior, ...] = ()
+        self.known: Description | None = None
+        self._shown: Description | None = None
         self._shown_trials = 0
 
     def follow(self, rows: Sequence[tuple[float, float, float]]) -> bool:
@@ -89,25 +85,17 @@ class Tracker:
         Args:
             rows: Load, exposure and lost frames of all trials so far.
         """
-        if self.posteriors and len(rows) < max(self.trials + 1.0, self._step * self.trials):
+        if self.known is not None and len(rows) < max(self.trials + 1.0, self._step * self.trials):
             return False
-        likelihood = self._wanted
-        lossy = sum(lost > 0.0 for _, _, lost in rows)
-        if likelihood is LikelihoodName.VARYING and (len(rows) < _FEW_TRIALS or lossy < _FEW_LOSSY):
-            likelihood = LikelihoodName.GEOMETRIC
-        few_new = self.posteriors and len(rows) < max(self._integrated_trials + 1.0, _GROWTH * self._integrated_trials)
-        if not (few_new and likelihood is self._likelihood and self._add(rows[self.trials :])):
-            self._likelihood = likelihood
-            self._integrated = posteriors(from_rows(rows), self._question, likelihood, for_selection=True)
-            self.posteriors, self._integrated_trials = self._integrated, len(rows)
-        self.trials = len(rows)
-        if self._likelihood is self._wanted:
-            self._shown = self.posteriors
-        elif not self._shown or len(rows) >= _SHOWN * self._shown_trials:
-            self._shown = posteriors(from_rows(rows), self._question, self._wanted, for_selection=True)
-        else:
-            return True
-        self._shown_trials = len(rows)
+        counts, few = from_rows(rows), len(rows) < _FEW_TRIALS or sum(row[2] > 0.0 for row in rows) < _FEW_LOSSY
+        few = few and self._wanted is LikelihoodName.VARYING and not Replicates.of(counts).are_alike
+        likelihood = LikelihoodName.GEOMETRIC if few else self._wanted
+        self.known, self.trials = described(counts, self._question, likelihood, for_selection=True), len(rows)
+        if not few:
+            self._shown, self._shown_trials = self.known, len(rows)
+        elif len(rows) >= _SHOWN * self._shown_trials:
+            self._shown = described(counts, self._question, self._wanted, for_selection=True)
+            self._shown_trials = len(rows)
         return True
 
     def interval(self, elapsed: float) -> IntervalAfterTrial | None:
@@ -116,28 +104,17 @@ class Tracker:
         Args:
             elapsed: Seconds that the trials took.
         """
-        if self._shown_trials < self.trials:
+        if self._shown is None or self._shown_trials < self.trials:
             return None
+        shown = self._shown.posteriors
         weights = (
-            evidence_weights([posterior.log_evidence for posterior in self._shown])
+            evidence_weights([posterior.log_evidence for posterior in shown])
             if self._weighting is Weighting.EVIDENCE
-            else [1.0 / len(self._shown)] * len(self._shown)
+            else [1.0 / len(shown)] * len(shown)
         )
-        low, high = quantiles_of_nodes(self._shown, weights, np.array([0.025, 0.975]))
-        mean = sum(weight * posterior.moments.mean for weight, posterior in zip(weights, self._shown, strict=True))
+        low, high = quantiles_of_nodes(shown, weights, np.array([0.025, 0.975]))
+        mean = sum(weight * posterior.moments.mean for weight, posterior in zip(weights, shown, strict=True))
         return IntervalAfterTrial(self.trials, elapsed, float(mean), float(low), float(high))
-
-    def _add(self, rows: Sequence[tuple[float, float, float]]) -> bool:
-        """Adds trials at the same nodes; returns whether these nodes are still good enough."""
-        after = [
-            updated(before, integrated, from_rows(rows), self._likelihood)
-            for before, integrated in zip(self.posteriors, self._integrated, strict=True)
-        ]
-        known = tuple(posterior for posterior in after if posterior is not None)
-        if len(known) < len(after):
-            return False
-        self.posteriors = known
-        return True
 
 
 def stopping_factor(trials: float | Array) -> float | Array:
@@ -262,7 +239,7 @@ class PLRsearch:
         self._selection: Selection = self._csit or (
             DraftSelection(self._question)
             if name is SelectionName.DRAFT
-            else PosteriorSelection(self._question, self._likelihood, self._weighting)
+            else PosteriorSelection(self._question, self._likelihood)
         )
         self._warm_loads = _warm_loads(warm_start, self._question)
         self.elapsed = 0.0
@@ -340,7 +317,7 @@ class PLRsearch:
         if own_trials < len(self._warm_loads):
             choice = Choice(self._warm_loads[own_trials], "where the warm start says that the knee is")
         else:
-            choice = self._selection.choose(self._posteriors(), wanted)
+            choice = self._selection.choose(self._description(), wanted)
         if self._stopped_by is None:
             self._next = TrialInput(min(wanted, left), choice.load), choice
 
@@ -354,21 +331,21 @@ class PLRsearch:
             self._durations = replace(self._durations, initial=min(averaging.duration, longest))
             self._examined_after = []
 
-    def _posteriors(self) -> tuple[Posterior, ...]:
-        """The posteriors for the next choice; updates the history, and stops the search if they are good enough."""
+    def _description(self) -> Description | None:
+        """The description for the next choice; updates the history, and stops the search if it is good enough."""
         usable = len(self._rows) - self._selection.lag
         if len(self._rows) < self._selection.needs_posterior_from:
-            return ()
+            return None
         if usable > self._tracker.trials and self._tracker.follow(self._rows[:usable]):
             latest = self._tracker.interval(self.elapsed)
             if latest is None:
-                return self._tracker.posteriors
+                return self._tracker.known
             self.history += (latest.widened(self._stopping_factor(latest.trials), self._question),)
             if self._is_below_min_load():
                 self._stopped_by = StopReason.MIN_LOAD
             if usable >= _MIN_TRIALS_TO_STOP:
                 self._stopped_by = self._stopped_by or self._reason_to_stop()
-        return self._tracker.posteriors
+        return self._tracker.known
 
     def _is_below_min_load(self) -> bool:
         """Whether trials at the minimum load show that the critical load is not above; the model has to agree."""

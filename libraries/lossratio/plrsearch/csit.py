@@ -11,7 +11,7 @@ Formulas, constants and order of operations: FD.io CSIT, `resources/libraries/py
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,8 +20,8 @@ import scipy
 from lossratio.errors import SearchError
 from lossratio.plrsearch.estimate import CsitEstimate
 from lossratio.plrsearch.model import CriticalLoadQuestion
-from lossratio.plrsearch.quadrature import Posterior
 from lossratio.plrsearch.selection import Choice
+from lossratio.plrsearch.variation import Description
 from lossratio.trials import TrialResult
 
 SAMPLES = 1000
@@ -343,8 +343,8 @@ class CsitSelection:
             mean = (self.estimate.stretch_mean + self.estimate.erf_mean) / 2.0
             self._next = Choice(self._clamped(self._drawn(mean)), f"CSIT's estimate, {mean:,.0f} frames/s")
 
-    def choose(self, posteriors: Sequence[Posterior], duration: float) -> Choice:
-        """See `Selection.choose`; the posteriors are the draft's, and CSIT's estimate is another."""
+    def choose(self, known: Description | None, duration: float) -> Choice:
+        """See `Selection.choose`; the description is the draft's, and CSIT's estimate is another."""
         return self._next
 
     def _clamped(self, load: float) -> float:

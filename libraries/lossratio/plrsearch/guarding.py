@@ -6,15 +6,13 @@ those that once were meant to be: if the load falls, more follow, up to a limit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from lossratio.plrsearch.estimate import NEAR
-from lossratio.plrsearch.model import CriticalLoadQuestion, Curves, critical_load, from_rows
+from lossratio.plrsearch.model import CriticalLoadQuestion, Curves, critical_load
 from lossratio.plrsearch.quadrature import Posterior
-from lossratio.plrsearch.variation import variation_of
 
 _SHARE, _MOST = 0.15, 0.2
 """Share of the trials that are at and just below the reported load, and of those that were meant to be, at most."""
@@ -22,18 +20,6 @@ _KNOWN = 0.02
 """Largest standard deviation of the critical load, as a share of its mean, with which it is guarded."""
 _JUST_BELOW = 0.1
 """Share of the target that the likeliest curve loses just below the reported load."""
-_FIRST_EXAMINED, _GROWTH = 50, 2.0
-"""Trials after which other shapes of the capacity's distribution are examined first, and their growth until again."""
-
-
-@dataclass(frozen=True)
-class _Shift:
-    """What other shapes of the capacity's distribution, or a drift, make of the critical load."""
-
-    factor: float = 1.0
-    """Mean, divided by that of the posterior."""
-    share: float | None = None
-    """Standard deviation, as a share of the mean; None: that of the posterior."""
 
 
 class Guarding:
@@ -43,18 +29,11 @@ class Guarding:
         load: The load about to be reported, in frames per second; None: it is not known well enough to be guarded.
     """
 
-    def __init__(self, question: CriticalLoadQuestion, *, by_shapes: bool) -> None:
-        """Begins without trials.
-
-        Args:
-            question: Target and limits.
-            by_shapes: Whether the result considers other shapes of the capacity's distribution than the normal one.
-        """
-        self._question, self._by_shapes = question, by_shapes
+    def __init__(self, question: CriticalLoadQuestion) -> None:
+        """Begins without trials; the question has target and limits."""
+        self._question = question
         self._rows: list[tuple[float, float, float]] = []
         self._given = 0
-        self._examined = 0
-        self._shift = _Shift()
         self._posterior: Posterior | None = None
         self.load: float | None = None
         self._guards: tuple[float, float] = (0.0, 0.0)
@@ -63,16 +42,14 @@ class Guarding:
         """Takes in a trial: load, exposure and lost frames."""
         self._rows.append(row)
 
-    def wanted(self, posteriors: Sequence[Posterior]) -> float | None:
+    def wanted(self, best: Posterior) -> float | None:
         """The load of the next trial, if it is to be a guard trial; None if another one is needed more.
 
         Args:
-            posteriors: The fitting functions' posteriors of the trials.
+            best: The posterior of the function that fits best.
         """
-        best = max(posteriors, key=lambda posterior: posterior.log_evidence)
         if best is not self._posterior:
             self._posterior = best
-            self._examine(posteriors, best)
             self._place(best)
         trials = len(self._rows)
         if self.load is None or self._given >= _MOST * trials or self._guarding() >= _SHARE * trials:
@@ -85,29 +62,17 @@ class Guarding:
         load = self.load or 0.0
         return sum((1.0 - NEAR) * load <= own <= load for own, _, _ in self._rows)
 
-    def _examine(self, posteriors: Sequence[Posterior], best: Posterior) -> None:
-        """Computes the shift now and then: that takes long where there is one."""
-        trials = len(self._rows)
-        if not self._by_shapes or not best.mode.deviation or trials < max(_FIRST_EXAMINED, _GROWTH * self._examined):
-            return
-        self._examined = trials
-        variation = variation_of(tuple(posteriors), from_rows(self._rows), self._question)
-        self._shift = _Shift()
-        if variation is not None and variation.loads.stdev <= _KNOWN * variation.loads.mean:
-            loads = variation.loads
-            self._shift = _Shift(loads.mean / best.moments.mean, loads.stdev / loads.mean)
-
     def _place(self, posterior: Posterior) -> None:
         """The load to guard, and those of guard trials: one standard deviation below it, and where loss is rare.
 
         They are on a grid, so that equal loads are frequent.
         """
         moments, mode = posterior.moments, posterior.mode
-        share = moments.stdev / moments.mean if self._shift.share is None else self._shift.share
+        share = moments.stdev / moments.mean
         self.load = None
         if share > _KNOWN:
             return
-        self.load = self._shift.factor * moments.mean
+        self.load = moments.mean
         curves = Curves(posterior.function, np.array([mode.spread]), np.array([mode.deviation]))
         stricter = replace(self._question, target_loss_ratio=_JUST_BELOW * self._question.target_loss_ratio)
         ratios = [critical_load(curves, asked, np.array([mode.mrr]))[0] for asked in (self._question, stricter)]

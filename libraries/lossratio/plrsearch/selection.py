@@ -9,7 +9,6 @@ of which many trials show mean and deviation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,8 +16,9 @@ import numpy as np
 import scipy
 
 from lossratio.plrsearch.guarding import Guarding
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, FittingFunction, LikelihoodName, Weighting, count
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, FittingFunction, LikelihoodName, count
 from lossratio.plrsearch.quadrature import Posterior
+from lossratio.plrsearch.variation import Description
 from lossratio.trials import TrialResult
 
 _COPIES, _DRAINED = 4, 3
@@ -27,11 +27,19 @@ _OVERLOAD = 5.0
 """How far above the mrr overload is, in widths of the knee and standard deviations of the capacity."""
 _LEAST_OVERLOAD, _MOST_OVERLOAD = 0.15, 0.7
 """Limits of the share of trials in overload: without any, no trial shows whether capacities vary normally."""
+_OVERLOAD_OF_CONSTANT = 0.05
+"""The same as the first limit, while trials at equal loads show that the capacity is constant."""
+_OVERLOAD_STEP = 0.004
+"""Largest step between loads in overload, as a share: equal ones show whether the capacity varies."""
 _CANDIDATES = 12
 
 _POINTS = 256
 _MODEL_ERROR = 0.03
 """Relative error of the curve itself: no trial counts as more precise."""
+_LOCAL_ERROR = 0.05
+"""The same, in addition, for each nat of distance from the target, where the curve holds near it only."""
+_UNEXPLORED = 4
+"""Loads that are looked at where loss begins, before they are known to be fitted by a function."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +63,11 @@ class Selection(Protocol):
     def record(self, result: TrialResult) -> None:
         """Takes in a result."""
 
-    def choose(self, posteriors: Sequence[Posterior], duration: float) -> Choice:
+    def choose(self, known: Description | None, duration: float) -> Choice:
         """The next trial; its load is within the limits.
 
         Args:
-            posteriors: The fitting functions' posteriors that the choice may be based on; empty if there are none yet.
+            known: The description of the trials that the choice may be based on; None if there is none yet.
             duration: Duration of the next trial, in seconds.
         """
 
@@ -96,17 +104,17 @@ class DraftSelection:
         if len(self._lossy_loads) > _DRAINED:
             del self._lossy_loads[:_DRAINED]
 
-    def choose(self, posteriors: Sequence[Posterior], duration: float) -> Choice:
+    def choose(self, known: Description | None, duration: float) -> Choice:
         """See `Selection.choose`."""
         question = self._question
         if self._trials == 0:
             return Choice(0.5 * (question.min_load + question.max_load), "the middle of the loads")
         if self._trials == 1:
             return Choice(question.max_load, "the maximum load")
-        if not posteriors:
+        if known is None:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
             return Choice(_clamped(load, question), "the forwarding rate of the last trial")
-        mean = float(np.mean([posterior.moments.mean for posterior in posteriors]))
+        mean = float(np.mean([posterior.moments.mean for posterior in known.posteriors]))
         return Choice(_clamped(self._drawn(mean), question), f"the estimate, {mean:,.0f} frames/s")
 
     def _drawn(self, mean: float) -> float:
@@ -121,8 +129,8 @@ class DraftSelection:
 class _Prospects:
     """The expected information of trials, valid as long as the posteriors are the same."""
 
-    posteriors: Sequence[Posterior]
-    """The posteriors."""
+    known: Description
+    """What they are based on."""
     duration: float
     """Duration of a trial, in seconds."""
     mean: float
@@ -136,9 +144,9 @@ class _Prospects:
     overload_gain: float
     """Expected reduction by a trial in overload."""
 
-    def are_of(self, posteriors: Sequence[Posterior], duration: float) -> bool:
-        """Whether they belong to these posteriors and to trials of this duration."""
-        return self.posteriors is posteriors and self.duration == duration
+    def are_of(self, known: Description, duration: float) -> bool:
+        """Whether they belong to this description and to trials of this duration."""
+        return self.known is known and self.duration == duration
 
 
 class PosteriorSelection:
@@ -153,14 +161,13 @@ class PosteriorSelection:
     needs_posterior_from = 5
     lag = 0
 
-    def __init__(self, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting) -> None:
+    def __init__(self, question: CriticalLoadQuestion, likelihood: LikelihoodName) -> None:
         self._question = question
         self._own_noise = 1.0 if likelihood is LikelihoodName.GEOMETRIC else 0.0
         self._varies = likelihood is LikelihoodName.VARYING
         self._trials = 0
         self._overloads = 0
-        varies_oddly = self._varies and weighting is Weighting.EVIDENCE
-        self._guarding = Guarding(question, by_shapes=varies_oddly)
+        self._guarding = Guarding(question)
         self._forwarding_rate = question.max_load
         self._prospects: _Prospects | None = None
         self._overload: float | None = None
@@ -180,18 +187,18 @@ class PosteriorSelection:
             self._prospects = None
         self._overload = None
 
-    def choose(self, posteriors: Sequence[Posterior], duration: float) -> Choice:
+    def choose(self, known: Description | None, duration: float) -> Choice:
         """See `Selection.choose`."""
         question = self._question
         if self._trials == 0:
             return Choice(question.max_load, "the maximum load")
-        if not posteriors:
+        if known is None:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
             return Choice(_in_whole_frames(load, duration, question), "the forwarding rate of the last trial")
-        if self._prospects is None or not self._prospects.are_of(posteriors, duration):
-            self._prospects = self._prospects_of(posteriors, duration)
+        if self._prospects is None or not self._prospects.are_of(known, duration):
+            self._prospects = self._prospects_of(known, duration)
         prospects = self._prospects
-        guard = self._guarding.wanted(posteriors)
+        guard = self._guarding.wanted(known.best)
         if guard is not None:
             return Choice(_in_whole_frames(guard, duration, question), f"guard of {self._guarding.load:,.0f} frames/s")
         if self._varies and self._wants_overload(prospects):
@@ -201,18 +208,26 @@ class PosteriorSelection:
         load = _in_whole_frames(prospects.load, duration, question)
         return Choice(load, f"most informative about {prospects.mean:,.0f} frames/s")
 
-    def _prospects_of(self, posteriors: Sequence[Posterior], duration: float) -> _Prospects:
-        best = max(posteriors, key=lambda posterior: posterior.log_evidence)
+    def _prospects_of(self, known: Description, duration: float) -> _Prospects:
+        best = known.best
         cloud, mode = Cloud.of(best), best.mode
-        loads = self._candidates(best)
-        gains = np.maximum(
-            cloud.gains_of_counts(loads, duration, self._own_noise), cloud.gains_of_loss(loads, duration)
-        )
+        if known.unexplored is not None:
+            # Neither function fits: the loads at which loss begins are looked at one after the other.
+            low, high = known.unexplored
+            loads = low + (high - low) * (self._trials % _UNEXPLORED + 0.5) / _UNEXPLORED * np.ones(1)
+            gains = np.ones(1)
+        else:
+            loads = self._candidates(best, np.inf if known.below is None else known.below)
+            target = None if known.below is None else self._question.target_loss_ratio
+            counted = cloud.gains_of_counts(loads, duration, self._own_noise, target)
+            gains = np.maximum(counted, cloud.gains_of_loss(loads, duration))
         most = int(np.argmax(gains))
         overload = mode.mrr + self._reach * _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
-        overload = _clamped(max(overload, (1.0 + 0.005 * self._reach) * mode.mrr), self._question)
+        overload = max(overload, (1.0 + 0.005 * self._reach) * mode.mrr)
+        step = 2.0 ** np.floor(np.log2(_OVERLOAD_STEP * overload))
+        overload = _clamped(float(step * np.ceil(overload / step)), self._question)
         return _Prospects(
-            posteriors=posteriors,
+            known=known,
             duration=duration,
             mean=best.moments.mean,
             load=float(loads[most]),
@@ -223,16 +238,21 @@ class PosteriorSelection:
 
     def _wants_overload(self, prospects: _Prospects) -> bool:
         share = self._overloads / max(self._trials, 1)
-        if not _LEAST_OVERLOAD <= share < _MOST_OVERLOAD:
-            return share < _LEAST_OVERLOAD
+        least = _OVERLOAD_OF_CONSTANT if prospects.known.lack_of_fit is not None else _LEAST_OVERLOAD
+        if not least <= share < _MOST_OVERLOAD:
+            return share < least
         return prospects.overload_gain > prospects.gain
 
-    def _candidates(self, posterior: Posterior) -> Array:
-        """Loads between the critical load and the knee, on a grid, so that equal loads are frequent."""
+    def _candidates(self, posterior: Posterior, below: float) -> Array:
+        """Loads between the critical load and the knee, or the end of what is described, on a grid.
+
+        So equal loads are frequent.
+        """
         mode, mean = posterior.mode, min(posterior.moments.mean, posterior.mode.mrr)
-        high = mode.mrr + 2.0 * mode.spread
+        high = max(min(mode.mrr + 2.0 * mode.spread, below), mean)
         step = 2.0 ** np.floor(np.log2(max((high - mean) / _CANDIDATES, 1e-9 * high)))
         loads = step * np.arange(np.ceil(mean / step), np.floor(high / step) + 1.0)
+        loads = loads if len(loads) else np.array([mean])
         return np.unique(np.clip(loads, self._question.min_load, self._question.max_load))
 
 
@@ -263,30 +283,29 @@ class Cloud:
     @classmethod
     def of(cls, posterior: Posterior) -> Cloud:
         """Points at equal steps of the posterior's mass."""
-        panels = posterior.panels
+        nodes = posterior.nodes
         steps = (np.arange(_POINTS) + 0.5) / _POINTS
-        node = np.minimum(np.searchsorted(np.cumsum(posterior.masses), steps), posterior.masses.size - 1)
-        panel = node // posterior.masses.shape[1]
-        return cls(
-            posterior.function,
-            np.exp(panels.log_mrr.ravel()[node]),
-            np.exp(panels.log_spread[panel]),
-            panels.deviation[panel],
-            np.log(panels.critical_load.ravel()[node]),
-        )
+        at = np.minimum(np.searchsorted(np.cumsum(nodes.mass), steps), len(nodes.mass) - 1)
+        parameters = nodes.mrr[at], nodes.spread[at], nodes.deviation[at], np.log(nodes.critical_load[at])
+        return cls(posterior.function, *parameters)
 
-    def gains_of_counts(self, loads: Array, duration: float, own_noise: float) -> Array:
+    def gains_of_counts(self, loads: Array, duration: float, own_noise: float, target: float | None = None) -> Array:
         """Expected reduction of the variance of log c by a trial's count, if counts are near their mean.
 
         Args:
             loads: Possible loads of the trial, in frames per second; shape (loads,).
             duration: The trial's duration, in seconds.
             own_noise: Squared relative scatter of counts in addition to Poisson's.
+            target: The target loss ratio, if the curve is known to hold near it only: then its error grows with the
+                distance from it.
         """
         loss = self.function.log_loss(loads[:, None], self.mrr, self.spread)
         scatter = (loss.slope * self.deviation).mean(axis=1) ** 2
         poisson = np.exp(np.clip(-loss.log_rate.mean(axis=1), -300.0, 300.0)) / duration
-        gains = self._regression(loss.log_rate, poisson + scatter + own_noise + _MODEL_ERROR**2)
+        error = np.full(len(loads), _MODEL_ERROR)
+        if target is not None:
+            error += _LOCAL_ERROR * np.abs(loss.log_rate.mean(axis=1) - np.log(loads * target))
+        gains = self._regression(loss.log_rate, poisson + scatter + own_noise + error**2)
         return np.where(scatter > 1.0, 0.0, gains)
 
     def gains_of_loss(self, loads: Array, duration: float) -> Array:

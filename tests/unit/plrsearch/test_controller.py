@@ -65,7 +65,8 @@ def test_the_draft_keeps_four_copies_of_lossy_loads_and_three_go_with_each_trial
 
     def next_load(load, lost):
         selection.record(trial(load, lost, sent=100_000))
-        return selection.choose([SimpleNamespace(moments=SimpleNamespace(mean=500.0))], 5.0).load
+        posterior = SimpleNamespace(moments=SimpleNamespace(mean=500.0))
+        return selection.choose(SimpleNamespace(posteriors=[posterior]), 5.0).load
 
     next_load(900.0, 1000)
     assert next_load(600.0, 1000) == 500.0

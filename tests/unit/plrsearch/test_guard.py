@@ -181,33 +181,3 @@ def test_trials_between_bursts_are_not_chosen():
     shown = guard(collect([*quiet, *bursts]), CriticalLoadQuestion(1e-7, **LIMITS), 5.9e6, 5.8e6)
     assert shown.verdict is Verdict.EXTRAPOLATED
     assert shown.load == 5.85e6
-
-
-def test_a_load_that_is_low_because_of_bursts_is_not_verified_without_them():
-    quiet = [trial(5.7e6 + 1e3 * number, 0) for number in range(12)]
-    bursts = [trial(5.85e6 + 1e3 * number, 400 if number in (3, 9) else 0) for number in range(20)]
-    results, question = collect([*quiet, *bursts]), CriticalLoadQuestion(1e-7, **LIMITS)
-    assert guard(results, question, 5.75e6, 5.6e6).verdict is Verdict.VERIFIED
-    shown = guard(results, question, 5.75e6, 5.6e6, 5.87e6)
-    assert shown.verdict is Verdict.EXTRAPOLATED
-    assert (shown.load, shown.reported_load) == (5.7e6, 5.87e6)
-    assert shown.bounds.lossy == 2
-    assert shown.bounds.most > 800 / (32 * 5.8e6 * 5.0)
-    # What the guarded load loses does not speak against a load below.
-    knee = [trial(5.86e6, 100) for _ in range(20)]
-    assert guard(collect([*quiet, *knee]), question, 5.75e6, 5.72e6, 5.87e6).verdict is Verdict.EXTRAPOLATED
-
-
-def test_a_load_that_rests_on_a_slow_tail_is_not_verified_by_trials_far_above_it():
-    quiet = [trial(5.8e6 + 1e3 * number, 0) for number in range(20)]
-    results, question = collect(quiet), CriticalLoadQuestion(1e-7, **LIMITS)
-    narrow = guard(results, question, 5.75e6, 5.72e6, 5.82e6)
-    assert narrow.verdict is Verdict.VERIFIED
-    assert not narrow.rests_on_tail
-    shown = guard(results, question, 4e6, 1e6, 5.82e6)
-    assert shown.verdict is Verdict.EXTRAPOLATED
-    assert shown.rests_on_tail
-    # No number of frames verifies it: the losses are rarer than trials.
-    assert shown.missing_frames is None
-    assert shown.missing_trials == 0
-    assert "to be expected where some trials are much slower than others" in str(shown)

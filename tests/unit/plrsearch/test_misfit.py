@@ -72,9 +72,9 @@ def test_loss_where_the_curve_has_none_is_seen():
 def test_a_capacity_that_falls_all_the_time_is_a_trend():
     misfit = misfit_of(CapacityDrift(6e6, -1e-4), "geometric", below=0.0, above=0.1)
     assert misfit.drift < 0.0
-    drifting = misfit_of(CapacityDrift(6e6, -1e-4), "varying", below=0.0, above=0.1)
+    drifting = misfit_of(CapacityDrift(6e6, -1e-5), "varying", below=0.0, above=0.1)
     assert not drifting.is_wrong
-    assert drifting.drift == pytest.approx(np.expm1(-1e-4 * 400.0), rel=0.1)
+    assert drifting.drift == pytest.approx(np.expm1(-1e-5 * 400.0), rel=0.1)
 
 
 def test_few_trials_never_speak_against_a_model():

@@ -9,7 +9,6 @@ import numpy as np
 from lossratio.measurements.soak.result import (
     AllanDeviation,
     Averaging,
-    CapacityShape,
     CapacityVariation,
     Combination,
     CriticalLoad,
@@ -23,7 +22,7 @@ from lossratio.measurements.soak.result import (
     Residual,
     SoakLimit,
 )
-from lossratio.plrsearch import CombinedEstimate, CriticalLoadEstimate, Distribution, FunctionEstimate
+from lossratio.plrsearch import CombinedEstimate, CriticalLoadEstimate, FunctionEstimate
 from lossratio.results import Conditions
 
 _CURVE_POINTS = 121
@@ -46,9 +45,9 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
     """
     low, high = estimate.interval(0.95)
     combined = estimate.combined
-    densities = _density_loads(estimate.loads)
+    densities = _density_loads(combined)
     curves = _curve_loads(estimate)
-    misfit = estimate.misfit
+    misfit, described = estimate.misfit, estimate.description
     return CriticalLoad(
         mean=conditions.rate(estimate.mean),
         stdev=conditions.rate(estimate.stdev),
@@ -60,7 +59,7 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
                 mean=conditions.rate(function.mean),
                 stdev=conditions.rate(function.stdev),
                 weight=min(1.0, weight),
-                curve=_curve(function, curves, _BELOW_TARGET * estimate.target_loss_ratio),
+                curve=_curve(function, curves, _BELOW_TARGET * estimate.question.target_loss_ratio),
                 posterior=_density(function, densities),
                 log_evidence=function.log_evidence,
                 mrr_per_interface_fps=function.mode.mrr,
@@ -71,7 +70,7 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
             )
             for function, weight in zip(combined.functions, combined.weights, strict=True)
         ),
-        posterior=_density(estimate.loads, densities),
+        posterior=_density(combined, densities),
         history=tuple(
             IntervalPoint(
                 trials=point.trials,
@@ -91,6 +90,9 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
             drift_ratio=misfit.drift,
             drift_stdev_ratio=misfit.drift_stdev,
             capacity_correlation=misfit.correlation,
+            replicates_chi_squared=described.replicates.ratio,
+            replicates_freedom=described.replicates.freedom,
+            described_below_fps=described.below,
         ),
         combinations=tuple(
             Combination(weighting=weighting.value, mean=conditions.rate(both.mean), stdev=conditions.rate(both.stdev))
@@ -101,7 +103,7 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
         residuals=tuple(Residual(load_per_interface_fps=load, stdevs=distance) for load, distance in misfit.residuals),
         averaging=_averaging(estimate),
         stopping_factor=estimate.stopping_factor,
-        variation=_variation(estimate, conditions),
+        variation=_variation(estimate),
     )
 
 
@@ -156,26 +158,14 @@ def _averaging(estimate: CriticalLoadEstimate) -> Averaging | None:
     )
 
 
-def _variation(estimate: CriticalLoadEstimate, conditions: Conditions) -> CapacityVariation | None:
-    variation = estimate.variation
-    if variation is None:
+def _variation(estimate: CriticalLoadEstimate) -> CapacityVariation | None:
+    order, pace = estimate.description.order, estimate.pace
+    if not (order.drift or order.correlation):
         return None
-    order, pace = variation.order, estimate.pace
     hours = None if pace is None else pace.period * len(estimate.counts) / 3600.0
     return CapacityVariation(
-        shapes=tuple(
-            CapacityShape(
-                name=shape.name,
-                weight=min(1.0, shape.weight),
-                mean=conditions.rate(shape.loads.mean),
-                stdev=conditions.rate(shape.loads.stdev),
-                log_evidence=shape.log_evidence,
-                parameters=dict(shape.parameters),
-            )
-            for shape in variation.shapes
-        ),
         correlation=order.correlation,
-        independent_trials=variation.independent_trials,
+        independent_trials=estimate.description.independent_trials,
         drift_ratio=order.change,
         drift_stdev_ratio=order.change_stdev,
         drift_per_hour_ratio=None if hours is None else order.change / hours,
@@ -190,15 +180,13 @@ def _limit(estimate: CriticalLoadEstimate) -> SoakLimit | None:
     return SoakLimit.AT_MOST if estimate.is_at_most_min_load else None
 
 
-def _density_loads(estimate: CombinedEstimate | Distribution) -> list[float]:
+def _density_loads(estimate: CombinedEstimate) -> list[float]:
     return [
         float(load) for load in np.linspace(estimate.quantile(_TAIL), estimate.quantile(1 - _TAIL), _DENSITY_POINTS)
     ]
 
 
-def _density(
-    estimate: FunctionEstimate | CombinedEstimate | Distribution, loads: list[float]
-) -> tuple[DensityPoint, ...]:
+def _density(estimate: FunctionEstimate | CombinedEstimate, loads: list[float]) -> tuple[DensityPoint, ...]:
     if loads[0] == loads[-1]:
         return ()
     return tuple(
@@ -211,8 +199,8 @@ def _density(
 def _curve_loads(estimate: CriticalLoadEstimate) -> list[float]:
     """Loads of a curve's points; they are denser around the critical load, where curves bend."""
     centre, reach = estimate.mean, np.geomspace(1e-5, 1.0, _CURVE_POINTS // 2)
-    below = centre - (centre - estimate.min_load) * reach
-    above = centre + (estimate.max_load - centre) * reach
+    below = centre - (centre - estimate.question.min_load) * reach
+    above = centre + (estimate.question.max_load - centre) * reach
     mode = max(estimate.functions.values(), key=lambda function: function.log_evidence).mode
     knee = np.linspace(centre, mode.mrr + _KNEE * (mode.spread + mode.deviation), _KNEE_POINTS)
     return sorted({float(load) for load in (*below, centre, *above, *knee) if load > 0.0})

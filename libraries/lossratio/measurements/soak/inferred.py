@@ -1,8 +1,9 @@
-"""Everything that a soak test inferred, in words and as a table with units."""
+"""Everything that a soak test inferred, in words: one table of fields with their words and units."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from lossratio.drawing import xml_text
 from lossratio.measurements.soak.result import (
@@ -10,7 +11,6 @@ from lossratio.measurements.soak.result import (
     CapacityVariation,
     CriticalLoad,
     CsitCriticalLoad,
-    FittedFunction,
     GuardStatement,
     SoakResult,
 )
@@ -18,8 +18,38 @@ from lossratio.units import format_frame_rate
 
 EXTRAPOLATED = "extrapolated"
 """The verdict that frames at the critical load are too few to verify it."""
-_LEAST_WEIGHT = 0.01
-"""Weight of a shape that the console shows."""
+
+_OF_FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
+    "weight": ("weight by evidence or as chosen", "", ".4g"),
+    "log_evidence": ("ln of the evidence", "", ".2f"),
+    "mean": ("mean critical load", "fps", ",.1f"),
+    "stdev": ("standard deviation", "fps", ",.4g"),
+    "mrr_per_interface_fps": ("m, forwarding rate", "fps", ",.1f"),
+    "spread_per_interface_fps": ("a, width of the knee", "fps", ",.4g"),
+    "capacity_stdev_per_interface_fps": ("s, standard deviation of the capacity", "fps", ",.4g"),
+    "at_min_ratio": ("probability at the minimum load or less", "", ".3g"),
+    "at_max_ratio": ("probability at the maximum load or more", "", ".3g"),
+}
+"""Fields of each fitting function: words, unit, format."""
+_OF_FIT: Mapping[str, tuple[str, str, str]] = {
+    "replicates_chi_squared": (
+        "chi-squared per degree of freedom of trials at equal loads",
+        "(about 1: they differ by chance only)",
+        ".3g",
+    ),
+    "replicates_freedom": ("degrees of freedom of trials at equal loads", "", "d"),
+    "described_below_fps": ("trials are described below", "fps: closer to the target a function fits", ",.1f"),
+    "chi_squared_per_trial": (
+        "chi-squared per trial around the best Poisson curve",
+        "(about 1: counts scatter by chance only; more: the capacity varies, or the shape is another)",
+        ".3g",
+    ),
+    "function_distance_stdevs": ("distance of the functions", "standard deviations", ".3g"),
+    "drift_ratio": ("drift from the first to the last trial, share of the capacity", "", "+.2g"),
+    "drift_stdev_ratio": ("standard deviation of the drift", "", ".2g"),
+    "capacity_correlation": ("correlation of the capacities of successive trials", "", "+.2f"),
+}
+"""Fields of the fit, likewise."""
 
 
 def guard_in_words(guard: GuardStatement) -> str:
@@ -44,8 +74,6 @@ def guard_in_words(guard: GuardStatement) -> str:
         line += (
             f"; losses that come in fewer than one of {guard.unseen_burst_trials:.2g} trials may be in none of these"
         )
-        if _rests_on_tail(guard):
-            line += ", and are to be expected where some trials are much slower than others"
     if guard.missing_frames is not None and guard.missing_s is not None:
         trials = f" in {guard.missing_trials} trials or more" if guard.missing_trials else ""
         line += f"; {guard.missing_frames:.2g} frames more{trials}, {guard.missing_s / 3600.0:.2g} h, would verify it"
@@ -59,8 +87,6 @@ def limit_in_words(guard: GuardStatement, mean_fps: float) -> str:
         guard: The verdict.
         mean_fps: Mean critical load per interface, in frames per second.
     """
-    if _rests_on_tail(guard):
-        return "extrapolated by the shape of the capacity's tail, which trials at that load are too few to show"
     if guard.verdict == EXTRAPOLATED:
         return "extrapolated: the frames at the critical load are too few to verify it"
     line = f"{guard.verdict} at {format_frame_rate(guard.load_per_interface_fps)}"
@@ -71,14 +97,9 @@ def limit_in_words(guard: GuardStatement, mean_fps: float) -> str:
     return f"{line}, but for losses in fewer than one of {guard.unseen_burst_trials:.2g} trials"
 
 
-def _rests_on_tail(guard: GuardStatement) -> bool:
-    """Whether only losses that are rarer than trials are left open, by a slow tail that other trials show."""
-    return guard.verdict == EXTRAPOLATED and guard.extrapolation_factor <= 1.0 and guard.missing_frames is None
-
-
 def variation_in_words(variation: CapacityVariation) -> str:
-    """How the capacity varies, in one line."""
-    parts = [f"{shape.name} {shape.weight:.3g}" for shape in variation.shapes if shape.weight >= _LEAST_WEIGHT]
+    """What the order of the trials shows, in one line."""
+    parts = []
     if variation.correlation:
         parts.append(
             f"successive trials are alike (correlation {variation.correlation:.2f}, as much as "
@@ -91,21 +112,6 @@ def variation_in_words(variation: CapacityVariation) -> str:
             "critical load is that at the end"
         )
     return ", ".join(parts)
-
-
-def _shapes_in_words(variation: CapacityVariation) -> Iterator[tuple[str, str]]:
-    """Each shape of the capacity's distribution, with everything that was inferred about it."""
-    for shape in variation.shapes:
-        parameters = ", ".join(
-            f"{name.removesuffix('_ratio').removesuffix('_per_interface_fps').replace('_', ' ')} {value:,.4g}"
-            f"{' fps' if name.endswith('_fps') else ''}"
-            for name, value in shape.parameters.items()
-        )
-        yield (
-            f"capacities: {shape.name}",
-            f"weight {shape.weight:.3g}, critical load {shape.mean.per_interface_fps:,.1f} fps, standard deviation "
-            f"{shape.stdev.per_interface_fps:,.4g} fps; {parameters}",
-        )
 
 
 def _csit_in_words(csit: CsitCriticalLoad) -> str:
@@ -137,67 +143,37 @@ def functions_in_words(result: SoakResult, critical_load: CriticalLoad) -> str:
 
 def fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:
     """Everything that was inferred, as an HTML table with units."""
-    rows = [_row("", *(function.name for function in critical_load.functions), "unit", head=True)]
-
-    def per_function(name: str, unit: str, value: Callable[[FittedFunction], str]) -> None:
-        rows.append(_row(name, *(value(function) for function in critical_load.functions), unit))
-
-    per_function("weight by evidence or as chosen", "", lambda function: f"{function.weight:.4g}")
-    per_function("ln of the evidence", "", lambda function: _or_dash(function.log_evidence, ".2f"))
-    per_function("mean critical load", "fps", lambda function: f"{function.mean.per_interface_fps:,.1f}")
-    per_function("standard deviation", "fps", lambda function: f"{function.stdev.per_interface_fps:,.4g}")
-    per_function("m, forwarding rate", "fps", lambda function: _or_dash(function.mrr_per_interface_fps, ",.1f"))
-    per_function("a, width of the knee", "fps", lambda function: _or_dash(function.spread_per_interface_fps, ",.4g"))
-    per_function(
-        "s, standard deviation of the capacity",
-        "fps",
-        lambda function: _or_dash(function.capacity_stdev_per_interface_fps, ",.4g"),
-    )
-    per_function("probability at the minimum load or less", "", lambda function: _or_dash(function.at_min_ratio, ".3g"))
-    per_function("probability at the maximum load or more", "", lambda function: _or_dash(function.at_max_ratio, ".3g"))
-    fit = critical_load.fit
-    drift = _or_dash(fit.drift_ratio, "+.2g")
-    if fit.drift_stdev_ratio is not None:
-        drift += f" with standard deviation {fit.drift_stdev_ratio:.2g}"
-    both = [
-        ("likelihood", str(result.settings.get("likelihood", "unknown"))),
-        *(
-            (
-                f"both functions, {combination.weighting} weights",
-                f"{combination.mean.per_interface_fps:,.1f} fps, standard deviation "
-                f"{combination.stdev.per_interface_fps:,.4g} fps",
-            )
-            for combination in critical_load.combinations
-        ),
-        (
-            "chi-squared per trial around the best Poisson curve",
-            f"{_or_dash(fit.chi_squared_per_trial, '.3g')} (about 1: counts scatter by chance only; more: the "
-            "capacity varies, or the shape is another)",
-        ),
-        ("distance of the functions", f"{fit.function_distance_stdevs:.3g} standard deviations"),
-        ("drift from the first to the last trial, share of the capacity", drift),
-        ("correlation of the capacities of successive trials", _or_dash(fit.capacity_correlation, "+.2f")),
-    ]
-    if critical_load.csit is not None:
-        both.append(("as FD.io CSIT computes it", _csit_in_words(critical_load.csit)))
-    if critical_load.variation is not None:
-        both += [("capacity", variation_in_words(critical_load.variation)), *_shapes_in_words(critical_load.variation)]
-    if critical_load.averaging is not None:
-        both.append(("duration of trials", averaging_in_words(critical_load.averaging)))
-    if critical_load.stopping_factor != 1.0:
-        both.append(
-            (
-                "widening of the 95 % interval",
-                f"{critical_load.stopping_factor:.3g} times, as a narrow interval could end the search",
-            )
-        )
-    if critical_load.guard is not None:
-        both.append(("frames at and just below the critical load", guard_in_words(critical_load.guard)))
-    columns = len(critical_load.functions) + 1
+    functions = critical_load.functions
+    rows = [_row("", *(function.name for function in functions), "unit", head=True)]
     rows += [
-        f"<tr><td>{xml_text(name)}</td><td colspan='{columns}'>{xml_text(value)}</td></tr>" for name, value in both
+        _row(words, *(_shown(getattr(function, name), form) for function in functions), unit)
+        for name, (words, unit, form) in _OF_FUNCTIONS.items()
+    ]
+    rows += [
+        f"<tr><td>{xml_text(name)}</td><td colspan='{len(functions) + 1}'>{xml_text(value)}</td></tr>"
+        for name, value in _of_both(result, critical_load)
     ]
     return f"<table>{''.join(rows)}</table>"
+
+
+def _of_both(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[str, str]]:
+    yield "likelihood", str(result.settings.get("likelihood", "unknown"))
+    for both in critical_load.combinations:
+        shown = f"{_shown(both.mean, ',.1f')} fps, standard deviation {_shown(both.stdev, ',.4g')} fps"
+        yield f"both functions, {both.weighting} weights", shown
+    for name, (words, unit, form) in _OF_FIT.items():
+        yield words, f"{_shown(getattr(critical_load.fit, name), form)} {unit}".rstrip()
+    if critical_load.csit is not None:
+        yield "as FD.io CSIT computes it", _csit_in_words(critical_load.csit)
+    if critical_load.variation is not None:
+        yield "order of the trials", variation_in_words(critical_load.variation)
+    if critical_load.averaging is not None:
+        yield "duration of trials", averaging_in_words(critical_load.averaging)
+    if critical_load.stopping_factor != 1.0:
+        wider = f"{critical_load.stopping_factor:.3g} times, as a narrow interval could end the search"
+        yield "widening of the 95 % interval", wider
+    if critical_load.guard is not None:
+        yield "frames at and just below the critical load", guard_in_words(critical_load.guard)
 
 
 def _row(*cells: str, head: bool = False) -> str:
@@ -205,5 +181,5 @@ def _row(*cells: str, head: bool = False) -> str:
     return "<tr>" + "".join(f"<{tag}>{xml_text(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
-def _or_dash(value: float | None, form: str) -> str:
-    return "\u2013" if value is None else format(value, form)
+def _shown(value: Any, form: str) -> str:
+    return "\u2013" if value is None else format(getattr(value, "per_interface_fps", value), form)

@@ -181,10 +181,18 @@ class FitCheck(Record):
     """Standard deviation of the drift."""
     capacity_correlation: float | None = None
     """Correlation of the capacities of successive trials; null: too few trials lost frames, or an earlier version."""
+    replicates_chi_squared: float | None = None
+    """Chi-squared per degree of freedom of trials at equal loads: about 1 where they differ by chance only, so that the
+    capacity does not vary; null: no loads are equal, or an earlier version."""
+    replicates_freedom: int | None = None
+    """Its degrees of freedom; null: by an earlier version."""
+    described_below_fps: float | None = None
+    """The functions describe the trials below that load (of each transmitting interface) only, as neither has the shape
+    of the loss above; null: they describe all, or an earlier version."""
 
 
 class CapacityShape(Record):
-    """The critical load under one shape of the capacity's distribution over trials."""
+    """The critical load under one shape of the capacity's distribution over trials, by an earlier version."""
 
     name: str
     """``normal``, ``heavy tails`` (Student's t), ``exponential tails`` (Laplace's), ``slow trials`` (a share of trials
@@ -202,10 +210,10 @@ class CapacityShape(Record):
 
 
 class CapacityVariation(Record):
-    """How the capacity varies, if not by independent and normally distributed numbers from trial to trial."""
+    """What the order of the trials shows: that the capacity drifts, or that successive trials are alike."""
 
-    shapes: tuple[CapacityShape, ...]
-    """The shapes of its distribution; empty: normal, as the fitting functions have it."""
+    shapes: tuple[CapacityShape, ...] = ()
+    """The shapes of its distribution; empty but in files of earlier versions."""
     correlation: float
     """Correlation of the capacities of successive trials; 0: none is seen."""
     independent_trials: float = Field(ge=0.0)
@@ -278,8 +286,7 @@ class CriticalLoad(Record):
     stopping_factor: float = Field(default=1.0, ge=1.0)
     """How much wider the interval is because the search could end when it was narrow; 1 without a precision."""
     variation: CapacityVariation | None = None
-    """How the capacity varies; then mean and interval are those under its shapes. Null: as the fitting functions have
-    it, or by an earlier version."""
+    """What the order of the trials shows; null: nothing, or by an earlier version."""
 
     @property
     def reason(self) -> str | None:
@@ -328,7 +335,7 @@ class SoakResult(TestResult):
 def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
     """Means and standard deviations that differ from those of the functions, or shapes, mixed by their weights."""
     mixed: Sequence[FittedFunction | CapacityShape] = said.functions
-    if said.variation is not None:
+    if said.variation is not None and said.variation.shapes:
         mixed = () if said.variation.drift_ratio else said.variation.shapes
     parts = [(part.weight, part.mean.per_interface_fps, part.stdev.per_interface_fps) for part in mixed]
     mean = sum(weight * own for weight, own, _ in parts)

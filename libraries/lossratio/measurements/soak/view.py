@@ -86,7 +86,7 @@ class SoakView(View[SoakResult]):
             yield rate_line("as CSIT computes it", critical_load.csit.mean)
             yield rate_line("  standard deviation", critical_load.csit.stdev)
         if critical_load.variation is not None:
-            yield f"  {'capacity':<{LABEL_WIDTH}}  {variation_in_words(critical_load.variation)}"
+            yield f"  {'order of the trials':<{LABEL_WIDTH}}  {variation_in_words(critical_load.variation)}"
         if critical_load.ended_by is not None:
             wider = critical_load.stopping_factor
             note = "" if wider == 1.0 else f" (the interval is {wider:.3g} times as wide for that)"

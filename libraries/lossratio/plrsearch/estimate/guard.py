@@ -37,7 +37,7 @@ class Verdict(str, Enum):
     `Guard.largest_burst`.
     """
     EXTRAPOLATED = "extrapolated"
-    """The frames or trials there are too few to decide: the reported load rests on the functions, or on a tail."""
+    """The frames or trials there are too few to decide: the reported load rests on the functions."""
     CONTRADICTED = "contradicted"
     """Below the 95 % interval more than the target is lost (probability 97.5 %)."""
 
@@ -159,7 +159,7 @@ class Guard:
     load: float
     """The bounds and the verdict hold here: the lowest load of these trials, just below the reported load."""
     reported_load: float
-    """The reported load or the one that was guarded, the highest of these trials'."""
+    """The reported load, or the highest of these trials'."""
     bounds: LossBounds
     """The loss ratio with its bounds, and the frames that they rest on."""
 
@@ -185,12 +185,6 @@ class Guard:
         return 1.0 / (1.0 - _TAIL ** (1.0 / self.bounds.trials)) if self.bounds.trials else None
 
     @property
-    def rests_on_tail(self) -> bool:
-        """Whether the frames would verify the load, if the distribution of the capacity had no slow tail."""
-        enough = _are_enough(self.bounds, self.target_loss_ratio)
-        return enough and self.verdict is Verdict.EXTRAPOLATED
-
-    @property
     def missing_trials(self) -> int:
         """How many trials more at the load are needed to verify it, however many frames each of them sends."""
         return max(_LEAST_TRIALS - self.bounds.trials, 0) if self.verdict is Verdict.EXTRAPOLATED else 0
@@ -201,7 +195,7 @@ class Guard:
 
         They are those of `missing_trials` at least, each as long as the trials so far.
         """
-        if self.verdict is not Verdict.EXTRAPOLATED or self.rests_on_tail:
+        if self.verdict is not Verdict.EXTRAPOLATED:
             return None
         missing, bounds = self.bounds.missing_frames(self.target_loss_ratio), self.bounds
         if missing is None or not bounds.trials:
@@ -228,8 +222,6 @@ class Guard:
             )
         if self.verdict is Verdict.EXTRAPOLATED and self.unseen_every is not None:
             sent += f"; losses that come in fewer than one of {self.unseen_every:.2g} trials may be in none of these"
-        if self.rests_on_tail:
-            sent += ", and are to be expected where some trials are much slower than others"
         if missing is None:
             return sent
         trials = f" in {self.missing_trials} trials or more" if self.missing_trials else ""
@@ -243,17 +235,12 @@ class Guard:
         return f"{self.verdict.value}{more}: {self.in_short}"
 
 
-def guard(
-    counts: TrialCounts, question: CriticalLoadQuestion, reported: float, lowest: float, guarded: float = 0.0
-) -> Guard:
+def guard(counts: TrialCounts, question: CriticalLoadQuestion, reported: float, lowest: float) -> Guard:
     """The statement about a reported load.
 
     It is made of all trials down to 5 % below that load: to choose among them would be to choose those between
-    bursts. So would be to leave out trials above that load which lost frames, if it is as low because they did: all up
-    to the load that the search guarded count, and bound the loss below from above. Trials above without loss count,
-    too, up to the first one with loss. If the minimum load is reported, it means "at most that": then more loss than
-    the target verifies it. Nothing is verified where other shapes of the capacity's distribution leave critical loads
-    far below all of these trials: the losses that make them so are rarer than trials.
+    bursts. Trials above without loss count, too, up to the first one with loss. If the minimum load is reported, it
+    means "at most that": then more loss than the target verifies it.
 
     Quiet trials far below hide what is lost just below the load. So the trials below the interval are asked from
     several loads upwards, see `_starts`: each of these groups can refute the reported load. And the load that is
@@ -265,22 +252,20 @@ def guard(
         question: Target and limits.
         reported: The reported load, in frames per second.
         lowest: Lower end of its 95 % interval, in frames per second.
-        guarded: The load that the search guarded, if it is another, in frames per second.
     """
     target = question.target_loss_ratio
-    highest = _lossless_above(counts, max(reported, guarded))
-    least = (1.0 - NEAR) * (reported if guarded > reported else highest)
-    loads = counts.load[counts.load >= least]
+    highest = _lossless_above(counts, reported)
+    loads = counts.load[counts.load >= (1.0 - NEAR) * highest]
     below = _starts(loads[loads <= lowest * (1.0 + _ROUNDING)])
     for start in below:
         refuting = _between(counts, start, lowest, len(below))
         if refuting.least > target:
-            at_min = _lossless_above(counts, reported) <= question.min_load * (1.0 + _ROUNDING)
+            at_min = highest <= question.min_load * (1.0 + _ROUNDING)
             verdict = Verdict.VERIFIED if at_min else Verdict.CONTRADICTED
             return Guard(verdict, target, start, min(lowest, highest), refuting)
     load = float(loads.min(initial=highest))
     bounds = _between(counts, load, highest)
-    if not _are_enough(bounds, target) or (guarded > reported and lowest < (1.0 - NEAR) * load):
+    if not _are_enough(bounds, target):
         return Guard(Verdict.EXTRAPOLATED, target, load, highest, bounds)
     for higher in np.unique(loads[loads <= lowest * (1.0 + _ROUNDING)]):
         above = _between(counts, higher, highest)

@@ -1,13 +1,15 @@
 """Whether the model fits the trials: if it does not, the estimate is no measurement, however narrow its interval.
 
-Each trial has a residual: the distance of the capacity that explains its count from the capacity of the likeliest
-curve, in standard deviations that the model allows. A wrong model shows in one of these:
+Trials at equal loads say first whether the capacity varies. Where it is constant, lost frames at each load are compared
+with the likeliest curve. Where it varies, each trial has a residual: the distance of the capacity that explains its
+count from the capacity of the likeliest curve, in standard deviations that the model allows. A wrong model shows in one
+of these:
 
 - *spread*: around the best Poisson curve a healthy SUT's counts have a chi-squared of about 1 per trial;
-- *shape*: where the capacity may vary, it has to vary normally, neither skewed nor with heavy tails;
+- *shape*: where the capacity varies, it has to vary normally, neither skewed nor with heavy tails;
 - *curve*: residuals that go along with the load, because the loss has another shape;
 - *surprise*: a trial that loses frames where (nearly) none can be lost;
-- *trend*: residuals that rise or fall with time (draft 4.3.10).
+- *order*: so few independent trials that they show little; residuals that rise or fall with time (draft 4.3.10).
 """
 
 from __future__ import annotations
@@ -17,16 +19,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from lossratio.plrsearch.model import Array, FittingFunction, LikelihoodName, TrialCounts
-from lossratio.plrsearch.quadrature import Mode, Posterior
-from lossratio.plrsearch.variation import Variation, excess_kurtosis, rank_correlation, skewness
+from lossratio.plrsearch.model import Array, LikelihoodName, TrialCounts
+from lossratio.plrsearch.quadrature import Posterior
+from lossratio.plrsearch.variation import Capacities, Description, excess_kurtosis, rank_correlation, skewness
 
 _ENOUGH = 4
 _ENOUGH_FOR_SHAPE = 20
+_ENOUGH_INDEPENDENT = 20.0
+"""Independent trials that show how far down capacities go."""
 _PARAMETERS = 2
-_IMPROBABLE = 0.005
+_IMPROBABLE = 0.002
 """Largest probability of a flagged sample under the model, for each check."""
 _IMPROBABLE_LIKENESS = 0.001
 """The same for neighbours' likeness: small counts make it a little likelier than normal residuals do."""
@@ -41,16 +44,12 @@ TRIALS_FOR_TAILS = 150
 """Trials that show whether 2 % of all trials are unusually slow (Hanley and Lippman-Hand 1983)."""
 _NONE_SEEN = 3.0
 _LARGEST_ERROR = 0.05
-"""Largest error of an integral, as a share of the posterior's mass."""
+"""Largest error of an integral, in nats and in standard deviations."""
 _MATTERS = 6.0
 """Nats of evidence below the better function's; a function that is farther below does not matter."""
 _VARIES = 10.0
 """Nats by which trials are more probable if the capacity varies, with which it does, however few of them lost frames.
 On healthy SUTs they are less probable then, by 1 to 3 nats."""
-_CERTAIN = 3.0
-"""Loss is certain if it is expected even of a capacity larger by so many standard deviations."""
-_CERTAIN_LOSS = 16.0
-"""Lost frames that are expected of that capacity, at least."""
 _MOST_EXPECTED = 10.0
 """Largest expected loss of a trial that can be a surprise."""
 _CAPACITIES = np.linspace(-6.0, 6.0, 49)
@@ -93,93 +92,90 @@ class Misfit:
         return any(reason != self.provisional for reason in self.reasons)
 
 
-def check(
-    posteriors: Sequence[Posterior],
-    poisson: Sequence[Posterior],
-    counts: TrialCounts,
-    likelihood: LikelihoodName,
-    variation: Variation | None = None,
-) -> Misfit:
+def check(description: Description, poisson: Sequence[Posterior], counts: TrialCounts) -> Misfit:
     """Checks the model against the trials.
 
     Args:
-        posteriors: The functions' posteriors under the likelihood of the estimate.
-        poisson: The same under the Poisson likelihood; rough posteriors are enough.
+        description: The description of the trials.
+        poisson: The functions' posteriors under the Poisson likelihood; rough posteriors are enough.
         counts: The trials, in the order of measurement.
-        likelihood: The likelihood of the estimate.
-        variation: How the capacity varies, if not by independent normal numbers.
     """
-    around_poisson = _residuals(poisson, counts)
-    gain = _best(posteriors).log_evidence - _best(poisson).log_evidence
-    if variation is not None:
-        posteriors, counts = variation.posteriors, variation.counts
-    residuals = _residuals(posteriors, counts) if likelihood is LikelihoodName.VARYING else around_poisson
-    chi_squared = around_poisson.chi_squared
-    drift, drift_stdev = _drift(residuals)
-    if variation is not None and variation.order.drift:
-        drift, drift_stdev = variation.order.change, variation.order.change_stdev
-    varies = likelihood is LikelihoodName.VARYING
-    is_described = variation is not None and not variation.shapes
-    provisional = _provisional(chi_squared, gain, len(counts)) if varies and not is_described else None
-    if variation is not None and variation.shapes:
-        shown = variation.residuals
-        values = np.array([value for _, value in shown])
-        # Beside a tail of slow trials, unusually fast ones decide nothing.
-        is_normal = max(variation.shapes, key=lambda shape: shape.weight).name == "normal"
-        shape = _shape(values) if is_normal or not skewness(values).above else []
-        reasons = [*shape, *_curve(np.array([load for load, _ in shown]), values)]
-        reasons += _inexplicable(variation.surprises, variation.order.share, len(counts))
+    best, order = description.best, description.order
+    around_poisson = max(poisson, key=lambda posterior: posterior.log_evidence)
+    chi_squared = _chi_squared(around_poisson, counts)
+    varies = description.likelihood is LikelihoodName.VARYING
+    capacities = Capacities.of(best.function, best.mode, description.counts)
+    shown = capacities.residuals(best.mode.deviation, order.correlation)
+    loads = description.counts.load[capacities.certain]
+    drift, drift_stdev = (order.change, order.change_stdev) if order.drift else _drift(capacities, best.mode.deviation)
+    provisional = None
+    if description.lack_of_fit is not None:
+        reasons = _constant(description)
+    elif varies:
+        gain = best.log_evidence - around_poisson.log_evidence
+        provisional = None if order.drift else _provisional(description, chi_squared, gain)
+        reasons = [*_uncertified(description.posteriors), *_shape(shown), *_curve(loads, shown), *_few(description)]
+        reasons += [*_surprise(best, description.counts), *_trend(shown, drift)]
     else:
-        values = residuals.standardized
-        shown = tuple(
-            (float(load), float(value)) for load, value in zip(residuals.load[residuals.certain], values, strict=True)
-        )
-        shape = (
-            [*_shape(values), *_curve(residuals.load[residuals.certain], values)] if varies else _spread(chi_squared)
-        )
-        reasons = [*_uncertified(posteriors), *shape, *_surprise(residuals)]
-        if varies or not reasons:
-            # Around a curve that fits badly residuals depend on the load, and loads change with time.
-            reasons += _trend(residuals, _drift(residuals)[0])
+        reasons = [*_spread(chi_squared), *_surprise(around_poisson, counts)]
+        # Around a curve that fits badly residuals depend on the load, and loads change with time.
+        reasons += [] if reasons else _trend(shown, drift)
     return Misfit(
         reasons=tuple(reasons) if provisional is None else (*reasons, provisional),
         chi_squared=float(chi_squared.mean()) if len(chi_squared) >= _ENOUGH else None,
-        distance=_distance(posteriors),
+        distance=_distance(description.posteriors),
         drift=drift,
         drift_stdev=drift_stdev,
-        correlation=_correlation(residuals.standardized),
-        residuals=shown,
+        correlation=_correlation(capacities.residuals(best.mode.deviation)),
+        residuals=tuple((float(load), float(value)) for load, value in zip(loads, shown, strict=True)),
         provisional=provisional,
     )
 
 
-def _provisional(chi_squared: Array, gain: float, trials: int) -> str | None:
+def _constant(description: Description) -> list[str]:
+    """Whether the curve has the shape of the loss, where trials at equal loads differ by chance only."""
+    lack = description.lack_of_fit
+    if lack is None or not lack.is_certain:
+        return []
+    if lack.is_below:
+        return [
+            f"More frames are lost below the knee than either function has: {lack.quiet_lost:,.0f} where the likeliest "
+            f"curve loses {lack.quiet_expected:.2g}."
+        ]
+    near = "" if description.below is None else f", not even at the loads below {description.below:,.10g} frames/s"
+    return [
+        f"Neither function has the shape of the SUT's loss{near}: chi-squared is {lack.deviance / lack.freedom:.3g} "
+        f"per load around the likeliest curve, where it should be about 1."
+    ]
+
+
+def _provisional(description: Description, chi_squared: Array, gain: float) -> str | None:
     """Where the capacity varies, few trials do not show how often it is low.
 
     It is seen to vary by counts that scatter, or, where too few trials lost frames for that, by a trial without loss at
     a higher load than one with much: then the trials are more probable by many nats if it varies.
     """
+    trials = len(description.counts)
     if trials >= TRIALS_FOR_TAILS or not (_spread(chi_squared) or gain > _VARIES):
         return None
+    cause = "Trials at equal loads differ by more than chance"
+    if not description.replicates.differ:
+        cause = "Counts scatter around either curve, and too few trials at equal loads show why"
     return (
-        f"The SUT's capacity varies from trial to trial, and {trials} trials are too few to show how often it is low: "
+        f"{cause}. {trials} trials are too few to show how often the SUT loses more: "
         f"as many as {min(1.0, _NONE_SEEN / max(trials, 1)):.2g} of all trials may be unusually slow without a single "
         f"one among these. At least {TRIALS_FOR_TAILS} trials are needed."
     )
 
 
-def _inexplicable(surprises: Array, share: float, trials: int) -> list[str]:
-    """Whether losses where none was certain are so small that the shape of the capacities does not explain them."""
-    if not len(surprises):
-        return []
-    # If capacities explain the losses, the probabilities are even, and this sum is gamma distributed.
-    total = float(-np.sum(np.log(np.maximum(1.0 - surprises, 1e-15))))
-    # Trials that are alike count as a share of one.
-    if scipy.special.gammaincc(share * len(surprises), share * total) > _IMPROBABLE:
+def _few(description: Description) -> list[str]:
+    """Whether successive trials are so much alike that they count as few."""
+    independent = description.independent_trials
+    if description.order.share == 1.0 or independent >= _ENOUGH_INDEPENDENT:
         return []
     return [
-        f"{len(surprises)} of {trials} trials lost frames at loads at which they may have lost none, and too few for "
-        f"slower trials: the SUT loses frames at times for a reason that is not the load."
+        f"Successive trials are alike: {len(description.counts)} trials show as much as {independent:.2g} independent "
+        f"ones, and {_ENOUGH_INDEPENDENT:.0f} are needed. A longer search, or longer trials, show more."
     ]
 
 
@@ -191,85 +187,36 @@ def _correlation(values: Array) -> float | None:
     return float(np.sum(centred[1:] * centred[:-1]) / np.sum(centred**2))
 
 
-@dataclass(frozen=True)
-class _Residuals:
-    """Arrays of one entry per trial, in the order of measurement."""
-
-    load: Array
-    """Loads, in frames per second."""
-    expected: Array
-    """Mean lost frames of the curve."""
-    lost: Array
-    """Lost frames."""
-    capacity: Array
-    """Capacity that explains the count, as a share of the curve's own, less 1."""
-    scale: Array
-    """Standard deviation of `capacity` under the model."""
-    certain: NDArray[np.bool_]
-    """Whether loss was certain: else a trial without loss has a residual of unknown size."""
-    chance: Array
-    """The probability of so many losses or more; 1 where many are expected."""
-
-    @classmethod
-    def of(cls, function: FittingFunction, mode: Mode, counts: TrialCounts) -> _Residuals:
-        spread, mrr = np.array(mode.spread), np.array(mode.mrr)
-        expected = np.exp(function.log_loss_rate(counts.load, mrr, spread)) * counts.exposure
-        log_rate = np.log(np.maximum(counts.lost, 0.7) / counts.exposure)
-        place = np.maximum(function.explaining_mrr(counts.load, log_rate, spread), spread)
-        slope = function.log_loss(counts.load, place, spread).slope
-        width = -1.0 / (slope * np.sqrt(np.maximum(counts.lost, 1.0)))
-        unlucky = function.log_loss_rate(counts.load, mrr + _CERTAIN * mode.deviation, spread)
-        certain = np.exp(unlucky) * counts.exposure > _CERTAIN_LOSS
-        return cls(
-            counts.load,
-            expected,
-            counts.lost,
-            place / mode.mrr - 1.0,
-            np.hypot(width, mode.deviation) / mode.mrr,
-            certain,
-            _chance(function, mode, counts, expected),
-        )
-
-    @property
-    def standardized(self) -> Array:
-        """Residuals of trials in which loss was certain; normal if the model is right."""
-        return np.asarray((self.capacity / self.scale)[self.certain])
-
-    @property
-    def chi_squared(self) -> Array:
-        """Chi-squared of each trial with more than one frame of expected loss."""
-        enough = self.expected > 1.0
-        return np.asarray((self.lost[enough] - self.expected[enough]) ** 2 / self.expected[enough])
+def _expected(posterior: Posterior, counts: TrialCounts) -> Array:
+    """Mean lost frames of the likeliest curve."""
+    mode = posterior.mode
+    rate = posterior.function.log_loss_rate(counts.load, np.array(mode.mrr), np.array(mode.spread))
+    return np.asarray(np.exp(rate) * counts.exposure)
 
 
-def _chance(function: FittingFunction, mode: Mode, counts: TrialCounts, expected: Array) -> Array:
-    """The probability of each trial's losses or more, over all capacities; 1 for trials that are no surprise."""
-    chance = np.ones(len(counts))
-    few = np.flatnonzero((counts.lost > 0) & (expected < _MOST_EXPECTED))
+def _chi_squared(posterior: Posterior, counts: TrialCounts) -> Array:
+    """Chi-squared of each trial with more than one frame of expected loss."""
+    expected = _expected(posterior, counts)
+    enough = expected > 1.0
+    return np.asarray((counts.lost[enough] - expected[enough]) ** 2 / expected[enough])
+
+
+def _chance(posterior: Posterior, counts: TrialCounts) -> Array:
+    """The probability of each trial's losses or more, over all capacities, of trials that may be a surprise."""
+    mode, few = posterior.mode, np.flatnonzero((counts.lost > 0) & (_expected(posterior, counts) < _MOST_EXPECTED))
     capacities = np.maximum(mode.mrr + mode.deviation * _CAPACITIES, mode.spread)
     weights = np.exp(-0.5 * _CAPACITIES**2)
-    rates = np.exp(function.log_loss_rate(counts.load[few, None], capacities, np.array(mode.spread)))
+    rates = np.exp(posterior.function.log_loss_rate(counts.load[few, None], capacities, np.array(mode.spread)))
     means = np.maximum(rates * counts.exposure[few, None], 1e-300)
     # The probability of k losses or more is the incomplete gamma function's.
-    chance[few] = scipy.special.gammainc(counts.lost[few, None], means) @ (weights / weights.sum())
-    return chance
-
-
-def _residuals(posteriors: Sequence[Posterior], counts: TrialCounts) -> _Residuals:
-    """Residuals of the function that fits best."""
-    best = _best(posteriors)
-    return _Residuals.of(best.function, best.mode, counts)
-
-
-def _best(posteriors: Sequence[Posterior]) -> Posterior:
-    return max(posteriors, key=lambda posterior: posterior.log_evidence)
+    return np.asarray(scipy.special.gammainc(counts.lost[few, None], means) @ (weights / weights.sum()))
 
 
 def _uncertified(posteriors: Sequence[Posterior]) -> list[str]:
     """Whether the integral of a function that matters is not exact enough."""
     best = max(posterior.log_evidence for posterior in posteriors)
     return [
-        f"The posterior of the {posterior.function.name} function is too rough for the quadrature: its mass may be "
+        f"The posterior of the {posterior.function.name} function is too rough for the integral: its mass may be "
         f"wrong by a share of {posterior.error:.2g}."
         for posterior in posteriors
         if posterior.error > _LARGEST_ERROR and posterior.log_evidence > best - _MATTERS
@@ -297,19 +244,17 @@ def _shape(values: Array) -> list[str]:
     if skew.probability < _IMPROBABLE:
         slow = "slow" if skew.value < 0 else "fast"
         reasons.append(
-            f"The capacity varies, but not normally: it is skewed by {skew.value:.2f}. Some trials are "
-            f"unusually {slow}; a target loss ratio is decided by the slow ones, and they are not modelled."
+            f"Trials do not differ as by a normal distribution of the capacity: it is skewed by {skew.value:.2f}. Some "
+            f"trials are unusually {slow}; a target loss ratio is decided by the slow ones, and they are not modelled."
         )
     if kurtosis.probability < _IMPROBABLE:
         far = "some trials are unusually far from the others" if kurtosis.above else "there are two bands"
         reasons.append(
-            f"The capacity varies, but not normally: {far} (excess kurtosis {kurtosis.value:.2f}). So few "
-            f"trials do not show how often the capacity is low, and how low."
+            f"Trials do not differ as by a normal distribution of the capacity: {far} (excess kurtosis "
+            f"{kurtosis.value:.2f}). So few trials do not show how often the capacity is low, and how low."
         )
     if scipy.special.chdtrc(len(values), np.sum(values**2)) < _IMPROBABLE:
-        reasons.append(
-            f"The capacity varies more than the model allows, by {np.mean(values**2):.3g} times its largest variance."
-        )
+        reasons.append(f"Trials differ more than the model allows, by {np.mean(values**2):.3g} times its variance.")
     return reasons
 
 
@@ -327,21 +272,17 @@ def _curve(loads: Array, values: Array) -> list[str]:
     ]
 
 
-def _surprise(residuals: _Residuals) -> list[str]:
+def _surprise(posterior: Posterior, counts: TrialCounts) -> list[str]:
     """Trials with loss at loads where the curve has none, if chance does not explain it."""
-    number = int(np.sum(residuals.chance < _VERY_IMPROBABLE))
+    number = int(np.sum(_chance(posterior, counts) < _VERY_IMPROBABLE))
     if not number:
         return []
-    return [
-        f"{number} of {len(residuals.lost)} trials lost frames at loads at which the curve loses (nearly) none: "
-        f"the SUT loses frames at times for a reason that is not the load."
-    ]
+    return [f"{number} of {len(counts)} trials lost frames at loads at which the likeliest curve loses (nearly) none."]
 
 
-def _trend(residuals: _Residuals, drift: float | None) -> list[str]:
+def _trend(values: Array, drift: float | None) -> list[str]:
     """Whether residuals rise or fall with time: by ranks, so that no single trial makes a trend."""
-    values = residuals.standardized
-    if drift is None or abs(drift) < _LEAST_DRIFT or np.std(values) < _STEADY:
+    if drift is None or abs(drift) < _LEAST_DRIFT or len(values) < _ENOUGH_FOR_SHAPE or np.std(values) < _STEADY:
         return []
     ranks = rank_correlation(np.arange(float(len(values))), values)
     if ranks.probability > _IMPROBABLE:
@@ -352,17 +293,17 @@ def _trend(residuals: _Residuals, drift: float | None) -> list[str]:
     ]
 
 
-def _drift(residuals: _Residuals) -> tuple[float | None, float | None]:
+def _drift(capacities: Capacities, deviation: float) -> tuple[float | None, float | None]:
     """Weighted linear regression of capacities over the trials' order, and its standard deviation."""
-    certain = residuals.certain
+    certain = capacities.certain
     if certain.sum() < _ENOUGH_FOR_SHAPE:
         return None, None
     time = np.linspace(0.0, 1.0, len(certain))[certain]
-    capacity, weight = residuals.capacity[certain], residuals.scale[certain] ** -2
+    place, weight = capacities.place[certain], capacities.widths(deviation)[certain] ** -2
     centred = time - np.average(time, weights=weight)
     power = float(np.sum(weight * centred**2))
-    slope = float(np.sum(weight * centred * capacity)) / power
-    left = capacity - np.average(capacity, weights=weight) - slope * centred
+    slope = float(np.sum(weight * centred * place)) / power
+    left = place - np.average(place, weights=weight) - slope * centred
     excess = float(np.sum(weight * left**2)) / (len(time) - _PARAMETERS)
     return slope, float(np.sqrt(max(excess, 1.0) / power))
 

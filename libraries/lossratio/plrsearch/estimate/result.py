@@ -24,15 +24,7 @@ from lossratio.plrsearch.model import (
     collect,
 )
 from lossratio.plrsearch.quadrature import Mode, Posterior, mixture_quantiles, posteriors
-from lossratio.plrsearch.variation import (
-    NO_ORDER,
-    Averaging,
-    Capacities,
-    Distribution,
-    Variation,
-    averaging_of,
-    variation_of,
-)
+from lossratio.plrsearch.variation import Averaging, Capacities, Description, averaging_of, described
 from lossratio.trials import TrialResult
 from lossratio.units import format_target
 
@@ -248,32 +240,32 @@ class CsitEstimate:
 class CriticalLoadEstimate:
     """The result of PLRsearch. All loads in frames per second and per interface, as trial loads are."""
 
-    target_loss_ratio: float
-    """Loss ratio at the critical load."""
-    min_load: float
-    """Smallest possible answer."""
-    max_load: float
-    """Largest possible answer."""
+    question: CriticalLoadQuestion
+    """Target and limits."""
     likelihood: LikelihoodName
     """How counts are distributed in the model."""
     weighting: Weighting
     """How `mean`, `stdev` and `interval` combine the functions."""
-    functions: Mapping[str, FunctionEstimate]
-    """Estimates of the fitting functions, by name: capacities are normally distributed and independent."""
     counts: TrialCounts = field(repr=False)
     """The trials it is made of, in the order in which they were measured."""
+    description: Description = field(repr=False)
+    """How the trials are described: which of them, and whether the capacity varies, drifts, or is alike for long."""
     stopped_by: StopReason | None = None
     """Why the search ended; None if it goes on, or if there was no search."""
     history: tuple[IntervalAfterTrial, ...] = field(default=(), repr=False)
     """The estimates during the search, if there was one."""
     csit: CsitEstimate | None = None
     """What FD.io CSIT's code reports, if its way of selection chose the loads."""
-    variation: Variation | None = field(default=None, repr=False)
-    """How the capacity varies, if not so; then `mean`, `stdev` and `interval` are its."""
     stopping_factor: float = 1.0
     """How much wider `interval` is for the search having been able to end when it was narrow."""
     pace: Pace | None = None
     """How long trials took; None: only the exposure is known."""
+
+    @cached_property
+    def functions(self) -> Mapping[str, FunctionEstimate]:
+        """Estimates of the fitting functions, by name."""
+        found = (FunctionEstimate.of(posterior) for posterior in self.description.posteriors)
+        return MappingProxyType({function.name: function for function in found})
 
     @cached_property
     def combinations(self) -> Mapping[Weighting, CombinedEstimate]:
@@ -288,30 +280,21 @@ class CriticalLoadEstimate:
             }
         )
 
-    @property
-    def question(self) -> CriticalLoadQuestion:
-        """Target and limits."""
-        return CriticalLoadQuestion(self.target_loss_ratio, self.min_load, self.max_load)
-
     @cached_property
     def guard(self) -> Guard:
         """What frames at and just below the mean say without any model."""
-        # Beside other shapes of the capacity's distribution, the search guarded the mean of the normal one.
-        others = self.variation is not None and len(self.variation.shapes) > 1
-        guarded = self.combined.mean if others else self.mean
-        return guard(self.counts, self.question, self.mean, self.interval(0.95)[0], guarded)
+        return guard(self.counts, self.question, self.mean, self.interval(0.95)[0])
 
     @cached_property
     def averaging(self) -> Averaging | None:
         """How the capacity's noise averages out, and how long trials should be; None if the trials do not show it."""
-        if self.likelihood is not LikelihoodName.VARYING or not self.counts.lost.any():
+        best, counts = self.description.best, self.description.counts
+        if self.description.likelihood is not LikelihoodName.VARYING or not counts.lost.any():
             return None
-        best = max(self.functions.values(), key=lambda function: function.log_evidence)
-        capacities = Capacities.of(best.posterior.function, best.mode, self.counts)
-        order = NO_ORDER if self.variation is None else self.variation.order
+        capacities = Capacities.of(best.function, best.mode, self.counts)
         exposure = float(self.counts.exposure.mean())
         pace = self.pace or Pace(exposure, exposure)
-        return averaging_of(capacities, order, pace.period, pace.duration)
+        return averaging_of(capacities, self.description.order, pace.period, pace.duration)
 
     @cached_property
     def misfit(self) -> Misfit:
@@ -319,11 +302,10 @@ class CriticalLoadEstimate:
 
         Below the minimum load no model is needed: the trials there show the loss. Then nothing speaks against it.
         """
-        own = tuple(function.posterior for function in self.functions.values())
-        poisson = own
-        if self.likelihood is not LikelihoodName.POISSON:
-            poisson = posteriors(self.counts, own[0].question, LikelihoodName.POISSON, for_selection=True)
-        misfit = check(own, poisson, self.counts, self.likelihood, self.variation)
+        poisson = self.description.posteriors
+        if self.description.likelihood is not LikelihoodName.POISSON:
+            poisson = posteriors(self.counts, self.question, LikelihoodName.POISSON, for_selection=True)
+        misfit = check(self.description, poisson, self.counts)
         if self.is_surely_at_most_min_load:
             return replace(misfit, reasons=(), provisional=None)
         if self.guard.verdict is Verdict.CONTRADICTED:
@@ -332,23 +314,18 @@ class CriticalLoadEstimate:
 
     @property
     def combined(self) -> CombinedEstimate:
-        """The functions combined by `weighting`."""
+        """The functions combined by `weighting`: the distribution of the critical load."""
         return self.combinations[self.weighting]
-
-    @property
-    def loads(self) -> CombinedEstimate | Distribution:
-        """The distribution of the critical load: of both functions, or of the shapes of the capacity's distribution."""
-        return self.combined if self.variation is None else self.variation.loads
 
     @property
     def mean(self) -> float:
         """Mean critical load."""
-        return self.loads.mean
+        return self.combined.mean
 
     @property
     def stdev(self) -> float:
         """Standard deviation of the critical load."""
-        return self.loads.stdev
+        return self.combined.stdev
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
         """Loads that enclose the critical load with this probability, tails being equal.
@@ -356,12 +333,12 @@ class CriticalLoadEstimate:
         Each end is farther out than in the model by one frame in the longest trial, but within the limits: a trial
         cannot distinguish two loads at which it sends the same number of frames. `stopping_factor` widens it, too.
         """
-        low, high = self.loads.interval(probability)
+        low, high = self.combined.interval(probability)
         if self.stopping_factor != 1.0:
-            middle = self.loads.quantile(0.5)
+            middle = self.combined.quantile(0.5)
             low, high = middle - self.stopping_factor * (middle - low), middle + self.stopping_factor * (high - middle)
         resolution = 1.0 / self.counts.exposure.max() if len(self.counts) else 0.0
-        return max(low - resolution, self.min_load), min(high + resolution, self.max_load)
+        return max(low - resolution, self.question.min_load), min(high + resolution, self.question.max_load)
 
     @property
     def is_beyond_trials(self) -> bool:
@@ -370,37 +347,39 @@ class CriticalLoadEstimate:
         So it is where no frame was lost, or the critical load may be above the maximum load, unless frames near the
         maximum load verify that the loss ratio is below the target there.
         """
-        unseen = self.loads.p_at_max > _LIMIT_SHARE or not self.counts.lost.any()
+        unseen = self.combined.p_at_max > _LIMIT_SHARE or not self.counts.lost.any()
         return unseen and self.guard.verdict is Verdict.EXTRAPOLATED and self.guard.extrapolation > 1.0
 
     @property
     def is_at_least_max_load(self) -> bool:
         """Whether the critical load may well be above the maximum load: then the mean is "at least" only."""
-        return self.loads.p_at_max > _LIMIT_SHARE and not self.is_beyond_trials
+        return self.combined.p_at_max > _LIMIT_SHARE and not self.is_beyond_trials
 
     @property
     def is_at_most_min_load(self) -> bool:
         """Whether the critical load may well be below the minimum load: then the mean is "at most" only."""
-        return self.loads.p_at_min > _LIMIT_SHARE and not self.is_beyond_trials
+        return self.combined.p_at_min > _LIMIT_SHARE and not self.is_beyond_trials
 
     @property
     def is_surely_at_most_min_load(self) -> bool:
         """Whether the trials show without any model that more than the target is lost at the minimum load."""
-        at_min = self.loads.p_at_min > 1.0 - _LIMIT_SHARE
-        is_refuted = self.guard.verdict is Verdict.VERIFIED and self.guard.bounds.least > self.target_loss_ratio
+        at_min = self.combined.p_at_min > 1.0 - _LIMIT_SHARE
+        is_refuted = (
+            self.guard.verdict is Verdict.VERIFIED and self.guard.bounds.least > self.question.target_loss_ratio
+        )
         return at_min and is_refuted
 
     @property
     def limits(self) -> str | None:
         """A sentence about each limit that the critical load may be at or beyond; None if it is well between them."""
         if self.is_beyond_trials:
-            target = format_target(self.target_loss_ratio)
+            target = format_target(self.question.target_loss_ratio)
             return f"The target loss ratio {target} is beyond the trials: {self.guard.in_short}."
         sentences = [
             f"The critical load is {relation} the {name} load, {load:,.10g} frames/s, with probability {share:.3g}."
             for applies, relation, name, load, share in (
-                (self.is_at_least_max_load, "at least", "maximum", self.max_load, self.loads.p_at_max),
-                (self.is_at_most_min_load, "at most", "minimum", self.min_load, self.loads.p_at_min),
+                (self.is_at_least_max_load, "at least", "maximum", self.question.max_load, self.combined.p_at_max),
+                (self.is_at_most_min_load, "at most", "minimum", self.question.min_load, self.combined.p_at_min),
             )
             if applies
         ]
@@ -443,15 +422,4 @@ def estimate_from_counts(
     counts: TrialCounts, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting
 ) -> CriticalLoadEstimate:
     """`estimate` from counts and options that are already checked."""
-    known = posteriors(counts, question, likelihood)
-    varies = likelihood is LikelihoodName.VARYING and weighting is Weighting.EVIDENCE
-    return CriticalLoadEstimate(
-        target_loss_ratio=question.target_loss_ratio,
-        min_load=question.min_load,
-        max_load=question.max_load,
-        likelihood=likelihood,
-        weighting=weighting,
-        functions=MappingProxyType({posterior.function.name: FunctionEstimate.of(posterior) for posterior in known}),
-        counts=counts,
-        variation=variation_of(known, counts, question) if varies else None,
-    )
+    return CriticalLoadEstimate(question, likelihood, weighting, counts, described(counts, question, likelihood))

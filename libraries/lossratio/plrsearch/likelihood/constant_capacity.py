@@ -71,6 +71,8 @@ class Likelihood(Protocol):
 
     groups: TrialCounts
     """The trials, added up where they share the likelihood's sufficient statistics; sorted."""
+    trials: Array
+    """How many trials each group has."""
     terms: int
     """About how many terms are evaluated at each point."""
     constant: float
@@ -90,8 +92,9 @@ class PoissonLikelihood:
     """Independent losses; the sufficient statistics are sums per distinct load."""
 
     def __init__(self, counts: TrialCounts) -> None:
-        self.groups, _ = merged(counts)
+        self.groups, trials = merged(counts)
         order = np.argsort(self.groups.lost > 0, kind="stable")
+        self.trials = trials[order]
         self.groups = TrialCounts(self.groups.load[order], self.groups.exposure[order], self.groups.lost[order])
         self.terms = len(self.groups)
         self._lossless = int(np.sum(self.groups.lost == 0))
@@ -140,10 +143,10 @@ class GeometricLikelihood:
     constant = 0.0
 
     def __init__(self, counts: TrialCounts) -> None:
-        self.groups, self._trials = merged(counts, "exposure")
+        self.groups, self.trials = merged(counts, "exposure")
         self.terms = len(self.groups)
-        self._log_exposure = np.log(self.groups.exposure / np.maximum(self._trials, 1.0))
-        self._both = self.groups.lost + self._trials
+        self._log_exposure = np.log(self.groups.exposure / np.maximum(self.trials, 1.0))
+        self._both = self.groups.lost + self.trials
 
     def bumps(self, function: FittingFunction, spread: Array) -> Bumps:
         """See `Likelihood.bumps`."""
@@ -158,7 +161,7 @@ class GeometricLikelihood:
         return -(
             np.log1p(np.exp(-np.abs(log_mean))) @ self._both
             + np.maximum(-log_mean, 0.0) @ self.groups.lost
-            + np.maximum(log_mean, 0.0) @ self._trials
+            + np.maximum(log_mean, 0.0) @ self.trials
         )
 
     def score(self, function: FittingFunction, at: Parameters) -> Score:
@@ -168,7 +171,7 @@ class GeometricLikelihood:
         small = np.exp(-np.abs(log_mean))
         share = np.where(log_mean > 0, 1.0, small) / (1.0 + small)
         rest = np.where(log_mean > 0, small, 1.0) / (1.0 + small)
-        slope = np.sum((self.groups.lost * rest - self._trials * share) * loss.slope, axis=-1)
+        slope = np.sum((self.groups.lost * rest - self.trials * share) * loss.slope, axis=-1)
         information = np.sum(self._both * share * rest * loss.slope**2, axis=-1)
         return Score(self._value(loss.log_rate), slope, information)
 

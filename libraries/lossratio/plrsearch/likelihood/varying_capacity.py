@@ -55,14 +55,20 @@ class VaryingCapacityLikelihood:
     Trials with the same load, exposure and count are one group. With a deviation of 0 it is the Poisson likelihood.
 
     Attributes:
-        trials: How many trials each group has.
+        trials: How many trials each group counts as.
     """
 
-    def __init__(self, counts: TrialCounts) -> None:
+    def __init__(self, counts: TrialCounts, share: float = 1.0) -> None:
+        """Groups the trials.
+
+        Args:
+            counts: The trials.
+            share: Each trial counts as this share of one: less than 1 if successive trials are alike.
+        """
         columns = np.stack([counts.lost, counts.load, counts.exposure])
         columns, multiplicity = np.unique(columns, axis=1, return_counts=True)
         self.groups = TrialCounts(columns[1], columns[2], columns[0])
-        self.trials = multiplicity.astype(float)
+        self.trials: Array = share * multiplicity.astype(float)
         lost = self.groups.lost
         self._log_exposure = np.log(self.groups.exposure)
         self._log_own_rate = np.log(np.where(lost > 0, lost, 0.7)) - self._log_exposure

@@ -49,19 +49,6 @@ def roughness(values: Array, steepness: int = 2) -> Array:
     return np.asarray(last / largest * np.minimum(last / middle, 1.0) ** steepness)
 
 
-def roughness_of_nodes(values: Array) -> Array:
-    """`roughness` of values at any number of Lobatto nodes (last axis)."""
-    nodes = values.shape[-1]
-    sizes = np.maximum(np.abs(values @ _to_legendre(nodes).T), 1e-300)
-    middle, last = sizes[..., nodes // 2 - 2 : nodes // 2 + 2].max(axis=-1), sizes[..., -2:].max(axis=-1)
-    return np.asarray(last / sizes.max(axis=-1) * np.minimum(last / middle, 1.0) ** 2)
-
-
-@cache
-def _to_legendre(nodes: int) -> Array:
-    return np.asarray(np.linalg.inv(legvander(lobatto(nodes)[0], nodes - 1)), dtype=float)
-
-
 def interpolation_roughness(values: Array) -> Array:
     """About the relative error of integrals that end within the panel: they are exact to the polynomial's degree."""
     last, _, largest = _coefficient_sizes(values)
@@ -129,8 +116,6 @@ class Panels:
     """Index of each panel's row: panels of one row share all parameters but the mrr."""
     log_spread: Array
     """Log a of the panel's row."""
-    deviation: Array
-    """Standard deviation of the capacity in the panel's row, in frames per second."""
     low: Array
     """Log m where the panel begins."""
     high: Array
@@ -192,10 +177,15 @@ def masses_of(panels: Panels) -> tuple[Array, float]:
 
 
 def moments_of(panels: Panels) -> Moments:
-    """The moments of the nodes: sums of differences from the likeliest node, so that sharp posteriors keep digits."""
+    """The moments of the nodes."""
     masses, log_mass = masses_of(panels)
-    mean, stdev = _mean_and_stdev(panels.critical_load, masses)
-    mean_log, stdev_log = _mean_and_stdev(np.log(panels.critical_load), masses)
+    return moments_of_masses(panels.critical_load, masses, log_mass)
+
+
+def moments_of_masses(loads: Array, masses: Array, log_mass: float) -> Moments:
+    """Moments: sums of differences from the heaviest point's load, so that sharp posteriors keep digits."""
+    mean, stdev = _mean_and_stdev(loads, masses)
+    mean_log, stdev_log = _mean_and_stdev(np.log(loads), masses)
     return Moments(mean, stdev, mean_log, stdev_log, log_mass)
 
 

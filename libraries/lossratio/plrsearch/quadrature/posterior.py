@@ -1,4 +1,4 @@
-"""The posterior's distribution of the critical load: cumulative probability, density and quantiles."""
+"""The posterior's distribution of the critical load: moments, cumulative probability, density and quantiles."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from lossratio.plrsearch.quadrature.panels import (
     Panels,
     crossings,
     masses_of,
-    moments_of,
+    moments_of_masses,
     partial_integrals,
 )
 
 _ITERATIONS = 60
+_SMOOTHED = 50.0
+"""Points are smoothed to a density over the 95 % interval divided by that."""
 
 
 @dataclass(frozen=True)
@@ -36,55 +38,65 @@ class Mode:
 
 
 @dataclass(frozen=True)
+class Nodes:
+    """A posterior as points with masses; arrays of shape (points,), loads and rates in frames per second."""
+
+    mrr: Array
+    """Limiting forwarding rates."""
+    spread: Array
+    """Widths of the knee."""
+    deviation: Array
+    """Standard deviations of the capacity."""
+    critical_load: Array
+    """Critical loads."""
+    mass: Array
+    """Masses; their sum is 1."""
+    likeliest: int
+    """Index of the point with the highest density."""
+
+
+@dataclass(frozen=True)
 class Posterior:
-    """The posterior of one fitting function, and its distribution of the critical load."""
+    """The posterior of one fitting function, as points, and its distribution of the critical load."""
 
     function: FittingFunction
     """The fitting function."""
     question: CriticalLoadQuestion
     """Target and limits."""
-    panels: Panels
-    """The posterior's nodes."""
-    constant: float
-    """The likelihood's constant."""
+    nodes: Nodes
+    """The points."""
+    log_evidence: float
+    """Logarithm of the probability of all counts, averaged over the prior."""
     error: float = 0.0
-    """About the share of the mass by which the integral may be wrong; infinite if it is less than it must be."""
+    """About the error of the integral: of its logarithm, and of the mean in standard deviations."""
 
     @cached_property
     def moments(self) -> Moments:
         """Mean and standard deviation of the critical load and of its logarithm."""
-        return moments_of(self.panels)
-
-    @property
-    def log_evidence(self) -> float:
-        """Logarithm of the probability of all counts, averaged over the prior."""
-        return self.moments.log_mass + self.constant
+        return moments_of_masses(self.nodes.critical_load, self.nodes.mass, self.log_evidence)
 
     @cached_property
     def p_at_min(self) -> float:
         """Probability that the critical load is the minimum load or less."""
-        return float(np.sum(self.masses[self.panels.critical_load[:, ORDER // 2] <= self.question.min_load]))
+        return float(self.nodes.mass[self.nodes.critical_load <= self.question.min_load].sum())
 
     @cached_property
     def p_at_max(self) -> float:
         """Probability that the critical load is the maximum load or more."""
-        return float(np.sum(self.masses[self.panels.critical_load[:, ORDER // 2] >= self.question.max_load]))
+        return float(self.nodes.mass[self.nodes.critical_load >= self.question.max_load].sum())
 
-    @cached_property
+    @property
     def mode(self) -> Mode:
-        """Parameters of the node with the highest density."""
-        panels = self.panels
-        panel, node = np.unravel_index(int(np.argmax(panels.log_density)), panels.log_density.shape)
-        return Mode(
-            mrr=float(np.exp(panels.log_mrr[panel, node])),
-            spread=float(np.exp(panels.log_spread[panel])),
-            deviation=float(panels.deviation[panel]),
-        )
+        """Parameters of the point with the highest density."""
+        nodes, best = self.nodes, self.nodes.likeliest
+        return Mode(float(nodes.mrr[best]), float(nodes.spread[best]), float(nodes.deviation[best]))
 
     @cached_property
-    def masses(self) -> Array:
-        """Normalized posterior mass of each node of the panels."""
-        return masses_of(self.panels)[0]
+    def _cumulated(self) -> tuple[Array, Array]:
+        """Critical loads in order, and the probability below each."""
+        order = np.argsort(self.nodes.critical_load, kind="stable")
+        mass = self.nodes.mass[order]
+        return self.nodes.critical_load[order], np.cumsum(mass) - 0.5 * mass
 
     def cumulative_and_density(self, load: Array) -> tuple[Array, Array]:
         """Probability that the critical load is below each load between the limits, and its density there.
@@ -92,23 +104,85 @@ class Posterior:
         Args:
             load: In frames per second, shape (loads,). The density is per frame per second.
         """
-        shares, density = self.shares_and_density(load)
-        return shares.sum(axis=1), density
+        places, below = self._cumulated
+        low, high = np.interp([0.025, 0.975], below, places)
+        width = max((high - low) / _SMOOTHED, 1e-9 * float(places[-1]))
+        inside = (self.nodes.critical_load > self.question.min_load) & (
+            self.nodes.critical_load < self.question.max_load
+        )
+        distance = (load[:, None] - self.nodes.critical_load[inside]) / width
+        density = np.exp(-0.5 * distance**2) @ self.nodes.mass[inside] / (width * np.sqrt(2.0 * np.pi))
+        return np.interp(load, places, below), density
 
     def quantiles(self, probabilities: Sequence[float]) -> Array:
         """Loads in frames per second; the critical load is below each with the given probability."""
         return mixture_quantiles([self], [1.0], probabilities)
+
+
+@dataclass(frozen=True)
+class PanelPosterior(Posterior):
+    """A posterior that panels integrate: within each of them everything is a polynomial."""
+
+    panels: Panels | None = None
+    """The panels."""
+
+    @classmethod
+    def of(
+        cls, function: FittingFunction, question: CriticalLoadQuestion, panels: Panels, constant: float
+    ) -> PanelPosterior:
+        """The posterior.
+
+        Args:
+            function: The fitting function.
+            question: Target and limits.
+            panels: The panels.
+            constant: The likelihood's constant.
+        """
+        masses, log_mass = masses_of(panels)
+        nodes = Nodes(
+            np.exp(panels.log_mrr.ravel()),
+            np.repeat(np.exp(panels.log_spread), ORDER),
+            np.zeros(masses.size),
+            panels.critical_load.ravel(),
+            masses.ravel(),
+            int(np.argmax(panels.log_density)),
+        )
+        return cls(function, question, nodes, log_mass + constant, 0.0, panels)
+
+    @cached_property
+    def masses(self) -> Array:
+        """Mass of each node of the panels."""
+        return self.nodes.mass.reshape(-1, ORDER)
+
+    @cached_property
+    def p_at_min(self) -> float:
+        """See `Posterior.p_at_min`; a panel ends where critical loads become the minimum load."""
+        return float(np.sum(self.masses[self._middles <= self.question.min_load]))
+
+    @cached_property
+    def p_at_max(self) -> float:
+        """See `Posterior.p_at_max`."""
+        return float(np.sum(self.masses[self._middles >= self.question.max_load]))
+
+    @property
+    def _middles(self) -> Array:
+        return self.nodes.critical_load.reshape(-1, ORDER)[:, ORDER // 2]
+
+    def cumulative_and_density(self, load: Array) -> tuple[Array, Array]:
+        """See `Posterior.cumulative_and_density`."""
+        shares, density = self.shares_and_density(load)
+        return shares.sum(axis=1), density
 
     def shares_and_density(self, load: Array) -> tuple[Array, Array]:
         """Mass of each panel below each load, shape (loads, panels), and the density at each load.
 
         Within a panel the critical load increases with m, and is as smooth as the density.
         """
-        panels = self.panels
-        column, first, last = load[:, None], panels.critical_load[:, 0], panels.critical_load[:, -1]
+        loads = self.nodes.critical_load.reshape(-1, ORDER)
+        column, first, last = load[:, None], loads[:, 0], loads[:, -1]
         shares = np.where(column >= last, self.masses.sum(axis=1), 0.0)
         at_load, cut = np.nonzero((column > first) & (column < last))
-        position, slope = crossings(panels.critical_load[cut], load[at_load])
+        position, slope = crossings(loads[cut], load[at_load])
         integrals, values = partial_integrals(self.masses[cut] / WEIGHTS, position)
         shares[at_load, cut] = np.maximum(integrals, 0.0)
         density = np.zeros(len(load))
@@ -152,8 +226,8 @@ def mixture_quantiles(
 
 def quantiles_of_nodes(posteriors: Sequence[Posterior], weights: Sequence[float], wanted: Array) -> Array:
     """Rough quantiles, as if each node's mass were at the node."""
-    loads = np.concatenate([posterior.panels.critical_load.ravel() for posterior in posteriors])
-    masses = [weight * posterior.masses.ravel() for weight, posterior in zip(weights, posteriors, strict=True)]
+    loads = np.concatenate([posterior.nodes.critical_load for posterior in posteriors])
+    masses = [weight * posterior.nodes.mass for weight, posterior in zip(weights, posteriors, strict=True)]
     order = np.argsort(loads, kind="stable")
     cumulative = np.cumsum(np.concatenate(masses)[order])
     return np.asarray(loads[order][np.minimum(np.searchsorted(cumulative, wanted), len(loads) - 1)])

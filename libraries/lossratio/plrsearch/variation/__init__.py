@@ -1,16 +1,16 @@
-"""Variation: how the capacity varies where the quadrature's model does not describe it.
+"""Variation: which description the trials have, and how the capacity varies in it.
 
+- `replicates`: what trials at equal loads show without any model, and how far they are from a curve;
 - `sample`: what each trial shows about its own capacity;
 - `findings`: tests of a sample's shape and order;
-- `shapes`: distributions of the capacity over trials: normal, heavy tails, slow trials;
-- `integral`: the posterior of a shape's parameters;
 - `order`: drift, and correlation of successive trials;
 - `averaging`: how long trials should be, by the Allan deviation;
-- `inference`: the critical load with all of these.
+- `inference`: the description, with the posteriors of both functions.
 """
 
 from lossratio.plrsearch.variation.averaging import Averaging, averaging_of
 from lossratio.plrsearch.variation.findings import excess_kurtosis, rank_correlation, skewness
-from lossratio.plrsearch.variation.inference import Distribution, ShapeEstimate, Variation, variation_of
-from lossratio.plrsearch.variation.order import NO_ORDER, Order
+from lossratio.plrsearch.variation.inference import Description, described
+from lossratio.plrsearch.variation.order import Order
+from lossratio.plrsearch.variation.replicates import LackOfFit, Replicates
 from lossratio.plrsearch.variation.sample import Capacities

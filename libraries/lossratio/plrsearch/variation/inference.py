@@ -1,133 +1,64 @@
-"""How the capacity varies beyond the model of the quadrature: its shape, its correlation, its drift.
+"""One description of the trials: which of them, how they are distributed, and the posteriors of both functions.
 
-The quadrature takes capacities for normally distributed and independent. Where the trials speak against that, the
-critical load is computed here: first the drift is taken out of the trials, then the shapes of the capacity's
-distribution are weighted by their evidence. The knee is that of the quadrature's likeliest curve: where capacities are
-far from normal they vary by more than its width.
+Trials at equal loads decide first, without any model. If they differ by chance only, the capacity is constant: counts
+are Poisson, and where neither function has the shape of the loss, only trials near the target are described, closer and
+closer. Else the capacity varies, or it is not known whether it does: then it is normally distributed, and a drift and
+the likeness of successive trials are considered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
 
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, FittingFunction, LikelihoodName, TrialCounts
-from lossratio.plrsearch.quadrature import Mode, Posterior, posteriors
-from lossratio.plrsearch.variation.findings import excess_kurtosis, skewness
-from lossratio.plrsearch.variation.integral import ShapePosterior, shape_posterior
-from lossratio.plrsearch.variation.order import ENOUGH, Order, order_of
+from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName, TrialCounts, merged
+from lossratio.plrsearch.quadrature import Posterior, even_points, posteriors
+from lossratio.plrsearch.variation.order import NO_ORDER, Order, order_of
+from lossratio.plrsearch.variation.replicates import LackOfFit, Replicates
 from lossratio.plrsearch.variation.sample import Capacities
-from lossratio.plrsearch.variation.shapes import SHAPES, Shape
 
-_PRIOR = 10.0
-"""How many times as probable as each other shape the normal one is, before any trial."""
-_IMPROBABLE = 0.005
-"""Largest probability of a sample's shape, if capacities are normal, with which other shapes are considered."""
-_STEADY = 0.3
-"""Standard deviation of residuals, in that of the model; if it is smaller, their shape is that of rounding."""
-_OUTLYING = 8.0
-"""Distance of outliers below the median, in distances of the lower quartile from it: 5.4 standard deviations."""
+_NEAR = (1000.0, 100.0)
+"""Largest loss ratios of trials near the target, in targets: the second where the first does not fit, either."""
+_LEAST_LOST = 100.0
+"""Lost frames in a trial that is too far from the target, at least: with fewer its loss ratio is not known."""
+_LEAST_LOADS = 5
+"""Loads with loss near the target, at least, the lowest one that is far from it included."""
+_ANCHOR = 10.0
+"""Frames that the lowest load that is far from the target counts as having lost: no function is far from it there."""
 _ROUNDS = 4
 _SETTLED = 0.1
 """Largest correction of the drift, in its standard deviations, after which it is known."""
-_HERMITE = 9
-"""Nodes of the distribution of the drift."""
 
 
 @dataclass(frozen=True)
-class Distribution:
-    """A distribution of the critical load, as points with weights; in frames per second, sorted."""
+class Description:
+    """The posteriors of the fitting functions, and what they describe."""
 
-    loads: Array
-    """The points."""
-    weights: Array
-    """Their weights; the sum is 1."""
-    question: CriticalLoadQuestion
-    """Target and limits."""
-
-    @classmethod
-    def of(cls, loads: Array, weights: Array, question: CriticalLoadQuestion) -> Distribution:
-        """Sorts the points."""
-        order = np.argsort(loads, kind="stable")
-        return cls(loads[order], weights[order] / weights.sum(), question)
-
-    @property
-    def p_at_min(self) -> float:
-        """Probability that the critical load is the minimum load or less."""
-        return float(self.weights[self.loads <= self.question.min_load].sum())
-
-    @property
-    def p_at_max(self) -> float:
-        """Probability that it is the maximum load or more."""
-        return float(self.weights[self.loads >= self.question.max_load].sum())
-
-    @property
-    def mean(self) -> float:
-        """Mean critical load."""
-        return float(self.loads[0] + self.weights @ (self.loads - self.loads[0]))
-
-    @property
-    def stdev(self) -> float:
-        """Its standard deviation."""
-        return float(np.sqrt(self.weights @ (self.loads - self.mean) ** 2))
-
-    def quantile(self, probability: float) -> float:
-        """The load that the critical load is below with this probability."""
-        middle = np.cumsum(self.weights) - 0.5 * self.weights
-        return float(np.interp(probability, middle, self.loads))
-
-    def interval(self, probability: float) -> tuple[float, float]:
-        """Loads that enclose the critical load with this probability, tails being equal."""
-        tail = 0.5 * (1.0 - probability)
-        return self.quantile(tail), self.quantile(1.0 - tail)
-
-    def density(self, loads: Sequence[float]) -> Array:
-        """Probability density at loads, per frame per second, smoothed over a fiftieth of the 95 % interval."""
-        width = max((self.quantile(0.975) - self.quantile(0.025)) / 50.0, 1e-9 * self.mean)
-        density = np.zeros(len(loads))
-        for index, load in enumerate(loads):
-            density[index] = self.weights @ np.exp(-0.5 * ((load - self.loads) / width) ** 2)
-        return np.asarray(density / (width * np.sqrt(2.0 * np.pi)))
-
-
-@dataclass(frozen=True)
-class ShapeEstimate:
-    """The critical load under one shape of the capacity's distribution."""
-
-    name: str
-    """Name of the shape."""
-    weight: float
-    """The shape's share in the estimate, by its evidence."""
-    parameters: dict[str, float]
-    """Mean parameters by name: the capacity in frames per second, widths and sizes as shares of it."""
-    loads: Distribution
-    """Distribution of the critical load; before a drift, if there is one."""
-    log_evidence: float
-    """Logarithm of the probability of all counts, less that of the likeliest shape."""
-
-
-@dataclass(frozen=True)
-class Variation:
-    """How the capacity varies, where it is not by independent normal numbers, and the critical load with that."""
-
-    shapes: tuple[ShapeEstimate, ...]
-    """Estimates by shape of the distribution; empty if the shape is that of the quadrature, normal."""
-    order: Order
-    """Drift and correlation."""
-    counts: TrialCounts
-    """The trials, without the drift."""
-    loads: Distribution
-    """Distribution of the critical load, at the end of the trials."""
     posteriors: tuple[Posterior, ...]
-    """The quadrature's posteriors of the trials, without the drift."""
-    residuals: tuple[tuple[float, float], ...]
-    """Load in frames per second of each trial in which loss was certain, and its residual in standard deviations: of a
-    normal distribution, if all of this is right."""
-    surprises: Array
-    """The probability of less capacity, given that there was loss, in each trial that may have had none."""
+    """One for each function; the critical load is that at the end of the trials."""
+    counts: TrialCounts
+    """The trials that they describe: without the drift, and those near the target if the others do not fit."""
+    likelihood: LikelihoodName
+    """How counts are distributed in them: `VARYING` becomes `POISSON` where the capacity is constant."""
+    replicates: Replicates
+    """What trials at equal loads show."""
+    order: Order = NO_ORDER
+    """Drift, and correlation of successive trials."""
+    lack_of_fit: LackOfFit | None = None
+    """How far the counts are from the curve; None: the capacity may vary."""
+    below: float | None = None
+    """Trials below that load are described, in frames per second; None: all are."""
+    unexplored: tuple[float, float] | None = None
+    """Loads in frames per second between which no function is known to fit: from the highest with little loss to the
+    lowest far from the target; None: trials show what is between."""
+
+    @property
+    def best(self) -> Posterior:
+        """The posterior of the function that fits best."""
+        return max(self.posteriors, key=lambda posterior: posterior.log_evidence)
 
     @property
     def independent_trials(self) -> float:
@@ -135,61 +66,86 @@ class Variation:
         return self.order.share * len(self.counts)
 
 
-def variation_of(given: tuple[Posterior, ...], counts: TrialCounts, question: CriticalLoadQuestion) -> Variation | None:
-    """How the capacity varies; None if the quadrature's model describes it, or trials are too few to show it.
+def described(
+    counts: TrialCounts, question: CriticalLoadQuestion, likelihood: LikelihoodName, *, for_selection: bool = False
+) -> Description:
+    """The description of trials.
 
     Args:
-        given: The quadrature's posteriors of the trials.
         counts: The trials, in the order of measurement.
         question: Target and limits.
+        likelihood: How counts are distributed.
+        for_selection: Whether rough posteriors are enough: to choose a load, not to report.
     """
+    replicates = Replicates.of(counts)
+    if likelihood is not LikelihoodName.VARYING:
+        known = posteriors(counts, question, likelihood, for_selection=for_selection)
+        return Description(known, counts, likelihood, replicates)
+    if replicates.are_alike:
+        return _of_constant_capacity(counts, question, replicates, for_selection=for_selection)
+    known = posteriors(counts, question, likelihood, for_selection=for_selection)
     if not counts.lost.any():
-        return None
-    capacities = _capacities(given, counts)
-    if capacities.certain.sum() < ENOUGH or np.std(_standardized(capacities, _best(given).mode)) < _STEADY:
-        return None
-    order = order_of(capacities)
-    steady, known = counts, given
+        return Description(known, counts, likelihood, replicates)
+    order, steady = order_of(_capacities(known, counts)), counts
     if order.drift:
         order, steady = _without_drift(order, counts, question)
-        known = posteriors(steady, question, LikelihoodName.VARYING)
-        capacities = _capacities(known, steady)
-    best = _best(known)
-    # Where the capacity varies less than the best trials show it, residuals are those of counts: odd only by chance.
-    varies = best.mode.deviation > best.mode.mrr * capacities.blur[capacities.certain].min(initial=np.inf)
-    if varies and _is_odd(capacities, best.mode, order):
-        core = _without_outliers(best, capacities, steady, question)
-        shown = Capacities.of(core.function, core.mode, steady)
-        if _is_odd(shown, core.mode, order):
-            return _by_shapes(SHAPES, shown, order, steady, known, core, question)
-    if order.correlation:
-        return _by_shapes(SHAPES[:1], capacities, order, steady, known, best, question)
-    if not order.drift:
-        return None
-    panels = [(posterior.panels.critical_load.ravel(), posterior.masses.ravel()) for posterior in known]
-    evidence = np.array([posterior.log_evidence for posterior in known])
-    shares = np.exp(evidence - evidence.max())
-    loads = np.concatenate([loads for loads, _ in panels])
-    masses = np.concatenate([share * masses for share, (_, masses) in zip(shares, panels, strict=True)])
-    kept = masses > 1e-12 * masses.max()
-    values = _standardized(capacities, best.mode)
-    return Variation(
-        shapes=(),
-        order=order,
-        counts=steady,
-        loads=_at_end(loads[kept], masses[kept], order, question),
-        posteriors=known,
-        residuals=_with_loads(counts, capacities, values),
-        surprises=np.zeros(0),
-    )
+    if order != NO_ORDER:
+        known = posteriors(steady, question, likelihood, for_selection=for_selection, share=order.share)
+    if order.drift:
+        known = tuple(_at_end(posterior, order) for posterior in known)
+    return Description(known, steady, likelihood, replicates, order)
 
 
-def _best(known: tuple[Posterior, ...]) -> Posterior:
-    return max(known, key=lambda posterior: posterior.log_evidence)
+def _of_constant_capacity(
+    counts: TrialCounts, question: CriticalLoadQuestion, replicates: Replicates, *, for_selection: bool
+) -> Description:
+    """All trials if one of the functions fits; else those near the target, if they are enough."""
+
+    def of(near: TrialCounts, below: float | None) -> Description:
+        known = posteriors(near, question, LikelihoodName.POISSON, for_selection=for_selection)
+        found = Description(known, near, LikelihoodName.POISSON, replicates, below=below)
+        return replace(found, lack_of_fit=LackOfFit.of(found.best, near))
+
+    found = of(counts, None)
+    for most in _NEAR:
+        below = _end_of_near(counts, most * question.target_loss_ratio)
+        near = _below(counts, below)
+        enough = len(np.unique(near.load[near.lost > 0.0])) >= _LEAST_LOADS
+        if found.lack_of_fit is None or not found.lack_of_fit.is_certain or not np.isfinite(below):
+            return found
+        if not enough:
+            return replace(found, unexplored=(_start_of_loss(counts, question, below), below))
+        found = of(near, below)
+    return found
 
 
-def _capacities(known: tuple[Posterior, ...], counts: TrialCounts) -> Capacities:
-    best = _best(known)
+def _start_of_loss(counts: TrialCounts, question: CriticalLoadQuestion, below: float) -> float:
+    """The highest load below another with a loss ratio of at most the target; else the minimum load."""
+    sums, _ = merged(counts)
+    few = (sums.lost <= question.target_loss_ratio * sums.load * sums.exposure) & (sums.load < below)
+    return float(sums.load[few].max(initial=question.min_load))
+
+
+def _end_of_near(counts: TrialCounts, ratio: float) -> float:
+    """The smallest load at which more than this loss ratio is lost; infinite if there is none."""
+    sums, trials = merged(counts)
+    far = (sums.lost > ratio * sums.load * sums.exposure) & (sums.lost > _LEAST_LOST * trials)
+    return float(sums.load[far].min(initial=np.inf))
+
+
+def _below(counts: TrialCounts, load: float) -> TrialCounts:
+    """The trials below a load, and as much of those at the load as shows roughly what is lost there."""
+    which, at = counts.load < load, counts.load == load
+    near = TrialCounts(counts.load[which], counts.exposure[which], counts.lost[which])
+    if not at.any():
+        return near
+    exposure = _ANCHOR * counts.exposure[at].sum() / counts.lost[at].sum()
+    columns = (near.load, load), (near.exposure, exposure), (near.lost, _ANCHOR)
+    return TrialCounts(*(np.append(column, value) for column, value in columns))
+
+
+def _capacities(known: Sequence[Posterior], counts: TrialCounts) -> Capacities:
+    best = max(known, key=lambda posterior: posterior.log_evidence)
     return Capacities.of(best.function, best.mode, counts)
 
 
@@ -197,17 +153,17 @@ def _without_drift(order: Order, counts: TrialCounts, question: CriticalLoadQues
     """The drift, corrected until nothing is left of it in the trials without it, and these trials."""
     drift = order.drift
     for _ in range(_ROUNDS):
-        steady = steadied(counts, drift, order.centre)
+        steady = _steadied(counts, drift, order.centre)
         rough = posteriors(steady, question, LikelihoodName.VARYING, for_selection=True)
         left = order_of(_capacities(rough, steady), drift)
         drift += left.drift
         order = Order(drift, left.drift_stdev, left.centre, left.correlation, left.share)
         if abs(left.drift) < _SETTLED * left.drift_stdev:
             break
-    return order, steadied(counts, drift, order.centre)
+    return order, _steadied(counts, drift, order.centre)
 
 
-def steadied(counts: TrialCounts, drift: float, centre: float) -> TrialCounts:
+def _steadied(counts: TrialCounts, drift: float, centre: float) -> TrialCounts:
     """The trials as they would have been without the drift, all at the time `centre`.
 
     Both fitting functions are homogeneous: a SUT that is slower by a factor in all loads loses at a load what it
@@ -219,157 +175,10 @@ def steadied(counts: TrialCounts, drift: float, centre: float) -> TrialCounts:
     return TrialCounts(counts.load / scale, counts.exposure * scale, counts.lost)
 
 
-def _standardized(capacities: Capacities, mode: Mode) -> Array:
-    """Residuals of trials in which loss was certain, in standard deviations of the model."""
-    width = np.hypot(capacities.blur, mode.deviation / mode.mrr)
-    return np.asarray((capacities.place / width)[capacities.certain])
-
-
-def _is_odd(capacities: Capacities, mode: Mode, order: Order) -> bool:
-    """Whether the capacities are not normally distributed."""
-    values = _whitened(_standardized(capacities, mode), capacities.gaps, order)
-    if len(values) < ENOUGH or np.std(values) < _STEADY:
-        return False
-    findings = skewness(values), excess_kurtosis(values)
-    too_wide = scipy.special.chdtrc(len(values), np.sum(values**2)) < _IMPROBABLE
-    return bool(too_wide) or any(finding.probability < _IMPROBABLE for finding in findings)
-
-
-def _without_outliers(
-    best: Posterior, capacities: Capacities, counts: TrialCounts, question: CriticalLoadQuestion
-) -> Posterior:
-    """The likelier function's posterior without unusually slow trials, which would show a knee that is too wide."""
-    certain = capacities.place[capacities.certain]
-    lower, median = np.quantile(certain, [0.25, 0.5])
-    usual = capacities.place > median - _OUTLYING * (median - lower)
-    if usual.all() or not counts.lost[usual].any():
-        return best
-    rest = TrialCounts(counts.load[usual], counts.exposure[usual], counts.lost[usual])
-    return _best(posteriors(rest, question, LikelihoodName.VARYING, for_selection=True))
-
-
-def _by_shapes(
-    shapes: Sequence[Shape],
-    capacities: Capacities,
-    order: Order,
-    counts: TrialCounts,
-    known: tuple[Posterior, ...],
-    best: Posterior,
-    question: CriticalLoadQuestion,
-) -> Variation:
-    """The critical load under each shape of the distribution of the capacities, and under all together.
-
-    Args:
-        shapes: The shapes; the first one is normal.
-        capacities: What the trials show.
-        order: Drift and correlation.
-        counts: The trials, without the drift.
-        known: The quadrature's posteriors of them.
-        best: The posterior whose likeliest curve is the knee.
-        question: Target and limits.
-    """
-    fits = [shape_posterior(shape, capacities, order.share) for shape in shapes]
-    loads = [_critical_loads(fit, best.function, best.mode, question) for fit in fits]
-    evidence = np.array([fit.log_evidence for fit in fits])
-    weights = np.exp(evidence - evidence.max()) * np.where([fit.shape is SHAPES[0] for fit in fits], _PRIOR, 1.0)
-    weights /= weights.sum()
-    estimates = tuple(
-        ShapeEstimate(
-            fit.shape.name,
-            float(weight),
-            _described(fit, capacities.reference),
-            Distribution.of(own, fit.weight, question),
-            float(fit.log_evidence - evidence.max()),
-        )
-        for fit, own, weight in zip(fits, loads, weights, strict=True)
-    )
-    likeliest = fits[int(np.argmax(weights))]
-    every_load = np.concatenate(loads)
-    every_weight = np.concatenate([weight * fit.weight for fit, weight in zip(fits, weights, strict=True)])
-    below = _below(likeliest, capacities.place, capacities.blur)
-    scores = scipy.special.ndtri(np.clip(below[capacities.certain], 1e-12, 1.0 - 1e-12))
-    return Variation(
-        estimates,
-        order,
-        counts,
-        _at_end(every_load, every_weight, order, question),
-        known,
-        _with_loads(counts, capacities, _whitened(scores, capacities.gaps, order)),
-        _surprises(likeliest, capacities, below),
-    )
-
-
-def _described(fit: ShapePosterior, reference: float) -> dict[str, float]:
-    values = dict(zip(fit.shape.parameters, fit.shape.described(fit.mean), strict=True))
-    capacity = fit.shape.parameters[0]
-    return {**values, capacity: values[capacity] * reference}
-
-
-def _below(fit: ShapePosterior, capacity: Array, blur: Array) -> Array:
-    return np.asarray(fit.shape.below(capacity, blur, fit.mean[None])[0])
-
-
-def _whitened(scores: Array, gap: Array, order: Order) -> Array:
-    """What each score has that the one before it did not show."""
-    likeness = order.correlation**gap
-    fresh = (scores[1:] - likeness * scores[:-1]) / np.sqrt(1.0 - likeness**2)
-    return np.concatenate([scores[:1], fresh])
-
-
-def _surprises(fit: ShapePosterior, capacities: Capacities, below: Array) -> Array:
-    """Probabilities of less capacity, given that there was loss, in trials that may have had none.
-
-    They are evenly distributed if capacities explain the losses; if something else loses some frames, they are near 1.
-    """
-    which = capacities.lossy & ~capacities.certain
-    if not which.any():
-        return np.zeros(0)
-    edge = _below(fit, capacities.edge, capacities.blur)
-    return np.asarray(np.minimum(below[which] / np.maximum(edge[which], 1e-300), 1.0))
-
-
-def _with_loads(counts: TrialCounts, capacities: Capacities, values: Array) -> tuple[tuple[float, float], ...]:
-    loads = counts.load[capacities.certain]
-    return tuple((float(load), float(value)) for load, value in zip(loads, values, strict=True))
-
-
-def _at_end(loads: Array, weights: Array, order: Order, question: CriticalLoadQuestion) -> Distribution:
-    """The distribution at the end of the trials: moved by the drift, and wider by what is not known about it."""
-    if not order.drift:
-        return Distribution.of(loads, weights, question)
-    nodes, shares = np.polynomial.hermite_e.hermegauss(_HERMITE)
-    drifts = order.drift + order.drift_stdev * nodes
-    moved = loads[:, None] * (1.0 + drifts * (1.0 - order.centre))
+def _at_end(posterior: Posterior, order: Order) -> Posterior:
+    """The posterior at the end of the trials: moved by the drift, and wider by what is not known about it."""
+    nodes, question = posterior.nodes, posterior.question
+    drift = order.drift + order.drift_stdev * scipy.special.ndtri(even_points(len(nodes.mass), 1)[:, 0])
+    moved = nodes.critical_load * (1.0 + drift * (1.0 - order.centre))
     moved = np.clip(moved, question.min_load, question.max_load)
-    return Distribution.of(moved.ravel(), (weights[:, None] * shares).ravel(), question)
-
-
-def _critical_loads(
-    fit: ShapePosterior, function: FittingFunction, mode: Mode, question: CriticalLoadQuestion
-) -> Array:
-    """The critical load at each point, in frames per second: by Newton's method in brackets, on the logarithms."""
-    number = len(fit.at)
-    low, high = np.full(number, question.min_load), np.full(number, question.max_load)
-    every = np.arange(number)
-
-    def excess(load: Array) -> Array:
-        parts = fit.shape.shortfall(load / mode.mrr - 1.0, fit.at)
-        curves = Curves(function, np.full(number, mode.spread), parts.deviation * mode.mrr)
-        centre = np.maximum(mode.mrr * (1.0 + fit.at[:, 0]), mode.spread)
-        rate = parts.share * np.exp(curves.at(load, centre, every).log_rate) + parts.rest * mode.mrr
-        return np.asarray(np.log(np.maximum(rate, 1e-300) / load) - np.log(question.target_loss_ratio))
-
-    low_excess, high_excess = excess(low), excess(high)
-    at_min, at_max = low_excess >= 0.0, high_excess <= 0.0
-    for iteration in range(60):
-        share = low_excess / np.where(low_excess == high_excess, 1.0, low_excess - high_excess)
-        share = np.clip(share, 0.01, 0.99) if iteration % 3 else np.full(number, 0.5)
-        middle = low + share * (high - low)
-        value = excess(middle)
-        above = value > 0.0
-        high, high_excess = np.where(above, middle, high), np.where(above, value, high_excess)
-        low, low_excess = np.where(above, low, middle), np.where(above, low_excess, value)
-        if np.all(high - low < 1e-9 * high):
-            break
-    loads = 0.5 * (low + high)
-    return np.asarray(np.where(at_min, question.min_load, np.where(at_max, question.max_load, loads)))
+    return replace(posterior, nodes=replace(nodes, critical_load=moved))

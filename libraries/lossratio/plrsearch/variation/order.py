@@ -18,8 +18,9 @@ _CORRELATIONS = np.concatenate([[0.0], np.linspace(0.02, 0.98, 49), [0.99, 0.995
 _CLEAR = 3.0
 """Nats by which a description with more parameters has to be better, besides the criterion."""
 _LEAST_DRIFT = 5e-5
-"""Smallest drift, as a share of the capacity. Loads of a search change with time, so that a small misfit at some of
-them looks like a drift: of up to 0.002 % on healthy SUTs whose interval is 0.003 % wide."""
+"""Smallest drift, and deviation of capacities that are alike, as a share of the capacity. Loads of a search change with
+time, so that a small misfit at some of them looks like a drift: of up to 0.002 % on healthy SUTs whose interval is
+0.003 % wide."""
 _MOST_PAIRS = 1000
 """Trials of which each pair makes a slope, at most."""
 
@@ -85,6 +86,7 @@ def order_of(capacities: Capacities, known_drift: float = 0.0) -> Order:
     if not known_drift and abs(slope) < _LEAST_DRIFT:
         drifts = False
         wanders = gains[False, True] > gains[False, False]
+    wanders = wanders and _width(sloping if drifts else level) > _LEAST_DRIFT
     share = (share_drifting if drifts else share_steady) if wanders else 1.0
     correlation = (drifting if drifts else steady).correlation if wanders else 0.0
     if not drifts:

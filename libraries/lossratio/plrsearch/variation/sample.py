@@ -36,8 +36,6 @@ class Capacities:
     """The capacity that explains the count; without loss the capacity is above."""
     blur: Array
     """Standard deviation of `place` by chance alone; without loss the width of the step."""
-    edge: Array
-    """The capacity below which there is loss."""
     lossy: NDArray[np.bool_]
     """Whether the trial lost frames."""
     certain: NDArray[np.bool_]
@@ -57,24 +55,32 @@ class Capacities:
         usual = _usual_deviation(place[counts.load >= mode.mrr], mode)
         unlucky = function.log_loss_rate(counts.load, np.array(mode.mrr + _CERTAIN * usual), spread)
         certain = (np.exp(unlucky) * counts.exposure > _CERTAIN_LOSS) & (counts.lost > 0.0)
-        edge = np.maximum(function.explaining_mrr(counts.load, np.log(_LIKELY / counts.exposure), spread), spread)
         traffic = np.cumsum(counts.exposure)
-        time = (traffic - 0.5 * counts.exposure) / traffic[-1]
-        return cls(
-            mode.mrr, place / mode.mrr - 1.0, blur / mode.mrr, edge / mode.mrr - 1.0, counts.lost > 0.0, certain, time
-        )
+        time = (traffic - 0.5 * counts.exposure) / traffic.max(initial=1e-300)
+        return cls(mode.mrr, place / mode.mrr - 1.0, blur / mode.mrr, counts.lost > 0.0, certain, time)
+
+    def widths(self, deviation: float) -> Array:
+        """Standard deviations of `place`, if that of the capacity is `deviation` (frames per second)."""
+        return np.hypot(self.blur, deviation / self.reference)
+
+    def residuals(self, deviation: float, correlation: float = 0.0) -> Array:
+        """Residuals of trials in which loss was certain, in standard deviations: normal if the model is right.
+
+        Args:
+            deviation: Standard deviation of the capacity, in frames per second.
+            correlation: That of successive trials: then what the trial before does not show.
+        """
+        values = (self.place / self.widths(deviation))[self.certain]
+        if not correlation:
+            return np.asarray(values)
+        likeness = correlation**self.gaps
+        fresh = (values[1:] - likeness * values[:-1]) / np.sqrt(1.0 - likeness**2)
+        return np.concatenate([values[:1], fresh])
 
     @property
     def gaps(self) -> Array:
         """Time from each trial in which loss was certain to the next, in usual trials."""
         return np.asarray(np.diff(self.time[self.certain]) / np.median(np.diff(self.time)))
-
-    def grouped(self) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
-        """Capacity, blur and number of trials: of those with loss, and of those without, equal ones together."""
-        columns = np.stack([self.place, self.blur])
-        seen, unseen = columns[:, self.lossy], columns[:, ~self.lossy]
-        steps, trials = np.unique(unseen, axis=1, return_counts=True)
-        return (seen[0], seen[1], np.ones(seen.shape[1])), (steps[0], steps[1], trials.astype(float))
 
 
 def _usual_deviation(overloaded: Array, mode: Mode) -> float:

@@ -1,0 +1,315 @@
+"""The posterior of one fitting function where the capacity varies: a sum over points that follow its ridge.
+
+The posterior over (log m, log a, log s) is a bent ridge, and may be a thousand times narrower where s is small. With
+each trial's probability taken for a Gaussian (`rough_rows`) it is known about where the ridge is, and how wide: points
+that fill the unit cube evenly are moved to it, by the quantiles of log s, of log a at that log s, and of log m at both.
+Each point's weight is the exact density over that of the points (importance sampling). There is no chance in it: the
+same trials make the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from lossratio.plrsearch.likelihood import Model, RowDensity
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, TrialCounts, critical_load
+from lossratio.plrsearch.quadrature.posterior import Nodes, Posterior
+
+_SLICES, _SPREADS = 11, 17
+"""Values of log s, and of log a at each of them, at which the ridge is looked for at a time."""
+_FEW, _SLICES_OF_FEW = 25, 25
+"""Trials that are few, and values of log s with these: the ridge's width may change a thousandfold along it."""
+_ZOOMS = 6
+_DEPTH, _TOP = 14.0, 4.0
+"""Nats below a maximum where the ridge ends, and where its highest part does."""
+_FINE = 0.35
+"""Share of such values that are on the ridge, if they are near enough to each other."""
+_POWERS = ((0.75, 1.0), (0.15, 0.25), (0.1, 0.0))
+"""Shares of points that follow the ridge, a flatter one, and none: then no shoulder of the posterior is missed."""
+_ANYWHERE, _REACH = 0.1, 2.0
+"""Share of points whose log m is anywhere above log a, and its mean distance: about that of the prior."""
+_TABLE = np.linspace(0.0, 1.0, 129)
+"""Probabilities whose quantiles are tabulated."""
+_FREEDOM = 4.0
+"""Degrees of freedom of Student's t, the points' distribution in log m."""
+_ITERATIONS = 6
+_NEAR = 0.1
+"""Standard deviations of a row by which its maximum may be missed."""
+_FAR = 30.0
+"""Standard deviations above a step; its hazard is 0 farther above."""
+_CELLS_AT_ONCE = 1 << 15
+_NO_MASS = 25.0
+"""Nats below the heaviest point; a lighter one has no mass."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How accurate the integral has to be."""
+
+    cells: float
+    """Points times terms of the likelihood, about."""
+    points: tuple[int, int]
+    """Fewest and most points."""
+
+
+EXACT = Effort(3e5, (2000, 5000))
+"""For results."""
+ROUGH = Effort(3e4, (200, 400))
+"""For choosing loads."""
+
+
+def deviation_bounds(counts: TrialCounts) -> tuple[float, float]:
+    """The prior's bounds in log s: 1e-6 and 0.1 of the median forwarding rate of trials that lost frames."""
+    lossy = counts.lost > 0
+    forwarded = counts.load[lossy] - counts.lost[lossy] / counts.exposure[lossy]
+    forwarded = forwarded[forwarded > 0]
+    scale = float(np.median(forwarded)) if len(forwarded) else float(counts.load.max(initial=1e6))
+    return float(np.log(1e-6 * scale)), float(np.log(0.1 * scale))
+
+
+def sampled(model: Model, question: CriticalLoadQuestion, effort: Effort) -> Posterior:
+    """The posterior of one fitting function.
+
+    Args:
+        model: Its parts; the likelihood is `VaryingCapacityLikelihood`.
+        question: Target and limits.
+        effort: How accurate it has to be.
+    """
+    likelihood, ridge = model.likelihood, _Ridge.of(model)
+    number = int(np.clip(effort.cells / max(len(likelihood.groups), 1), *effort.points))
+    even = even_points(number, 3)
+    log_deviation, log_spread, log_area = ridge.at(even[:, 0], even[:, 1])
+    log_mrr, log_mass = np.empty(number), np.empty(number)
+    size = max(1, _CELLS_AT_ONCE // max(1, len(likelihood.groups)))
+    for at in range(0, number, size):
+        piece = slice(at, at + size)
+        rows = model.rows(log_spread[piece], np.exp(log_deviation[piece]))
+        log_mrr[piece], log_density = _placed(rows, even[piece, 2])
+        log_mass[piece] = rows.log_density(log_mrr[piece, None])[:, 0]
+        log_area[piece] -= log_density
+    likeliest = int(np.argmax(log_mass))
+    log_mass += log_area - np.log(number * (ridge.bounds[1] - ridge.bounds[0]))
+    log_mass[log_mrr <= log_spread] = -np.inf
+    kept = np.flatnonzero((log_mass > log_mass.max() - _NO_MASS) | (np.arange(number) == likeliest))
+    parameters = (np.exp(values[kept]) for values in (log_mrr, log_spread, log_deviation))
+    mrr, spread, deviation = parameters
+    loads = critical_load(Curves(model.function, spread, deviation), question, mrr)
+    log_total = float(scipy.special.logsumexp(log_mass))
+    masses = np.exp(log_mass[kept] - log_total)
+    nodes = Nodes(mrr, spread, deviation, loads, masses / masses.sum(), int(np.searchsorted(kept, likeliest)))
+    error = _error(loads, masses, kept % 2 == 0)
+    return Posterior(model.function, question, nodes, log_total + likelihood.constant, error)
+
+
+def _error(loads: Array, masses: Array, even: NDArray[np.bool_]) -> float:
+    """About the error, by what every other point says: half of the difference of mass, and of mean in deviations."""
+    half = 2.0 * masses[even].sum() - 1.0
+    mean = masses @ loads / masses.sum()
+    deviation = float(np.sqrt(masses @ (loads - mean) ** 2))
+    if abs(half) >= 1.0:
+        return np.inf
+    other = masses[even] @ loads[even] / masses[even].sum()
+    return float(0.5 * max(abs(half), abs(other - mean) / max(deviation, 1e-12 * mean)))
+
+
+def _placed(rows: RowDensity, even: Array) -> tuple[Array, Array]:
+    """One log m in each row, and the logarithm of its density: on the ridge, or anywhere above log a."""
+    mode, width, _ = rough_rows(rows)
+    z = scipy.special.stdtrit(_FREEDOM, np.maximum(even - _ANYWHERE, 1e-9) / (1.0 - _ANYWHERE))
+    above = -_REACH * np.log1p(-np.minimum(even / _ANYWHERE, 1.0 - 1e-9))
+    log_mrr = np.where(even < _ANYWHERE, rows.log_spread + above, mode + width * z)
+    log_mrr = np.maximum(log_mrr, rows.log_spread)
+    z, half = (log_mrr - mode) / width, 0.5 * _FREEDOM
+    log_student = scipy.special.gammaln(half + 0.5) - scipy.special.gammaln(half) - 0.5 * np.log(np.pi * _FREEDOM)
+    log_student = log_student - (half + 0.5) * np.log1p(z * z / _FREEDOM) - np.log(width)
+    log_anywhere = -(log_mrr - rows.log_spread) / _REACH - np.log(_REACH)
+    return log_mrr, np.logaddexp(np.log(1.0 - _ANYWHERE) + log_student, np.log(_ANYWHERE) + log_anywhere)
+
+
+@dataclass(frozen=True)
+class _Ridge:
+    """About where the posterior is in log s and log a: tables of quantiles."""
+
+    bounds: tuple[float, float]
+    """Smallest and largest log s."""
+    ceiling: float
+    """Largest log a."""
+    log_deviation: Array
+    """Log s of the slices, increasing."""
+    deviations: Array
+    """Quantiles of log s."""
+    spreads: Array
+    """Quantiles of log a of each slice, shape (slices, quantiles)."""
+
+    @classmethod
+    def of(cls, model: Model) -> _Ridge:
+        """Looks for the ridge: first everywhere, then closer."""
+        bounds, ceiling = deviation_bounds(model.likelihood.groups), model.prior.highest_log_mrr(20.0)
+        found: list[_Slice] = []
+        few = len(model.likelihood.groups) < _FEW
+        slices = _SLICES_OF_FEW if few else _SLICES
+        low, high = bounds
+        for _ in range(_ZOOMS):
+            new = np.setdiff1d(np.linspace(low, high, slices), [one.log_deviation for one in found])
+            # A peak of few trials is so narrow at small log s that it is found only from the next larger one.
+            for some in new[::-1, None] if few else [new]:
+                found = sorted([*found, *_slices(model, some, found, ceiling)], key=lambda one: one.log_deviation)
+            places, heights = np.array([(one.log_deviation, one.log_mass) for one in found]).T
+            first, last, number = _extent(heights, _DEPTH)
+            if number >= _FINE * slices:
+                break
+            low, high = places[first], places[last]
+        tables = np.stack([_quantiles(one.log_spread, one.height) for one in found])
+        return cls(bounds, ceiling, places, _quantiles(places, heights), tables)
+
+    def at(self, deviation: Array, spread: Array) -> tuple[Array, Array, Array]:
+        """Log s and log a of points in the unit square, and the logarithm of the area that each stands for."""
+        log_deviation, log_area = _interpolated(
+            np.broadcast_to(self.deviations, (len(deviation), len(_TABLE))), deviation
+        )
+        above = np.clip(np.searchsorted(self.log_deviation, log_deviation), 1, len(self.log_deviation) - 1)
+        low, high = self.log_deviation[above - 1], self.log_deviation[above]
+        share = ((log_deviation - low) / (high - low))[:, None]
+        log_spread, more = _interpolated((1.0 - share) * self.spreads[above - 1] + share * self.spreads[above], spread)
+        return log_deviation, log_spread, log_area + more
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """About the posterior at one log s."""
+
+    log_deviation: float
+    log_spread: Array
+    """Places in log a, increasing: from 0 to the ceiling."""
+    height: Array
+    """About the logarithms of the rows' integrals there."""
+
+    @property
+    def log_mass(self) -> float:
+        """Logarithm of the slice's integral."""
+        density = np.exp(self.height - self.height.max())
+        area = np.sum(0.5 * np.diff(self.log_spread) * (density[1:] + density[:-1]))
+        return float(self.height.max() + np.log(area))
+
+    @property
+    def top(self) -> tuple[float, float]:
+        """Log a around the highest part of the ridge."""
+        first, last, _ = _extent(self.height, _TOP)
+        return float(self.log_spread[first]), float(self.log_spread[last])
+
+    @property
+    def is_known(self) -> bool:
+        """Whether enough places are on the highest part."""
+        return _extent(self.height, _TOP)[2] >= _FINE * _SPREADS
+
+    def with_more(self, log_spread: Array, height: Array) -> _Slice:
+        """The slice with places between those so far."""
+        places = np.concatenate([self.log_spread, log_spread])
+        places, which = np.unique(places, return_index=True)
+        return _Slice(self.log_deviation, places, np.concatenate([self.height, height])[which])
+
+
+def _slices(model: Model, log_deviation: Array, known: Sequence[_Slice], ceiling: float) -> list[_Slice]:
+    """The slices at each log s, looked at closer and closer: first everywhere, or around the tops of known slices."""
+    places = np.tile(np.linspace(0.0, ceiling, _SPREADS), (len(log_deviation), 1))
+    if known:
+        ends = np.array([one.top for one in known])
+        low, high = (np.interp(log_deviation, [one.log_deviation for one in known], column) for column in ends.T)
+        inner = low[:, None] + (high - low)[:, None] * np.linspace(-0.6, 1.6, _SPREADS)
+        few = len(model.likelihood.groups) < _FEW
+        places = np.column_stack([places if few else places[:, [0, -1]], np.clip(inner, 0.0, ceiling)])
+    found = [_Slice(float(one), np.zeros(0), np.zeros(0)) for one in log_deviation]
+    which = list(range(len(found)))
+    for _ in range(2 * _ZOOMS):
+        rows = model.rows(places.ravel(), np.repeat(np.exp(log_deviation[which]), places.shape[1]))
+        heights = rough_rows(rows)[2].reshape(places.shape)
+        for index, place, height in zip(which, places, heights, strict=True):
+            found[index] = found[index].with_more(place, height)
+        which = [index for index in which if not found[index].is_known]
+        if not which:
+            break
+        ends = np.array([found[index].top for index in which])
+        places = ends[:, :1] + np.diff(ends, axis=1) * np.linspace(0.0, 1.0, _SPREADS)
+    return found
+
+
+def _extent(height: Array, depth: float) -> tuple[int, int, int]:
+    """The first and the last place around those at most so many nats below the highest, and the number of these."""
+    inside = np.flatnonzero(height > height.max() - depth)
+    return max(int(inside[0]) - 1, 0), min(int(inside[-1]) + 1, len(height) - 1), len(inside)
+
+
+def _quantiles(x: Array, log_density: Array) -> Array:
+    """Quantiles of the points' distribution."""
+    cumulative = np.zeros(len(x))
+    for share, power in _POWERS:
+        density = np.exp(power * (log_density - log_density.max()))
+        parts = np.concatenate([[0.0], np.cumsum(0.5 * np.diff(x) * (density[1:] + density[:-1]))])
+        cumulative += share * parts / parts[-1]
+    return np.interp(_TABLE, cumulative, x)
+
+
+def _interpolated(table: Array, probability: Array) -> tuple[Array, Array]:
+    """Quantiles from tables, shape (points, quantiles), and the logarithm of their derivative."""
+    at = np.minimum((probability * (len(_TABLE) - 1)).astype(int), len(_TABLE) - 2)
+    points = np.arange(len(at))
+    low, step = table[points, at], table[points, at + 1] - table[points, at]
+    value = low + step * (probability * (len(_TABLE) - 1) - at)
+    return value, np.log(np.maximum(step, 1e-300) * (len(_TABLE) - 1))
+
+
+def rough_rows(density: RowDensity) -> tuple[Array, Array, Array]:
+    """Modes in log m, their widths, and about the rows' log masses, each trial's probability being a Gaussian.
+
+    Trials without loss are steps of the same width; if there are no others, only the prior bounds the row above.
+    """
+    bumps, deviation = density.bumps, density.deviation[:, None]
+    likelihood, prior = density.model.likelihood, density.model.prior
+    lossy = likelihood.groups.lost > 0
+    trials, quiet = likelihood.trials[lossy], likelihood.trials[~lossy]
+    scale = np.hypot(deviation, bumps.width)
+    step, step_scale = bumps.place[:, ~lossy], scale[:, ~lossy]
+    if not lossy.any():
+        edge = np.log(step.max(axis=1, initial=1.0))
+        mode = np.maximum(np.maximum(edge, density.log_spread) + 0.5, np.log(prior.scale))
+        return mode, np.ones(len(mode)), prior.log_density(mode)
+    weight = trials * scale[:, lossy] ** -2
+    place = bumps.place[:, lossy]
+    total = weight.sum(axis=1)
+    mean = np.sum(weight * place, axis=1) / total
+    constant = -0.5 * np.sum(weight * (place - mean[:, None]) ** 2, axis=1)
+    constant -= np.log(scale[:, lossy] / bumps.width[:, lossy]) @ trials
+    best, stiffness = mean, total
+    for _ in range(_ITERATIONS if len(quiet) else 0):
+        distance = np.minimum((best[:, None] - step) / step_scale, _FAR)
+        hazard = np.sqrt(2.0 / np.pi) / scipy.special.erfcx(-np.sqrt(0.5) * distance)
+        # It is between 0 and 1; far from the step both terms cancel, and only rounding errors are left.
+        curvature = np.clip(hazard * (hazard + distance), 0.0, 1.0)
+        stiffness = total + (curvature / step_scale**2) @ quiet
+        move = ((hazard / step_scale) @ quiet - total * (best - mean)) / stiffness
+        best = best + move
+        if np.all(move * move * stiffness < _NEAR**2):
+            break
+    tails = scipy.special.log_ndtr((best[:, None] - step) / step_scale) @ quiet
+    mode = np.maximum(np.log(np.maximum(best, 1.0)), density.log_spread)
+    width = np.minimum(np.exp(-0.5 * np.log(stiffness) - mode), 1.0)
+    height = constant - 0.5 * total * (best - mean) ** 2 + tails + np.log(width) + prior.log_density(mode)
+    return mode, width, height
+
+
+@cache
+def even_points(number: int, dimensions: int) -> Array:
+    """Points that fill the unit cube evenly (a Kronecker sequence)."""
+    ratio = 2.0
+    for _ in range(60):
+        ratio = (1.0 + ratio) ** (1.0 / (dimensions + 1.0))
+    steps = ratio ** -np.arange(1.0, dimensions + 1.0)
+    points = (0.5 + np.arange(1.0, number + 1.0)[:, None] * steps) % 1.0
+    points.flags.writeable = False
+    return np.asarray(points)

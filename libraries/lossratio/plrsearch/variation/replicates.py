@@ -1,0 +1,101 @@
+"""What trials at equal loads show without any model: whether the SUT is the same from trial to trial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from lossratio.plrsearch.model import Array, TrialCounts
+from lossratio.plrsearch.quadrature import Posterior
+
+_ENOUGH = 5
+"""Degrees of freedom with which counts at equal loads decide."""
+_ALIKE = 1.5
+"""Largest chi-squared per degree of freedom of counts that differ by chance only."""
+_IMPROBABLE = 1e-3
+"""Largest probability of counts that chance does not explain."""
+_LEAST_MEAN = 1.0
+"""Mean lost frames at a load, at least: scatter of fewer shows little, and is not that of a chi-squared."""
+_LEAST_EXPECTED = 5.0
+"""Expected lost frames of a load that is compared with a curve by itself; others are added up."""
+_PARAMETERS = 2
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """How counts of lost frames scatter at equal loads."""
+
+    chi_squared: float = 0.0
+    """Pearson's chi-squared around the mean of each load."""
+    freedom: int = 0
+    """Its degrees of freedom: trials less loads, of those with lost frames."""
+
+    @classmethod
+    def of(cls, counts: TrialCounts) -> Replicates:
+        """The scatter of trials at equal loads."""
+        _, group = np.unique(counts.load, return_inverse=True)
+        trials = np.bincount(group)
+        rate = np.bincount(group, counts.lost) / np.bincount(group, counts.exposure)
+        expected = rate[group] * counts.exposure
+        used = (trials[group] > 1) & (np.bincount(group, counts.lost)[group] >= _LEAST_MEAN * trials[group])
+        chi_squared = float(np.sum((counts.lost[used] - expected[used]) ** 2 / expected[used]))
+        return cls(chi_squared, int(used.sum() - len(np.unique(group[used]))))
+
+    @property
+    def ratio(self) -> float | None:
+        """Chi-squared per degree of freedom: about 1 where counts differ by chance only; None if it is not known."""
+        return self.chi_squared / self.freedom if self.freedom else None
+
+    @property
+    def differ(self) -> bool:
+        """Whether chance does not explain how trials at equal loads differ."""
+        surprising = scipy.special.chdtrc(max(self.freedom, 1), self.chi_squared) < _IMPROBABLE
+        return bool(surprising) and self.chi_squared > _ALIKE * self.freedom
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether trials at equal loads are enough, and differ by chance only: the capacity does not vary."""
+        return self.freedom >= _ENOUGH and not self.differ
+
+
+@dataclass(frozen=True)
+class LackOfFit:
+    """How far lost frames at each load are from the likeliest curve."""
+
+    deviance: float
+    """Deviance of the counts, a chi-squared."""
+    freedom: int
+    """Its degrees of freedom: loads less parameters."""
+    quiet_lost: float
+    """Lost frames at the loads at which the curve loses (nearly) none, all together."""
+    quiet_expected: float
+    """Those that the curve has there."""
+
+    @classmethod
+    def of(cls, posterior: Posterior, counts: TrialCounts) -> LackOfFit:
+        """The distance from a posterior's likeliest curve."""
+        mode, loads = posterior.mode, np.unique(counts.load, return_inverse=True)
+        lost, exposure = (np.bincount(loads[1], column) for column in (counts.lost, counts.exposure))
+        rate = posterior.function.log_loss_rate(loads[0], np.array(mode.mrr), np.array(mode.spread))
+        expected = np.exp(rate) * exposure
+        few = expected < _LEAST_EXPECTED
+        quiet = float(lost[few].sum()), float(expected[few].sum())
+        terms = _deviance(np.append(lost[~few], quiet[0]), np.append(expected[~few], max(quiet[1], 1e-9)))
+        return cls(float(terms.sum()), int(np.sum(~few)) + bool(few.any()) - _PARAMETERS, *quiet)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether chance does not explain the distance."""
+        return self.freedom > 0 and bool(scipy.special.chdtrc(self.freedom, self.deviance) < _IMPROBABLE)
+
+    @property
+    def is_below(self) -> bool:
+        """Whether more is lost where the curve loses (nearly) nothing than chance explains."""
+        return bool(scipy.special.gammainc(max(self.quiet_lost, 1e-9), self.quiet_expected) < _IMPROBABLE)
+
+
+def _deviance(lost: Array, expected: Array) -> Array:
+    """Twice the logarithm of the probability of counts at their own mean, over that at the expected one."""
+    return np.asarray(2.0 * (scipy.special.xlogy(lost, lost / expected) - lost + expected))

@@ -1,0 +1,89 @@
+"""Trials at equal loads decide whether the capacity varies; where it is constant, the curve is tested, then local."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+from soak_trials import estimated, loads_around, trial, trials_of
+
+from lossratio.plrsearch import LikelihoodName, PLRsearch, Replicates
+from lossratio.plrsearch.model import from_rows
+from lossratio.simulation import PerformanceSpectrum, SimulatedMeasurer, SmoothKnee
+from lossratio.simulation.sut import SutWithoutMemory
+from lossratio.trials.trial import run_search
+
+CAPACITY = 18e6
+
+
+class Queues(SutWithoutMemory):
+    """Queues with a knee each, that get unequal shares of the frames."""
+
+    def __init__(self, number, apart):
+        shares = 1.0 + np.linspace(apart, 0.0, number)
+        self.shares, self.knee = shares / shares.sum(), SmoothKnee(CAPACITY / number, 1e3)
+        self.critical_load = optimize.brentq(
+            lambda load: np.log(self.ratio(load) / 1e-7), 0.9 * CAPACITY, CAPACITY, xtol=1e-3
+        )
+
+    def ratio(self, load):
+        """Mean loss ratio."""
+        return max(sum(self.knee.loss_rate(share * load) for share in self.shares) / load, 1e-300)
+
+    def truth(self, **_):
+        """Not asked for here."""
+
+    def _lost_frames(self, traffic, rng):
+        return int(rng.binomial(traffic.frames, min(self.ratio(traffic.load), 1.0)))
+
+
+def counts_at(loads, capacities, rng):
+    lost = [rng.poisson(2.0 * max(load - own, 0.0)) for load, own in zip(loads, capacities, strict=True)]
+    return from_rows([(load, 2.0, float(number)) for load, number in zip(loads, lost, strict=True)])
+
+
+def test_counts_at_equal_loads_tell_a_constant_capacity_from_one_that_varies():
+    rng = np.random.default_rng(1)
+    loads = np.repeat(np.linspace(18.1e6, 19e6, 10), 6)
+    constant = [Replicates.of(counts_at(loads, np.full(60, CAPACITY), rng)) for _ in range(20)]
+    assert all(found.are_alike and found.freedom == 50 for found in constant)
+    assert np.mean([found.ratio for found in constant]) == pytest.approx(1.0, abs=0.1)
+    varying = Replicates.of(counts_at(loads, CAPACITY * (1.0 + 0.004 * rng.standard_normal(60)), rng))
+    assert varying.differ
+    assert varying.ratio > 1e3
+
+
+def test_trials_at_different_loads_decide_nothing():
+    rng = np.random.default_rng(1)
+    found = Replicates.of(counts_at(np.linspace(18.1e6, 19e6, 60), np.full(60, CAPACITY), rng))
+    assert (found.freedom, found.ratio) == (0, None)
+    assert not found.are_alike
+    assert not found.differ
+
+
+@pytest.mark.parametrize(("number", "apart"), [(2, 0.01), (8, 0.03)])
+def test_several_queues_are_described_near_the_target(number, apart):
+    sut = Queues(number, apart)
+    controller = PLRsearch(1e-7, 1e4, 30e6, timeout=240.0)
+    found = run_search(controller, SimulatedMeasurer(sut, seed=1, overhead=0.5))
+    low, high = found.interval(0.95)
+    assert low <= sut.critical_load <= high
+    assert high - low < 5e-4 * CAPACITY
+    assert found.description.likelihood is LikelihoodName.POISSON
+    assert found.description.below < 0.999 * CAPACITY
+    assert found.misfit.fits, found.misfit.reasons
+    assert np.mean(found.counts.load > found.description.below) < 0.5
+
+
+def test_a_shape_that_is_no_functions_anywhere_is_flagged_and_not_for_a_capacity_that_varies():
+    loads = np.repeat(np.linspace(17.5e6, 18.5e6, 20), 4)
+    background = [trial(load, 40 + round(5.0 * max(load - 18e6, 0.0))) for load in loads]
+    found = estimated(background, likelihood="varying", max_load=30e6)
+    assert found.description.likelihood is LikelihoodName.POISSON
+    (reason,) = found.misfit.reasons
+    assert "below the knee" in reason
+
+
+def test_a_capacity_that_varies_is_described_as_that():
+    loads = np.repeat(loads_around(6e6, 40), 4)
+    found = estimated(trials_of(PerformanceSpectrum(6e6, 0.004), loads), likelihood="varying")
+    assert found.description.likelihood is LikelihoodName.VARYING
+    assert found.description.lack_of_fit is None
