@@ -189,7 +189,7 @@ class DutLab:
         sides = ("tg0", "tg1") if entry == "west" else ("tg1", "tg0")
         asked = {"out": sides[0], "in": sides[1], "destination": destination, "source": self.lab.mac("tg", sides[0])}
         asked |= {"frames": frames, "seconds": seconds, "version": version, "west": entry == "west"}
-        answer = json.loads(self.lab.run("tg", sys.executable, str(FLOOD), json.dumps(asked)).stdout)
+        answer = json.loads(self.lab.run("tg", sys.executable, "-IS", str(FLOOD), json.dumps(asked)).stdout)
         return Flooded(answer["sent"], answer["received"], tuple(answer["seconds"]), bytes.fromhex(answer["first"]))
 
     def links(self) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class DutLab:
     def wait_for_links(self, *states: str) -> None:
         """Waits until all interfaces but lo, or only the first ones, are up or in the given states."""
         while True:
-            present = [link["operstate"] for name, link in self.links().items() if name != "lo"]
+            present = self.lab.states("dut")
             wanted = states or ("UP",) * len(present)
             if present[: len(wanted)] == list(wanted):
                 return
