@@ -24,7 +24,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds how long readers of files are attacked with hostile documents; see hostile_input/test_fuzzing.py."""
-    parser.addoption("--fuzz-seconds", type=float, default=4.0, help="How long hostile documents are tried in all.")
+    parser.addoption("--fuzz-seconds", type=float, default=2.0, help="How long hostile documents are tried in all.")
     parser.addoption("--fuzz-seed", type=int, default=0, help="The seed of the first hostile documents.")
 
 

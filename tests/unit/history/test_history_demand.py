@@ -1,10 +1,10 @@
-import subprocess
-import sys
+import io
 from dataclasses import asdict
 from datetime import timedelta
 
 import latency_examples
 import pytest
+import robot
 
 from lossratio.errors import ReportError
 from lossratio.history.analysis import RegressionError, add_runs, require_no_regression
@@ -125,11 +125,11 @@ def test_the_keyword_fails_the_test_that_regressed_and_no_other(tmp_path, histor
     path.write_text(worse.model_copy(update={"ended": worse.ended + timedelta(seconds=1)}).model_dump_json())
     (tmp_path / "Measured.py").write_text(LIBRARY)
     (tmp_path / "suite.robot").write_text(SUITE.format(result=path, history=history.path))
-    command = [sys.executable, "-m", "robot", "--output=NONE", "--log=NONE", "--report=NONE", tmp_path / "suite.robot"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert answer.returncode == 1, answer.stdout
-    assert "2 tests, 1 passed, 1 failed" in answer.stdout
-    assert "regression: Performance.Linux Bridge.64B-1c-eth-l2bdbase-ndrpdr, PDR, on simulated" in answer.stdout
+    console = io.StringIO()
+    status = robot.run(tmp_path / "suite.robot", output=None, log=None, report=None, stdout=console, stderr=console)
+    assert status == 1, console.getvalue()
+    assert "2 tests, 1 passed, 1 failed" in console.getvalue()
+    assert "regression: Performance.Linux Bridge.64B-1c-eth-l2bdbase-ndrpdr, PDR, on simulated" in console.getvalue()
 
 
 def test_results_of_another_goal_of_the_same_name_are_no_evidence_of_a_regression(history, result):
