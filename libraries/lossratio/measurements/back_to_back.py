@@ -454,7 +454,3 @@ class BackToBackView(View[BackToBackResult]):
     def is_at_limit(self, result: BackToBackResult, finding: Finding) -> bool:
         """Whether the tester's longest burst lost nothing."""
         return result.back_to_back is not None and result.back_to_back.is_at_limit
-
-
-KIND = BackToBack
-"""The class of the kind, for the registry."""

@@ -232,7 +232,3 @@ def _hint(loss: LossAtLoad) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.4g}"
-
-
-KIND = FrameLossRate
-"""The class of the kind, for the registry."""

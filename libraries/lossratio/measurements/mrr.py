@@ -298,7 +298,3 @@ def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]
 def _is_same_setup(one: TestResult, other: TestResult) -> bool:
     first, second = one.conditions, other.conditions
     return (first.testbed.name, first.traffic, first.duts) == (second.testbed.name, second.traffic, second.duts)
-
-
-KIND = MaximumReceiveRate
-"""The class of the kind, for the registry."""

@@ -237,7 +237,3 @@ class ReconfigurationView(View[ReconfigurationResult]):
             "aggregate_rate": csit_rate(result.loss.load),
             "loss": {"packet": packet, "time": time},
         }
-
-
-KIND = Reconfiguration
-"""The class of the kind, for the registry."""

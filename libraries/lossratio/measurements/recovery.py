@@ -242,7 +242,3 @@ class RecoveryView(View[RecoveryResult]):
     def aspects(self, result: RecoveryResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The overload, and its time."""
         return {"goal": {"overload_ratio": result.settings.overload_ratio, "overload_s": result.settings.duration_s}}
-
-
-KIND = Recovery
-"""The class of the kind, for the registry."""

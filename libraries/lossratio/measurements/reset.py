@@ -457,7 +457,3 @@ def _in_words(time: ResetTime) -> str:
     several = time.outages > 1 and time.whole_s is not None
     more = f"; the longest of {time.outages} outages over {format_milliseconds(time.whole_s or 0.0)}" if several else ""
     return f"{time.direction}: {format_milliseconds(time.time_stamp_s)} by time stamps; {lost}{more}"
-
-
-KIND = Reset
-"""The class of the kind, for the registry."""

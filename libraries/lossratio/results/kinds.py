@@ -11,6 +11,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union
 
 from pydantic import BaseModel, Field, TypeAdapter
@@ -24,13 +25,26 @@ from lossratio.trials import Addition, JournalContents, TrialResult
 GROUP = "lossratio.measurement"
 """Group of the entry points."""
 
-_BUILT_IN = "back_to_back frame_loss latency mrr reconfiguration recovery reset soak throughput"
-# Each is a module or a folder of the room. It names its class KIND.
+_BUILT_IN: Mapping[str, str] = MappingProxyType(
+    {
+        "back_to_back": "BackToBack",
+        "frame_loss": "FrameLossRate",
+        "latency": "Latency",
+        "mrr": "MaximumReceiveRate",
+        "reconfiguration": "Reconfiguration",
+        "recovery": "Recovery",
+        "reset": "Reset",
+        "soak": "Soak",
+        "throughput": "Throughput",
+    }
+)
+"""The classes of the built-in kinds, each by the module or the folder of its room."""
+
 _KINDS = PluginGroup(
     GROUP,
     "kind of measurement",
     ReportError,
-    tuple(EntryPoint(name, f"lossratio.measurements.{name}:KIND", GROUP) for name in _BUILT_IN.split()),
+    tuple(EntryPoint(name, f"lossratio.measurements.{name}:{kind}", GROUP) for name, kind in _BUILT_IN.items()),
 )
 
 ResultT = TypeVar("ResultT", bound=TestResult)

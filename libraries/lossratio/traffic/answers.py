@@ -1,4 +1,8 @@
-"""The agent's answers, read and checked."""
+"""The agent's answers, read and checked.
+
+Each reader takes an answer and the names of the directions that it must be about, in their order: loss in one that is
+missing would go unnoticed. It raises a KeyError, TypeError or ValueError if it is no such answer.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -70,15 +74,7 @@ class StoppedTraffic:
 
 
 def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[DirectionCounters, ...]:
-    """The counters of an answer to ``trial``, ``latency`` or ``stop``.
-
-    Args:
-        answer: The answer.
-        names: The directions that it must be about, in their order: loss in one that is missing would go unnoticed.
-
-    Raises:
-        KeyError, TypeError, ValueError: If it is no such answer.
-    """
+    """The counters of an answer to ``trial``, ``latency`` or ``stop``."""
     directions = answer["directions"]
     _check_names([direction["name"] for direction in directions], names)
     return tuple(_direction_counters(direction) for direction in directions)
@@ -104,15 +100,7 @@ class WatchedTrial:
 
 
 def read_watched(answer: Mapping[str, Any], names: Sequence[str]) -> WatchedTrial:
-    """An answer to ``watched_trial``.
-
-    Args:
-        answer: The answer.
-        names: The directions that it must be about, in their order.
-
-    Raises:
-        KeyError, TypeError, ValueError: If it is none.
-    """
+    """An answer to ``watched_trial``."""
     certain_after = None if answer["certain_after"] is None else float(answer["certain_after"])
     if answer["ended"] and certain_after is None:
         raise ValueError("it ended early for no reason")
@@ -121,15 +109,7 @@ def read_watched(answer: Mapping[str, Any], names: Sequence[str]) -> WatchedTria
 
 
 def read_stop(answer: Mapping[str, Any], names: Sequence[str]) -> StoppedTraffic:
-    """An answer to ``stop``.
-
-    Args:
-        answer: The answer.
-        names: The directions that it must be about, in their order.
-
-    Raises:
-        KeyError, TypeError, ValueError: If it is none.
-    """
+    """An answer to ``stop``."""
     late = {direction["name"]: _count(direction["late"]) for direction in answer["directions"]}
     return StoppedTraffic(read_counters(answer, names), late)
 
@@ -154,28 +134,12 @@ def read_timelines(
 
 
 def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
-    """An answer to ``late``: frames by direction.
-
-    Args:
-        answer: The answer.
-        names: The directions that it must be about.
-
-    Raises:
-        KeyError, TypeError, ValueError: If it is none.
-    """
+    """An answer to ``late``: frames by direction."""
     return {name: _count(answer["late"][name]) for name in names}
 
 
 def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> LatencyOutput:
-    """An answer to ``latency``.
-
-    Args:
-        answer: The answer.
-        names: The directions that it must be about, in their order.
-
-    Raises:
-        KeyError, TypeError, ValueError: If it is none.
-    """
+    """An answer to ``latency``."""
     latency = tuple(read_record(LatencyCounters, json.dumps(direction)) for direction in answer["latency"])
     _check_names([direction.direction for direction in latency], names)
     return LatencyOutput(read_counters(answer, names), latency)

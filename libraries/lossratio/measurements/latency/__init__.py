@@ -17,6 +17,3 @@ from lossratio.measurements.latency.result import (
     latency_lines as latency_lines,
     name_load as name_load,
 )
-
-KIND = Latency
-"""The class of the kind, for the registry."""

@@ -7,7 +7,7 @@ are several links, CSIT's latency is that of all frames which went this way.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import mul
@@ -124,16 +124,7 @@ def draw_latency(latency: Sequence[LatencyAtLoad], test_name: str) -> str:
     low, high = max(min(heights), 1e-3) / _ROOM, max(heights) * _ROOM
     plot = Plot(x, Axis(low, high, _BOTTOM, _TOP, is_logarithmic=True))
     plot.frame(_ticks(x), plot.y.ticks(8), _percent, lambda value: f"{value:g}")
-    for curve in curves:
-        plot.parts.append(title(curve.name))
-        plot.line(curve.points, curve.colour, dash=curve.dash)
-    labels = [
-        text_at(4.0, 14.0, "latency, µs"),
-        text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 34.0, "percentile", text_anchor="middle"),
-    ]
-    legend = [part for number, curve in enumerate(curves) for part in _key(curve, number)]
-    height = _BOTTOM + 56.0 + _LINE * math.ceil(len(curves) / 2)
-    return drawing(_WIDTH, height, f"Latency by percentile of {test_name}.", [*plot.parts, *labels, *legend])
+    return _drawn(plot, curves, "percentile", f"Latency by percentile of {test_name}.")
 
 
 def draw_latency_over_load(latency: Sequence[LatencyAtLoad], trials: Sequence[Trial], test_name: str) -> str:
@@ -161,18 +152,19 @@ def draw_latency_over_load(latency: Sequence[LatencyAtLoad], trials: Sequence[Tr
     plot.frame(plot.x.ticks(9), plot.y.ticks(8), in_unit(scale), lambda value: f"{value:g}")
     for mark, points in marks.items():
         plot.marks(mark, points)
+    return _drawn(plot, curves, f"load per interface, {prefix}fps", f"Latency by load of {test_name}.", marks)
+
+
+def _drawn(plot: Plot, curves: Sequence[_Curve], x: str, about: str, marks: Collection[Mark] = ()) -> str:
+    """The curves with their axes and keys."""
     for curve in curves:
         plot.parts.append(title(curve.name))
         plot.line(curve.points, curve.colour, dash=curve.dash)
-    labels = [
-        text_at(4.0, 14.0, "latency, µs"),
-        text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 34.0, f"load per interface, {prefix}fps", text_anchor="middle"),
-    ]
+    labels = [text_at(4.0, 14.0, "latency, µs"), text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 34.0, x, text_anchor="middle")]
     rows = [part for number, curve in enumerate(curves) for part in _key(curve, number)]
     below = _BOTTOM + 56.0 + _LINE * math.ceil(len(curves) / 2)
     rows += legend(marks, (), _LEFT, below)
-    height = below + _LINE * bool(marks)
-    return drawing(_WIDTH, height, f"Latency by load of {test_name}.", [*plot.parts, *labels, *rows])
+    return drawing(_WIDTH, below + _LINE * bool(marks), about, [*plot.parts, *labels, *rows])
 
 
 def _load_curves(latency: Sequence[LatencyAtLoad]) -> Iterator[_Curve]:

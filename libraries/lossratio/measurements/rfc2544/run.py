@@ -113,7 +113,7 @@ class Rfc2544Request:
         Raises:
             SearchError: If the settings make no sense.
         """
-        kind = _KINDS[test].request
+        kind, _ = _KINDS[test]
         shared: dict[str, Any] = {"profile": profile, "max_load": self.max_load, "integrity": self.integrity}
         shared |= {"throughput": throughput} if issubclass(kind, AfterThroughput) else {}
         shared |= {"points": (LatencyPoint(throughput),)} if kind is LatencyRequest else {}
@@ -230,7 +230,8 @@ def run_rfc2544(
                 if test not in (Rfc2544Test.THROUGHPUT, Rfc2544Test.FRAME_LOSS) and throughput is None:
                     raise SearchError("the throughput is not known")
                 wanted = request.request_for(test, profile, throughput or 0.0)
-                result = _KINDS[test].measure(testbed, wanted, replace(place, test=identity), on_progress)
+                _, measure = _KINDS[test]
+                result = measure(testbed, wanted, replace(place, test=identity), on_progress)
             except LossRatioError as error:
                 # The other tests go on: hours of measurements must not be lost for one of them.
                 problem = str(error)
@@ -361,23 +362,14 @@ def _latency(testbed: Testbed, request: LatencyRequest, place: TestPlace, on_pro
     return earlier
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """The measurement of a test."""
-
-    request: type[Any]
-    """The class of its requests."""
-    measure: Callable[[Testbed, Any, TestPlace, Any], TestResult]
-    """Measures it, and writes the result file."""
-
-
-_KINDS: Mapping[Rfc2544Test, _Kind] = MappingProxyType(
+_KINDS: Mapping[Rfc2544Test, tuple[type[Any], Callable[[Testbed, Any, TestPlace, Any], TestResult]]] = MappingProxyType(
     {
-        Rfc2544Test.THROUGHPUT: _Kind(SearchRequest, find_conditional_throughput),
-        Rfc2544Test.LATENCY: _Kind(LatencyRequest, _latency),
-        Rfc2544Test.FRAME_LOSS: _Kind(FrameLossRequest, measure_frame_loss_rate),
-        Rfc2544Test.BACK_TO_BACK: _Kind(BackToBackRequest, measure_back_to_back),
-        Rfc2544Test.RECOVERY: _Kind(RecoveryRequest, measure_recovery),
-        Rfc2544Test.RESET: _Kind(ResetRequest, measure_reset),
+        Rfc2544Test.THROUGHPUT: (SearchRequest, find_conditional_throughput),
+        Rfc2544Test.LATENCY: (LatencyRequest, _latency),
+        Rfc2544Test.FRAME_LOSS: (FrameLossRequest, measure_frame_loss_rate),
+        Rfc2544Test.BACK_TO_BACK: (BackToBackRequest, measure_back_to_back),
+        Rfc2544Test.RECOVERY: (RecoveryRequest, measure_recovery),
+        Rfc2544Test.RESET: (ResetRequest, measure_reset),
     }
 )
+"""The class of a test's requests, and what measures it and writes the result file."""

@@ -10,6 +10,3 @@ from lossratio.measurements.soak.measure import (
     warm_start_from as warm_start_from,
 )
 from lossratio.measurements.soak.result import SoakResult as SoakResult
-
-KIND = Soak
-"""The class of the kind, for the registry."""

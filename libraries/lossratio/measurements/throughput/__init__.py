@@ -22,6 +22,3 @@ from lossratio.measurements.throughput.result import (
     ThroughputResult as ThroughputResult,
     search_goal as search_goal,
 )
-
-KIND = Throughput
-"""The class of the kind, for the registry."""
