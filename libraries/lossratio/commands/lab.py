@@ -22,7 +22,7 @@ def import_command(
     ),
     duts: tuple[str, ...] = option("A node that the path goes through; in this order.", "--dut", metavar="NODE"),
     addresses: str = option(
-        "Addresses of test traffic: those for benchmarking, or those of the lab.",
+        "Addresses of test traffic: for benchmarking, or the lab's own.",
         type=click.Choice(["benchmark", "lab"]),
         default="benchmark",
     ),

@@ -20,7 +20,7 @@ COMMANDS = {
     },
     "Read results": {
         "report": ("report:report", "Report the runs in directories DIR."),
-        "compare": ("report:compare", "Compare the tests of run B with those of run A."),
+        "compare": ("report:compare", "Compare the tests of run B with the tests of run A."),
         "trend": ("trend:trend", "Report what changed lately in HISTORY, a folder or the URL of an archive."),
         "ack": ("trend:ack", "Explain the open alarms of HISTORY: WHY is known, and they are alarms no more."),
         "site": (

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--target-loss-ratio",
     metavar="RATIO",
     type=RATIO,
-    help="Estimate the critical load at it, e.g. 1e-7 or 0.1 %. Left out: that of the soak test.",
+    help="Estimate the critical load at it, e.g. 1e-7 or 0.1 %. Left out: the soak test's.",
 )
 @click.option("--min-load", metavar="RATE", type=FRAME_RATE, help="Smallest critical load. Left out: the search's.")
 @click.option("--max-load", metavar="RATE", type=FRAME_RATE, help="Largest critical load. Left out: the search's.")

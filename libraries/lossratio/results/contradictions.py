@@ -49,7 +49,7 @@ def _contradictions(result: TestResult) -> Iterator[str]:
 def _trials(result: TestResult, trials: Sequence[TrialResult]) -> Iterator[str]:
     for place, (trial, trial_result) in enumerate(zip(result.trials, trials, strict=True), start=1):
         if trial.number != place:
-            yield f"trials: the one in place {place} has number {trial.number}; some are missing, doubled or swapped"
+            yield f"trials: number {trial.number} is in place {place}; some are missing, doubled or swapped"
             return
         for problem in contradictions(trial_result.output):
             yield f"trial {place}: {problem}"

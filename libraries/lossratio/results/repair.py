@@ -185,7 +185,7 @@ def _repair_result(path: Path) -> Repair:
         return Repair(path, damage, f"{done} {again}")
     kept = _keep(path)
     write_whole(path, encode_result(result))
-    return Repair(path, damage, f"its numbers are those of its journal, and are kept; the original is {kept.name}")
+    return Repair(path, damage, f"its numbers follow from its journal, and are kept; the original is {kept.name}")
 
 
 def _complete(path: Path, result: TestResult) -> str:

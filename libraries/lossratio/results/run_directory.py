@@ -209,7 +209,7 @@ def _check_format(path: Path, text: bytes) -> None:
     if file_format == FORMAT:
         return
     if isinstance(file_format, str) and _has_digest(text.replace(file_format.encode(), FORMAT.encode(), 1)):
-        raise _damaged(path, f"its 'format' is {file_format!r}, and its digest is that of {FORMAT!r}")
+        raise _damaged(path, f"its 'format' is {file_format!r}, and its digest belongs to {FORMAT!r}")
     family = FORMAT.rpartition("/")[0] + "/"
     if isinstance(file_format, str) and file_format.startswith(family) and file_format.removeprefix(family).isdecimal():
         is_older = int(file_format.removeprefix(family)) < int(FORMAT.removeprefix(family))

@@ -429,8 +429,8 @@ class _Cabling:
                 continue
             largest = max(self._largest[end.name])
             self._probe.problems.append(
-                f"{end.name} > {end.peer}: frames of {size} bytes do not come out, and those of {largest} bytes do: an "
-                f"MTU on the way is too small for the sizes asked. Raise it to {size - FCS_BYTES - 14} or more."
+                f"{end.name} > {end.peer}: frames of {size} bytes do not come out, and frames of {largest} bytes do: "
+                f"an MTU on the way is too small for the sizes asked. Raise it to {size - FCS_BYTES - 14} or more."
             )
 
     def _check_tags(self, configuration: Configuration) -> None:

@@ -329,7 +329,7 @@ class LiveSetUp:
             neighbours=(
                 "static entries from their set-up, or the learning frames"
                 if self.duts
-                else "left to whoever set them up"
+                else "left as others set them up"
             ),
             wait_before=0.0,
             wait_after=self.settle_time,

@@ -301,8 +301,8 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
                 add(f"link{len(taken)}", *link[::-1])
     if lab_addresses and sum("gateway" in entry for entry in interfaces[""].values()) < _PORTS:
         raise TopologyError(
-            f"{source}: the lab's own addresses cannot be taken: it does not say those of both links of the generator. "
-            "Leave --addresses out, or add 'address' and 'gateway' to the topology file by hand."
+            f"{source}: the lab's own addresses cannot be taken: it does not say the addresses of both links of "
+            "the generator. Leave --addresses out, or add 'address' and 'gateway' to the topology file by hand."
         )
     return {
         "format": "lossratio-topology/1",

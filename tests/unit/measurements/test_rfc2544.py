@@ -200,7 +200,7 @@ def changed(run, **conditions):
     [
         ({"kind": "vpp", "is_router": False}, Status.NOT_APPLICABLE, "a bridge has none"),
         ({"kind": "vpp", "is_router": True}, Status.DIFFERENT, "routes and neighbours are static"),
-        ({"kind": "frr", "is_router": True, "learned_routes": 2}, Status.DONE, "those of its routing protocol"),
+        ({"kind": "frr", "is_router": True, "learned_routes": 2}, Status.DONE, "the intervals of its routing protocol"),
         ({"kind": "black_box"}, Status.DIFFERENT, "routes and neighbours are static"),
     ],
 )

@@ -131,7 +131,7 @@ def test_a_result_that_its_journal_proves_is_kept_with_a_remark(run, result):
     damaged = damage(result, b"bookworm", b"trixie", count=1)
     answer = invoke(run.path)
     assert answer.exit_code == 1
-    assert "its numbers are those of its journal" in answer.output
+    assert "its numbers follow from its journal" in answer.output
     assert read_result(result).remarks == (*before.remarks, REPAIRED)
     assert read_result(result).mrr == before.mrr
     assert result.with_name(f"{result.name}.damaged").read_bytes() == damaged
@@ -250,10 +250,10 @@ def test_a_flip_in_the_name_of_the_format_is_repaired(run, result, journal):
 def test_the_number_of_the_format_is_what_its_digest_fits(run, result):
     damage(result, b"lossratio-result/2", b"lossratio-result/3")
     with pytest.raises(
-        ReportError, match=r"'format' is 'lossratio-result/3', and its digest is that of 'lossratio-res"
+        ReportError, match=r"'format' is 'lossratio-result/3', and its digest belongs to 'lossratio-res"
     ):
         read_result(result)
-    assert "its numbers are those of its journal" in invoke(result).output
+    assert "its numbers follow from its journal" in invoke(result).output
     assert read_result(result).mrr == mrr().mrr
 
 

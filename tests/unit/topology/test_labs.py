@@ -92,7 +92,7 @@ def test_next_hops_of_the_generator_are_those_of_the_lab(lab):
     apart = ADDRESSED.replace("192.0.2.5/30", "192.0.2.9/30").replace("2001:db8::1/", "2001:db9::1/")
     for text in (ROUND, apart):
         assert "gateway" not in lab(text)["nodes"]["TG"]["interfaces"]["eth1"]
-    with pytest.raises(TopologyError, match="it does not say those of both links of the generator"):
+    with pytest.raises(TopologyError, match="it does not say the addresses of both links of the generator"):
         lab(ROUND, lab_addresses=True)
 
 

@@ -333,7 +333,7 @@ def latency_trials_contradictions(result: LatencyResult, trials: Sequence[TrialR
         return
     for place, (at_load, trial) in enumerate(zip(measured, trials, strict=True)):
         if at_load.loss_ratio != trial.loss_ratio or not same_value(at_load.load.per_interface_fps, trial.load):
-            yield f"latency[{place}]: load or loss ratio are not those of trial {place + 1}"
+            yield f"latency[{place}]: load or loss ratio differ from trial {place + 1}"
         yield from latency_contradictions(at_load, f"latency[{place}]")
 
 

@@ -175,7 +175,7 @@ def _configuration(f: _Facts) -> Verdict:
 def _updates(f: _Facts) -> Verdict:
     if f.routes is False:
         return _no_case("a bridge has none")
-    return _met(f.learns_routes, "those of its routing protocol", "routes and neighbours are static")
+    return _met(f.learns_routes, "the intervals of its routing protocol", "routes and neighbours are static")
 
 
 def _examined(how: str) -> Judge:

@@ -145,9 +145,7 @@ class ActiveModifier:
         if self._modifier is None:
             return None
         if self._modifier is Modifier.BROADCAST:
-            note = (
-                f"{BROADCAST_SHARE:.0%} of the frames; they are a part of the load, and the loss is that of all others"
-            )
+            note = f"{BROADCAST_SHARE:.0%} of the frames; a part of the load; the loss is counted on all others"
             return ModifierReport(note, is_as_asked=True)
         if self._modifier is Modifier.ADDRESSES:
             return ModifierReport("see the addresses under conditions", is_as_asked=True)
@@ -193,11 +191,11 @@ def _filters(testbed: Testbed) -> str:
     dut = testbed.request.dut
     number = 0 if dut is None else dut.options.filters
     if number is None:
-        return "those of the black box, which others have configured"
+        return "the filters of the black box, which others have configured"
     if not number:
         raise SearchError(
             "The modifier 'filters' of RFC 2544 needs filters on the DUT: set the testbed up with them, e.g. "
             "dut=linux_bridge rules=25 (or rules=1, in a run of its own). docs/reference/duts.md has the kinds with "
-            "rules; those of a black box are yours."
+            "rules; the filters of a black box are yours."
         )
     return f"{number} on the DUT, see its configuration under conditions; RFC 2544 asks for runs with 1 and with 25"

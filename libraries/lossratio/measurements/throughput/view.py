@@ -308,7 +308,7 @@ def _rested(result: ThroughputResult) -> Doubt | None:
         DoubtKind.MEMORY,
         f"{len(passed)} whole trials after a rest of {asked[0].rest_s:g} s passed at up to "
         f"{format_frame_rate(max(passed))} per interface, {format_ratio(max(passed) / upper - 1.0)} above the upper "
-        f"bound: {causes}; {way_out}. The trials are evidence like any other, and the bounds are those of all trials",
+        f"bound: {causes}; {way_out}. The trials are evidence like any other, and the bounds follow from all trials",
     )
 
 

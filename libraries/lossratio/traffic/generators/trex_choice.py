@@ -158,7 +158,7 @@ def _check_cores(generator: TrexGenerator, ports: int, cpus: int) -> None:
         return
     if len(generator.cores) != ports // 2:
         raise TopologyError(
-            f"The generator's 'cores' are those of {len(generator.cores)} pairs of ports, and the traffic uses "
+            f"The generator's 'cores' are for {len(generator.cores)} pairs of ports, and the traffic uses "
             f"{ports // 2}. Give an entry for each pair."
         )
     threads = [thread for pair in generator.cores for thread in pair.threads]

@@ -254,8 +254,7 @@ def make_generator(
         has_broadcasts = any(direction.broadcast_share for direction in configuration.directions)
         if has_broadcasts and not getattr(module, "SENDS_BROADCASTS", False):
             raise AgentError(
-                "unsupported",
-                f"The generator {name} cannot send broadcast frames among those of a direction. Use 'kind: afpacket'.",
+                "unsupported", f"The generator {name} cannot send broadcast frames beside others. Use 'kind: afpacket'."
             )
         made: Generator = module.make_generator(configuration, options)
     except AgentError:
