@@ -65,7 +65,7 @@ def test_the_lease_of_one_who_died_ends_by_itself_and_the_next_one_says_whose_it
     os.kill(sshd_of(session), signal.SIGKILL)
     with caplog.at_level(logging.WARNING):
         lab.take("bob@desk", wait=20)
-    assert "has run out and is taken over: alice@ci3 had it" in caplog.text
+    assert "has run out and is taken over. Its holder: alice@ci3" in caplog.text
 
 
 def test_a_lease_that_the_same_run_has_left_is_taken_over_without_a_word(lab, caplog):
@@ -156,7 +156,7 @@ def test_a_lost_lease_is_reported_with_the_name_of_the_new_holder(lab):
     lease = lab.take("alice@ci3", seconds=LONG)
     lab.change_lease(expires=0.0)
     lab.take("bob@desk")
-    with pytest.raises(ReservationLostError, match="it belongs to bob@desk now"):
+    with pytest.raises(ReservationLostError, match="its holder is now bob@desk"):
         lease.confirm()
 
 

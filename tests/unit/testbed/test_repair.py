@@ -145,7 +145,7 @@ def test_a_trial_during_which_the_testbed_was_lost_is_not_believed():
 
 def test_a_reservation_that_is_lost_is_not_repaired():
     with pytest.raises(ReservationError):
-        measurer(Script(LOST), ReservationError("it belongs to bob@desk now")).measure(TRIAL)
+        measurer(Script(LOST), ReservationError("its holder is now bob@desk")).measure(TRIAL)
 
 
 @pytest.mark.parametrize(("received", "is_doubted"), [(0, True), (1, False)])

@@ -222,7 +222,7 @@ class Lease:
             raise TestbedReservedError(_refusal(session.name, holder, wait), holder)
         before = Holder.from_json(event["taken_over"])
         if before is not None:
-            _LOG.warning("The reservation of %s has run out and is taken over: %s had it.", session.name, before)
+            _LOG.warning("The reservation of %s has run out and is taken over. Its holder: %s.", session.name, before)
         lease = cls(session, claim, keeper, event, restores)
         lease._begin()
         return lease
@@ -348,7 +348,7 @@ class Lease:
             self._keeper.send({"op": "release"})
         holder = Holder.from_json(event.get("holder"))
         reason = event.get("reason") or "somebody has released it"
-        self._lose(reason if holder is None else f"it belongs to {holder} now")
+        self._lose(reason if holder is None else f"its holder is now {holder}")
 
     def _lose(self, why: str) -> None:
         self._lost = ReservationLostError(
