@@ -55,7 +55,7 @@ def searched(trials: int) -> tuple[MLRsearch, TrialResult]:
 
 def show(controller: MLRsearch, trial: TrialResult) -> str:
     """The line that the console shows after a trial."""
-    return progress_line(controller.trials, trial, controller.bounds, controller.forecast(), str(controller.purpose))
+    return progress_line(controller.trials, trial, controller.bounds, controller.forecast())
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
 from lossratio.errors import LossRatioError
-from lossratio.shipped import did_you_mean
+from lossratio.shipped import names_near
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class PluginGroup:
 
     def unknown(self, name: str, names: Sequence[str]) -> str:
         """The message that there is no plug-in of a name, with those that there are, and the nearest one."""
-        return f"There is no {self.what} {name!r}; there are {', '.join(names)}.{did_you_mean(name, names)}"
+        return f"There is no {self.what} {name!r}; there are {names_near(name, names)}"
 
     def _entries(self) -> tuple[EntryPoint, ...]:
         return (*self.own, *entry_points(group=self.name))

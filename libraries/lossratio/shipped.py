@@ -53,3 +53,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The question whether the nearest of some names is meant, behind a blank; empty if none is near."""
     close = get_close_matches(name, list(known), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def names_near(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence that lists the names that there are, with the question whether the nearest is meant."""
+    return f"{', '.join(known := list(known))}.{did_you_mean(name, known)}"

@@ -19,6 +19,7 @@ from yaml.reader import Reader
 
 from lossratio.errors import LossRatioError
 from lossratio.input_file import read_input_file, shown_name
+from lossratio.shipped import did_you_mean
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 Location = tuple[str | int, ...]
@@ -73,7 +74,7 @@ def load_yaml_file(
         try:
             loaded = model.model_validate(convert(data, path))
         except ValidationError as cause:
-            problems = [(item["loc"], _message(item)) for item in cause.errors()]
+            problems = [(item["loc"], _message(item, model)) for item in cause.errors()]
         else:
             problems = list(check(loaded))
             if not problems:
@@ -182,13 +183,33 @@ def _describe(path: Path, lines: dict[Location, int], location: Location, text: 
     return f"{path}:{lines.get(known, 1)}: {field + ': ' if field else ''}{text}"
 
 
-def _message(item: Any) -> str:
+def _message(item: Any, model: type[BaseModel]) -> str:
     if item["type"] == "extra_forbidden":
-        return "unknown field"
+        meant = did_you_mean(str(item["loc"][-1]), _fields(model, item["loc"]))
+        return f"unknown field.{meant}" if meant else "unknown field"
     message = _shortened(str(item["msg"]).removeprefix("Value error, "), _LONGEST_MESSAGE)
     shown = item["input"]
     is_said = isinstance(shown, (dict, list)) or item["type"] in ("missing", "value_error")
     return message[0].lower() + message[1:] + ("" if is_said else f", not {_shortened(repr(shown))}")
+
+
+def _fields(model: type[BaseModel], location: Location) -> set[str]:
+    """The fields that a mapping may have, of which a location names one that it may not."""
+    schema = model.model_json_schema()
+
+    def whole(nodes: Iterable[Any]) -> Iterator[dict[str, Any]]:
+        for node in (node for node in nodes if isinstance(node, dict)):
+            yield node
+            target = schema.get("$defs", {}).get(str(node.get("$ref")).rpartition("/")[2])
+            yield from whole([target, *node.get("anyOf", ()), *node.get("oneOf", ())])
+
+    here = list(whole([schema]))
+    for part in location[:-1]:
+        named = [node.get("properties", {}).get(part, node.get("additionalProperties")) for node in here]
+        others = [each for node in here for each in (node.get("items"), *node.get("patternProperties", {}).values())]
+        # The name of a kind in a union has no place in the file.
+        here = list(whole([*named, *others])) or here
+    return {name for node in here for name in node.get("properties", ())}
 
 
 def _shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:

@@ -7,6 +7,7 @@ import click
 
 from lossratio.errors import LossRatioError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
+from lossratio.shipped import did_you_mean
 from lossratio.version import __version__
 
 COMMANDS = {
@@ -68,6 +69,13 @@ class _Commands(click.Group):
         module, _, attribute = _PLACES[cmd_name].partition(":")
         command: click.Command = getattr(import_module(f"lossratio.commands.{module}"), attribute)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in _PLACES and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}.{did_you_mean(args[0], self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, group in COMMANDS.items():

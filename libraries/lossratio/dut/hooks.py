@@ -12,6 +12,7 @@ from typing import Any
 from lossratio.callouts import AnswerError, CallError, http_request, run_program, without_secrets
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import CommandRunner
+from lossratio.shipped import names_near
 from lossratio.topology import CountersHook, DescribeHook, Hook, Hooks, SnmpAgent
 
 MOST_OUTPUT = 1_000_000
@@ -44,7 +45,7 @@ class HookCaller:
             DutError: If there is no such hook.
         """
         if hook not in Hooks.model_fields:
-            raise DutError(f"There is no hook {hook!r}; there are {', '.join(Hooks.model_fields)}.")
+            raise DutError(f"There is no hook {hook!r}; there are {names_near(hook, Hooks.model_fields)}")
         self._functions[hook] = function
 
     def has(self, hook: str) -> bool:

@@ -19,6 +19,7 @@ from lossratio.dut.base import Dut, DutOptions
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner
 from lossratio.plugins import PluginGroup
+from lossratio.shipped import names_near
 from lossratio.topology import Hop
 
 _GROUP = "lossratio.dut"
@@ -114,9 +115,11 @@ def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:
     try:
         return model.model_validate(dict(options))
     except ValidationError as cause:
-        known = ", ".join(model.model_fields) or "none"
-        problems = "; ".join(_problem(item) for item in cause.errors())
-        raise DutError(f"DUT {kind} cannot be set up so: {problems}. Its options are: {known}.") from cause
+        errors = cause.errors()
+        problems = "; ".join(_problem(item) for item in errors)
+        unknown = [str(item["loc"][0]) for item in errors if item["type"] == "extra_forbidden"]
+        known = names_near("".join(unknown[:1]), model.model_fields or ["none"])
+        raise DutError(f"DUT {kind} cannot be set up so: {problems}. Its options are: {known}") from cause
 
 
 def create_dut(kind: str, session: CommandRunner, hop: Hop, options: Mapping[str, Any]) -> Dut[DutOptions]:

@@ -19,6 +19,7 @@ from lossratio.history.store import History, StoredEntries
 from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, NO_VERDICT, Trend, TrendRules, describe_trend, trends_of
 from lossratio.report import Run, read_run
 from lossratio.results import TestResult
+from lossratio.shipped import names_near
 from lossratio.units import Unit
 
 
@@ -192,8 +193,8 @@ def require_no_regression(
     trends = trends_with(history, result, TrendRules(fresh, least_change, confirm=1))
     chosen = [trend for trend in trends if quantity in (None, trend.series.key.quantity)]
     if not chosen:
-        known = ", ".join(trend.series.key.quantity for trend in trends)
-        raise ReportError(f"{result.test.full_name} has no {quantity}; it has: {known}.")
+        known = [trend.series.key.quantity for trend in trends]
+        raise ReportError(f"{result.test.full_name} has no {quantity}; it has: {names_near(str(quantity), known)}")
     alarms = [describe_trend(trend) for trend in chosen if trend.is_alarm]
     if alarms:
         raise RegressionError("\n".join(alarms))

@@ -12,6 +12,7 @@ from robot.running import TestCase, TestSuite, Var
 from robot.variables import Variables
 
 from lossratio.errors import LossRatioError, TopologyError
+from lossratio.shipped import names_near
 from lossratio.topology import NicModel, TestbedKind, Topology, TrafficPath, load_topology
 from lossratio.traffic import parse_frame_size
 
@@ -114,7 +115,7 @@ def _check_arguments(*arguments: str | None) -> None:
     for argument in arguments:
         name, sign, _ = (argument or "").partition("=")
         if sign and name.isidentifier() and not Path(str(argument)).exists():
-            raise ValueError(f"There is no argument {name!r}. There are {', '.join(_ARGUMENTS)}.")
+            raise ValueError(f"There is no argument {name!r}. There are {names_near(name, _ARGUMENTS)}")
     _, frame_sizes, cores, duts, _ = arguments
     for size in _listed(frame_sizes):
         parse_frame_size(size)

@@ -24,6 +24,7 @@ from lossratio.measurements.reconfiguration import (
 from lossratio.measurements.telemetry import TELEMETRY_DURATION, TelemetryRequest, add_telemetry, describe_telemetry
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.mlrsearch import SearchGoal
+from lossratio.shipped import names_near
 
 _ENTRIES = 1000
 
@@ -95,7 +96,7 @@ class DeviceKeywords(Keywords):
             "describe": caller.describe,
         }
         if hook not in calls:
-            raise DutError(f"There is no hook {hook!r}; there are {', '.join(calls)}.")
+            raise DutError(f"There is no hook {hook!r}; there are {names_near(hook, calls)}")
         return calls[hook]()
 
     def _black_boxes(self, node: str | None) -> list[BlackBox]:

@@ -112,7 +112,7 @@ def latency_after_search(
 
 
 def _show(latency: LatencyAtLoad) -> None:
-    say("\n".join(latency_lines([latency])))
+    say(next(iter(latency_lines([latency]))))
     for fault in latency.faults:
         logger.warn(f"Latency at {name_load(latency)} is not known: {fault}")
 

@@ -14,6 +14,8 @@ from lossratio.units import format_frame_rate, format_ratio
 _INTERVAL_WIDTH = 22
 _HEAD = "{:>3} {:>11} {:>6} {:>8}"
 """A row's columns: number, load, duration and loss ratio of the trial."""
+_LINE_WIDTH = 100
+"""Columns of a line that is no terminal's."""
 _SHORT_WIDTH = 19
 """Columns of a goal and its bounds in few columns."""
 _LEAST_PURPOSE = 12
@@ -58,7 +60,7 @@ class Progress:
 
     def line(self) -> str:
         """The line that the console shows."""
-        return progress_line(self.number, self.trial, self.bounds, self.time_left, self.purpose, rule=self.rule)
+        return progress_line(self.number, self.trial, self.bounds, self.time_left, rule=self.rule)
 
     def row(self, width: int) -> str:
         """The row that a terminal shows: as much as fits into so many columns, and the bounds of goals first."""
@@ -138,9 +140,9 @@ def _bar(share: float, width: int) -> str:
     return f"[{'#' * filled}{'-' * (width - filled)}] {done}"
 
 
-def _filled(text: str, parts: list[str], width: int) -> str:
+def _filled(text: str, parts: list[str], width: int, widest: int = _SHORT_WIDTH) -> str:
     """Appends the parts that fit, and the number of those that do not."""
-    for gap, least in (("  ", _SHORT_WIDTH), (" ", 0)):
+    for gap, least in (("  ", widest), (" ", 0)):
         whole = text + "".join(f"{gap}{part:<{least}}" for part in parts)
         if len(whole.rstrip()) <= width:
             return whole[:width]
@@ -177,33 +179,28 @@ def progress_line(
     trial: TrialResult,
     bounds: Iterable[GoalBounds],
     time_left: Forecast | None = None,
-    purpose: str | None = None,
     *,
     rule: str | None = None,
 ) -> str:
-    """The line that the console shows after a trial.
+    """The line that the console shows after a trial where it is no terminal, such as the log of a CI system.
 
     Without search goals, it shows the forwarding rate. Until both bounds of a goal are proved, it shows the bounds
-    that the trials so far point at, with a ``~`` before them.
+    that the trials so far point at, with a ``~`` before them. What does not fit is left out.
 
     Args:
         number: The trial's number.
         trial: The trial.
         bounds: The bounds of each goal after it.
         time_left: The expected time of the remaining search; None: not known.
-        purpose: Why the trial was chosen; None: not known.
         rule: Name of the rule that chose the trial; None: not known.
     """
-    parts = [trial_in_words(number, trial)]
-    goals = [f"{goal_bounds.goal} {_interval(goal_bounds):<{_INTERVAL_WIDTH}}" for goal_bounds in bounds]
-    parts += goals or [f"forwarded {format_frame_rate(trial.forwarding_rate)} per interface"]
-    if time_left is not None:
-        parts.append(_time_left(time_left))
-    if rule is not None:
-        parts.append(rule)
-    if purpose is not None:
-        parts.append(f"({purpose})")
-    return "  ".join(parts).rstrip()
+    goals = [f"{each.goal} {_short(each)}" for each in bounds]
+    forwarded = f"forwarded {format_frame_rate(trial.forwarding_rate)} per interface"
+    text = _filled(trial_in_words(number, trial), goals or [forwarded], _LINE_WIDTH, _SHORT_WIDTH - 2)
+    for part in (None if time_left is None else f"{seconds_in_words(time_left.seconds)} left", rule):
+        if part is not None and len(text) + 2 + len(part) <= _LINE_WIDTH:
+            text += f"  {part}"
+    return text.rstrip()
 
 
 def trial_in_words(number: int, trial: TrialResult) -> str:

@@ -18,6 +18,7 @@ from pydantic_core import CoreSchema
 from lossratio.errors import SearchError
 from lossratio.quantities import Duration, FrameRate, quantity_of
 from lossratio.records import Record
+from lossratio.shipped import names_near
 from lossratio.trials import Integrity
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
     name, value = str(wrong["loc"][0]), wrong["input"]
     field = request.model_fields.get(name)
     if field is None:
-        return f"{request.__name__} has no {name!r}; it has {', '.join(request.model_fields)}."
+        return f"{request.__name__} has no {name!r}; it has {names_near(name, request.model_fields)}"
     quantity = quantity_of(field.annotation, field.metadata)
     write = repr if quantity is None else quantity.write
     value = value.total_seconds() if isinstance(value, timedelta) else value

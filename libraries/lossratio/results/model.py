@@ -109,6 +109,12 @@ class TestResult(Record):
         values = ", ".join(f"{finding.quantity} {finding.in_short}" for finding in findings_of([self]))
         return f"<{type(self).__name__} {self.test.name}: {values}>"
 
+    def __str__(self) -> str:
+        """The lines that the console shows."""
+        from lossratio.results.findings import message
+
+        return message(self)
+
     def _repr_html_(self) -> str:
         """The result as a table of its quantities, for notebooks."""
         from lossratio.results.findings import findings_html

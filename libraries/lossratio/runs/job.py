@@ -18,7 +18,7 @@ from robot.running.builder import TestSuiteBuilder
 from lossratio.errors import JobError
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.keywords import SuiteExpander
-from lossratio.shipped import SUITES, TOPOLOGIES, Shipped
+from lossratio.shipped import SUITES, TOPOLOGIES, Shipped, names_near
 from lossratio.topology import FileModel, TestbedKind, Topology, load_topology
 from lossratio.units import parse_frame_rate
 from lossratio.yaml_file import Location, Problem, load_yaml_file
@@ -113,8 +113,10 @@ class Job:
         for testbed in self.testbeds:
             if testbed.topology.name == str(name_or_file) or testbed.file.resolve() == Path(name_or_file).resolve():
                 return testbed
-        names = ", ".join(testbed.topology.name for testbed in self.testbeds)
-        raise JobError(f"{self.path}: the job has no testbed {name_or_file}; it has {names}.")
+        names = [testbed.topology.name for testbed in self.testbeds]
+        raise JobError(
+            f"{self.path}: the job has no testbed {name_or_file}; it has {names_near(str(name_or_file), names)}"
+        )
 
     def cable_of(self, testbed: Testbed, demand: TesterDemand) -> Path:
         """The topology file with the cable for the self-test of a testbed's tester."""

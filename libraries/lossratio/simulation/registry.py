@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from lossratio.shipped import did_you_mean
 from lossratio.simulation.constant_capacity import (
     BackgroundLoss,
     Buffer,
@@ -59,7 +59,7 @@ def sut_from(data: Mapping[str, Any]) -> Sut:
     name = arguments.pop("model", None)
     if not isinstance(name, str) or name not in SUT_MODELS:
         raise ValueError(
-            f"There is no SUT model {name!r}{_hint(name, SUT_MODELS)}. The models are {_list(SUT_MODELS)}."
+            f"There is no SUT model {name!r}. The models are {_list(SUT_MODELS)}.{did_you_mean(str(name), SUT_MODELS)}"
         )
     known = [field.name for field in fields(SUT_MODELS[name])]
     try:
@@ -75,16 +75,11 @@ def sut_from(data: Mapping[str, Any]) -> Sut:
 def _fault(location: tuple[int | str, ...], kind: str, message: str, known: Iterable[str]) -> str:
     where = ".".join(str(part) for part in location)
     if kind == "unexpected_keyword_argument":
-        return f"there is no field {where!r}{_hint(where, known)}"
+        return f"there is no field {where!r}.{did_you_mean(where, known)}".rstrip(".")
     if kind == "missing":
         return f"{where} is missing"
     problem = message.removeprefix("Value error, ").rstrip(".")
     return f"{where}: {problem}" if where else problem
-
-
-def _hint(name: object, known: Iterable[str]) -> str:
-    close = get_close_matches(str(name), list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _list(names: Iterable[str]) -> str:

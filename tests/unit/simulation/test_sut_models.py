@@ -58,10 +58,10 @@ def test_quantities_in_data_have_units():
     ("data", "message"),
     [
         ({"rate": 1}, "no SUT model None"),
-        ({"model": "polcer"}, "did you mean 'policer'"),
+        ({"model": "polcer"}, "Did you mean 'policer'"),
         ({"model": ["policer"]}, "no SUT model"),
         ({"model": "policer"}, "rate is missing"),
-        ({"model": "policer", "rat": 5}, "no field 'rat'.*did you mean 'rate'"),
+        ({"model": "policer", "rat": 5}, "no field 'rat'.*Did you mean 'rate'"),
         ({"model": "policer", "rate": -5}, "rate: .*greater than 0"),
         ({"model": "policer", "rate": "fast"}, "rate: .*'fast' is not a frame rate"),
         ({"model": "policer", "rate": math.inf}, "rate: .*finite"),

@@ -1,0 +1,68 @@
+"""A misspelt command, field, option, argument or name is answered with the one that is meant."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from lossratio import open_testbed
+from lossratio.commands.main import commands
+from lossratio.errors import LossRatioError
+from lossratio.topology import load_topology
+
+TOPOLOGY = """\
+format: lossratio-topology/1
+name: x
+testbed: local
+nodes:
+  TG:
+    type: TG
+    generater: {kind: afpacket}
+    generator: {kind: afpacket, max_rat: 1 kfps}
+    interfaces: {p0: {nam: tg0, link: a}}
+  DUT1: {type: DUT, interfaces: {p0: {name: d, link: a}}}
+zzz: 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"), [(["rn"], "'run'"), (["testbed", "upp"], "'up'"), (["run", "--topolgy", "x"], "'--topology'")]
+)
+def test_a_misspelt_command_or_option_of_one(words, meant):
+    done = CliRunner().invoke(commands, words)
+    assert done.exit_code == 2
+    # Versions of click differ in their words.
+    assert meant in done.output.replace("--topology?", "'--topology'?")
+    assert "id you mean" in done.output
+
+
+def test_a_misspelt_field_of_a_file_wherever_it_is(tmp_path):
+    (tmp_path / "lab.yaml").write_text(TOPOLOGY)
+    with pytest.raises(LossRatioError) as refused:
+        load_topology(tmp_path / "lab.yaml")
+    lines = {line.partition(": ")[2] for line in str(refused.value).splitlines()}
+    assert lines == {
+        "nodes.TG.generater: unknown field. Did you mean 'generator'?",
+        "nodes.TG.generator.max_rat: unknown field. Did you mean 'max_rate'?",
+        "nodes.TG.interfaces.p0.nam: unknown field. Did you mean 'name'?",
+        "zzz: unknown field",
+    }
+
+
+@pytest.mark.parametrize(
+    ("ask", "meant"),
+    [
+        (lambda: open_testbed("simulated", dut="linux_bridge", options={"polise": "1 kfps"}), "police"),
+        (lambda: open_testbed("simulated", dut="linux_brige"), "linux_bridge"),
+        (lambda: open_testbed("simulated").ndr_pdr("64B", goal="quick"), "goals"),
+    ],
+)
+def test_a_misspelt_name_in_python(ask, meant):
+    with pytest.raises(LossRatioError, match=rf"Did you mean '{meant}'\?$"):
+        ask()
+
+
+def test_a_printed_result_is_what_the_console_shows():
+    text = str(open_testbed("simulated").ndr_pdr("64B", goals="quick"))
+    assert text.startswith("QUICK_NDR (loss ratio at most 0 %): regular\n  relevant lower bound ")
+    assert len(text) < 2000
