@@ -1,5 +1,8 @@
 """The errors that lossratio raises on purpose. Each message says what failed, where, and what to do."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class LossRatioError(Exception):
     """Base of all errors that lossratio raises on purpose."""
@@ -49,6 +52,21 @@ class ReservationError(LossRatioError):
 
 class StorageError(LossRatioError):
     """Results cannot be written to the controller's disk."""
+
+
+@contextmanager
+def storing(what: str, way_out: str = "", *, error: type[LossRatioError] = StorageError) -> Iterator[None]:
+    """Turns an error of this machine's disk into one that says what cannot be done, and why.
+
+    Args:
+        what: What the block does, e.g. ``write results/a.json``.
+        way_out: What the user can do; one or more sentences.
+        error: The class of the error.
+    """
+    try:
+        yield
+    except OSError as cause:
+        raise error(f"Cannot {what}: {cause.strerror}. {way_out}".rstrip()) from cause
 
 
 class ArchiveError(LossRatioError):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from lossratio.errors import ReportError, StorageError
+from lossratio.errors import ReportError, storing
 from lossratio.history.entries import SeriesKey
 from lossratio.topology import FileModel
 from lossratio.yaml_file import load_yaml_file
@@ -87,7 +87,7 @@ def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:
         StorageError: If the file cannot be written.
     """
     before = load_known_changes(path) if path.exists() else ()
-    try:
+    with storing(f"write {path}"):
         text = path.read_text(encoding="utf-8") if before else "changes:\n"
         indent = re.search(r"^( *)- ", text, re.MULTILINE)
         lines = [
@@ -106,5 +106,3 @@ def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(f"Cannot write {path}: {error.strerror}.") from error

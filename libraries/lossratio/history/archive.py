@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import quote
 
 from lossratio.callouts import without_secrets
-from lossratio.errors import ArchiveError, ReportError, StorageError
+from lossratio.errors import ArchiveError, ReportError, storing
 from lossratio.history.annotations import ANNOTATIONS_NAME
 from lossratio.history.entries import entries_of
 from lossratio.history.store import History
@@ -209,14 +209,10 @@ class Outbox:
             StorageError: If the outbox cannot be written, e.g. because the disk is full.
         """
         run = read_run(directory)
-        try:
+        way_out = f"Make room, and send the run with: lossratio send {directory} --results {self.store}"
+        with storing(f"write the outbox {self.path}", way_out):
             History(self.path / HISTORY).add(entries_of(run))
             self._add_directory(run)
-        except OSError as error:
-            raise StorageError(
-                f"Cannot write the outbox {self.path}: {error.strerror}. Make room, and send the run with: "
-                f"lossratio send {directory} --results {self.store}"
-            ) from error
         return list(run.problems)
 
     def waiting(self) -> list[Path]:
@@ -297,12 +293,8 @@ def fetch_newest(store: ObjectStore, testbed: str, count: int, directory: Path) 
         StorageError: If the disk does not take the runs.
     """
     names = store.names(f"{RUNS}/testbed={quote(testbed, safe=' ')}/date=*/*.tar.gz")
-    try:
+    with storing(f"unpack runs to {directory}", "Make room there, or name another directory."):
         return [_fetched(store, name, directory) for name in names[-count:]]
-    except OSError as error:
-        raise StorageError(
-            f"Cannot unpack runs to {directory}: {error.strerror}. Make room there, or name another directory."
-        ) from error
 
 
 def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 from urllib.parse import quote
 
-from lossratio.errors import ReportError, StorageError
+from lossratio.errors import ReportError, storing
 from lossratio.history.entries import Entry
 from lossratio.results import write_whole
 
@@ -111,14 +111,10 @@ class History:
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
         path = self.path / f"testbed={quote(testbed, safe=' ')}" / f"date={day}" / f"{digest}.parquet"
         data = _parquet(rows)
-        try:
+        way_out = "Make room, and add the run again; entries that are in the history already count once."
+        with storing(f"add to the history {self.path}", way_out):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, data)
-        except OSError as error:
-            raise StorageError(
-                f"Cannot add to the history {self.path}: {error.strerror} ({path}). Make room, and add the run again; "
-                "entries that are in the history already count once."
-            ) from error
         return path
 
 

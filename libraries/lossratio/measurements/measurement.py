@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from lossratio.errors import SearchError, StarvedGeneratorError, StorageError
+from lossratio.errors import SearchError, StarvedGeneratorError, StorageError, storing
 from lossratio.measurements.request import Request
 from lossratio.records import Record
 from lossratio.results import (
@@ -380,13 +380,9 @@ def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any]
 def _copy_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
     # Opened in its own place, so that an error names the file that the user knows.
     Journal.open(earlier, search).close()
-    try:
+    with storing(f"copy the journal {earlier} to {path}", "Nothing was measured since."):
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(earlier, path)
-    except OSError as error:
-        raise StorageError(
-            f"Cannot copy the journal {earlier} to {path}: {error.strerror}. Nothing was measured since."
-        ) from error
 
 
 def _check_versions(earlier: RunDirectory, conditions: Conditions) -> None:

@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from lossratio.errors import ReportError
+from lossratio.errors import ReportError, storing
 from lossratio.measurements import CsitExportError
 from lossratio.report.metrics import telemetry_metrics
 from lossratio.results import Conditions, TestIdentity, TestResult, view_of, write_whole
@@ -328,12 +328,10 @@ def _whole(cases: Sequence[CsitTestCase]) -> dict[str, Any]:
 
 
 def _write(path: Path, fields: Mapping[str, Any]) -> Path:
-    try:
+    with storing(f"write {path}", error=ReportError):
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without the time in the archive's head, a result always gives the same file.
         write_whole(path, gzip.compress(json.dumps(fields, indent=1).encode() + b"\n", mtime=0))
-    except OSError as error:
-        raise ReportError(f"Cannot write {path}: {error.strerror}.") from error
     return path
 
 

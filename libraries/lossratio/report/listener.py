@@ -14,7 +14,7 @@ from robot.api import logger
 from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.errors import ReportError, StorageError
+from lossratio.errors import ReportError, StorageError, storing
 from lossratio.report.junit import junit_report
 from lossratio.report.metrics import bencher_report, openmetrics_report, otlp_report
 from lossratio.report.page import PAGE_NAME, report_page
@@ -82,12 +82,8 @@ def write_report(path: Path, text: str) -> None:
     Raises:
         StorageError: If the report cannot be written, e.g. because the disk is full.
     """
-    try:
+    with storing(f"write the report {path}", "Make room, and write it with: lossratio report"):
         write_whole(path, text.encode("utf-8", "replace"))
-    except OSError as error:
-        raise StorageError(
-            f"Cannot write the report {path}: {error.strerror}. Make room, and write it with: lossratio report"
-        ) from error
 
 
 def write_reports(directory: Path, formats: Iterable[ReportFormat]) -> tuple[Path, ...]:

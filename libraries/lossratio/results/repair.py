@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lossratio.errors import LossRatioError, ReportError, SearchError, StorageError
+from lossratio.errors import LossRatioError, ReportError, SearchError, storing
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.kinds import kind_in, kind_of, kind_of_journal, settings_of
@@ -74,12 +74,8 @@ def repair(path: Path) -> Iterator[Repair]:
         StorageError: If the good part cannot be written; the original stays unchanged then.
     """
     for file in _files(path):
-        try:
+        with storing(f"repair {file}", "It is as it was; make room, and repair it again."):
             yield _repair_journal(file) if file.suffix == ".jsonl" else _repair_result(file)
-        except OSError as error:
-            raise StorageError(
-                f"Cannot repair {file}: {error.strerror}. It is as it was; make room, and repair it again."
-            ) from error
 
 
 def damages_in(directory: Path) -> list[str]:

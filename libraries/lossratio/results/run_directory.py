@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from lossratio.errors import ReportError, StorageError
+from lossratio.errors import ReportError, storing
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file, shown_name
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.kinds import kind_in
@@ -70,16 +70,12 @@ class RunDirectory:
         Raises:
             StorageError: If the file cannot be written.
         """
-        path = self.result_path(result.test.full_name)
-        try:
+        name = result.test.full_name
+        path = self.result_path(name)
+        way_out = f"Its trials are in the journal, {self.journal_path(name)}; make room, and resume the run."
+        with storing(f"write the result of {name} to {path}", way_out):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, encode_result(result))
-        except OSError as error:
-            raise StorageError(
-                f"Cannot write the result of {result.test.full_name} to {path}: {error.strerror}. "
-                f"Its trials are in the journal, {self.journal_path(result.test.full_name)}; make room, and resume the "
-                "run."
-            ) from error
         return path
 
     def discard(self, test_name: str) -> None:
@@ -89,10 +85,8 @@ class RunDirectory:
             StorageError: If a file cannot be removed.
         """
         for path in (self.result_path(test_name), self.journal_path(test_name)):
-            try:
+            with storing(f"clear {path} of what an earlier run left"):
                 path.unlink(missing_ok=True)
-            except OSError as error:
-                raise StorageError(f"Cannot clear {path} of what an earlier run left: {error.strerror}.") from error
 
     def results(self) -> tuple[TestResult, ...]:
         """Reads the results of all tests, in the order in which the tests began.

@@ -11,7 +11,7 @@ from robot.api import ExecutionResult, ResultWriter, SuiteVisitor
 from robot.errors import DataError
 from robot.result import Result, TestSuite
 
-from lossratio.errors import StorageError
+from lossratio.errors import storing
 from lossratio.exit_status import FailureKind
 from lossratio.results import write_whole
 from lossratio.runs.record import ResumeError
@@ -43,13 +43,9 @@ class Attempts:
         if whole is None:
             return
         folder = self.directory / "attempts"
-        try:
+        with storing(f"write to {folder}", "Nothing is lost; make room, and resume the run again."):
             folder.mkdir(exist_ok=True)
             write_whole(folder / f"{len(self.outputs) + 1:03}.xml", whole)
-        except OSError as error:
-            raise StorageError(
-                f"Cannot write to {folder}: {error.strerror}. Nothing is lost; make room, and resume the run again."
-            ) from error
 
     def verdicts(self) -> tuple[TestVerdict, ...]:
         """The verdict of each test in the earlier attempts."""
@@ -116,16 +112,13 @@ def write_result(result: Result, directory: Path, options: Mapping[str, Any]) ->
     whole = directory / "merged.xml"
     files = {"log": "log.html", "report": "report.html", "xunit": "NONE"}
     chosen = {name: options.get(name, default) for name, default in files.items()}
+    way_out = f"Make room, and continue with: lossratio run --resume {directory}"
     try:
-        result.save(whole)
-        whole.replace(directory / "output.xml")
-        writer = ResultWriter(str(directory / "output.xml"))
-        writer.write_results(outputdir=str(directory), stdout=io.StringIO(), **chosen)
-    except OSError as error:
-        raise StorageError(
-            f"Cannot write output.xml, log.html and report.html in {directory}: {error.strerror}. Make room, and "
-            f"continue with: lossratio run --resume {directory}"
-        ) from error
+        with storing(f"write output.xml, log.html and report.html in {directory}", way_out):
+            result.save(whole)
+            whole.replace(directory / "output.xml")
+            writer = ResultWriter(str(directory / "output.xml"))
+            writer.write_results(outputdir=str(directory), stdout=io.StringIO(), **chosen)
     finally:
         whole.unlink(missing_ok=True)
 

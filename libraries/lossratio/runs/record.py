@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from lossratio.errors import LossRatioError, StorageError
+from lossratio.errors import LossRatioError, storing
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.records import Record
 from lossratio.results import write_whole
@@ -66,14 +66,10 @@ class RunRecord(Record):
         Raises:
             StorageError: If the disk does not take it.
         """
-        try:
+        way_out = "Nothing was measured; make room, or choose another directory: -- --outputdir DIR"
+        with storing(f"write {directory / _FILE}", way_out):
             directory.mkdir(parents=True, exist_ok=True)
             write_whole(directory / _FILE, self.model_dump_json(indent=1).encode() + b"\n")
-        except OSError as error:
-            raise StorageError(
-                f"Cannot write {directory / _FILE}: {error.strerror}. Nothing was measured; make room, or choose "
-                "another directory: -- --outputdir DIR"
-            ) from error
 
     def differences(self, now: RunRecord) -> tuple[str, ...]:
         """The conditions that have changed since, in words. A resumed run repeats the command line of this record."""

@@ -15,7 +15,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TypeVar
 
-from lossratio.errors import LossRatioError, NodeError, StorageError
+from lossratio.errors import LossRatioError, NodeError, storing
 from lossratio.exit_status import ExitStatus, FailureKind, status_of_kinds
 from lossratio.results import damages_in, result_stems, results_lost, results_set_aside
 from lossratio.runs.assignment import Assignment, assignments_of
@@ -226,13 +226,11 @@ def _lease_kept(directory: Path, token: str | None) -> Iterator[None]:
         yield
         return
     file = directory / _LEASE_FILE
-    try:
+    with storing(f"write to {directory}"):
         file.unlink(missing_ok=True)
         fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(fd, json.dumps({"token": token, "boot": _boot()}).encode())
-    except OSError as error:
-        raise StorageError(f"Cannot write to {directory}: {error.strerror}.") from error
     try:
         yield
     finally:

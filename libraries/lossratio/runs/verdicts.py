@@ -13,7 +13,7 @@ from typing import Any
 
 from robot.errors import ExecutionFailed, ExecutionStatus
 
-from lossratio.errors import StorageError
+from lossratio.errors import storing
 from lossratio.exit_status import ExitStatus, FailureKind, kind_of_error, status_of_kinds
 from lossratio.results import TERMINATED
 from lossratio.trials import NegativeLossError
@@ -96,10 +96,8 @@ class FailureRecord:
         Raises:
             StorageError: If it cannot be removed.
         """
-        try:
+        with storing(f"remove {self._path} of an earlier run"):
             self._path.unlink(missing_ok=True)
-        except OSError as error:
-            raise StorageError(f"Cannot remove {self._path} of an earlier run: {error.strerror}.") from error
 
     def add(self, test: str, kind: FailureKind) -> None:
         """Records why a test failed.

@@ -13,7 +13,7 @@ from typing import Literal
 
 import yaml
 
-from lossratio.errors import SearchError, TopologyError
+from lossratio.errors import SearchError, TopologyError, storing
 from lossratio.results import Conditions, LoadOrigin, MaxLoad
 from lossratio.testbed.testbed import Testbed
 from lossratio.topology import FileModel, FrameRate, NicModel, Port, Topology
@@ -95,11 +95,9 @@ def write_limit(file: Path, generator: str, limit: TesterLimit) -> None:
             f"{file} is about the generator {record.generator}, and this one is {generator}. Name another file."
         )
     data = record.with_limit(limit).model_dump(mode="json")
-    try:
+    with storing(f"write {file}", error=TopologyError):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
-    except OSError as error:
-        raise TopologyError(f"Cannot write {file}: {error.strerror}.") from error
 
 
 def own_record(topology: Topology, topology_file: Path) -> SelfTestRecord | None:

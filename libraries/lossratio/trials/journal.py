@@ -26,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from lossratio.errors import SearchError, StorageError
+from lossratio.errors import SearchError, StorageError, storing
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal_lines import (
@@ -346,18 +346,14 @@ class Journal:
         return add_digest(text, self._digest)
 
     def _write(self, line: bytes, digest: str) -> None:
-        try:
+        way_out = "The trials until then are in it; make room, and resume the run."
+        with storing(f"write to the journal {self.path}", way_out):
             line += b"\n"
             while line:
                 # On a disk that is nearly full only a part is written.
                 line = line[self._file.write(line) :]
             os.fsync(self._file.fileno())
             self._digest = digest
-        except OSError as error:
-            raise StorageError(
-                f"Cannot write to the journal {self.path}: {error.strerror}. The trials until then are in it; "
-                f"make room, and resume the run."
-            ) from error
 
 
 def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> None:
@@ -397,12 +393,8 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any], about: M
 
 def _keep_copy(path: Path) -> None:
     names = (path.with_name(f"{path.name}.before-force-{number}") for number in itertools.count(1))
-    try:
+    with storing(f"keep a copy of the journal {path}", "It was not changed."):
         shutil.copyfile(path, next(name for name in names if not name.exists()))
-    except OSError as error:
-        raise StorageError(
-            f"Cannot keep a copy of the journal {path}: {error.strerror}. It was not changed."
-        ) from error
 
 
 def _first_trials(search: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -166,7 +166,7 @@ def test_a_history_that_is_full_says_what_to_do_and_has_no_half_file(tmp_path):
     now = datetime(2026, 1, 1, tzinfo=timezone.utc)
     entry = Entry("lab", "a test", "NDR", now, 1.0, 1.0, None, None, "measured", None, (), "1")
     with (
-        pytest.raises(StorageError, match=r"history: File too large .*Make room, and add the run again"),
+        pytest.raises(StorageError, match=r"history: File too large\. Make room, and add the run again"),
         little_room(),
     ):
         History(tmp_path / "history").add([entry])
