@@ -16,6 +16,8 @@ from typing import IO, Any
 
 _CHUNK = 1 << 16
 _LONGEST_REASON = 100
+_SHOWN = 200
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _SECRETS = re.compile(r"(\w://)(?:\S*@)?([^\s?#]*)(?:[?#]\S*)?")
 
 
@@ -30,6 +32,22 @@ class AnswerError(CallError):
 def without_secrets(text: str) -> str:
     """A text whose addresses have no user, no password and no query."""
     return _SECRETS.sub(r"\1\2", text)
+
+
+def variables_in(*texts: str) -> list[str]:
+    """Names of the variables of the environment in texts, as ``$NAME`` or ``${NAME}``."""
+    return [name for text in texts for name in _VARIABLE.findall(text)]
+
+
+def with_variables(text: str) -> str:
+    """A text with the values of its variables of the environment; one that is not set is empty."""
+    return _VARIABLE.sub(lambda match: os.environ.get(match.group(1), ""), text)
+
+
+def shown(answer: object) -> str:
+    """An answer for an error: in one line, of which the first 200 characters are kept."""
+    text = " ".join(str(answer).split())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from lossratio.callouts import AnswerError, CallError, http_request, run_program, without_secrets
+from lossratio.callouts import AnswerError, CallError, http_request, run_program, shown, with_variables, without_secrets
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import CommandRunner
 from lossratio.shipped import names_near
@@ -19,8 +19,6 @@ MOST_OUTPUT = 1_000_000
 """Bytes of an answer; a longer one is none."""
 
 _MOST_DIGITS = 20
-_SHOWN = 200
-_ENVIRONMENT = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _COUNTERS = ("received", "transmitted", "dropped", "details")
 Counts = dict[str, dict[str, int]]
 
@@ -106,15 +104,15 @@ class HookCaller:
     def _checked(self, answer: Any) -> Counts:
         fields = ", ".join(_COUNTERS)
         if not isinstance(answer, Mapping) or not set(answer) <= set(_COUNTERS) or not answer:
-            raise self._error("counters", f"the answer is no mapping with some of {fields}: {_shown(answer)}")
+            raise self._error("counters", f"the answer is no mapping with some of {fields}: {shown(answer)!r}")
         counts: Counts = {field: {} for field in _COUNTERS}
         for field, values in answer.items():
             if not isinstance(values, Mapping):
-                raise self._error("counters", f"{field!r} is no mapping: {_shown(values)}")
+                raise self._error("counters", f"{field!r} is no mapping: {shown(values)!r}")
             for name, value in values.items():
                 count = _count(value)
                 if count is None:
-                    raise self._error("counters", f"{field} {name} is no number of frames: {_shown(value)}")
+                    raise self._error("counters", f"{field} {name} is no number of frames: {shown(value)!r}")
                 if field in ("received", "transmitted") and name not in ("west", "east"):
                     raise self._error("counters", f"{field} are by side, west and east, and not by {name!r}")
                 counts[field][str(name)] = count
@@ -155,7 +153,7 @@ class HookCaller:
                 raise NodeError(f"{self.name}: the hook {name!r} failed: {error}") from error
             status, stdout, stderr = done.exit_status, done.stdout, done.stderr
         if status != 0:
-            said = _shown((stderr or stdout).strip() or "it printed nothing")
+            said = repr(shown((stderr or stdout).strip() or "it printed nothing"))
             raise self._error(name, f"{shlex.join(command)} ended with exit status {status}: {said}")
         return stdout
 
@@ -169,8 +167,8 @@ class HookCaller:
     def _of_request(self, name: str, hook: Hook, entries: int | None) -> str:
         url = _filled(str(hook.url), entries)
         shown = f"{hook.method} {without_secrets(url)}"
-        body = None if hook.body is None else _with_secrets(_filled(hook.body, entries)).encode()
-        headers = {key: _with_secrets(value) for key, value in hook.headers.items()}
+        body = None if hook.body is None else with_variables(_filled(hook.body, entries)).encode()
+        headers = {key: with_variables(value) for key, value in hook.headers.items()}
         try:
             data = http_request(
                 url, method=hook.method, body=body, headers=headers, timeout=hook.timeout, most=MOST_OUTPUT
@@ -184,15 +182,16 @@ class HookCaller:
         return data.decode(errors="replace")
 
     def _of_snmp(self, name: str, hook: CountersHook | DescribeHook, agent: SnmpAgent) -> dict[str, Any]:
-        places = {"": hook.values} if isinstance(hook, DescribeHook) else hook.places
-        oids = [oid.lstrip(".") for own in places.values() for oid in own.values()]
+        oids = [oid.lstrip(".") for own in hook.places.values() for oid in own.values()]
         try:
             values = _snmp_get(self.name, agent, oids, hook.timeout)
         except _SnmpError as error:
             raise NodeError(
                 f"{self.name}: the hook {name!r} failed: SNMP at {agent.host}, port {agent.port}: {error}."
             ) from error
-        found = {field: {key: values[oid.lstrip(".")] for key, oid in own.items()} for field, own in places.items()}
+        found = {
+            field: {key: values[oid.lstrip(".")] for key, oid in own.items()} for field, own in hook.places.items()
+        }
         return found[""] if isinstance(hook, DescribeHook) else found
 
     def _value(self, name: str, answer: str, place: str) -> Any:
@@ -200,17 +199,17 @@ class HookCaller:
         if place.startswith("/"):
             value: Any = _json_in(answer)
             if value is None:
-                raise self._error(name, f"the answer is no JSON: {_shown(answer)}")
+                raise self._error(name, f"the answer is no JSON: {shown(answer)!r}")
             for step in place[1:].split("/"):
                 key = step.replace("~1", "/").replace("~0", "~")
                 try:
                     value = value[int(key)] if isinstance(value, list) else value[key]
                 except (KeyError, IndexError, ValueError, TypeError):
-                    raise self._error(name, f"there is no {place} in the answer: {_shown(answer)}") from None
+                    raise self._error(name, f"there is no {place} in the answer: {shown(answer)!r}") from None
             return value
         match = re.search(place, answer, flags=re.MULTILINE)
         if match is None:
-            raise self._error(name, f"nothing matches {place!r} in the answer: {_shown(answer)}")
+            raise self._error(name, f"nothing matches {place!r} in the answer: {shown(answer)!r}")
         return match.group(1)
 
     def _error(self, name: str, text: str) -> DutError:
@@ -230,7 +229,7 @@ def _snmp_get(name: str, agent: SnmpAgent, oids: list[str], timeout: float) -> d
         try:
             target = await snmp.UdpTransportTarget.create((agent.host, agent.port), timeout=timeout / 2, retries=1)
             objects = [snmp.ObjectType(snmp.ObjectIdentity(oid)) for oid in oids]
-            community = snmp.CommunityData(_with_secrets(agent.community), mpModel=1)
+            community = snmp.CommunityData(with_variables(agent.community), mpModel=1)
             failure, status, _, values = await snmp.get_cmd(
                 engine, community, target, snmp.ContextData(), *objects, lookupMib=False
             )
@@ -268,10 +267,6 @@ def _filled(text: str, entries: int | None) -> str:
     return text if entries is None else text.replace("{entries}", str(entries))
 
 
-def _with_secrets(text: str) -> str:
-    return _ENVIRONMENT.sub(lambda match: os.environ.get(match.group(1), ""), text)
-
-
 def _json_in(text: str) -> Any:
     try:
         value = json.loads(text)
@@ -292,8 +287,3 @@ def _count(value: Any) -> int | None:
             return None
         value = int(text)
     return value if 0 <= value < 1 << 64 else None
-
-
-def _shown(value: Any) -> str:
-    text = " ".join(str(value).split())
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

@@ -25,7 +25,16 @@ from urllib.parse import urlsplit
 import numpy as np
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
-from lossratio.callouts import AnswerError, CallError, http_request, run_program, without_secrets
+from lossratio.callouts import (
+    AnswerError,
+    CallError,
+    http_request,
+    run_program,
+    shown,
+    variables_in,
+    with_variables,
+    without_secrets,
+)
 from lossratio.errors import ReportError, StorageError
 from lossratio.history.trend import LOOK_AT, Trend, TrendVerdict, describe_trend, missing_in_a_row
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
@@ -34,7 +43,6 @@ from lossratio.yaml_file import load_yaml_file
 
 FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
 
-_VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _VARIABLE_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _TEXT = "{text}"
 _HERE = ("localhost", "127.0.0.1", "::1")
@@ -137,8 +145,7 @@ class Alert(_FileModel):
     def variables(self) -> Iterator[str]:
         """Names of the environment variables that it needs."""
         if self.webhook is not None:
-            for text in (self.webhook.url, *self.webhook.headers.values()):
-                yield from _VARIABLE.findall(text)
+            yield from variables_in(self.webhook.url, *self.webhook.headers.values())
         if self.email is not None and self.email.password_from is not None:
             yield self.email.password_from
 
@@ -337,10 +344,10 @@ def _as_data(subject: str, text: str, trends: Sequence[Trend]) -> dict[str, Any]
 def _request(webhook: Webhook, subject: str, text: str, trends: Sequence[Trend], timeout: float) -> None:
     data = _as_data(subject, text, trends)
     body = data if webhook.body is None else _filled(webhook.body, data["text"])
-    url = _with_variables(webhook.url)
+    url = with_variables(webhook.url)
     if not _ADDRESS.match(url):
         raise _NotSentError("the address of the webhook begins with neither http:// nor https://")
-    headers = {name: _with_variables(value) for name, value in webhook.headers.items()}
+    headers = {name: with_variables(value) for name, value in webhook.headers.items()}
     try:
         http_request(
             url,
@@ -378,7 +385,7 @@ def _mail(email: Email, subject: str, text: str, timeout: float) -> None:
     except (OSError, smtplib.SMTPException, ValueError) as error:
         # A server may repeat the password in its answer.
         said = str(error) if not password else str(error).replace(password, "***")
-        raise _NotSentError(f"{email.host}, port {email.port}: {_shown(said or type(error).__name__)}") from error
+        raise _NotSentError(f"{email.host}, port {email.port}: {shown(said or type(error).__name__)}") from error
     if refused:
         raise _NotSentError(f"{email.host} refused {', '.join(refused)}; others got it")
 
@@ -391,7 +398,7 @@ def _command(alert: Alert, text: str, trends: Sequence[Trend]) -> None:
     except CallError as error:
         raise _NotSentError(f"{words[0]} {error}") from error
     if done.returncode != 0:
-        said = _shown((done.stderr or done.stdout).decode(errors="replace").strip() or "it printed nothing")
+        said = shown((done.stderr or done.stdout).decode(errors="replace").strip() or "it printed nothing")
         raise _NotSentError(f"{words[0]} ended with exit status {done.returncode}: {said}")
 
 
@@ -401,12 +408,3 @@ def _filled(data: Any, text: str) -> Any:
     if isinstance(data, list):
         return [_filled(item, text) for item in data]
     return {key: _filled(value, text) for key, value in data.items()} if isinstance(data, dict) else data
-
-
-def _with_variables(text: str) -> str:
-    return _VARIABLE.sub(lambda match: os.environ.get(match.group(1), ""), text)
-
-
-def _shown(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -20,7 +20,7 @@ from lossratio.report.metrics import bencher_report, openmetrics_report, otlp_re
 from lossratio.report.page import PAGE_NAME, report_page
 from lossratio.report.run import Run, read_run
 from lossratio.report.tables import csv_report, json_report, markdown_report
-from lossratio.results import write_whole
+from lossratio.results import RunDirectory, write_whole
 
 PAGE_VARIABLE = "LOSSRATIO_PAGE"
 """Robot Framework's variable that is set when a listener or program has taken on writing the page of the run."""
@@ -100,7 +100,7 @@ def write_reports(directory: Path, formats: Iterable[ReportFormat]) -> tuple[Pat
         ReportError: If nothing in the directory can be read.
         StorageError: If a report cannot be written.
     """
-    if not any((directory / name).is_dir() for name in ("results", "trials")):
+    if not RunDirectory(directory).has_files:
         return ()
     run = read_run(directory)
     reports = {directory / FILE_NAMES[report_format]: report_format for report_format in formats}

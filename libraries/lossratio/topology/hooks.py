@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from lossratio.callouts import variables_in
 from lossratio.topology.quantities import ONE_OR_SEVERAL, Duration, FileModel, HostName
 
 _OID = re.compile(r"^\.?\d+(\.\d+)+$")
 _SECRET_IN_URL = re.compile(r"^\w+://[^/@]*:[^/@]*@")
-_ENVIRONMENT = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 
 Side = Literal["west", "east"]
 
@@ -79,8 +79,7 @@ class Hook(FileModel):
 
     def secrets(self) -> Iterator[str]:
         """Names of the variables of the environment that it needs."""
-        for text in (*self.headers.values(), self.body or ""):
-            yield from _ENVIRONMENT.findall(text)
+        yield from variables_in(*self.headers.values(), self.body or "")
 
     @model_validator(mode="after")
     def _has_one_way(self) -> Hook:
@@ -106,14 +105,20 @@ class Question(Hook):
         """Names of the variables of the environment that it needs."""
         yield from super().secrets()
         if self.snmp is not None:
-            yield from _ENVIRONMENT.findall(self.snmp.community)
+            yield from variables_in(self.snmp.community)
 
-    def _check_places(self, places: tuple[str, ...]) -> None:
-        if self.snmp is None:
-            return
+    @property
+    def places(self) -> dict[str, dict[str, str]]:
+        """All places, by field and name."""
+        return {}
+
+    @model_validator(mode="after")
+    def _snmp_has_oids(self) -> Question:
+        places = [place for own in self.places.values() for place in own.values()]
         wrong = [place for place in places if not _OID.match(place)]
-        if wrong or not places:
+        if self.snmp is not None and (wrong or not places):
             raise ValueError(f"with snmp, each value needs an OID{f', and {wrong[0]!r} is none' if wrong else ''}")
+        return self
 
 
 class CountersHook(Question):
@@ -133,11 +138,6 @@ class CountersHook(Question):
         """All places, by field and name."""
         return {name: dict(getattr(self, name)) for name in ("received", "transmitted", "dropped", "details")}
 
-    @model_validator(mode="after")
-    def _snmp_has_oids(self) -> CountersHook:
-        self._check_places(tuple(place for places in self.places.values() for place in places.values()))
-        return self
-
 
 class DescribeHook(Question):
     """Asks the device for its version and configuration."""
@@ -146,10 +146,10 @@ class DescribeHook(Question):
     """Where values are, by name; empty: the whole answer is the description. A run is resumed only with the same
     ``version``, if there is one."""
 
-    @model_validator(mode="after")
-    def _snmp_has_oids(self) -> DescribeHook:
-        self._check_places(tuple(self.values.values()))
-        return self
+    @property
+    def places(self) -> dict[str, dict[str, str]]:
+        """All places, below one empty name."""
+        return {"": dict(self.values)}
 
 
 class Hooks(FileModel):
