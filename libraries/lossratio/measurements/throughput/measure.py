@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field, JsonValue, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from lossratio.errors import SearchError, TesterError
 from lossratio.measurements import (
@@ -153,7 +153,10 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
         """Goals, loads and settings."""
         stated = request.inputs()
         if request.hints is not None:
-            stated["settings"]["hints"] = describe_hints(controller, self._earlier)
+            stated["settings"]["hints"] = {
+                "searches": [{"file": str(search.file), "began": search.began} for search in self._earlier],
+                "start_fps": {str(goal): load for goal, load in controller.hinted_loads.items()},
+            }
         return {
             "goals": [describe_goal(goal).model_dump(mode="json") for goal in controller.goals],
             "min_load_fps": loads.min_load,
@@ -163,8 +166,14 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
 
     def remarks(self, request: SearchRequest, controller: MLRsearch) -> Iterator[str]:
         """The loads where the search started because of hints."""
-        if request.hints is not None:
-            yield remark_on_hints(request.hints, controller, self._earlier)
+        starts = ", ".join(f"{goal} at {format_frame_rate(load)}" for goal, load in controller.hinted_loads.items())
+        if starts:
+            yield (
+                f"hints from earlier searches ({len(self._earlier)} in {request.hints}) chose where this search "
+                f"started: {starts}, per interface; none of their trials is evidence"
+            )
+        elif request.hints is not None:
+            yield f"hints were asked for, but there is no earlier search of this test in {request.hints}"
 
     def progress(self, request: SearchRequest, controller: MLRsearch, trial: TrialResult) -> Progress:
         """The progress of the search, as the controller sees it."""
@@ -418,25 +427,6 @@ def earlier_searches(
             f"or a journal; or leave hints out."
         )
     return tuple(sorted((search for search in searches if search is not None), key=lambda search: search.began))
-
-
-def describe_hints(controller: MLRsearch, earlier: Sequence[EarlierSearch]) -> dict[str, JsonValue]:
-    """The hints in the form of journal and result; loads in frames per second per interface."""
-    return {
-        "searches": [{"file": str(search.file), "began": search.began} for search in earlier],
-        "start_fps": {str(goal): load for goal, load in controller.hinted_loads.items()},
-    }
-
-
-def remark_on_hints(path: Path, controller: MLRsearch, earlier: Sequence[EarlierSearch]) -> str:
-    """The hints in words, for people."""
-    if not controller.hinted_loads:
-        return f"hints were asked for, but there is no earlier search of this test in {path}"
-    starts = ", ".join(f"{goal} at {format_frame_rate(load)}" for goal, load in controller.hinted_loads.items())
-    return (
-        f"hints from earlier searches ({len(earlier)} in {path}) chose where this search started: {starts}, "
-        f"per interface; none of their trials is evidence"
-    )
 
 
 def _from_run(run: RunDirectory, test_name: str, traffic: Traffic) -> EarlierSearch | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import warnings
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -248,26 +249,16 @@ def search_goal(goal: Goal) -> SearchGoal:
     """The search goal that a result file describes, without warnings: the search has given them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SearchGoalWarning)
-        if goal.sequential is not None:
-            return SequentialGoal(
-                goal.loss_ratio,
-                goal.exceed_ratio,
-                final_trial_duration=goal.final_trial_duration_s,
-                width=goal.width_ratio,
-                initial_trial_duration=goal.initial_trial_duration_s,
-                name=goal.name,
-                indifference=goal.sequential.indifference_ratio,
-                error=goal.sequential.error_ratio,
-            )
-        return SearchGoal(
-            loss_ratio=goal.loss_ratio,
-            exceed_ratio=goal.exceed_ratio,
-            final_trial_duration=goal.final_trial_duration_s,
-            duration_sum=goal.duration_sum_s,
-            width=goal.width_ratio,
-            initial_trial_duration=goal.initial_trial_duration_s,
-            name=goal.name,
-        )
+        stated: Mapping[str, Any] = {
+            "final_trial_duration": goal.final_trial_duration_s,
+            "width": goal.width_ratio,
+            "initial_trial_duration": goal.initial_trial_duration_s,
+            "name": goal.name,
+        }
+        if goal.sequential is None:
+            return SearchGoal(goal.loss_ratio, goal.exceed_ratio, duration_sum=goal.duration_sum_s, **stated)
+        indifference, error = goal.sequential.indifference_ratio, goal.sequential.error_ratio
+        return SequentialGoal(goal.loss_ratio, goal.exceed_ratio, indifference=indifference, error=error, **stated)
 
 
 def format_regularity(report: GoalReport) -> str:
