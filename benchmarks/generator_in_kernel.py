@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import runpy
 import shutil
 import statistics
 import subprocess
@@ -64,30 +65,31 @@ POLICED_SECONDS = 0.5
 BESIDE = 8
 """Programs that compute beside the generator."""
 
+STAMPER_PROGRAM = """
+#include "program.h"
+#define ROOM (1 << 20)
+extern struct { u64 count, times[ROOM]; } stamps;
+CONSTANT u32 LEAVING;
+PROGRAM int stamp(struct xdp_md *context)
+{
+    u64 now = ktime_get_ns(), count = stamps.count;
+    if (count < ROOM) {
+        stamps.times[count] = now;
+        stamps.count = count + 1;
+    }
+    return redirect(LEAVING, 0);
+}
+"""
+
 STAMPER = """
 import json, struct, sys
 sys.path.insert(0, sys.argv[1])
 from lossratio.bpf import *
-room = 1 << 20
 index = lambda name: int(open(f"/sys/class/net/{name}/ifindex").read())
-stamps = Array(8 + 8 * room, "stamps")
-code = Assembler()
-code.call(Helper.KTIME_GET_NS)
-code.ld_map_value(R7, stamps.descriptor)
-code.ldx(DW, R2, R7, 0)
-code.jge(R2, room, "pass")
-code.mov(R3, R2)
-code.add(R3, 1)
-code.stx(DW, R7, 0, R3)
-code.lsh(R2, 3)
-code.add(R2, R7)
-code.stx(DW, R2, 8, R0)
-code.label("pass")
-code.mov(R1, index(sys.argv[3]))
-code.mov(R2, 0)
-code.call(Helper.REDIRECT)
-code.exit()
-program = XdpProgram(code.code(), "stamper")
+stamps = Array(8 + (8 << 20), "stamps")
+leaving = struct.pack("=I", index(sys.argv[3]))
+with open(sys.argv[4], "rb") as file:
+    program = ObjectFile(file.read()).load("stamper", {"stamps": stamps}, {"LEAVING": leaving})
 link = XdpLink(program, index(sys.argv[2]), XdpMode.NATIVE)
 print("ready", flush=True)
 for line in sys.stdin:
@@ -102,16 +104,13 @@ for line in sys.stdin:
 REDIRECT = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from lossratio.bpf import *
+from lossratio.bpf import XdpLink, XdpMode
+from lossratio.dut.xdp.device.forwarding import Forwarder, Way
 index = lambda name: int(open(f"/sys/class/net/{name}/ifindex").read())
 links = []
 for here, there in (sys.argv[2:4], sys.argv[3:1:-1]):
-    code = Assembler()
-    code.mov(R1, index(there))
-    code.mov(R2, 0)
-    code.call(Helper.REDIRECT)
-    code.exit()
-    links.append(XdpLink(XdpProgram(code.code(), "redirect"), index(here), XdpMode.NATIVE))
+    way = Way("redirect", index(there), macs=None, rules=None, every=1, faults=())
+    links.append(XdpLink(Forwarder(way, None).program, index(here), XdpMode.NATIVE))
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -321,7 +320,7 @@ def through(bench: Bench, device: str) -> None:
 
 def pacing(bench: Bench) -> None:
     """The error of the times between frames, where they arrive."""
-    with _program(bench.tg, STAMPER, "stamp1", "stamp2") as stamper:
+    with _stamper(bench) as stamper:
         for generator in LOADS:
             bench.configure(generator, STAMPED)
             for load in (100e3, 1e6):
@@ -410,7 +409,7 @@ def ways(bench: Bench) -> None:
         share = 100 * way.received_frames / max(1, way.sent_frames)
         label = f"xdp: received {mode}: largest rate one way, kfps; of that received"
         _row(label, f"{rate / 1e3:.0f}", f"{share:.1f} %")
-    with _program(bench.tg, STAMPER, "stamp1", "stamp2") as stamper:
+    with _stamper(bench) as stamper:
         for batch in (1, 4, 16, 64):
             bench.configure("xdp", BARE, batch=batch)
             rate = bench.largest("xdp")
@@ -429,6 +428,18 @@ def _program(session: NodeSession, script: str, *arguments: str) -> Iterator[Any
     with session.start(sys.executable, "-c", script, str(ROOT / "libraries"), *arguments) as process:
         assert process.read_line(timeout=30.0) == "ready"
         yield process
+
+
+@contextmanager
+def _stamper(bench: Bench) -> Iterator[Any]:
+    """The program that notes when each frame arrives. It is compiled here, so that it needs clang."""
+    compiler = runpy.run_path(str(ROOT / "tools" / "bpf_objects.py"))
+    with _temporary() as directory:
+        source = Path(directory) / "stamper.c"
+        source.write_text(STAMPER_PROGRAM)
+        compiler["compile_program"](source, source.with_suffix(".o"))
+        with _program(bench.tg, STAMPER, "stamp1", "stamp2", str(source.with_suffix(".o"))) as stamper:
+            yield stamper
 
 
 @contextmanager

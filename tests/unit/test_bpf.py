@@ -1,32 +1,24 @@
-"""BPF without a compiler: instructions are encoded as the kernel documents them, and the kernel takes and runs them."""
+"""BPF without a library: object files are read, and the kernel takes, runs and shares what they hold."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
 import re
+import runpy
+import shutil
 import struct
+from pathlib import Path
 
 import pytest
+from bpf_objects import EXIT, elf, instruction, mov
 
 from lossratio.bpf import (
-    DW,
-    R0,
-    R1,
-    R2,
-    R3,
-    R6,
-    R10,
     Array,
-    Assembler,
-    AssemblyError,
-    B,
     BpfError,
-    H,
-    Helper,
+    ObjectFile,
     Table,
     TableType,
-    W,
     XdpAction,
     XdpLink,
     XdpMode,
@@ -36,95 +28,72 @@ from lossratio.bpf import (
     why_impossible,
 )
 
+ROOT = Path(__file__).parents[2]
+COMPILER = runpy.run_path(str(ROOT / "tools" / "bpf_objects.py"))
 FRAME = bytes(range(60))
+MAP_VALUE = 0x20
+LOAD, LOAD_BYTE, STORE_BYTE, ADD, MOVE, WIDE, ATOMIC = 0x61, 0x71, 0x73, 0x07, 0xBF, 0x18, 0xDB
 
 needs_bpf = pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
 
 
-def assembled(*write):
-    code = Assembler()
-    for one in write:
-        one(code)
-    return code.code()
+@pytest.mark.parametrize("source", COMPILER["sources"](), ids=lambda path: path.name)
+def test_each_object_is_that_of_its_source(source):
+    digest = ObjectFile(source.with_suffix(".o").read_bytes()).sections["source"].rstrip(b"\0").decode()
+    assert digest == COMPILER["digest"](source), f"{source} is newer than its object: run tools/bpf_objects.py"
 
 
-@pytest.mark.parametrize(
-    ("write", "encoding"),
-    [
-        # As `llvm-objdump -d` and `bpftool prog dump xlated opcodes` show them.
-        (lambda a: a.exit(XdpAction.PASS), "b4 00 00 00 02 00 00 00 95 00 00 00 00 00 00 00"),
-        (lambda a: a.mov(R6, R1), "bf 16 00 00 00 00 00 00"),
-        (lambda a: a.add(R10, -8), "07 0a 00 00 f8 ff ff ff"),
-        (lambda a: a.and32(R2, 0xFFFFFF00), "54 02 00 00 00 ff ff ff"),
-        (lambda a: a.mod32(R3, 254), "94 03 00 00 fe 00 00 00"),
-        (lambda a: a.rsh(R1, R2), "7f 21 00 00 00 00 00 00"),
-        (lambda a: a.neg(R2), "87 02 00 00 00 00 00 00"),
-        (lambda a: a.to_be(R1, 16), "dc 01 00 00 10 00 00 00"),
-        (lambda a: a.ldx(B, R2, R1, 12), "71 12 0c 00 00 00 00 00"),
-        (lambda a: a.ldx(H, R2, R1, 12), "69 12 0c 00 00 00 00 00"),
-        (lambda a: a.stx(DW, R10, -8, R1), "7b 1a f8 ff 00 00 00 00"),
-        (lambda a: a.st(W, R1, 4, 0xFFFFFFFF), "62 01 04 00 ff ff ff ff"),
-        (lambda a: a.ld_imm64(R1, 0x123456789ABCDEF0), "18 01 00 00 f0 de bc 9a 00 00 00 00 78 56 34 12"),
-        (lambda a: a.ld_map_fd(R1, 7), "18 11 00 00 07 00 00 00 00 00 00 00 00 00 00 00"),
-        (lambda a: a.ld_map_value(R1, 7, 24), "18 21 00 00 07 00 00 00 00 00 00 00 18 00 00 00"),
-        (lambda a: a.atomic_add(DW, R1, 0, R2), "db 21 00 00 00 00 00 00"),
-        (lambda a: a.atomic_add(DW, R1, 0, R2, fetch=True), "db 21 00 00 01 00 00 00"),
-        (lambda a: a.atomic_or(W, R1, 4, R2, fetch=True), "c3 21 04 00 41 00 00 00"),
-        (lambda a: a.xchg(DW, R1, 0, R2), "db 21 00 00 e1 00 00 00"),
-        (lambda a: a.cmpxchg(DW, R1, 0, R2), "db 21 00 00 f1 00 00 00"),
-        (lambda a: a.call(Helper.KTIME_GET_NS), "85 00 00 00 05 00 00 00"),
-    ],
-)
-def test_instructions_have_the_encoding_of_the_documentation(write, encoding):
-    assert assembled(write).hex(" ") == encoding
+@pytest.mark.skipif(shutil.which("clang") is None, reason="there is no clang")
+@pytest.mark.parametrize("source", COMPILER["sources"](), ids=lambda path: path.name)
+def test_a_compiler_makes_an_object_with_the_same_needs(source, tmp_path):
+    COMPILER["compile_program"](source, tmp_path / "object.o")
+    made, shipped = (ObjectFile(path.read_bytes()) for path in (tmp_path / "object.o", source.with_suffix(".o")))
+    assert made.needs == shipped.needs
+    assert made.sections["source"] == shipped.sections["source"]
 
 
-def test_jumps_count_instructions_from_the_next_one_forwards_and_back():
-    code = Assembler()
-    code.label("begin")
-    code.jgt(R1, R2, "end")
-    code.ld_imm64(R3, 1)
-    code.jne32(R3, 0x80000000, "begin")
-    code.label("end")
-    code.ja("begin")
-    assert code.code().hex(" ", 8) == (
-        "2d21030000000000 1803000001000000 0000000000000000 5603fcff00000080 0500fbff00000000"
-    )
+def test_what_is_no_object_of_bpf_is_refused():
+    with pytest.raises(ValueError, match="no object file of BPF"):
+        ObjectFile(b"\x7fELF" + bytes(100))
 
 
-@pytest.mark.parametrize(
-    ("write", "message"),
-    [
-        (lambda a: a.ja("nowhere"), "There is no label 'nowhere'"),
-        (lambda a: (a.label("here"), a.label("here")), "The label 'here' is there twice"),
-        (lambda a: a.mov(R1, 0x80000000), "2147483648 does not fit into 32 bits with a sign: load it with ld_imm64"),
-        (lambda a: a.st(W, R1, 0, 1 << 32), "4294967296 does not fit into 32 bits"),
-        (lambda a: a.ldx(W, R1, R2, 40000), "an offset of 40000 does not fit"),
-        (lambda a: (a.ja("far"), [a.exit() for _ in range(33000)], a.label("far")), "a jump of 33000 does not fit"),
-    ],
-)
-def test_text_that_cannot_be_encoded_is_refused(write, message):
-    with pytest.raises(AssemblyError, match=message):
-        assembled(write)
+@needs_bpf
+def test_a_program_that_needs_what_nobody_gives_is_refused():
+    code = instruction(WIDE, 1) + instruction(0) + mov(0, 2) + EXIT
+    with pytest.raises(ValueError, match="needs 'way_out', which is neither a map nor a constant"):
+        ObjectFile(elf(code, map_name="way_out")).load("forward", {})
+
+
+@needs_bpf
+def test_a_constant_is_known_when_the_kernel_verifies_the_program():
+    # The end of it reads where it must not.
+    constant = instruction(WIDE, 1) + instruction(0) + instruction(LOAD, 0x10)
+    code = constant + instruction(0x55, 0, 1, 7) + EXIT + instruction(LOAD, 0x00) + EXIT
+    program = ObjectFile(elf(code, map_name="seven"))
+    for number, is_taken in ((7, True), (8, False)):
+        constants = {"seven": struct.pack("=I", number)}
+        if is_taken:
+            loaded = program.load("known", {}, constants)
+            assert loaded.run(FRAME) == (7, FRAME)
+            loaded.close()
+        else:
+            with pytest.raises(BpfError, match="The verifier's last words"):
+                program.load("known", {}, constants)
 
 
 def sum_of_bytes(array):
     """Adds the second byte of each frame to a number in memory, writes the sum into the third, and passes the frame."""
-    code = Assembler()
-    code.ldx(W, R2, R1, 0)
-    code.ldx(W, R3, R1, 4)
-    code.mov(R0, R2)
-    code.add(R0, 3)
-    code.jgt(R0, R3, "short")
-    code.ld_map_value(R1, array.descriptor, 8)
-    code.ldx(B, R3, R2, 1)
-    code.atomic_add(DW, R1, 0, R3)
-    code.ldx(B, R3, R1, 0)
-    code.stx(B, R2, 2, R3)
-    code.exit(XdpAction.TX)
-    code.label("short")
-    code.exit(XdpAction.DROP)
-    return code.code()
+    return b"".join(
+        (
+            instruction(LOAD, 0x12) + instruction(LOAD, 0x13, 4) + instruction(MOVE, 0x20) + instruction(ADD, 0, 0, 3),
+            instruction(0x2D, 0x30, 8),
+            instruction(WIDE, MAP_VALUE | 1, 0, array.descriptor) + instruction(0, 0, 0, 8),
+            instruction(LOAD_BYTE, 0x23, 1) + instruction(ATOMIC, 0x31),
+            instruction(LOAD_BYTE, 0x13) + instruction(STORE_BYTE, 0x32, 2),
+            mov(0, XdpAction.TX.value) + EXIT,
+            mov(0, XdpAction.DROP.value) + EXIT,
+        )
+    )
 
 
 @needs_bpf
@@ -141,17 +110,13 @@ def test_the_kernel_runs_a_program_on_a_frame_and_shares_its_memory():
 @needs_bpf
 def test_tables_are_found_by_the_number_of_the_program_that_has_them_and_changed():
     table = Table.create(TableType.HASH, 4, 8, 2, "two")
-    code = Assembler()
-    code.st(W, R10, -4, 7)
-    code.ld_map_fd(R1, table.descriptor)
-    code.mov(R2, R10)
-    code.add(R2, -4)
-    code.call(Helper.MAP_LOOKUP_ELEM)
-    code.jeq(R0, 0, "none")
-    code.ldx(W, R0, R0, 0)
-    code.label("none")
-    code.exit()
-    program = XdpProgram(code.code(), "look_up")
+    code = (
+        instruction(0x62, 10, -4, 7)
+        + (instruction(WIDE, 0x11, 0, table.descriptor) + instruction(0))
+        + (instruction(MOVE, 0xA2) + instruction(ADD, 2, 0, -4) + instruction(0x85, number=1))
+        + (instruction(0x15, 0, 1, 0) + instruction(LOAD, 0x00) + EXIT)
+    )
+    program = XdpProgram(code, "look_up")
     assert program.run(FRAME) == (0, FRAME)
     info = program_info(program.number)
     assert (info.number, info.name) == (program.number, "look_up")
@@ -170,29 +135,22 @@ def test_tables_are_found_by_the_number_of_the_program_that_has_them_and_changed
 @needs_bpf
 def test_live_frames_end_after_so_many_runs():
     array = Array(16, "sums")
-    code = Assembler()
-    code.ld_map_value(R1, array.descriptor)
-    code.mov(R2, 1)
-    code.atomic_add(DW, R1, 0, R2)
-    code.exit(XdpAction.DROP)
-    program = XdpProgram(code.code(), "counter")
+    memory = instruction(WIDE, MAP_VALUE | 1, 0, array.descriptor) + instruction(0)
+    program = XdpProgram(memory + mov(2, 1) + instruction(ATOMIC, 0x21) + mov(0, 1) + EXIT, "counter")
     assert program.run_live(FRAME, 1000, 8)
     assert struct.unpack_from("=Q", array.memory) == (1000,)
 
 
 @needs_bpf
 def test_the_verifiers_last_words_are_in_the_error():
-    code = Assembler()
-    code.ldx(W, R2, R1, 0)
-    code.ldx(B, R0, R2, 0)
-    code.exit()
+    code = instruction(LOAD, 0x12) + instruction(LOAD_BYTE, 0x20) + EXIT
     with pytest.raises(BpfError, match=r"too_bold of 3 instructions.*last words: .*invalid access to packet"):
-        XdpProgram(code.code(), "too_bold")
+        XdpProgram(code, "too_bold")
 
 
 @needs_bpf
 def test_there_is_no_program_on_an_interface_that_does_not_exist():
-    program = XdpProgram(assembled(lambda code: code.exit(XdpAction.PASS)), "pass")
+    program = XdpProgram(mov(0, XdpAction.PASS.value) + EXIT, "pass")
     with pytest.raises(BpfError) as refused:
         XdpLink(program, 0x7FFFFFFF, XdpMode.GENERIC)
     assert refused.value.error_number in (errno.ENODEV, errno.EINVAL)

@@ -47,7 +47,9 @@ def metadata(wheel, wheel_contents) -> Message:
 
 def test_the_wheel_holds_every_module_and_resource(wheel_contents):
     package = ROOT / "libraries" / "lossratio"
-    modules = {str(path.relative_to(package.parent)) for path in package.rglob("*.py")}
+    modules = {
+        str(path.relative_to(package.parent)) for kind in ("py", "c", "h", "o") for path in package.rglob(f"*.{kind}")
+    }
     linked = {"resources": "resources", "topologies": "topologies", "suites": "tests/performance"}
     data = {
         f"lossratio/{name}/{path.relative_to(ROOT / folder)}"

@@ -17,7 +17,7 @@ from enum import Enum
 
 _SYSCALL_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "ppc64le": 361, "s390x": 351}
 _MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _MAP_GET_NEXT_KEY, _PROG_LOAD, _TEST_RUN = 0, 1, 2, 4, 5, 10
-_PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID, _OBJ_GET_INFO, _LINK_CREATE = 13, 14, 15, 28
+_PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID, _OBJ_GET_INFO, _MAP_FREEZE, _LINK_CREATE = 13, 14, 15, 22, 28
 _MAP_TYPE_ARRAY = 2
 _PER_CPU = (5, 6, 10)
 _READABLE = (1, 2, 9, 11, 14, 25, *_PER_CPU)
@@ -25,7 +25,7 @@ _READABLE = (1, 2, 9, 11, 14, 25, *_PER_CPU)
 
 _PROG_TYPE_XDP = 6
 _ATTACH_TYPE_XDP = 37
-_MMAPABLE = 1 << 10
+_READ_ONLY_FOR_PROGRAMS, _MMAPABLE = 1 << 7, 1 << 10
 _LIVE_FRAMES = 1 << 1
 _HAS_FRAGMENTS = 1 << 5
 _ATTRIBUTE_BYTES = 152
@@ -42,6 +42,12 @@ _MOST_MAPS = 64
 
 LEAST_KERNEL = (5, 18)
 """The first version of the kernel that sends live frames from a program."""
+
+
+class XdpAction(Enum):
+    """The verdict of an XDP program on a frame."""
+
+    ABORTED, DROP, PASS, TX, REDIRECT = range(5)
 
 
 class XdpMode(Enum):
@@ -102,6 +108,27 @@ class Array(_Descriptor):
         pages = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         self.memory = memoryview(mmap.mmap(self.descriptor, pages))[:size]
         self.words = self.memory.cast("Q")
+
+
+class FrozenArray(_Descriptor):
+    """An array with one value that nobody can change, so that the kernel knows it when it verifies a program.
+
+    Args:
+        value: The value.
+        name: Its name in the kernel's lists: 15 characters.
+
+    Raises:
+        BpfError: If the kernel refuses it.
+    """
+
+    def __init__(self, value: bytes, name: str) -> None:
+        what, data = f"the constants of {name}", ctypes.create_string_buffer(value, len(value))
+        kind = (_MAP_TYPE_ARRAY, 4, len(value), 1, _READ_ONLY_FOR_PROGRAMS)
+        super().__init__(_bpf(_MAP_CREATE, struct.pack("=5I8x16s", *kind, name.encode()[:_NAME_BYTES]), what)[0])
+        place = ctypes.c_uint32(0)
+        where = (ctypes.addressof(place), ctypes.addressof(data), 0)
+        _bpf(_MAP_UPDATE, struct.pack("=I4xQQQ", self.descriptor, *where), what)
+        _bpf(_MAP_FREEZE, struct.pack("=I", self.descriptor), what)
 
 
 class TableType(Enum):

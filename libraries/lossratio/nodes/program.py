@@ -38,6 +38,8 @@ class Importer:
             return ModuleSpec(module, self, is_package=any(other.startswith(module + ".") for other in SOURCES))
     def create_module(self, spec):
         return None
+    def get_data(self, name):
+        return binascii.a2b_base64(SOURCES[name])
     def exec_module(self, module):
         exec(compile(SOURCES[module.__name__], module.__name__ + ".py", "exec"), module.__dict__)
 sys.meta_path.insert(0, Importer())
@@ -66,7 +68,7 @@ class NodeProgram:
     main: str
     """The module with the function `main`."""
     sources: dict[str, str]
-    """Sources of its modules, by their names on the node."""
+    """Sources of its modules, by their names on the node; and object files in base64, whose names end in ``.o``."""
 
     def start(self, start: Callable[..., ProcessT], python: str, *options: str) -> ProcessT:
         """Starts Python on a node, and sends the program there.
@@ -120,7 +122,7 @@ def pack_program(folder: str, name: str, main: str, rooms: Sequence[str] = ()) -
 
 
 def read_sources(folder: Path, package: str) -> dict[str, str]:
-    """Sources of a package and the packages in it, by the names of their modules."""
+    """Sources of a package and the packages in it, as `NodeProgram.sources` has them."""
     sources = {}
     for entry in folder.iterdir():
         if entry.is_dir() and entry.name.isidentifier():
@@ -128,4 +130,6 @@ def read_sources(folder: Path, package: str) -> dict[str, str]:
         elif entry.suffix == ".py":
             name = package if entry.name == "__init__.py" else f"{package}.{entry.stem}"
             sources[name] = entry.read_text(encoding="utf-8")
+        elif entry.suffix == ".o":
+            sources[f"{package}.{entry.name}"] = base64.b64encode(entry.read_bytes()).decode()
     return sources

@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import struct
+import subprocess
 import sys
 from pathlib import Path
 
@@ -205,13 +206,11 @@ import ctypes, struct, sys
 from lossratio.bpf import *
 from lossratio.bpf import kernel
 table = Table.create(TableType.DEVICES, 4, 4, 64, "tx_port")
-code = Assembler()
-code.ldx(W, R2, R1, 12)
-code.ld_map_fd(R1, table.descriptor)
-code.mov(R3, 0)
-code.call(Helper.REDIRECT_MAP)
-code.exit()
-program = XdpProgram(code.code(), "by_map")
+descriptor = table.descriptor
+number_of_arriving = (0x61, 0x12, 12, 0)
+leave_by = (0x18, 0x11, 0, descriptor), (0, 0, 0, 0), (0xB7, 3, 0, 0), (0x85, 0, 0, 51), (0x95, 0, 0, 0)
+code = b"".join(struct.pack("<BBhi", *one) for one in (number_of_arriving, *leave_by))
+program = XdpProgram(code, "by_map")
 path = ctypes.create_string_buffer(sys.argv[1].encode())
 kernel._bpf(6, struct.pack("=QI", ctypes.addressof(path), program.descriptor), "a pin")
 """
@@ -239,6 +238,17 @@ def test_an_object_of_a_compiler_gets_the_interfaces_into_its_map(dut_lab, set_u
 
 
 HOW_TO = (Path(__file__).parents[3] / "docs" / "how-to" / "benchmark-an-xdp-program.md").read_text()
+
+
+@pytest.mark.skipif(
+    shutil.which("clang") is None or not Path("/usr/include/bpf").is_dir(), reason="no clang, or libbpf"
+)
+def test_the_how_to_s_program_compiles_and_forwards(dut_lab, set_up, tmp_path):
+    (source,) = re.findall(r"^```c\n(.*?)^```$", HOW_TO, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "redirect.c").write_text(source)
+    compile_it = next(line.strip() for line in HOW_TO.splitlines() if line.strip().startswith("clang"))
+    subprocess.run(["sh", "-c", compile_it], check=True, cwd=tmp_path)
+    dut_lab.assert_accounted_for(set_up(object=tmp_path / "main.o", map="way_out"))
 
 
 @needs_testbed

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, cycle, smallest_size, spec
 
-from lossratio.bpf import Array, XdpAction, why_impossible
+from lossratio.bpf import XdpAction, why_impossible
 from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import profile_names
 from lossratio.traffic.agent.afpacket.frames import FrameOrder, number_bytes, number_parts, tag_bytes
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.xdp import histogram, sender
-from lossratio.traffic.agent.xdp.frame_code import FrameCode
+from lossratio.traffic.agent.xdp.constants import FOREVER
 from lossratio.traffic.agent.xdp.frames import FramePlan, permutation
-from lossratio.traffic.agent.xdp.receive_program import ReceiveProgram, ReceiveStream, Reception
-from lossratio.traffic.agent.xdp.send_program import FOREVER, RING_BITS, Segment, SendProgram, SendStream
+from lossratio.traffic.agent.xdp.receive_program import ReceiveProgram, ReceiveWay, Reception
+from lossratio.traffic.agent.xdp.send_program import Segment, SendProgram, SendStream
 from lossratio.traffic.agent.xdp.sender import Sender
 
 needs_bpf = pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
@@ -30,30 +30,24 @@ TAG = 0xA1B2C300
 BURST = Segment(interval=0.0, frames=1 << 40, begin=0.0, last_call=float("inf"), catch_up=float("inf"), tag=TAG)
 
 
-@pytest.fixture(scope="module")
-def times():
-    array = Array(8 << RING_BITS, "times")
-    yield array
-    array.close()
-
-
 class Bench:
     """A sender and a receiver of one stream, which are run by hand."""
 
-    def __init__(self, description, times, first=0, step=1, flows=None):
-        self.frames = FrameCode(FramePlan(description, SOURCE_MAC, DESTINATION_MAC))
-        self.stream = SendStream(self.frames, 1, times, first, step, flows)
-        self.sender = SendProgram([self.stream])
+    def __init__(self, description, first=0, step=1, counts_flows=False):
+        self.plan = FramePlan(description, SOURCE_MAC, DESTINATION_MAC)
+        self.reception = Reception(1, 64, self.plan.flows if counts_flows else 0)
+        self.sender = SendProgram([SendStream(self.plan, 1, 0, first, step)], self.reception.times)
         self.template = self.sender.template
-        self.reception = Reception(1, 64)
-        self.receiver = ReceiveProgram(self.reception, [ReceiveStream(self.stream, 0, DESTINATION_MAC)])
+        flows = 0 if counts_flows else None
+        way = ReceiveWay(self.plan, DESTINATION_MAC, first=first, step=step, flows=flows)
+        self.receiver = ReceiveProgram(self.reception, [way])
         self.begin()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exception):
-        for one in (self.sender, self.receiver, self.reception, self.frames):
+        for one in (self.sender, self.receiver, self.reception):
             one.close()
 
     def begin(self, *segments):
@@ -89,13 +83,13 @@ def as_afpacket_sends(description, numbers, first=0):
 
 @needs_bpf
 @pytest.mark.parametrize("profile", profile_names())
-def test_frames_are_those_of_the_embedded_generator_and_come_back_intact(profile, times):
+def test_frames_are_those_of_the_embedded_generator_and_come_back_intact(profile):
     smallest = smallest_size(profile)
     sizes = (smallest, 570, 1518) if smallest > 64 and "ip6" not in profile else (smallest, 1518, "IMIX_v4_1")
     for size in sizes:
         description = spec(profile, size)
         first = max(0, description.flows - 20)
-        with Bench(description, times, first=first) as bench:
+        with Bench(description, first=first) as bench:
             sent = [bench.send() for _ in range(40)]
             assert sent == as_afpacket_sends(description, range(40), first)
             assert bench.arrive(*sent) == [XdpAction.DROP] * 40
@@ -112,30 +106,29 @@ def test_frames_of_each_flow_are_known_by_the_number_of_all(profile, size, frame
 
 
 @needs_bpf
-def test_received_frames_are_counted_by_flow(times):
+def test_received_frames_are_counted_by_flow():
     description = spec()
-    flows = Array(4 * description.flows, "flows")
-    with Bench(description, times, flows=flows) as bench:
+    with Bench(description, counts_flows=True) as bench:
         frames = [bench.send() for _ in range(300)]
         bench.arrive(*(frame for number, frame in enumerate(frames) if number not in (3, 257)), frames[5])
-        counts = flows.memory[: 4 * description.flows].cast("I").tolist()
-        expected = bench.frames.plan.sent_by_flow(300)
+        counts = bench.reception.flows.memory[: 4 * description.flows].cast("I").tolist()
+        expected = bench.plan.sent_by_flow(300)
         assert [flow for flow in range(254) if counts[flow] < expected[flow]] == [3]
         assert sum(expected) - sum(counts) == 2
 
 
 @needs_bpf
-def test_the_other_direction_has_frames_of_its_own(times):
+def test_the_other_direction_has_frames_of_its_own():
     description = spec("ethip4-udp", 64, EAST, WEST)
-    with Bench(description, times) as bench:
+    with Bench(description) as bench:
         assert [bench.send() for _ in range(300)] == as_afpacket_sends(description, range(300))
 
 
 @needs_bpf
-def test_streams_of_one_direction_share_its_frames(times):
+def test_streams_of_one_direction_share_its_frames():
     description = spec("ethip4-udp", "IMIX_v4_1")
     whole = as_afpacket_sends(description, range(60))
-    with Bench(description, times, first=1, step=3) as bench:
+    with Bench(description, first=1, step=3) as bench:
         sent = [bench.send() for _ in range(20)]
         start = description.tag_offset
         assert [frame[:start] for frame in sent] == [frame[:start] for frame in whole[1::3]]
@@ -144,8 +137,8 @@ def test_streams_of_one_direction_share_its_frames(times):
 
 
 @needs_bpf
-def test_a_frame_is_written_anew_whatever_its_memory_holds(times):
-    with Bench(spec("ethip4-udp", 1518), times) as bench:
+def test_a_frame_is_written_anew_whatever_its_memory_holds():
+    with Bench(spec("ethip4-udp", 1518)) as bench:
         right = bench.send()
         bench.template = bytes(len(right))
         bench.begin()
@@ -179,16 +172,16 @@ def changed(frame, place):
         (lambda frame: frame[:50], "wrong_length"),
     ],
 )
-def test_each_fault_of_a_frame_has_its_counter(fault, counted, size, times):
-    with Bench(spec("ethip4-udp", size), times) as bench:
+def test_each_fault_of_a_frame_has_its_counter(fault, counted, size):
+    with Bench(spec("ethip4-udp", size)) as bench:
         frames = [bench.send() for _ in range(3)]
         bench.arrive(frames[0], fault(frames[1]), frames[2])
         assert bench.counts() == {"arrived": 3, counted: 1, "intact": 2}
 
 
 @needs_bpf
-def test_a_router_may_change_mac_addresses_time_to_live_and_header_checksum(times):
-    with Bench(spec("ethip4-udp", 64), times) as bench:
+def test_a_router_may_change_mac_addresses_time_to_live_and_header_checksum():
+    with Bench(spec("ethip4-udp", 64)) as bench:
         frame = bench.send()
         checksum = int.from_bytes(frame[24:26], "big") + 0x0100
         checksum = (checksum & 0xFFFF) + (checksum >> 16)
@@ -199,16 +192,16 @@ def test_a_router_may_change_mac_addresses_time_to_live_and_header_checksum(time
 
 @needs_bpf
 @pytest.mark.parametrize("profile", ["dot1q-ip4base", "dot1ad-ip4base"])
-def test_a_frame_may_have_lost_the_tag_of_its_vlan(profile, times):
-    with Bench(spec(profile, 128), times) as bench:
+def test_a_frame_may_have_lost_the_tag_of_its_vlan(profile):
+    with Bench(spec(profile, 128)) as bench:
         frames = [bench.send() for _ in range(3)]
         bench.arrive(frames[0], frames[1][:12] + frames[1][16:], changed(frames[2][:12] + frames[2][16:], -1))
         assert bench.counts() == {"arrived": 3, "intact": 2, "corrupted": 1}
 
 
 @needs_bpf
-def test_copies_and_the_order_are_seen(times):
-    with Bench(spec(), times) as bench:
+def test_copies_and_the_order_are_seen():
+    with Bench(spec()) as bench:
         frames = [bench.send() for _ in range(8)]
         bench.arrive(*(frames[number] for number in (0, 1, 1, 4, 2, 3, 5, 4, 7)))
         assert bench.counts() == {"arrived": 9, "duplicated": 2, "reordered": 2, "intact": 7}
@@ -218,8 +211,8 @@ def test_copies_and_the_order_are_seen(times):
 
 
 @needs_bpf
-def test_extent_and_late_time_are_counted_from_the_first_frame_with_a_higher_number(times):
-    with Bench(spec(), times) as bench:
+def test_extent_and_late_time_are_counted_from_the_first_frame_with_a_higher_number():
+    with Bench(spec()) as bench:
         frames = [bench.send() for _ in range(60)]
         # Three frames come after three later ones, and then two of three are missing again and again.
         order = [*range(10), *range(13, 16), 10, 11, 12, *range(16, 60, 3)]
@@ -237,8 +230,8 @@ def test_extent_and_late_time_are_counted_from_the_first_frame_with_a_higher_num
 
 
 @needs_bpf
-def test_of_a_gap_long_ago_neither_extent_nor_late_time_is_known(times):
-    with Bench(spec(), times) as bench:
+def test_of_a_gap_long_ago_neither_extent_nor_late_time_is_known():
+    with Bench(spec()) as bench:
         frames = [bench.send() for _ in range(60)]
         bench.arrive(*frames[::3], frames[1])
         received = bench.reception.received(0)
@@ -247,28 +240,28 @@ def test_of_a_gap_long_ago_neither_extent_nor_late_time_is_known(times):
 
 
 @needs_bpf
-def test_a_number_that_was_never_sent_is_a_corrupted_frame(times):
-    with Bench(spec(), times) as bench:
+def test_a_number_that_was_never_sent_is_a_corrupted_frame():
+    with Bench(spec()) as bench:
         frames = [bench.send() for _ in range(4)]
         bench.begin()
         bench.send()
-        times.memory[:] = bytes(len(times.memory))
+        bench.reception.times.memory[:] = bytes(len(bench.reception.times.memory))
         bench.arrive(frames[3])
         assert bench.counts() == {"arrived": 1, "corrupted": 1}
 
 
 @needs_bpf
-def test_a_frame_that_a_whole_ring_of_later_ones_overtook_is_neither_intact_nor_a_copy(times):
-    with Bench(spec(), times) as bench:
+def test_a_frame_that_a_whole_ring_of_later_ones_overtook_is_neither_intact_nor_a_copy():
+    with Bench(spec()) as bench:
         old = bench.send()
-        times.memory[:8] = (time.monotonic_ns() << 16 & FOREVER | 2).to_bytes(8, "little")
+        bench.reception.times.memory[:8] = (time.monotonic_ns() << 16 & FOREVER | 2).to_bytes(8, "little")
         bench.arrive(old)
         assert bench.counts() == {"arrived": 1, "stale": 1}
 
 
 @needs_bpf
-def test_foreign_frames_pass_and_those_of_other_trials_are_counted_apart(times):
-    with Bench(spec(), times) as bench:
+def test_foreign_frames_pass_and_those_of_other_trials_are_counted_apart():
+    with Bench(spec()) as bench:
         mine, late = bench.send(), bench.send()
         arp = bytes.fromhex("ffffffffffff0200000000010806").ljust(60, b"\0")
         assert bench.arrive(arp, arp[:20], b"\x33\x33" + mine[2:42] + bytes(18)) == [XdpAction.PASS] * 3
@@ -281,8 +274,8 @@ def test_foreign_frames_pass_and_those_of_other_trials_are_counted_apart(times):
 
 
 @needs_bpf
-def test_latency_and_jitter_are_those_of_the_clock(times):
-    with Bench(spec(), times) as bench:
+def test_latency_and_jitter_are_those_of_the_clock():
+    with Bench(spec()) as bench:
         frames = [bench.send() for _ in range(5)]
         time.sleep(0.02)
         bench.arrive(*frames)
@@ -322,11 +315,11 @@ def test_no_percentile_is_beyond_the_smallest_or_the_largest_latency():
 
 
 @needs_bpf
-def test_a_schedule_is_sent_segment_by_segment_and_then_ends(times):
+def test_a_schedule_is_sent_segment_by_segment_and_then_ends():
     first = Segment(0.0, 3, 0.0, float("inf"), float("inf"), TAG)
     on_time = Segment(0.0, 2, 0.0, float("inf"), float("inf"), TAG, renumbers=False)
     other = Segment(0.0, 2, 0.0, float("inf"), float("inf"), TAG + 0x100)
-    with Bench(spec(), times) as bench:
+    with Bench(spec()) as bench:
         bench.begin(first, on_time, other)
         frames = [bench.send() for _ in range(7)]
         assert bench.send() is None
@@ -337,10 +330,10 @@ def test_a_schedule_is_sent_segment_by_segment_and_then_ends(times):
 
 
 @needs_bpf
-def test_nothing_is_sent_before_it_is_due_or_after_the_last_call_or_without_leave(times):
+def test_nothing_is_sent_before_it_is_due_or_after_the_last_call_or_without_leave():
     later = replace(BURST, begin=60e9)
     missed = Segment(1000.0, 500, 0.0, last_call=1.0, catch_up=float("inf"), tag=TAG)
-    with Bench(spec(), times) as bench:
+    with Bench(spec()) as bench:
         bench.begin(later)
         assert bench.send() is None
         bench.begin(missed)
@@ -355,10 +348,26 @@ def test_nothing_is_sent_before_it_is_due_or_after_the_last_call_or_without_leav
 
 
 @needs_bpf
-def test_the_program_notes_another_processor_than_its_own(times):
+def test_times_and_numbers_of_traffic_that_lasts_for_days_do_not_wrap():
+    days_later = replace(BURST, begin=2.0**44, renumbers=False)
+    with Bench(spec()) as bench:
+        bench.begin(replace(BURST, frames=1), days_later)
+        assert bench.send() is not None
+        assert bench.send() is None
+        bench.begin()
+        last = (1 << 32) - 3
+        bench.sender._shared.schedules[0].number = bench.reception._shared.streams[0].next = last
+        frames = [bench.send() for _ in range(6)]
+        bench.arrive(*frames[:2], frames[4], frames[3])
+        assert bench.counts() == {"arrived": 4, "intact": 4, "reordered": 1}
+        assert bench.reception.received(0).displacement == 1
+
+
+@needs_bpf
+def test_the_program_notes_another_processor_than_its_own():
     allowed = os.sched_getaffinity(0)
     here = min(allowed)
-    with Bench(spec(), times) as bench:
+    with Bench(spec()) as bench:
         os.sched_setaffinity(0, {here})
         try:
             for home, strayed_to in ((here, None), (here + 1, here)):
@@ -370,12 +379,12 @@ def test_the_program_notes_another_processor_than_its_own(times):
 
 
 @needs_bpf
-def test_a_sender_gives_its_processor_back_although_its_agent_hangs(times, monkeypatch):
+def test_a_sender_gives_its_processor_back_although_its_agent_hangs(monkeypatch):
     monkeypatch.setattr(sender, "GUARD_SECONDS", 0.01)
     monkeypatch.setattr(Sender, "_hurry", lambda self: None)
     handler = signal.signal(signal.SIGUSR1, lambda number, frame: None)
-    frames = FrameCode(FramePlan(spec(), SOURCE_MAC, DESTINATION_MAC))
-    sending = Sender(SendProgram([SendStream(frames, 1, times)]), max(os.sched_getaffinity(0)))
+    plan, reception = FramePlan(spec(), SOURCE_MAC, DESTINATION_MAC), Reception(1, 1)
+    sending = Sender(SendProgram([SendStream(plan, 1)], reception.times), max(os.sched_getaffinity(0)))
     try:
         for _ in range(10):
             sending.wake(1)
@@ -394,13 +403,13 @@ def test_a_sender_gives_its_processor_back_although_its_agent_hangs(times, monke
         assert os.sched_getscheduler(sending._thread_id) == os.SCHED_OTHER
     finally:
         sending.close()
-        frames.close()
+        reception.close()
         signal.signal(signal.SIGUSR1, handler)
 
 
 @needs_bpf
-def test_frames_that_are_too_late_stay_unsent_and_the_next_one_is_on_time(times):
-    with Bench(spec(), times) as bench:
+def test_frames_that_are_too_late_stay_unsent_and_the_next_one_is_on_time():
+    with Bench(spec()) as bench:
         bench.reception.watch(TAG, TAG ^ 0x100)
         late = Segment(1e6, 10_000, 0.0, float("inf"), catch_up=2e6, tag=TAG)
         bench.sender.schedule(time.monotonic_ns() - 5_000_000_000, [[late]])
@@ -424,11 +433,12 @@ def test_frames_that_no_page_has_room_for_are_refused_with_the_way_out():
 
 
 @needs_bpf
-def test_the_stream_that_is_due_first_goes_first_so_that_all_are_late_alike(times):
-    description = spec()
+def test_the_stream_that_is_due_first_goes_first_so_that_all_are_late_alike():
+    plan = FramePlan(spec(), SOURCE_MAC, DESTINATION_MAC)
     with ExitStack() as stack:
-        codes = [stack.enter_context(Bench(description, times)).frames for _ in range(2)]
-        sender = SendProgram([SendStream(code, 1, times) for code in codes])
+        reception = Reception(2, 1)
+        stack.callback(reception.close)
+        sender = SendProgram([SendStream(plan, 1, number) for number in range(2)], reception.times)
         stack.callback(sender.close)
         schedules = [[Segment(interval, 3000, 0.0, float("inf"), float("inf"), TAG)] for interval in (1000.0, 2000.0)]
         sender.schedule(time.monotonic_ns() - 10_000_000_000, schedules)

@@ -419,7 +419,6 @@ def test_only_the_latest_losses_have_times_and_all_are_counted():
     counts = [ring + 5, 4]
     for number, time_ns in ((3, 100), (ring + 3, 2000), (ring + 8, 5000)):
         words[number % ring] = (start + time_ns) % (1 << 48) << 16 | 1
-    stream = SimpleNamespace(times=SimpleNamespace(words=words))
     program = SimpleNamespace(sent=lambda place, step: SimpleNamespace(sent=counts[step]))
     plan = Plan(((1e6, 1.0), (1e6, 1.0)))
     counters = {
@@ -430,12 +429,12 @@ def test_only_the_latest_losses_have_times_and_all_are_counted():
         "intended_frames": ring + 9,
         "last": 2.0,
     }
-    course = schedule_course(plan, counters, start, [(stream, program, 0)], intact=ring)
+    course = schedule_course(plan, counters, start, [(words, program, 0)], intact=ring)
     first, second = course["steps"]
     assert (second["lost"], second["last_lost"]) == (1, 5e-6)
     assert (first["lost"], first["last_lost"]) == (8, 2e-6)
     with pytest.raises(AgentError, match="refused frames, and it is not known which ones"):
-        schedule_course(plan, {**counters, "sent_frames": ring}, start, [(stream, program, 0)], intact=ring)
+        schedule_course(plan, {**counters, "sent_frames": ring}, start, [(words, program, 0)], intact=ring)
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,8 @@ def _account(interface: int) -> Request:
         "counts": {
             name: count for one in words for name, count in zip(COUNTERS, struct.unpack(f"={len(one) // 8}Q", one))
         },
-        "maps": {table.name: _contents(table) for table in tables},
+        # Its constants have its own name.
+        "maps": {table.name: _contents(table) for table in tables if table.name != info.name},
     }
 
 

@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 from typing import Callable, Mapping, Sequence
 
-from lossratio.bpf import Array, BpfError, XdpMode, why_impossible
+from lossratio.bpf import BpfError, XdpMode, why_impossible
 
 from ..core.configuration import Configuration, Direction, mac_bytes
 from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar, Watch, wait_for_held_frames
@@ -20,11 +20,10 @@ from ..core.processors import DeviceProcessors
 from ..core.protocol import AgentError, Message
 from .devices import attach, check_can_send, check_may_attach, possible_cpus
 from .findings import ReceivedFrames, examination_of, integrity, latency_of, merged, times_of
-from .frame_code import FrameCode
 from .frames import FramePlan
 from .plan import Plan, check_schedule, schedule_course
-from .receive_program import ReceiveProgram, ReceiveStream, Reception
-from .send_program import RING_BITS, Segment, SendProgram, SendStream, SentSegment
+from .receive_program import ReceiveProgram, ReceiveWay, Reception
+from .send_program import Segment, SendProgram, SendStream, SentSegment
 from .sender import WAKE_SECONDS, Sender, Share, choose_cpus, prepare_main_thread, share_out
 
 PERMIT_SECONDS = 10.0
@@ -41,11 +40,9 @@ LINGER_SECONDS = 0.05
 MOST_COUNTED_FLOWS = 1 << 16
 """Flows up to which lost frames are counted by flow: more take longer to compare than trials should."""
 
-EXACT_BATCH, FAST_BATCH = 4, 16
-"""How many runs of a sender's program pass before frames are handed over: for exact times, and for high rates."""
-
-FAST_RATE = 1.2e6
-"""Frames per second of a sender from which on it takes the larger batch."""
+BATCHES = ((3e6, 32), (1.2e6, 16), (0.0, 4))
+"""How many runs of a sender's program pass before frames are handed over, from so many frames per second on: few for
+exact times, and more for high rates."""
 
 _CHECK_SECONDS = 0.1
 _LATE_END_SECONDS = 5.0
@@ -196,18 +193,14 @@ class XdpGenerator:
     def _open(self) -> None:
         directions = self._configuration.directions
         self._streams = share_out(len(directions), len(self._cpus))
-        self._reception = Reception(len(self._streams), possible_cpus())
+        self._plans = [self._frame_plan(direction) for direction in directions]
+        counted = [self._counted_flows(number) for number in range(len(directions))]
+        self._reception = Reception(len(self._streams), possible_cpus(), sum(counted))
         self._opened.callback(self._reception.close)
-        self._codes = [self._frame_code(direction) for direction in directions]
-        self._flows = [self._flow_counts(number) for number in range(len(directions))]
-        parts = self._parts = [self._send_stream(stream) for stream in self._streams]
+        self._flows = [sum(counted[:number]) if count else None for number, count in enumerate(counted)]
         for port in dict.fromkeys(direction.receive for direction in directions):
-            here = [
-                ReceiveStream(part, stream.number, self._ports.before[port].mac)
-                for stream, part in zip(self._streams, parts)
-                if directions[stream.direction].receive == port
-            ]
-            program = ReceiveProgram(self._reception, here)
+            ways = [self._way(number) for number, direction in enumerate(directions) if direction.receive == port]
+            program = ReceiveProgram(self._reception, ways)
             self._opened.callback(program.close)
             link, self._modes[port] = attach(program.program, self._ports.before[port])
             self._opened.callback(link.close)
@@ -215,32 +208,28 @@ class XdpGenerator:
             # Only now: a veth sends such frames once its other end has a program, which may be one of these.
             check_can_send(self._ports.before[direction.transmit])
         for number, cpu in enumerate(self._cpus):
-            own = [part for stream, part in zip(self._streams, parts) if stream.sender == number]
-            self._senders.append(Sender(SendProgram(own), cpu))
+            own = [self._send_stream(stream) for stream in self._streams if stream.sender == number]
+            self._senders.append(Sender(SendProgram(own, self._reception.times), cpu))
 
-    def _frame_code(self, direction: Direction) -> FrameCode:
+    def _frame_plan(self, direction: Direction) -> FramePlan:
         source, sink = self._ports.before[direction.transmit], self._ports.before[direction.receive]
         destination = sink.mac if direction.destination_mac is None else mac_bytes(direction.destination_mac)
-        code = FrameCode(FramePlan(direction.frames, source.mac, destination))
-        self._opened.callback(code.close)
-        return code
+        return FramePlan(direction.frames, source.mac, destination)
 
-    def _flow_counts(self, number: int) -> Array | None:
-        """Memory for the counts of a direction's flows, if these are neither one nor very many."""
-        flows = self._codes[number].plan.flows
-        if not 1 < flows <= MOST_COUNTED_FLOWS or len(self._of(number)) > 1:
-            return None
-        counts = Array(4 * flows, "lossratio_flows")
-        self._opened.callback(counts.close)
-        return counts
+    def _counted_flows(self, number: int) -> int:
+        """How many flows of a direction are counted: all, or none if there is one, or very many."""
+        flows = self._plans[number].flows
+        return flows if 1 < flows <= MOST_COUNTED_FLOWS and len(self._of(number)) == 1 else 0
+
+    def _way(self, number: int) -> ReceiveWay:
+        mac, streams = self._ports.before[self._configuration.directions[number].receive].mac, self._of(number)
+        first, step = streams[0].share
+        return ReceiveWay(self._plans[number], mac, streams[0].number, len(streams), first, step, self._flows[number])
 
     def _send_stream(self, stream: Share) -> SendStream:
-        times = Array(8 << RING_BITS, "lossratio_times")
-        self._opened.callback(times.close)
         direction = self._configuration.directions[stream.direction]
-        first, step = stream.share
-        code, flows = self._codes[stream.direction], self._flows[stream.direction]
-        return SendStream(code, self._ports.before[direction.transmit].index, times, first, step, flows)
+        interface = self._ports.before[direction.transmit].index
+        return SendStream(self._plans[stream.direction], interface, stream.number, *stream.share)
 
     # One trial
 
@@ -262,8 +251,6 @@ class XdpGenerator:
         self._missing_before, self._missing = self._missing, [None] * len(self._late_before)
         self._plan = plan
         ramp_tag, tag = self._tags.next(), self._tags.next()
-        for flows in filter(None, self._flows):
-            flows.memory[:] = bytes(len(flows.memory))
         self._reception.watch(tag, ramp_tag)
         schedules: list[list[list[Segment]]] = [[] for _ in self._senders]
         for stream in self._streams:
@@ -272,7 +259,7 @@ class XdpGenerator:
             schedules[stream.sender].append(plan.segments(direction, stream.share, tags, self._catch_up))
         for number, sender in enumerate(self._senders):
             rate = sum(self._rate(stream, plan.load) for stream in self._streams if stream.sender == number)
-            sender.wake(self._batch or (EXACT_BATCH if rate < FAST_RATE else FAST_BATCH))
+            sender.wake(self._batch or next(batch for least, batch in BATCHES if rate >= least))
         for sender in self._senders:
             sender.wait_until_awake()
             sender.promote(plan.ramp + plan.duration)
@@ -424,7 +411,7 @@ class XdpGenerator:
         if self._plan.is_burst:
             return counted_course(self._start / _NANOSECONDS, counters)
         streams = [
-            (self._parts[stream.number], self._senders[stream.sender].program, stream.place)
+            (self._reception.ring(stream.number), self._senders[stream.sender].program, stream.place)
             for stream in self._of(number)
         ]
         return schedule_course(self._plan, counters, self._start, streams, self._received[number].intact)
@@ -467,11 +454,10 @@ class XdpGenerator:
         return {**times_of(received), "flows_with_loss": self._flows_with_loss(number, sent)}
 
     def _flows_with_loss(self, number: int, sent: int) -> int | None:
-        flows = self._flows[number]
-        if flows is None:
+        first, plan = self._flows[number], self._plans[number]
+        if first is None:
             return None
-        plan = self._codes[number].plan
-        counts = flows.memory[: 4 * plan.flows].cast("I")
+        counts = self._reception.flows.memory.cast("I")[first : first + plan.flows]
         return sum(1 for count, wanted in zip(counts, plan.sent_by_flow(sent)) if count < wanted)
 
 

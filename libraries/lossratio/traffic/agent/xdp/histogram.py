@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Iterator, Sequence
 
-from lossratio.bpf import DW, R1, R2, R3, Assembler, Register
-
 SUB_BITS = 7
 """Each power of two has 2 to the power of this many intervals."""
 
@@ -17,39 +15,6 @@ MOST_BITS = 34
 
 INTERVALS = (MOST_BITS - SUB_BITS + 1) << SUB_BITS
 """How many intervals there are."""
-
-_HALVES = (16, 8, 4, 2, 1)
-
-
-def count(code: Assembler, base: Register, offset: int, none: str) -> None:
-    """Counts the latency in R1; R2 and R3 are lost.
-
-    Args:
-        code: The program.
-        base: The register with the address of memory.
-        offset: From there to the histogram.
-        none: Label for intervals that cannot be.
-    """
-    code.mov(R2, R1)
-    top = code.new_label("top")
-    code.ld_imm64(R3, (1 << MOST_BITS) - 1)
-    code.jle(R2, R3, top)
-    code.mov(R2, R3)
-    code.label(top)
-    code.mov(R3, 0)
-    for half in _HALVES:
-        small = code.new_label("small")
-        code.jlt(R2, 1 << SUB_BITS + half, small)
-        code.rsh(R2, half)
-        code.add(R3, half << SUB_BITS)
-        code.label(small)
-    code.add(R2, R3)
-    code.jge(R2, INTERVALS, none)
-    code.lsh(R2, 3)
-    code.add(R2, base)
-    code.ldx(DW, R3, R2, offset)
-    code.add(R3, 1)
-    code.stx(DW, R2, offset, R3)
 
 
 def edge(interval: int) -> int:

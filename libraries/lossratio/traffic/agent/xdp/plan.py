@@ -14,7 +14,8 @@ from ..core.configuration import Direction
 from ..core.generator import check_numbered, counted_course
 from ..core.pacing import LONGEST_STALL, RAMP_STEPS, frames_within, grace_after
 from ..core.protocol import AgentError, Message
-from .send_program import FOREVER, RING_BITS, WRAP_BITS, Segment, SendProgram, SendStream
+from .constants import FOREVER, RING_BITS, WRAP_BITS
+from .send_program import Segment, SendProgram
 
 _NANOSECONDS = 1e9
 _RING = 1 << RING_BITS
@@ -115,7 +116,7 @@ def check_schedule(steps: Sequence[tuple[float, float]], directions: Sequence[Di
 
 
 def schedule_course(
-    plan: Plan, counters: Message, start: int, streams: Sequence[tuple[SendStream, SendProgram, int]], intact: int
+    plan: Plan, counters: Message, start: int, streams: Sequence[tuple[memoryview, SendProgram, int]], intact: int
 ) -> Message:
     """The ``course`` of a direction with the steps of a schedule: see `TimedGenerator.schedule`.
 
@@ -123,7 +124,7 @@ def schedule_course(
         plan: The plan.
         counters: The counters of the direction.
         start: When the schedule started, in nanoseconds of the clock that cannot be set.
-        streams: The streams, each with its sender and its place there.
+        streams: For each stream the times of its latest frames, its sender and its place there.
         intact: Frames that came back as they were sent.
 
     Raises:
@@ -136,10 +137,10 @@ def schedule_course(
             f"The port of {counters['name']} refused frames, and it is not known which ones. Measure at a lower load.",
         )
     lost: list[list[int]] = [[] for _ in plan.steps]
-    for (stream, _, _), counts in zip(streams, sent):
+    for (times, _, _), counts in zip(streams, sent):
         first, total = 0, sum(counts)
         for step, count in enumerate(counts):
-            lost[step] += _lost_times(stream, max(first, total - _RING), first + count, start)
+            lost[step] += _lost_times(times, max(first, total - _RING), first + count, start)
             first += count
     # The first step may be longer than the ring.
     of_others = [len(times) for times in lost[1:]]
@@ -160,9 +161,8 @@ def schedule_course(
     return {**counted_course(start / _NANOSECONDS, counters), "steps": steps}
 
 
-def _lost_times(stream: SendStream, first: int, end: int, start: int) -> Iterator[int]:
+def _lost_times(words: memoryview, first: int, end: int, start: int) -> Iterator[int]:
     """When lost frames were sent, from one number on and before another, in nanoseconds after the start."""
-    words = stream.times.words
     for number in range(first, end):
         time = words[number % _RING] >> WRAP_BITS
         if time:

@@ -1,10 +1,10 @@
-"""BPF object files (ELF), as a compiler would write them, from assembled programs."""
+"""BPF object files (ELF), as a compiler would write them, from instructions."""
 
 from __future__ import annotations
 
 import struct
 
-from lossratio.bpf import R0, R1, R2, R3, R6, Assembler, Helper, TableType, W, XdpAction
+from lossratio.bpf import TableType, XdpAction
 
 _HEADER_BYTES, _SECTION_BYTES = 64, 64
 _BPF, _RELOCATABLE = 247, 1
@@ -12,6 +12,20 @@ _PROGBITS, _SYMTAB, _STRTAB, _REL = 1, 2, 3, 9
 _WRITABLE, _ALLOCATED, _EXECUTABLE = 1, 2, 4
 _GLOBAL_FUNCTION, _GLOBAL_OBJECT = 0x12, 0x11
 _MAP_RELOCATION, _MAP_BYTES = 1, 32
+
+
+def instruction(code: int, registers: int = 0, offset: int = 0, number: int = 0) -> bytes:
+    """An instruction (RFC 9669); registers are the source, in the upper four bits, and the destination."""
+    return struct.pack("<BBhi", code, registers, offset, number)
+
+
+KTIME_GET_NS, GET_PRANDOM_U32, REDIRECT, REDIRECT_MAP = (instruction(0x85, number=one) for one in (5, 7, 23, 51))
+EXIT = instruction(0x95)
+
+
+def mov(register: int, number: int) -> bytes:
+    """Has a register hold a number."""
+    return instruction(0xB7, register, 0, number)
 
 
 def redirect(west: int, east: int, *, work: int = 0) -> bytes:
@@ -22,37 +36,17 @@ def redirect(west: int, east: int, *, work: int = 0) -> bytes:
         east: Number of the other interface.
         work: How often it asks for the time, which takes time.
     """
-    code = Assembler()
-    code.mov(R6, R1)
-    for _ in range(work):
-        code.call(Helper.KTIME_GET_NS)
-    code.ldx(W, R2, R6, 12)
-    code.mov(R1, east)
-    code.jeq(R2, west, "out")
-    code.mov(R1, west)
-    code.label("out")
-    code.mov(R2, 0)
-    code.call(Helper.REDIRECT)
-    code.exit()
-    return code.code()
+    keep, arriving_on = instruction(0xBF, 0x16), instruction(0x61, 0x62, 12)
+    out = instruction(0x15, 2, 1, west)
+    return keep + work * KTIME_GET_NS + arriving_on + mov(1, east) + out + mov(1, west) + mov(2, 0) + REDIRECT + EXIT
 
 
-def redirect_by_map(*, loses_half: bool = False) -> bytes:
+def redirect_by_map(*, loses_half: bool = False, descriptor: int = 0) -> bytes:
     """A program that sends all frames, or a random half, where a map says. Its first instruction names the map."""
-    code = Assembler()
-    code.ld_map_fd(R6, 0)
-    if loses_half:
-        code.call(Helper.GET_PRANDOM_U32)
-        code.jset(R0, 1, "lost")
-    code.mov(R1, R6)
-    code.mov(R2, 0)
-    code.mov(R3, 0)
-    code.call(Helper.REDIRECT_MAP)
-    code.exit()
-    if loses_half:
-        code.label("lost")
-        code.exit(XdpAction.DROP)
-    return code.code()
+    table = instruction(0x18, 0x16, 0, descriptor) + instruction(0)
+    chance = GET_PRANDOM_U32 + instruction(0x45, 0, 5, 1) if loses_half else b""
+    lost = mov(0, XdpAction.DROP.value) + EXIT if loses_half else b""
+    return table + chance + instruction(0xBF, 0x61) + mov(2, 0) + mov(3, 0) + REDIRECT_MAP + EXIT + lost
 
 
 def elf(code: bytes, section: str = "xdp", name: str = "forward", map_name: str | None = None) -> bytes:

@@ -1,0 +1,228 @@
+"""The constants of programs in C: a direction's frames, as `frames.h` has them."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from functools import lru_cache
+from typing import Any, Iterable, Literal, Sequence
+
+from lossratio.bpf import ObjectFile, read_object
+
+from ..core.configuration import COMPENSATION_BYTES, TAG_BYTES
+from ..core.protocol import AgentError
+from .frames import FramePlan
+
+MOST_WAYS = 8
+"""Directions of a sender, or of a port, at most."""
+
+FOREVER = (1 << 64) - 1
+"""A time, or a number, that never comes."""
+
+RING_BITS = 20
+"""Of how many frames of a stream the time of sending is kept: a power of two. Later ones take their places."""
+
+WRAP_BITS = 16
+"""Lower bits of an entry of the ring that hold how often the ring was full before this frame, plus 1.
+
+Above them is the time of sending: the lower 48 bits of the kernel's clock in nanoseconds.
+"""
+
+LONGEST_FRAME = 4096
+"""Bytes below which all frames are."""
+
+_MOST_WORDS, _WORD = 20, 8
+_BLOCK = 64
+_MACS = 12
+_ORDER: Literal["little", "big"] = "little" if sys.byteorder == "little" else "big"
+
+
+def members(*lines: str, **parts: Any) -> list[tuple[str, Any]]:
+    """The members of a structure, from lines such as ``u32 offset, width``; parts are types that are no numbers."""
+    types = {"u64": ctypes.c_uint64, "u32": ctypes.c_uint32}
+    found: list[tuple[str, Any]] = []
+    for line in lines:
+        kind, names = line.split(" ", 1)
+        for name in names.split(", "):
+            base, _, count = name.partition("[")
+            found.append((base, types[kind] * int(count[:-1]) if count else types[kind]))
+    return [*found, *parts.items()]
+
+
+class _Field(ctypes.Structure):
+    _fields_ = members("u64 first", "u32 offset, width, count, is_shuffled, order, is_ignored, is_address, pad")
+
+
+class _Checksum(ctypes.Structure):
+    _fields_ = members("u32 offset, sum, covers_all, covered, is_udp, is_ignored")
+
+
+class _Sized(ctypes.Structure):
+    _fields_ = members("u32 offset, is_ignored")
+
+
+class _Header(ctypes.Structure):
+    _fields_ = members("u32 start, pad")
+
+
+class Frames(ctypes.Structure):
+    """``struct frames``."""
+
+    _fields_ = [
+        *members(f"u64 words[{_MOST_WORDS}], masks[{_MOST_WORDS}], addresses[{_MOST_WORDS}]"),
+        *members("u64 tail, tail_mask, tail_addresses"),
+        *members(fields=_Field * 6, checksums=_Checksum * 4, sized=_Sized * 6, headers=_Header * 2),
+        *members("u32 field_count, checksum_count, sized_count, header_count, direct, longest"),
+        *members("u32 pad, words_count, tag_offset, is_numbered, compensation, behind_vlan, flows, round, period"),
+        *members("u32 sizes, pattern, stride, contents, sums"),
+    ]
+
+
+@lru_cache(maxsize=None)
+def program(name: str) -> ObjectFile:
+    """A program of this folder, as the compiler wrote it."""
+    return read_object(__package__ or "", name)
+
+
+def constants_of(plans: Sequence[FramePlan]) -> tuple[list[Frames], bytes]:
+    """What programs know about frames.
+
+    Returns:
+        The constants of each plan, and what is in the map ``contents``: sizes in their order, orders of stepping
+        fields, and contents of frames.
+
+    Raises:
+        AgentError: Of kind ``unsupported``, if there is no room for their headers.
+    """
+    contents = bytearray()
+    return [_frames(plan, contents) for plan in plans], bytes(contents)
+
+
+def _frames(plan: FramePlan, contents: bytearray) -> Frames:
+    spec, longest = plan.spec, max(plan.templates, key=len)
+    direct = min(*plan.lengths, len(longest), _MOST_WORDS * _WORD)
+    entries = b"".join(_entry(plan, number) for number in plan.pattern)
+    headers = [
+        (header.start, 0)
+        for header in spec.checksums
+        if header.end is not None and _is_within(header.offset, spec.rewritable)
+    ]
+    frames = Frames(
+        field_count=len(plan.values),
+        checksum_count=len(plan.checksums),
+        sized_count=len(plan.sized),
+        header_count=len(headers),
+        direct=direct,
+        longest=len(longest),
+        words_count=direct // _WORD,
+        tag_offset=spec.tag_offset,
+        is_numbered=spec.is_numbered,
+        compensation=spec.compensation or 0,
+        behind_vlan=spec.tag_place.behind_vlan,
+        flows=plan.flows,
+        round=plan.round,
+        period=plan.period,
+        sizes=len(plan.pattern) if len(plan.lengths) > 1 else 0,
+        pattern=len(contents),
+        stride=len(entries) // len(plan.pattern),
+    )
+    contents += entries
+    rows: dict[str, Sequence[Sequence[int]]] = {
+        "fields": [_field(plan, number, contents) for number in range(len(plan.values))],
+        "checksums": [
+            (
+                checksum.offset,
+                _folded(checksum.sums[0]),
+                len(checksum.covered) == len(plan.values),
+                sum(1 << number for number in checksum.covered),
+                checksum.is_udp,
+                _is_within(checksum.offset, spec.rewritable),
+            )
+            for checksum in plan.checksums
+        ],
+        "sized": [(offset, _is_within(offset, spec.rewritable)) for offset in plan.sized],
+        "headers": headers,
+    }
+    most = {name: len(getattr(frames, name)) for name in rows}
+    if spec.payload_offset > direct or plan.period >= 1 << 32 or any(len(rows[name]) > most[name] for name in rows):
+        raise AgentError(
+            "unsupported",
+            f"The generator xdp has no room for these headers: {_MOST_WORDS * _WORD} bytes with the tag, "
+            f"{most['fields']} ranges and {most['checksums']} checksums over them. Use 'kind: afpacket'.",
+        )
+    for name, row in rows.items():
+        for place, values in enumerate(row):
+            getattr(frames, name)[place] = tuple(values)
+    masks, addresses = _masks(plan, direct)
+    last = direct - _WORD
+    for place in range(direct // _WORD):
+        for name, data in (("words", longest), ("masks", masks), ("addresses", addresses)):
+            getattr(frames, name)[place] = _word(data, place * _WORD)
+    frames.tail, frames.tail_mask, frames.tail_addresses = (_word(data, last) for data in (longest, masks, addresses))
+    frames.contents = len(contents)
+    contents += longest.ljust(LONGEST_FRAME, b"\0")
+    frames.sums = len(contents)
+    sums = [_sums(longest, direct, max(length, _BLOCK)) for length in plan.lengths]
+    contents += b"".join(sums[number] for number in plan.pattern)
+    return frames
+
+
+def _entry(plan: FramePlan, number: int) -> bytes:
+    template = plan.templates[number]
+    words = [struct.pack("=I", plan.lengths[number])]
+    words += [template[offset : offset + 2] + bytes(2) for offset in plan.sized]
+    words += [struct.pack("=I", _folded(checksum.sums[number])) for checksum in plan.checksums]
+    return b"".join(words)
+
+
+def _field(plan: FramePlan, number: int, contents: bytearray) -> tuple[int, ...]:
+    value, spec = plan.values[number], plan.spec
+    field, place = value.field, len(contents)
+    if value.order is not None:
+        contents += struct.pack(f"={len(value.order)}I", *value.order)
+    is_ignored, is_address = (_is_within(field.offset, parts) for parts in (spec.rewritable, spec.addresses))
+    is_shuffled = value.order is not None
+    return field.first, field.offset, field.width, field.count, is_shuffled, place, is_ignored, is_address
+
+
+def _masks(plan: FramePlan, size: int) -> tuple[bytes, bytes]:
+    """Bits that are the same in all frames, and that no device may rewrite; and those of addresses among them."""
+    spec = plan.spec
+    left_out: list[tuple[int, int]] = [
+        (0, _MACS),
+        (spec.tag_offset, spec.tag_offset + TAG_BYTES),
+        *spec.rewritable,
+        *((value.field.offset, value.field.offset + value.field.width) for value in plan.values),
+        *((checksum.offset, checksum.offset + 2) for checksum in plan.checksums),
+        *((offset, offset + 2) for offset in plan.sized),
+    ]
+    if spec.compensation is not None:
+        left_out.append((spec.compensation, spec.compensation + COMPENSATION_BYTES))
+    masks = bytes(0 if _is_within(place, left_out) else 0xFF for place in range(size))
+    return masks, bytes(mask if _is_within(place, spec.addresses) else 0 for place, mask in enumerate(masks))
+
+
+def _sums(frame: bytes, start: int, end: int) -> bytes:
+    """The sum of the words from a place on, and the sum of all sums before it, as the program adds them up."""
+    total, of_sums = 0, 0
+    places = [*range(start, end - _BLOCK + 1, _BLOCK), end - _BLOCK]
+    for place in (place + offset for place in places for offset in range(0, _BLOCK, _WORD)):
+        total += _word(frame, place)
+        of_sums += total
+    return struct.pack("=2Q", total & FOREVER, of_sums & FOREVER)
+
+
+def _folded(total: int) -> int:
+    """A sum of 16-bit words with its carries added (RFC 1071)."""
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def _word(data: bytes, place: int) -> int:
+    return int.from_bytes(data[place : place + _WORD], _ORDER)
+
+
+def _is_within(place: int, parts: Iterable[tuple[int, int]]) -> bool:
+    return any(start <= place < end for start, end in parts)

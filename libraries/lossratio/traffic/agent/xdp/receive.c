@@ -1,0 +1,393 @@
+/* The program that receives: it looks at every frame that arrives on a port, and keeps those of the trial.
+
+   Frames with a tag of this agent are counted, compared with what was sent, and end here. All others go on untouched. */
+
+#include "frames.h"
+
+enum { MOST_GAPS = 16, SUB_BITS = 7, MOST_BITS = 34, INTERVALS = (MOST_BITS - SUB_BITS + 1) << SUB_BITS };
+enum { STREAM_BITS = 0xFF, VLAN_TAG_BYTES = 4, BLOCK = 64 };
+/* What a look for a tag can find, besides verdicts. */
+enum { NO_TAG = 16, OF_OTHERS };
+enum { INTACT, CORRUPTED, READDRESSED };
+
+/* Numbers that are missing before one that has come: from `start` on and before `end`; when, and after how many frames. */
+struct gap {
+    u64 start, end, position, time;
+};
+
+struct stream {
+    /* In the order of the network, and the sum of its two words. */
+    u32 tag, tag_sum;
+    /* Frames of the tag before, of other streams, and of no known tag. */
+    u64 late, strayed, foreign;
+    /* The number after the highest one that has arrived, the number of arrivals, and the latest gaps. */
+    u64 next, position, gap_count;
+    struct gap gaps[MOST_GAPS];
+};
+
+struct reception {
+    /* Tags without the bits of streams: of the trial, of the one before, and of frames that are not to be counted. */
+    u64 family, previous, ramp;
+    struct stream streams[];
+};
+
+/* Findings of a stream on one processor. */
+struct counters {
+    u64 arrived, wrong_length, wrong_mac, corrupted, readdressed, duplicated, stale, intact;
+    u64 reordered, displacement, extent, late_offset, latency_sum, latency_least, latency_most;
+    u64 jitter_sum, jitter_count, next_in_turn, last_latency;
+    u64 histogram[INTERVALS];
+};
+
+extern struct reception reception;
+extern struct counters counters[];
+extern u32 flow_counts[];
+
+/* The frames of a direction, and the streams that send them. */
+struct way {
+    struct frames frames;
+    /* The port's MAC address. */
+    u32 mac;
+    u32 mac_end;
+    /* The number of its first stream, how many there are, and which frames are the first one's. */
+    u32 number, streams, first, step;
+    /* Where its flows are counted, if `counts_flows`. */
+    u32 flow_counts, counts_flows;
+    /* One bit for each length of frames. */
+    u64 lengths[LONGEST_FRAME / 64];
+};
+
+CONSTANT u32 WAYS, ALL_STREAMS, PROCESSORS;
+CONSTANT struct way WAY[MOST_WAYS];
+
+PART void raise_to(u64 *most, u64 value)
+{
+    if (RARELY(value > *most))
+        *most = value;
+}
+
+PART void count_latency(struct counters *counters, u64 latency, u64 number)
+{
+    counters->latency_sum += latency;
+    if (RARELY(latency < counters->latency_least))
+        counters->latency_least = latency;
+    raise_to(&counters->latency_most, latency);
+    if (counters->next_in_turn == number) {
+        long long jitter = counters->last_latency - latency;
+        counters->jitter_sum += jitter < 0 ? -jitter : jitter;
+        counters->jitter_count++;
+    }
+    counters->next_in_turn = (u32)number + 1;
+    counters->last_latency = latency;
+    /* Intervals of one nanosecond, and from 128 ns on 128 for each power of two. */
+    if (KNOWN(latency >> MOST_BITS))
+        latency = (1ULL << MOST_BITS) - 1;
+    u64 interval = 0;
+    WRITTEN_OUT for (u32 half = 16; half; half /= 2) {
+        if (KNOWN(latency >> (SUB_BITS + half))) {
+            latency >>= half;
+            interval += half << SUB_BITS;
+        }
+    }
+    interval += latency;
+    if (interval < INTERVALS)
+        counters->histogram[interval]++;
+}
+
+/* Looks whether a frame came behind one with a higher number (RFC 4737). Numbers go round after 2^32. */
+PART void note_order(struct stream *stream, struct counters *counters, u32 number, u64 now)
+{
+    u64 position = ++stream->position;
+    u32 next = stream->next;
+    int ahead = number - next;
+    if (!RARELY(ahead < 0)) {
+        if (RARELY(ahead > 0)) {
+            /* Numbers are missing: they are lost, or will be late. */
+            struct gap *gap = &stream->gaps[stream->gap_count++ & (MOST_GAPS - 1)];
+            gap->start = next;
+            gap->end = number;
+            gap->position = position;
+            gap->time = now;
+        }
+        stream->next = number + 1;
+        return;
+    }
+    counters->reordered++;
+    raise_to(&counters->displacement, (u32)(next - number - 1));
+    for (u32 i = 0; i < MOST_GAPS; i++) {
+        struct gap *gap = &stream->gaps[i];
+        if ((u32)(number - gap->start) < (u32)(gap->end - gap->start)) {
+            raise_to(&counters->extent, position - gap->position);
+            raise_to(&counters->late_offset, now - gap->time);
+            return;
+        }
+    }
+}
+
+/* The sum of words, and the sum of all sums before it, which also depends on their order (as in Fletcher's checksum). */
+struct sums {
+    u64 sum, of_sums;
+};
+
+PART void add_block(struct sums *sums, u8 *block)
+{
+    WRITTEN_OUT for (u32 word = 0; word < BLOCK / 8; word++) {
+        sums->sum += ((u64 *)block)[word];
+        sums->of_sums += sums->sum;
+    }
+}
+
+/* Whether the bytes behind the beginning are those that were sent. Nothing after a loop depends on how often it ran: the
+   kernel would verify that again for each number of times. */
+PART int has_right_contents(struct xdp_md *context, const struct frames *frames, u32 lost, u64 place_of_size)
+{
+    struct sums *right = (struct sums *)(contents + frames->sums) + place_of_size, sums = {0, 0};
+    u32 direct = frames->direct;
+    u8 *frame = DATA(context) - lost, *end = DATA_END(context);
+    WHILE_RUNNING for (u32 i = 0, place = direct; i < LONGEST_FRAME / BLOCK; i++, place += BLOCK) {
+        if (place > LONGEST_FRAME - BLOCK || frame + place + BLOCK > end)
+            break;
+        add_block(&sums, frame + place);
+    }
+    u8 *again = (u8 *)(long)*(volatile u32 *)&context->data;
+    u64 length = DATA_END(context) - again + lost;
+    if (length >= LONGEST_FRAME)
+        return 0;
+    if (length >= direct + BLOCK) {
+        /* The last block overlaps the one before it. */
+        u64 place = length - BLOCK - lost;
+        KEEP(place);
+        if (place >= LONGEST_FRAME)
+            return 0;
+        u8 *last = again + place;
+        KEEP(last);
+        if (last + BLOCK > DATA_END(context))
+            return 0;
+        add_block(&sums, last);
+        return sums.sum == right->sum && sums.of_sums == right->of_sums;
+    }
+    int is_right = 1;
+    WHILE_RUNNING for (u32 i = 0; i < BLOCK; i++) {
+        if (again + (direct + i - lost) + 1 > DATA_END(context))
+            break;
+        is_right &= again[direct + i - lost] == contents[frames->contents + direct + i];
+    }
+    return is_right;
+}
+
+/* A field's value. */
+PART u64 load(u8 *place, u32 width)
+{
+    if (KNOWN(width == 8))
+        return __builtin_bswap64(AT(u64, place));
+    if (KNOWN(width == 4))
+        return __builtin_bswap32(AT(u32, place));
+    if (KNOWN(width == 2))
+        return __builtin_bswap16(AT(u16, place));
+    return *place;
+}
+
+/* What differs in what is the same in all frames, and in fields; or in addresses alone. */
+PART u64 differences(u8 *frame, const struct frames *frames, struct values *values, u32 lost, int of_addresses)
+{
+    u64 different = 0;
+    u32 words = frames->words_count;
+#define COMPARE(i) \
+    if (i > 1 || !lost) \
+        different |= (AT(u64, frame + 8 * i) ^ frames->words[i]) & (of_addresses ? frames->addresses[i] : frames->masks[i]);
+    /* The first word has MAC addresses. */
+    LATER_WORDS(words, compared, COMPARE)
+compared:
+    if (KNOWN(frames->direct % 8)) {
+        u64 mask = of_addresses ? frames->tail_addresses : frames->tail_mask;
+        different |= (AT(u64, frame + frames->direct - 8) ^ frames->tail) & mask;
+    }
+    ROUNDS(i, 0, MOST_FIELDS, frames->field_count) {
+        const struct field *field = &frames->fields[i];
+        if (KNOWN(field->is_ignored) || (of_addresses && !KNOWN(field->is_address)))
+            continue;
+        different |= load(frame + field->offset, field->width) ^ values->fields[i];
+    }
+    return different;
+}
+
+/* Compares a frame with the one that was sent. `lost` is how many bytes of the tag of its
+   VLAN are missing: `frame` is displaced by them, so that places are those of the frame as it was sent. */
+PART int compare(struct xdp_md *context, u8 *frame, const struct way *way, u32 lost, u32 order, u64 *flow)
+{
+    const struct frames *frames = &way->frames;
+    struct values values;
+    values.place = 0;
+    if (KNOWN(frames->sizes)) {
+        if (!find_size(frames, order, &values) || values.entry[0] != DATA_END(context) - frame)
+            return CORRUPTED;
+    }
+    if (!find_values(frames, order, &values))
+        return CORRUPTED;
+    *flow = values.flow;
+    u64 different = differences(frame, frames, &values, lost, 0);
+    ROUNDS(i, 0, MOST_CHECKSUMS, frames->checksum_count) {
+        if (!KNOWN(frames->checksums[i].is_ignored))
+            different |= AT(u16, frame + frames->checksums[i].offset) ^ compute(frames, i, &values);
+    }
+    ROUNDS(i, 0, MOST_HEADERS, frames->header_count) {
+        u8 *header = frame + frames->headers[i].start;
+        KEEP(header);
+        u64 sum = 0;
+        WRITTEN_OUT for (u32 word = 0; word < HEADER_WORDS; word++)
+            sum += AT(u32, header + 4 * word);
+        different |= complement(folded(sum));
+    }
+    ROUNDS(i, 0, MOST_SIZED, frames->sized_count) {
+        if (!KNOWN(frames->sized[i].is_ignored))
+            different |= AT(u16, frame + frames->sized[i].offset) ^ (u16)values.entry[1 + i];
+    }
+    if (RARELY(different))
+        return differences(frame, frames, &values, lost, 1) ? READDRESSED : CORRUPTED;
+    if (KNOWN(frames->longest > frames->direct) && !has_right_contents(context, frames, lost, values.place))
+        return CORRUPTED;
+    return INTACT;
+}
+
+/* Counts a frame of a stream: `number` is the stream's among all, and `lost` as in `compare`. */
+PART int take(struct xdp_md *context, const struct way *way, u32 lost, u64 number)
+{
+    const struct frames *frames = &way->frames;
+    u64 now = ktime_get_ns(), cpu = get_smp_processor_id(), flow;
+    if (RARELY(cpu >= PROCESSORS || number >= ALL_STREAMS))
+        return XDP_DROP;
+    struct counters *here = &counters[cpu * ALL_STREAMS + number];
+    KEEP(here);
+    here->arrived++;
+    u8 *frame = DATA(context) - lost, *end = DATA_END(context);
+    KEEP(frame);
+    u64 length = end - frame;
+    if (KNOWN(!frames->sizes)) {
+        if (RARELY(length != frames->longest))
+            goto wrong_length;
+    } else if (length >= LONGEST_FRAME || !(way->lengths[length / 64] >> length % 64 & 1)) {
+        goto wrong_length;
+    }
+    if (RARELY(frame + frames->direct > end))
+        goto wrong_length;
+    if (RARELY(AT(u32, frame + lost) != way->mac || AT(u16, frame + lost + 4) != way->mac_end)) {
+        here->wrong_mac++;
+        return XDP_DROP;
+    }
+    if (KNOWN(!frames->is_numbered)) {
+        here->intact++;
+        return XDP_DROP;
+    }
+    struct stream *stream = &reception.streams[number];
+    u32 sequence = __builtin_bswap32(AT(u32, frame + frames->tag_offset + 4));
+    if (KNOWN(frames->compensation) &&
+        RARELY(AT(u16, frame + frames->compensation) != compensation(stream->tag_sum, sequence)))
+        goto corrupted;
+    u32 order = sequence * way->step + way->first + (number - way->number);
+    int found = compare(context, frame, way, lost, order, &flow);
+    if (RARELY(found == CORRUPTED))
+        goto corrupted;
+    if (RARELY(found == READDRESSED)) {
+        here->readdressed++;
+        return XDP_DROP;
+    }
+    /* The time of sending is taken out of the ring: it is there once. */
+    u64 *entry = &times[number << RING_BITS | (sequence & ((1 << RING_BITS) - 1))];
+    u64 time = *entry, round = (sequence >> RING_BITS) + 1, of_entry = time & ((1 << WRAP_BITS) - 1);
+    u64 later = (of_entry - round) & WRAPS;
+    /* A frame that was never sent has a wrong number. */
+    if (RARELY(of_entry == 0 || later > WRAPS / 2))
+        goto corrupted;
+    if (RARELY(later)) {
+        here->stale++;
+        return XDP_DROP;
+    }
+    if (RARELY(!(time >> WRAP_BITS) || __sync_val_compare_and_swap(entry, time, round) != time)) {
+        here->duplicated++;
+        return XDP_DROP;
+    }
+    /* The difference of both times, each in the upper 48 bits. Clocks of two processors may differ by some nanoseconds. */
+    u64 latency = ((now << WRAP_BITS) - (time - round)) >> WRAP_BITS;
+    if (RARELY(latency >> (63 - WRAP_BITS)))
+        latency = 0;
+    here->intact++;
+    count_latency(here, latency, sequence);
+    note_order(stream, here, sequence, now);
+    if (KNOWN(way->counts_flows) && flow < frames->flows)
+        __sync_fetch_and_add(&flow_counts[way->flow_counts + flow], 1);
+    return XDP_DROP;
+wrong_length:
+    here->wrong_length++;
+    return XDP_DROP;
+corrupted:
+    here->corrupted++;
+    return XDP_DROP;
+}
+
+/* Counts a frame that a device has put into a VLAN: its tag is further on. */
+PART int look_further(struct xdp_md *context, const struct way *way)
+{
+    u8 *tag = DATA(context) + way->frames.tag_offset + VLAN_TAG_BYTES;
+    u64 cpu = get_smp_processor_id();
+    if (tag + 4 > DATA_END(context) || cpu >= PROCESSORS)
+        return NO_TAG;
+    u32 word = __builtin_bswap32(AT(u32, tag));
+    u64 number = word & STREAM_BITS;
+    if ((word & ~STREAM_BITS) != reception.family || number - way->number >= way->streams || number >= ALL_STREAMS)
+        return NO_TAG;
+    struct counters *here = &counters[cpu * ALL_STREAMS + number];
+    here->arrived++;
+    here->wrong_length++;
+    return XDP_DROP;
+}
+
+/* Looks for a tag of a way, at its place or, if the kernel took the tag of the frame's VLAN off, before it. */
+PART int look(struct xdp_md *context, const struct way *way)
+{
+    u32 lost = 0;
+    WRITTEN_OUT for (u32 place = 0; place < 2; place++) {
+        u8 *tag = DATA(context) + way->frames.tag_offset - lost;
+        if (RARELY(tag + 4 > DATA_END(context)))
+            return NO_TAG;
+        u32 word = __builtin_bswap32(AT(u32, tag)), family = word & ~STREAM_BITS;
+        u64 number = word & STREAM_BITS;
+        if (!RARELY(family != reception.family))
+            return number - way->number < way->streams ? take(context, way, lost, number) : OF_OTHERS;
+        if (family == reception.previous) {
+            if (number - way->number < way->streams && number < ALL_STREAMS)
+                __sync_fetch_and_add(&reception.streams[number].late, 1);
+            return XDP_DROP;
+        }
+        if (family == reception.ramp)
+            return XDP_DROP;
+        if (!KNOWN(way->frames.behind_vlan))
+            return NO_TAG;
+        lost = VLAN_TAG_BYTES;
+    }
+    return NO_TAG;
+}
+
+PROGRAM int receive(struct xdp_md *context)
+{
+    int is_of_others = 0;
+    WHILE_RUNNING for (u64 i = 0; i < WAYS; i++) {
+        const struct way *way = &WAY[i];
+        KEEP(way);
+        int found = look(context, way);
+        if (found < NO_TAG)
+            return found;
+        is_of_others |= found == OF_OTHERS;
+    }
+    if (!is_of_others) {
+        WHILE_RUNNING for (u64 i = 0; i < WAYS; i++) {
+            int found = look_further(context, &WAY[i]);
+            if (found < NO_TAG)
+                return found;
+        }
+    }
+    u64 first = WAY[0].number;
+    if (first >= ALL_STREAMS)
+        return XDP_PASS;
+    __sync_fetch_and_add(is_of_others ? &reception.streams[first].strayed : &reception.streams[first].foreign, 1);
+    return is_of_others ? XDP_DROP : XDP_PASS;
+}
