@@ -17,8 +17,6 @@ all settings, a script imports what it needs from here::
         result = find_conditional_throughput(testbed, request, place)
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files that come with lossratio and have names: topologies, suites; and what a misspelt name may mean."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable

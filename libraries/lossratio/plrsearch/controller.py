@@ -3,8 +3,6 @@
 Meanwhile the posteriors are kept up to date, at little cost for each trial.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

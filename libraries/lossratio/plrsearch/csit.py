@@ -8,8 +8,6 @@ as many samples CSIT's code has the same random numbers, and the same loads.
 Formulas, constants and order of operations: FD.io CSIT, `resources/libraries/python/PLRsearch`, early 2026.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace

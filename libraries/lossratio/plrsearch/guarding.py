@@ -4,8 +4,6 @@ That load moves while the search goes on, and a trial above it guards nothing. S
 those that once were meant to be: if the load falls, more follow, up to a limit.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -8,8 +8,6 @@ A record is a journal, or a file of JSON lines with a line for each trial in the
 recorded trial does not matter: a trial of a search loses the same share, whatever its own duration.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from functools import lru_cache

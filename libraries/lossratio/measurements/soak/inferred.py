@@ -1,7 +1,5 @@
 """Everything that a soak test inferred, in words: one table of fields with their words and units."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

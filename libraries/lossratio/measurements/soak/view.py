@@ -1,7 +1,5 @@
 """The view of a soak test: fitted curves among the trials, the critical load, its interval over time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial

@@ -4,8 +4,6 @@ A controller knows only loss ratios. They include frames that the generator coul
 and were dropped in the generator. So before a goal result is reported, its bounds are judged again without such frames.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -12,8 +12,6 @@ of these:
 - *order*: so few independent trials that they show little; residuals that rise or fall with time (draft 4.3.10).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Posteriors of both fitting functions from counts."""
 
-from __future__ import annotations
-
 from lossratio.plrsearch.likelihood import (
     GeometricLikelihood,
     Model,

@@ -6,8 +6,6 @@ closer. Else the capacity varies, or it is not known whether it does: then it is
 the likeness of successive trials are considered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
