@@ -64,10 +64,16 @@ def through(request, netns_lab, tmp_path):
         configuration = replace(make_configuration(traffic, [PAIR], settle_time=settle_time), examines=examines)
         with AgentClient.start(LocalSession(netns_lab, "tg", tmp_path), python=PYTHON) as agent:
             agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
-            if pause is not None:
-                agent.trial(LOAD, duration)
+            if pause is None:
+                return whole(agent.trial, LOAD, duration)
+
+            def second():
                 time.sleep(pause)
-            return whole(agent.trial, LOAD, duration)
+                first = agent.trial(LOAD, duration)
+                time.sleep(pause)
+                return (*agent.trial(LOAD, duration), *first)
+
+            return whole(second)[:2]
 
     return send
 
