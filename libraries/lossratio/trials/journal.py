@@ -399,9 +399,11 @@ def _keep_copy(path: Path) -> None:
 
 def _first_trials(search: Mapping[str, Any]) -> tuple[Any, ...]:
     """The inputs on which the meaning of the first trials depends; empty where the first trials are as any others."""
+    settings = search.get("settings") or {}
     if "min_load_fps" not in search:
-        return tuple(search.get(name) for name in ("algorithm", "max_load_fps", "step_ratio", "trial_duration_s"))
-    warm_up = (search.get("settings") or {}).get("warm_up_duration_s")
+        plan = {name: value for name, value in settings.items() if name not in ("trials", "repeats")}
+        return (*(search.get(name) for name in ("algorithm", "max_load_fps", "throughput_fps")), plan)
+    warm_up = settings.get("warm_up_duration_s")
     return () if warm_up is None else (warm_up, search["max_load_fps"])
 
 

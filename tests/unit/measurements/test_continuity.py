@@ -8,6 +8,7 @@ from measurement_examples import NO_LOSS, PROFILE, place, policed
 from lossratio.errors import SearchError
 from lossratio.measurements.frame_loss import FrameLossRequest, measure_frame_loss_rate
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
+from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.results.run_directory import RunDirectory, read_result
 
@@ -43,6 +44,8 @@ def test_a_new_run_beside_it_minds_nothing(earlier):
 
 
 SEARCH = SearchRequest(goals=(NO_LOSS,), profile=PROFILE)
+FALLING = FrameLossRequest(profile=PROFILE)
+RECOVERY = RecoveryRequest(profile=PROFILE, throughput=50e3, repeats=1, duration=1.0, limit=1.0)
 WARMED_UP = SEARCH.but(warm_up_duration=1.0)
 
 
@@ -57,12 +60,12 @@ WARMED_UP = SEARCH.but(warm_up_duration=1.0)
         (find_conditional_throughput, SEARCH, WARMED_UP, False),
         (measure_mrr, REQUEST, REQUEST.but(trials=2), True),
         (measure_mrr, REQUEST, REQUEST.but(max_load=200e3), False),
-        (
-            measure_frame_loss_rate,
-            FrameLossRequest(profile=PROFILE),
-            FrameLossRequest(profile=PROFILE, max_load=200e3),
-            False,
-        ),
+        (measure_mrr, REQUEST, REQUEST.but(trial_duration=2.0), False),
+        (measure_frame_loss_rate, FALLING, FALLING.but(step=0.05), False),
+        (measure_recovery, RECOVERY, RECOVERY.but(repeats=2), True),
+        (measure_recovery, RECOVERY, RECOVERY.but(overload=1.2), False),
+        (measure_recovery, RECOVERY, RECOVERY.but(throughput=40e3), False),
+        (measure_frame_loss_rate, FALLING, FALLING.but(max_load=200e3), False),
         (measure_mrr, SEARCH, REQUEST, False),
     ],
 )
