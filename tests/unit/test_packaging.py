@@ -152,3 +152,20 @@ def test_nothing_is_written_for_a_release_that_is_none(checkout):
     with pytest.raises(SystemExit, match="fill in REPOSITORY"):
         tool["release"]("9.1.0")
     assert (place / "changelog.d" / "soak.shapes.md").exists()
+
+
+def test_files_that_import_a_library_under_the_gpl_may_be_used_under_it():
+    text = (ROOT / "REUSE.toml").read_text()
+    listed = set(re.findall(r'^    "(.*\.py)",$', text, re.MULTILINE))
+    importing = re.compile(r"^\s*(?:from|import) scapy|importorskip\(\"scapy|\"trex\.stl\.api\"", re.MULTILINE)
+    paths = [path for name in ("libraries", "tests", "benchmarks") for path in (ROOT / name).rglob("*.py")]
+    # This file has the patterns.
+    users = {str(path.relative_to(ROOT)) for path in paths if importing.search(path.read_text())} - {
+        "tests/unit/test_packaging.py"
+    }
+    assert users <= listed
+    assert all((ROOT / name).exists() for name in listed)
+    expressions = set(re.findall(r'SPDX-License-Identifier = "(.*)"', text))
+    names = {name for expression in expressions for name in expression.split(" OR ")}
+    assert {path.stem for path in (ROOT / "LICENSES").iterdir()} == names
+    assert (ROOT / "LICENSE").read_bytes() == (ROOT / "LICENSES" / "Apache-2.0.txt").read_bytes()
