@@ -4,11 +4,11 @@ Before a measurement: presence, speeds of links, room for frames. On demand: all
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lossratio.dut.linux import core_choices
+from lossratio.dut.linux import core_choices, lifelines_among
 from lossratio.errors import NodeError, TopologyError, TrafficError
 from lossratio.nodes import CommandRunner, DutNode, NodeSession, gather_facts, read_hardware
 from lossratio.results import NodeFacts
@@ -235,6 +235,10 @@ def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
             facts = gather_facts(session).facts
             states = read_interfaces(session, node.interfaces)
             problems = (*_missing_interfaces(node, states), *_missing_tools(session, node, facts))
+            wired = [state.name for port, state in states.items() if node.interfaces[port].link is not None]
+            # A node whose tools are missing cannot say more.
+            with suppress(NodeError):
+                problems += tuple(lifelines_among(DutNode(session), wired))
             if isinstance(node.generator, RealGenerator):
                 if takes_cards(node):
                     hardware = read_hardware(session, [card_address(port) for port in tg_ports])

@@ -41,10 +41,11 @@ tests:
         ([GITHUB, RELEASE], ["vendor.github-workflows"]),
         ([GITLAB, MERGE_REQUEST], ["vendor.gitlab-ci", "--data-transform", "gitlab-ci"]),
         ([ACTION], ["vendor.github-actions"]),
+        ([ROOT / ".readthedocs.yaml"], ["vendor.readthedocs"]),
         ([ROOT / "CITATION.cff"], ["vendor.citation-file-format", "--force-filetype", "yaml"]),
         (FORMS, ["vendor.github-issue-forms"]),
     ],
-    ids=["github", "gitlab", "action", "citation", "issue forms"],
+    ids=["github", "gitlab", "action", "readthedocs", "citation", "issue forms"],
 )
 def test_files_are_valid_by_their_systems_schema(files, schema):
     assert files

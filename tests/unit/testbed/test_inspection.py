@@ -10,6 +10,7 @@ from local_testbeds import LOCAL, local_topology, needs_testbed, own_state
 
 from lossratio.commands.main import main
 from lossratio.errors import TopologyError
+from lossratio.nodes import NodeSession
 from lossratio.testbed.inspection import describe_node, inspect_nodes
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import TestbedKind, load_topology
@@ -55,6 +56,19 @@ def test_nodes_report_versions_and_links(lab):
 def test_an_interface_that_is_not_there_is_named(lab):
     (problem,) = problems_of(with_port(lab, "DUT1", "port1", name="eth99"), "DUT1")
     assert problem.startswith("port port1: there is no interface 'eth99'")
+
+
+def test_a_port_that_carries_the_nodes_way_out_is_refused(lab):
+    with NodeSession.connect("DUT1", lab.nodes["DUT1"]) as session:
+        session.run("ip", "route", "add", "default", "dev", "dut0")
+        try:
+            (problem,) = problems_of(lab, "DUT1")
+        finally:
+            session.run("ip", "route", "delete", "default", "dev", "dut0")
+    assert problem.startswith(
+        "DUT1: interface dut0 carries the default route. Test traffic on it would cut the node off"
+    )
+    assert problems_of(lab, "DUT1") == ()
 
 
 def test_a_wrong_mac_address_and_a_slow_link_are_reported(lab):

@@ -75,6 +75,16 @@ def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
         _check_idle(node.name, name, links)
 
 
+def lifelines_among(node: DutNode, interfaces: Sequence[str]) -> Iterator[str]:
+    """Says which interfaces carry the node's default route or SSH session, so that traffic would cut it off."""
+    links, lifelines = read_links(node), dict(_lifelines(node))
+    for name in (name for name in interfaces if name in links):
+        try:
+            _check_spare(node.name, name, links, lifelines)
+        except DutError as error:
+            yield str(error)
+
+
 def check_free(node: DutNode, networks: Sequence[IPv4Network | IPv6Network]) -> None:
     """Checks that the node has neither an address in these networks nor a route to a part of them.
 
