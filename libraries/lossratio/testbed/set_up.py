@@ -320,8 +320,7 @@ class LiveSetUp:
         )
 
     def _timing(self) -> TrialTiming:
-        # A journal is resumed only with the same timing, word by word: with other words, journals of earlier versions
-        # could not be resumed.
+        # A journal is resumed only with the same timing, word by word.
         return trial_timing(
             learning="before the search",
             learning_time=CHECK_DURATION,

@@ -7,7 +7,8 @@ not this one.
 """
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lossratio.errors import DutError
@@ -15,6 +16,10 @@ from lossratio.errors import DutError
 _STAMPS_PER_PERIOD = 2**17
 """Time stamps in a period of a policer (POLICER_TICKS_PER_PERIOD in VPP's source)."""
 _BYTES_PER_KILOBIT = 125
+
+_SECONDS = 0.3
+"""Seconds over which the CPU's time stamps are counted; each end is known to some 10 µs."""
+_READINGS = 3
 
 TOLERANCE = 1e-3
 """How far a policer's clock may be off, as a share: a fifth of the width of FD.io CSIT's goals."""
@@ -91,3 +96,23 @@ class PolicerClock:
                 f"there are {self.measured_hz:,.0f}. VPP measures that once, in a millisecond of its start, and "
                 f"another program had the CPU then. End other work on CPU {cpu} there, and set up VPP again."
             )
+
+
+def read_clock(ask: Callable[[str], str], policer: str, kilobits: int) -> PolicerClock | None:
+    """Measures the clock of a policer, which takes a third of a second; None: this VPP does not print it.
+
+    Args:
+        ask: Gives the output of a command of VPP.
+        policer: Name of the policer.
+        kilobits: Its rate in kbit/s.
+    """
+
+    def readings() -> list[ClockReading]:
+        return [reading for _ in range(_READINGS) for reading in parse_clock(ask("show clock verbose"))]
+
+    before = readings()
+    policers = policers_stamps_per_second(ask(f"show policer name {policer}"), kilobits)
+    if policers is None or not before:
+        return None
+    time.sleep(_SECONDS)
+    return PolicerClock(policers, stamps_per_second(before, readings()))

@@ -16,7 +16,7 @@ from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.linux.cores import CoreChoice, read_cores
 from lossratio.dut.linux.interfaces import check_free, existing_links, is_up
 from lossratio.dut.linux.program_dut import ProgramDut, Sockets, bound_driver, detach_afterwards, pci_interfaces
-from lossratio.dut.vpp.clock import PolicerClock, parse_clock, policers_stamps_per_second, stamps_per_second
+from lossratio.dut.vpp.clock import PolicerClock, read_clock
 from lossratio.dut.vpp.configuration import (
     HOME_VARIABLE,
     ROUTES_ADDED,
@@ -93,9 +93,6 @@ _REPORTS_SECONDS = 3.0
 _POLL = 0.1
 _STARTS = 5
 """How often VPP is started until the clock of its policers is right."""
-_CLOCK_SECONDS = 0.3
-"""Seconds over which the CPU's time stamps are counted; each end is known to some 10 µs."""
-_READINGS = 3
 _PRIORITY = 5
 """Its priority where it sleeps: before ordinary programs, and behind senders, which may share its CPUs."""
 _RDMA_DRIVERS = ("mlx5_core", "mlx4_core")
@@ -237,16 +234,11 @@ class Vpp(ProgramDut[VppOptions]):
         if self.options.police_kilobits is None:
             return
         control = VppControl(self.node, self.options.home, self.daemons[0].directory)
-        before = [reading for _ in range(_READINGS) for reading in parse_clock(control.ask("show clock verbose"))]
-        shown = control.ask(f"show policer name {policer_name(self._vpp_ports('', '')[0])}")
-        policers = policers_stamps_per_second(shown, self.options.police_kilobits)
-        if policers is None or not before:
-            return
-        time.sleep(_CLOCK_SECONDS)
-        after = [reading for _ in range(_READINGS) for reading in parse_clock(control.ask("show clock verbose"))]
-        clock = PolicerClock(policers, stamps_per_second(before, after))
-        clock.check(self.node.name, self._choose_cores().main)
-        self._clock = clock
+        policer = policer_name(self._vpp_ports("", "")[0])
+        clock = read_clock(control.ask, policer, self.options.police_kilobits)
+        if clock is not None:
+            clock.check(self.node.name, self._choose_cores().main)
+            self._clock = clock
 
     @property
     def is_addressed(self) -> bool:
