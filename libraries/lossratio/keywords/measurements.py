@@ -10,6 +10,7 @@ from types import MappingProxyType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
+from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import SearchError
@@ -18,6 +19,7 @@ from lossratio.keywords.measuring import describe_profile, measured
 from lossratio.keywords.session import Keywords, Session
 from lossratio.measurements import AfterThroughput, Audience, MeasuredKind, Request, measure, warm_up_like
 from lossratio.measurements.back_to_back import BackToBack
+from lossratio.measurements.confirmation import Confirmation, ConfirmationRequest, ConfirmationResult
 from lossratio.measurements.frame_loss import FrameLossRate
 from lossratio.measurements.mrr import MaximumReceiveRate
 from lossratio.measurements.recovery import Recovery
@@ -35,6 +37,7 @@ Kind = type[MeasuredKind[Any, Any, Any, ResultT]]
 _TYPES: Mapping[Quantity, type] = MappingProxyType({DURATION: timedelta, FRAME_RATE: FrameRate, RATIO: Share})
 """Types of Robot Framework's arguments, whose documentation names the units that users may write."""
 
+_SMALLEST = FrameSize("64B")
 _WARM_UP = {"warm_up": timedelta, "warm_up_profile": str}
 _OTHERS = "The other arguments are described under `Arguments of measurements`."
 
@@ -195,6 +198,21 @@ class MeasurementKeywords(Keywords):
         return _measured(
             self.session, Reset, request_of(self.session, ResetRequest, frame_size, profile, fields), resume
         )
+
+    @asks(ConfirmationRequest, without="load")
+    @typed_keyword()
+    def confirm_critical_load(  # noqa: D102 (the request has it)
+        self,
+        load: FrameRate,
+        frame_size: FrameSize = _SMALLEST,
+        profile: str = DEFAULT_PROFILE,
+        *,
+        resume: Path | None = None,
+        **fields: Any,
+    ) -> ConfirmationResult:
+        request = request_of(self.session, ConfirmationRequest, frame_size, profile, {"load": load, **fields})
+        logger.info(request.plan(request.planned_trials), also_console=True)
+        return _measured(self.session, Confirmation, request, resume)
 
     @asks(SoakRequest, without="warm_start")
     @typed_keyword()

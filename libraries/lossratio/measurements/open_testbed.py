@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lossratio.measurements.back_to_back import BackToBack
+from lossratio.measurements.confirmation import Confirmation
 from lossratio.measurements.frame_loss import FrameLossRate
 from lossratio.measurements.measure import MeasuredKind, measure
 from lossratio.measurements.measurement import TestPlace
@@ -91,6 +92,7 @@ class OpenTestbed(Testbed):
     recovery = _measuring(Recovery, "system recovery")
     reset_time = _measuring(Reset, "reset time")
     critical_load = _measuring(Soak, "critical load")
+    confirmation = _measuring(Confirmation, "confirmation")
 
     @property
     def results(self) -> tuple[TestResult, ...]:

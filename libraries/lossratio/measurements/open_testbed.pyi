@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from lossratio.measurements.back_to_back import BackToBack
+from lossratio.measurements.confirmation import Confirmation
 from lossratio.measurements.frame_loss import FrameLossRate
 from lossratio.measurements.measure import MeasuredKind, measure
 from lossratio.measurements.measurement import TestPlace
@@ -20,6 +21,7 @@ from lossratio.nodes import Credentials
 from lossratio.testbed import Ready, Recovery as Repairs, Testbed
 from lossratio.traffic import TrafficProfile
 from lossratio.measurements.back_to_back import BackToBackResult
+from lossratio.measurements.confirmation import ConfirmationResult
 from lossratio.measurements.frame_loss import FrameLossResult
 from lossratio.trials.counters import Integrity
 from lossratio.plrsearch.model.options import LikelihoodName
@@ -180,6 +182,26 @@ class OpenTestbed(Testbed):
         name: str | None = None,
         on_progress: Callable[[Any], None] | None = None,
     ) -> SoakResult: ...
+    def confirmation(
+        self,
+        frame_size: str | int,
+        profile: str = "ethip4-udp",
+        *,
+        max_load: float | str | None = ...,
+        ramp: float | str = ...,
+        rest: float | str = ...,
+        warm_up: WarmUp | None = ...,
+        integrity: Integrity = ...,
+        load: float | str = ...,
+        loss_ratio: float | str = ...,
+        trial_duration: float | str = ...,
+        longest: float | str = ...,
+        dut: str | None = None,
+        options: AnyOptions | None = None,
+        bidirectional: bool | None = None,
+        name: str | None = None,
+        on_progress: Callable[[Any], None] | None = None,
+    ) -> ConfirmationResult: ...
     @property
     def results(self) -> tuple[TestResult, ...]:
         ...

@@ -28,6 +28,7 @@ GROUP = "lossratio.measurement"
 _BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "back_to_back": "BackToBack",
+        "confirmation": "Confirmation",
         "frame_loss": "FrameLossRate",
         "latency": "Latency",
         "mrr": "MaximumReceiveRate",

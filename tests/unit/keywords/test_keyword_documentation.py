@@ -13,6 +13,7 @@ def test_the_names_are_those_that_suites_use():
     assert {
         "Call Hook",
         "Collect Telemetry",
+        "Confirm Critical Load",
         "Find Conditional Throughput",
         "Find Critical Load",
         "Find NDR And PDR",

@@ -23,6 +23,9 @@ At Least
     Find Critical Load    64B    bidirectional=False    timeout=10 s    max_load=60 kpps    likelihood=poisson
 Wrong Ratio
     Find Critical Load    64B    target_loss_ratio=lots
+Confirmed
+    ${found}    Confirm Critical Load    50 kfps    loss_ratio=1e-5    trial_duration=1 s
+    Should Be Equal    ${found.statement.verdict}    verified
 No Search Before
     Find Critical Load    1518B    warm_start=True
 """
@@ -55,6 +58,11 @@ def test_a_soak_after_a_search_begins_where_that_ended(run):
 def test_an_irregular_result_is_a_warning_and_no_failure(run):
     assert run.tests["At Least"].status == "PASS"
     assert any("At Least: irregular: the target loss ratio is beyond the trials" in error for error in run.errors)
+
+
+def test_a_load_is_confirmed_and_how_many_frames_that_takes_is_said_before(run):
+    assert run.tests["Confirmed"].status == "PASS"
+    assert any("To confirm a loss ratio of 1e-5 at 50.000 kfps takes" in message for message in run.messages)
 
 
 def test_a_wrong_argument_is_refused_before_anything_is_measured(run):

@@ -22,7 +22,7 @@ from lossratio.measurements.soak.result import (
     Residual,
     SoakLimit,
 )
-from lossratio.plrsearch import CombinedEstimate, CriticalLoadEstimate, FunctionEstimate
+from lossratio.plrsearch import CombinedEstimate, CriticalLoadEstimate, FunctionEstimate, Guard
 from lossratio.results import Conditions
 
 _CURVE_POINTS = 121
@@ -98,7 +98,7 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
             Combination(weighting=weighting.value, mean=conditions.rate(both.mean), stdev=conditions.rate(both.stdev))
             for weighting, both in estimate.combinations.items()
         ),
-        guard=_guard(estimate, conditions),
+        guard=guard_statement(estimate.guard, conditions),
         csit=_csit(estimate, conditions),
         residuals=tuple(Residual(load_per_interface_fps=load, stdevs=distance) for load, distance in misfit.residuals),
         averaging=_averaging(estimate),
@@ -121,8 +121,13 @@ def _csit(estimate: CriticalLoadEstimate, conditions: Conditions) -> CsitCritica
     )
 
 
-def _guard(estimate: CriticalLoadEstimate, conditions: Conditions) -> GuardStatement:
-    guard = estimate.guard
+def guard_statement(guard: Guard, conditions: Conditions) -> GuardStatement:
+    """A statement about a load in the form of result files.
+
+    Args:
+        guard: The statement.
+        conditions: The conditions of the measurement.
+    """
     bounds, missing = guard.bounds, guard.missing_frames
     return GuardStatement(
         verdict=guard.verdict.value,

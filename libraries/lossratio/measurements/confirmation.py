@@ -1,0 +1,237 @@
+"""Confirmation of a critical load: the loss ratio at one fixed load, from counts alone, without any model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from lossratio.drawing import MARKS, Axis, Plot, drawing, text_at
+from lossratio.errors import SearchError
+from lossratio.measurements import NOT_IN_FILES, FoundResult, Measurement, PlannedKind, PlannedTrials, Request, measure
+from lossratio.measurements.soak import TARGET_LOSS_RATIO, GuardStatement, guard_in_words, guard_statement
+from lossratio.plrsearch import Guard, LossBounds, Verdict, why_set_aside
+from lossratio.quantities import Duration, FrameRate, Share
+from lossratio.results import Conditions, MaxLoad, Picture, View
+from lossratio.trials import TrialInput, TrialResult
+from lossratio.units import format_frame_rate, format_target
+
+if TYPE_CHECKING:
+    from lossratio.testbed import LoadRange
+
+_LEAST_TRIALS = 10
+"""Trials that verify a load, at least."""
+_FRAMES = -math.log(0.025)
+"""Frames without loss that show a loss ratio to be below the target (probability 97.5 %), times that target."""
+_ROOM = 2.0
+"""Planned frames, in these: two lost frames are allowed."""
+_LONGEST = 86_400.0
+
+
+class ConfirmationRequest(Request):
+    """Measures whether the loss ratio at one load is at most a given one, without any model, and returns the result.
+
+    The ``load`` is in frames per second per interface, the frames are 64B by default.
+
+    How many frames that takes is said before the first trial: 7.4 / ``loss_ratio`` of each interface, in at least
+    10 trials, and fewer if more than that ratio is lost for certain. The verdict after it is ``verified`` or
+    ``contradicted`` (each with probability 97.5 %), or ``extrapolated``: the frames do not decide. It is irregular
+    unless it is ``verified``.
+
+    | `Confirm Critical Load`    12.05 Mfps    loss_ratio=1e-7
+    | `Confirm Critical Load`    12.05 Mfps    IMIX    loss_ratio=1e-6    trial_duration=10 s
+    """
+
+    unused = frozenset({"min_load"})
+
+    load: Annotated[FrameRate, Field(gt=0.0)]
+    """The load per interface that is confirmed."""
+    loss_ratio: Annotated[Share, Field(gt=0.0, lt=1.0)] = TARGET_LOSS_RATIO
+    """The loss ratio that the SUT may have there."""
+    trial_duration: Annotated[Duration, Field(gt=0.0)] = 2.0
+    """Seconds of each trial."""
+    longest: Annotated[Duration, Field(gt=0.0), NOT_IN_FILES] = _LONGEST
+    """Seconds of traffic that it may take: more are refused before anything is sent."""
+
+    @property
+    def planned_trials(self) -> int:
+        """Number of trials that decide, if no more than two frames are lost.
+
+        Raises:
+            SearchError: If they take too long.
+        """
+        trials = max(_LEAST_TRIALS, math.ceil(_ROOM * _FRAMES / self.loss_ratio / (self.load * self.trial_duration)))
+        if trials * self.trial_duration > self.longest:
+            raise SearchError(
+                f"{self.plan(trials)}, and longest is {self.longest:g} s: ask for a larger loss ratio, or a longer "
+                "time."
+            )
+        return trials
+
+    def plan(self, trials: int) -> str:
+        """What the trials take, in words."""
+        seconds = trials * self.trial_duration
+        return (
+            f"To confirm a loss ratio of {format_target(self.loss_ratio)} at {format_frame_rate(self.load)} takes "
+            f"{seconds * self.load:.3g} frames of each interface: {trials} trials, {seconds:,.4g} s"
+        )
+
+
+class ConfirmationResult(FoundResult):
+    """The result of a confirmation of a critical load."""
+
+    found = "statement"
+    kind: Literal["confirmation"] = "confirmation"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The largest load that was allowed."""
+    loss_ratio: float = Field(gt=0.0, lt=1.0)
+    """The loss ratio that was asked for."""
+    statement: GuardStatement | None
+    """The verdict, with the frames that it rests on; null if the measurement failed."""
+    reason: str | None
+    """Why the load is not confirmed; null if it is."""
+
+
+class Confirmation(PlannedKind[ConfirmationRequest, ConfirmationResult]):
+    """The kind: confirmation of a critical load."""
+
+    name = "confirmation"
+    title = "Confirming the critical load"
+    algorithm = "confirmation at a fixed load"
+    request = ConfirmationRequest
+    result = ConfirmationResult
+
+    def controller(self, request: ConfirmationRequest, loads: LoadRange) -> PlannedTrials:
+        """Equal trials; they end early if more is lost for certain, whenever that is looked at."""
+        if request.load > loads.max_load:
+            raise SearchError(
+                f"The load to confirm, {format_frame_rate(request.load)}, is above the maximum load, "
+                f"{format_frame_rate(loads.max_load)}."
+            )
+        trials = request.planned_trials
+
+        def is_refuted(results: Sequence[TrialResult]) -> bool:
+            return bounds_of(results, trials).least > request.loss_ratio
+
+        return PlannedTrials([TrialInput(request.trial_duration, request.load)] * trials, is_refuted)
+
+    def remarks(self, request: ConfirmationRequest, controller: PlannedTrials) -> Iterator[str]:
+        """How many frames are needed."""
+        yield f"{request.plan(request.planned_trials)}."
+
+    def build(
+        self, measured: Measurement[Any], request: ConfirmationRequest, inputs: Mapping[str, Any], max_load: MaxLoad
+    ) -> ConfirmationResult:
+        """The verdict."""
+        run, statement, reason = measured.run, None, None
+        if run.error is None:
+            trials = [entry.result for entry in measured.entries]
+            statement = confirmed(trials, request.loss_ratio, request.planned_trials, run.conditions)
+            reason = None if statement.verdict == Verdict.VERIFIED.value else guard_in_words(statement)
+        return ConfirmationResult(
+            **measured.stated(max_load, reason), loss_ratio=request.loss_ratio, statement=statement, reason=reason
+        )
+
+
+def bounds_of(trials: Sequence[TrialResult], looks: int = 1) -> LossBounds:
+    """The loss ratio of the trials that are evidence.
+
+    Args:
+        trials: The trials, all at one load.
+        looks: How many times the lower bound is looked at.
+    """
+    known = [trial.output for trial in trials if why_set_aside(trial) is None]
+    sent, lost = (
+        np.array([float(count or 0) for count in counts])
+        for counts in ([output.sent_frames for output in known], [output.lost_frames for output in known])
+    )
+    return LossBounds.of(sent, lost, looks)
+
+
+def confirmed(trials: Sequence[TrialResult], loss_ratio: float, planned: int, conditions: Conditions) -> GuardStatement:
+    """The verdict about a load.
+
+    Args:
+        trials: The trials, all at that load.
+        loss_ratio: The loss ratio that the SUT may have.
+        planned: Number of planned trials: after each of them it was looked whether they refute the load.
+        conditions: The conditions of the trials.
+    """
+    bounds, verdict = bounds_of(trials), Verdict.EXTRAPOLATED
+    if bounds_of(trials, planned).least > loss_ratio:
+        verdict = Verdict.CONTRADICTED
+    elif bounds.most <= loss_ratio and bounds.trials >= _LEAST_TRIALS:
+        verdict = Verdict.VERIFIED
+    return guard_statement(Guard(verdict, loss_ratio, trials[0].load, trials[0].load, bounds), conditions)
+
+
+confirm_critical_load = partial(measure, Confirmation())
+
+_WIDTH, _HEIGHT = 900.0, 300.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 96.0, 880.0, 30.0, 250.0
+_COLOUR = "#0072B2"
+
+
+class ConfirmationView(View[ConfirmationResult]):
+    """How a confirmation is shown."""
+
+    quantity = "confirmation"
+
+    def lines(self, result: ConfirmationResult) -> Iterator[str]:
+        """The verdict with its certainty."""
+        said = "failed" if result.statement is None else guard_in_words(result.statement)
+        yield f"loss ratio {format_target(result.loss_ratio)}, with a certainty of 97.5 %: {said}"
+
+    def warnings(self, result: ConfirmationResult) -> Iterator[str]:
+        """The warning that the load is not confirmed."""
+        if result.reason is not None:
+            yield f"not confirmed: {result.reason}"
+
+    def pictures(self, result: ConfirmationResult) -> Iterator[Picture]:
+        """The loss ratio of each trial."""
+        if result.statement is not None:
+            yield Picture(
+                "Loss ratio at the load",
+                draw_confirmation(result, result.statement),
+                "Each trial with the 95 % interval of its own count; band: the interval of all trials together; "
+                "dashed: the loss ratio that was asked for.",
+            )
+
+
+def draw_confirmation(result: ConfirmationResult, statement: GuardStatement) -> str:
+    """Draws the loss ratio of each trial with error bars, and that of all.
+
+    Returns:
+        One ``<svg>`` element that goes into an HTML page as it is.
+    """
+    counted = [trial for trial in result.trials if trial.is_evidence and trial.sent_frames]
+    bounds = [
+        LossBounds.of(np.full(1, float(trial.sent_frames or 0)), np.full(1, float(trial.lost_frames or 0)))
+        for trial in counted
+    ]
+    floor = 0.1 * min(result.loss_ratio, statement.most_loss_ratio)
+    highest = 2.0 * max([result.loss_ratio, statement.most_loss_ratio, *(one.most for one in bounds)])
+    plot = Plot(
+        Axis(0.0, len(counted) + 1.0, _LEFT, _RIGHT), Axis(floor, min(highest, 1.0), _BOTTOM, _TOP, is_logarithmic=True)
+    )
+    plot.frame(plot.x.ticks(8, whole=True), plot.y.ticks(6), lambda number: f"{number:.0f}", format_target)
+    low, high = max(statement.least_loss_ratio, floor), max(statement.most_loss_ratio, floor)
+    plot.bands([(plot.x.low, plot.x.high, low, high)], _COLOUR, 0.15)
+    plot.line([(plot.x.low, result.loss_ratio), (plot.x.high, result.loss_ratio)], "#777777", dash="6 3")
+    for number, one in enumerate(bounds, start=1):
+        plot.line([(float(number), max(one.least, floor)), (float(number), one.most)], _COLOUR)
+    marks = [
+        (float(number), max((trial.lost_frames or 0) / (trial.sent_frames or 1), floor), f"{trial.lost_frames:,} lost")
+        for number, trial in enumerate(counted, start=1)
+    ]
+    plot.marks(MARKS[0], marks)
+    captions = [
+        text_at(4.0, 14.0, "loss ratio"),
+        text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 38.0, "trial", text_anchor="middle"),
+    ]
+    return drawing(_WIDTH, _HEIGHT, f"Loss ratio at one load, {result.test.name}.", [*captions, *plot.parts])

@@ -1,0 +1,51 @@
+"""A confirmation of a critical load says before how many frames it takes, and a verdict from counts alone after."""
+
+import pytest
+from measurement_examples import PROFILE, SIMULATED, place
+
+from lossratio.errors import SearchError
+from lossratio.measurements.confirmation import ConfirmationRequest, bounds_of, confirm_critical_load
+from lossratio.results.findings import message
+from lossratio.results.model import Outcome
+from lossratio.results.run_directory import read_result
+from lossratio.testbed.live import open_testbed
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+
+
+def test_a_load_below_the_capacity_is_verified_by_as_many_frames_as_were_said_before(tmp_path):
+    request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5)
+    result = confirm_critical_load(open_testbed(SIMULATED), request, place(tmp_path))
+    assert (result.outcome, result.statement.verdict) == (Outcome.MEASURED, "verified")
+    assert len(result.trials) == request.planned_trials == 10
+    assert any("takes 1e+06 frames of each interface: 10 trials, 20 s" in remark for remark in result.remarks)
+    assert "with a certainty of 97.5 %: verified: 0 of" in message(result)
+    assert read_result(place(tmp_path).directory.result_path(place(tmp_path).test.full_name)) == result
+
+
+def test_a_load_above_the_capacity_is_contradicted_soon(tmp_path):
+    request = ConfirmationRequest(profile=PROFILE, load=200e3, loss_ratio=1e-3)
+    result = confirm_critical_load(open_testbed(SIMULATED), request, place(tmp_path))
+    assert (result.outcome, result.statement.verdict) == (Outcome.IRREGULAR, "contradicted")
+    assert len(result.trials) < request.planned_trials
+    assert result.reason.startswith("contradicted: ")
+
+
+def test_what_takes_too_long_is_refused_before_anything_is_sent(tmp_path):
+    request = ConfirmationRequest(profile=PROFILE, load=1e3, loss_ratio=1e-9)
+    with pytest.raises(SearchError, match=r"7.38e\+09 frames of each interface.*longest is 86400 s"):
+        confirm_critical_load(open_testbed(SIMULATED), request, place(tmp_path))
+    above = ConfirmationRequest(profile=PROFILE, load=1e9, loss_ratio=1e-3)
+    with pytest.raises(SearchError, match="is above the maximum load"):
+        confirm_critical_load(open_testbed(SIMULATED), above, place(tmp_path))
+
+
+def test_two_lost_frames_of_those_that_are_planned_still_verify():
+    request = ConfirmationRequest(profile=PROFILE, load=1e6, loss_ratio=1e-6, trial_duration=0.5)
+    trials = request.planned_trials
+    lost = [1, 1] + [0] * (trials - 2)
+    results = [
+        TrialResult(TrialInput(0.5, 1e6), TrialOutput(count / 5e5, sent_frames=500_000, lost_frames=count))
+        for count in lost
+    ]
+    assert bounds_of(results).most <= 1e-6
+    assert bounds_of(results[:-2]).most > 1e-6 or trials == 10
