@@ -18,7 +18,6 @@ from lossratio.plrsearch.estimate import (
     IntervalAfterTrial,
     Pace,
     estimate_from_counts,
-    evidence_weights,
 )
 from lossratio.plrsearch.model import (
     AUTO,
@@ -77,14 +76,14 @@ class Tracker:
         self._shown: Description | None = None
         self._shown_trials = 0
 
-    def follow(self, rows: Sequence[tuple[float, float, float]]) -> bool:
-        """Adds the new trials, if they are enough; returns whether they were.
+    def follow(self, rows: Sequence[tuple[float, float, float]]) -> None:
+        """Adds the new trials, if they are enough.
 
         Args:
             rows: Load, exposure and lost frames of all trials so far.
         """
         if self.known is not None and len(rows) < max(self.trials + 1.0, self._step * self.trials):
-            return False
+            return
         counts, few = from_rows(rows), len(rows) < _FEW_TRIALS or sum(row[2] > 0.0 for row in rows) < _FEW_LOSSY
         few = few and self._wanted is LikelihoodName.VARYING and not Replicates.of(counts).are_alike
         likelihood = LikelihoodName.GEOMETRIC if few else self._wanted
@@ -94,7 +93,6 @@ class Tracker:
         elif len(rows) >= _SHOWN * self._shown_trials:
             self._shown = described(counts, self._question, self._wanted, for_selection=True)
             self._shown_trials = len(rows)
-        return True
 
     def interval(self, elapsed: float) -> IntervalAfterTrial | None:
         """The estimate now, under the likelihood of the result; None if that is not up to date.
@@ -104,12 +102,8 @@ class Tracker:
         """
         if self._shown is None or self._shown_trials < self.trials:
             return None
-        shown = self._shown.posteriors
-        weights = (
-            evidence_weights([posterior.log_evidence for posterior in shown])
-            if self._weighting is Weighting.EVIDENCE
-            else [1.0 / len(shown)] * len(shown)
-        )
+        shown, equal = self._shown.posteriors, self._weighting is Weighting.EQUAL
+        weights = [1.0 / len(shown)] * len(shown) if equal else self._shown.weights
         low, high = quantiles_of_nodes(shown, weights, np.array([0.025, 0.975]))
         mean = sum(weight * posterior.moments.mean for weight, posterior in zip(weights, shown, strict=True))
         return IntervalAfterTrial(self.trials, elapsed, float(mean), float(low), float(high))
@@ -247,6 +241,8 @@ class PLRsearch:
         self._least_trials = 0
         self._traffic_time = 0.0
         self._given: int | None = None
+        self._usable = 0
+        self._described = 0
         self._next: tuple[TrialInput, Choice] | None = None
         self._stopped_by: StopReason | None = None
         # The draft's choice follows each trial (4.3.2), and CSIT's.
@@ -268,10 +264,19 @@ class PLRsearch:
     def next_trial(self) -> TrialInput | None:
         """See `Controller.next_trial`."""
         if self._given is None:
-            self._given = len(self._rows)
+            self._given = self._usable = len(self._rows)
         if self._next is None and self._stopped_by is None:
             self._decide(len(self._rows) - self._given)
+            self._usable = len(self._rows)
         return None if self._next is None else self._next[0]
+
+    def meanwhile(self) -> None:
+        """Describes the trials so far while the next one runs: the choice after that is based on them.
+
+        So no trial waits for an estimate; without this, `next_trial` computes the same.
+        """
+        if self._usable >= self._selection.needs_posterior_from - 1:
+            self._tracker.follow(self._rows[: self._usable])
 
     def record(self, result: TrialResult) -> None:
         """See `Controller.record`.
@@ -331,10 +336,12 @@ class PLRsearch:
 
     def _description(self) -> Description | None:
         """The description for the next choice; updates the history, and stops the search if it is good enough."""
-        usable = len(self._rows) - self._selection.lag
-        if len(self._rows) < self._selection.needs_posterior_from:
+        usable = self._usable
+        if usable < self._selection.needs_posterior_from - 1:
             return None
-        if usable > self._tracker.trials and self._tracker.follow(self._rows[:usable]):
+        self._tracker.follow(self._rows[:usable])
+        if self._tracker.trials > self._described:
+            self._described = self._tracker.trials
             latest = self._tracker.interval(self.elapsed)
             if latest is None:
                 return self._tracker.known

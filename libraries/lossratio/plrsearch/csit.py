@@ -297,7 +297,6 @@ class CsitSelection:
     """
 
     needs_posterior_from = 4
-    lag = 1
 
     def __init__(self, question: CriticalLoadQuestion, samples: int = SAMPLES) -> None:
         """Prepares the first choice.

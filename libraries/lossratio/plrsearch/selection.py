@@ -56,9 +56,7 @@ class Selection(Protocol):
     """Chooses loads. It gets each result once, in order."""
 
     needs_posterior_from: int
-    """After so many trials a choice is based on posteriors."""
-    lag: int
-    """How many of the latest results are not in these posteriors."""
+    """After so many trials a choice is based on a description, of all but the last one: it is made while that runs."""
 
     def record(self, result: TrialResult) -> None:
         """Takes in a result."""
@@ -80,7 +78,6 @@ class DraftSelection:
     """
 
     needs_posterior_from = 4
-    lag = 1  # The draft integrates while it measures (4.3.2).
 
     def __init__(self, question: CriticalLoadQuestion) -> None:
         self._question = question
@@ -159,7 +156,6 @@ class PosteriorSelection:
     """
 
     needs_posterior_from = 5
-    lag = 0
 
     def __init__(self, question: CriticalLoadQuestion, likelihood: LikelihoodName) -> None:
         self._question = question

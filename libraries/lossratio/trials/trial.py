@@ -7,13 +7,18 @@ performs them. Neither knows the other; `run_search` carries trials and results 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from lossratio.errors import SearchError
 from lossratio.trials.record import Frames, Microseconds, Observed, Seconds
 from lossratio.trials.timeline import Step, Timeline
+
+_ASIDE = 10
+"""Niceness of the thread that computes while a trial runs: the generator may be on this machine, too."""
 
 
 @dataclass(frozen=True)
@@ -342,8 +347,9 @@ class Controller(Protocol[ResultT_co]):
     """A search algorithm: it chooses trials, and takes in their results.
 
     A controller is deterministic and has neither clock nor I/O, so the same results always lead to the same trials.
-    It may have an attribute `purpose`: why it chose the last trial of `next_trial`. If `purpose` has an attribute
-    `rule`, this is the name of the rule that chose the trial.
+    It may have a method `meanwhile`, which `run_search` calls in a thread while a trial runs: it computes what the next
+    choice needs, and changes nothing. It may have an attribute `purpose`: why it chose the last trial of `next_trial`.
+    If `purpose` has an attribute `rule`, this is the name of the rule that chose the trial.
     """
 
     def next_trial(self) -> TrialInput | None:
@@ -406,19 +412,23 @@ def run_search(
         controller.next_trial()
         controller.record(result)
         spent += result.elapsed
-    while timeout is None or spent < timeout:
-        trial = controller.next_trial()
-        if trial is None:
-            break
-        purpose = getattr(controller, "purpose", None)
-        result = TrialResult(trial, measurer.measure(trial))
-        if journal is not None:
-            text = None if purpose is None else str(purpose)
-            journal.append(result, purpose=text, rule=getattr(purpose, "rule", None))
-        controller.record(result)
-        spent += result.elapsed
-        if on_trial is not None:
-            on_trial(result)
+    with ThreadPoolExecutor(1, initializer=os.nice, initargs=(_ASIDE,)) as beside:
+        while timeout is None or spent < timeout:
+            trial = controller.next_trial()
+            if trial is None:
+                break
+            purpose = getattr(controller, "purpose", None)
+            meanwhile = beside.submit(controller.meanwhile) if hasattr(controller, "meanwhile") else None
+            result = TrialResult(trial, measurer.measure(trial))
+            if journal is not None:
+                text = None if purpose is None else str(purpose)
+                journal.append(result, purpose=text, rule=getattr(purpose, "rule", None))
+            if meanwhile is not None:
+                meanwhile.result()
+            controller.record(result)
+            spent += result.elapsed
+            if on_trial is not None:
+                on_trial(result)
     return controller.result()
 
 

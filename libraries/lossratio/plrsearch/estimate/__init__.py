@@ -16,5 +16,4 @@ from lossratio.plrsearch.estimate.result import (
     Pace,
     estimate,
     estimate_from_counts,
-    evidence_weights,
 )

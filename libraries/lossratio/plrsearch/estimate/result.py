@@ -150,12 +150,6 @@ class CombinedEstimate:
         return np.asarray(np.sum(parts, axis=0))
 
 
-def evidence_weights(log_evidences: Sequence[float]) -> tuple[float, ...]:
-    """Weights in proportion to evidences, from their logarithms."""
-    shares = np.exp(np.asarray(log_evidences) - max(log_evidences))
-    return tuple(float(share) for share in shares / shares.sum())
-
-
 def _mixed(parts: list[tuple[float, float]], weights: tuple[float, ...]) -> tuple[float, float]:
     """Mean and standard deviation of a mixture, around the first mean so that no digits are lost."""
     centre = parts[0][0]
@@ -272,10 +266,9 @@ class CriticalLoadEstimate:
         """Both ways to combine the functions."""
         functions = tuple(self.functions.values())
         equal = tuple(1.0 / len(functions) for _ in functions)
-        by_evidence = evidence_weights([function.log_evidence for function in functions])
         return MappingProxyType(
             {
-                Weighting.EVIDENCE: CombinedEstimate.of(functions, by_evidence),
+                Weighting.EVIDENCE: CombinedEstimate.of(functions, self.description.weights),
                 Weighting.EQUAL: CombinedEstimate.of(functions, equal),
             }
         )

@@ -18,7 +18,7 @@ from lossratio.plrsearch.variation.order import NO_ORDER, Order, order_of
 from lossratio.plrsearch.variation.replicates import LackOfFit, Replicates
 from lossratio.plrsearch.variation.sample import Capacities
 
-_NEAR = (1000.0, 100.0)
+_NEAR = (100.0, 30.0)
 """Largest loss ratios of trials near the target, in targets: the second where the first does not fit, either."""
 _LEAST_LOST = 100.0
 """Lost frames in a trial that is too far from the target, at least: with fewer its loss ratio is not known."""
@@ -57,6 +57,17 @@ class Description:
     def best(self) -> Posterior:
         """The posterior of the function that fits best."""
         return max(self.posteriors, key=lambda posterior: posterior.log_evidence)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Weights of the functions: by evidence; half each where neither has the shape of the loss far from the target.
+
+        There the evidence says which of them fits farther away, and not which is better at the target.
+        """
+        if self.below is not None:
+            return tuple(1.0 / len(self.posteriors) for _ in self.posteriors)
+        shares = np.exp([posterior.log_evidence - self.best.log_evidence for posterior in self.posteriors])
+        return tuple(float(share) for share in shares / shares.sum())
 
     @property
     def independent_trials(self) -> float:
