@@ -161,6 +161,9 @@ def init(
     click.echo(f"Written: {', '.join(map(str, texts))}. Next:")
     click.echo(f"  lossratio check {directory / name}.yaml{'' if is_local else ' --connect'}")
     click.echo(f"  lossratio run --job {directory / name}-job.yaml")
+    if demand:
+        click.echo("Where this machine is too busy to send, the same is simulated:")
+        click.echo(f"  lossratio run --topology simulated {directory / name}.robot --include ndrpdrAND64b")
 
 
 def _asked_lab(name: str, is_local: bool) -> _Lab:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
+import subprocess
+import sys
 
 import pytest
 import robot
@@ -71,6 +74,25 @@ def test_enter_alone_makes_a_lab_that_is_measured_at_once(ask, tmp_path, monkeyp
         )
     assert status == 0
     assert list((tmp_path / "out" / "results").glob("*mrr.json"))
+
+
+def test_a_lab_of_this_machine_can_be_simulated_and_its_search_ends_with_a_number(ask, tmp_path):
+    shown = ask("\n" * 9)
+    (words,) = re.findall(r"simulated:\n  lossratio (run .*)\n", shown)
+    command = [
+        sys.executable,
+        "-m",
+        "lossratio",
+        *words.split(),
+        "--",
+        "--variable",
+        "GOALS:quick",
+        "--outputdir",
+        "out",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "QUICK_NDR (loss ratio at most 0 %): regular" in done.stdout
 
 
 def test_answers_that_do_not_do_are_asked_again_and_a_device_without_a_log_in_is_a_black_box(ask):
