@@ -344,6 +344,25 @@ def test_traffic_without_an_end_is_examined_to_its_end_in_a_fixed_room(endless, 
     assert kernel.sample.one_in > 256
 
 
+@pytest.mark.parametrize("every", [0, 1, 7, 60])
+def test_frames_that_are_examined_while_traffic_flows_are_examined_alike(endless, every):
+    examiner, kernel = endless
+    examiner.watch(tag=0x0A0B0C00, load=50.0, duration=1.0)
+    # Two frames overtake each other, one comes twice, some are short, and the last ones were never sent.
+    for place, number in enumerate([0, 1, 3, 2, 4, 4, *range(5, 53)]):
+        kernel.write(number, 56 if number in (7, 8) else 60)
+        if every and place % every == 0:
+            examiner.look(0, least=1)
+    seen = examiner.examine(0, sent=50)
+    found = {name: count for name, count in seen.items() if count}
+    assert found == {"examined": 54, "duplicated": 1, "reordered": 1, "corrupted": 3, "wrong_length": 2}
+
+
+def test_no_frames_at_all_of_a_million_flows_are_examined():
+    data, lengths = frame_samples.cycle(frame_samples.spec("ethip4-udp-1mflows")).frames(np.zeros(0, dtype=np.int64))
+    assert (len(data), len(lengths)) == (0, 0)
+
+
 def test_a_slot_that_is_filled_late_keeps_the_ring_in_step(endless):
     _, kernel = endless
     ring = kernel.ring

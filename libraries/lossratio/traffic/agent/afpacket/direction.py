@@ -12,7 +12,7 @@ from ..core.links import Link
 from ..core.pacing import BATCH
 from ..core.protocol import AgentError, Message
 from .arrivals import ArrivalLog, course
-from .examination import Examiner
+from .examination import AT_ONCE, Examiner
 from .frames import build_frames
 from .latency import Probe, latency_frames
 from .receive import FrameCounter, check_countable
@@ -96,8 +96,11 @@ class ActiveDirection:
             loads = [load for load, _ in order.steps] or [order.load]
             self._arrivals = ArrivalLog(self._sink, place, order.tag, (min(loads), max(loads)))
 
-    def note_arrivals(self) -> None:
-        """Makes room for frames that arrive, where losses are located in time."""
+    def note_arrivals(self, least: int = AT_ONCE) -> None:
+        """Examines frames that have arrived, if there are so many, and makes room where losses are located in time."""
+        first = self.sender.progress.first
+        if self._examiner is not None and first is not None:
+            self._examiner.look(first, least)
         if self._arrivals is not None:
             self._arrivals.note()
 
@@ -107,7 +110,8 @@ class ActiveDirection:
             sender.renew()
         if self._examiner is not None:
             self._examiner.make_room()
-        self.note_arrivals()
+        if self._arrivals is not None:
+            self._arrivals.note()
 
     def open_probe(self, load: float, duration: float, tag: int) -> Probe:
         """Gets latency frames ready, a part of this direction's traffic; their tags count up from the first one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ Copies of them, and odd frames, are examined besides: twice as many frames have 
 
 _RING_BYTES = 1 << 24
 _ROOM = 2
+AT_ONCE = 1024
+"""Frames that are examined while traffic flows: some hundred microseconds of work."""
+
 _LONG = 60.0
 """Seconds of traffic without an end after which fewer of its frames are chosen."""
 _MACS, _WORD_BYTES = 12, 8
@@ -56,6 +60,7 @@ class Examiner:
         slots = min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot)
         self._ring = ReceiveRing(sink, slot, slots)
         self._kept: CapturedFrames | None = None
+        self._looked: list[_Seen] = []
 
     def watch(self, tag: int, load: float, duration: float | None) -> None:
         """Chooses frames from now on, for a load in frames per second and its duration; None: not known."""
@@ -78,10 +83,20 @@ class Examiner:
         let_sample_through(self._ring.socket, self._expected.place, self._sample)
         captured = self._ring.captured()
         all_kept = captured if self._kept is None else self._kept.followed_by(captured)
-        # It is not known yet how many frames were sent, and nothing else of them is compared.
-        seen = _look_at_all(all_kept, self._sample, self._expected, first=0, sent=0)
+        # Nothing else of them is compared yet.
+        seen = _look_at_all(all_kept, self._sample, self._expected, None)
         self._kept = all_kept.those(seen.is_chosen | seen.strayed | seen.wrong_length | seen.wrong_mac)
         self._ring.release(len(captured))
+
+    def look(self, first: int, least: int) -> None:
+        """Examines what has arrived, if it is so much; to be called now and then while a trial's traffic flows.
+
+        `first` is that of `examine`. The sample stays as it is until then.
+        """
+        if self._ring.has(least):
+            captured = self._ring.captured()
+            self._looked.append(_look_at_all(captured, self._sample, self._expected, first))
+            self._ring.release(len(captured))
 
     def examine(self, first: int, sent: int) -> Message:
         """Counts of faults since then; to be asked when the frames have had their time to come back.
@@ -89,10 +104,12 @@ class Examiner:
         `first` is the number of the frame with sequence number 0, in the order of all frames. The counts are the
         attributes of `lossratio.trials.counters.Examination`.
         """
-        overlooked, captured = self._ring.overlooked(), self._ring.captured()
-        if self._kept is not None:
-            captured = self._kept.followed_by(captured)
-        seen = _look_at_all(captured, self._sample, self._expected, first, sent)
+        overlooked = self._ring.overlooked()
+        parts = [part for part in (self._kept, self._ring.captured()) if part is not None]
+        looked = [_look_at_all(part, self._sample, self._expected, first) for part in parts]
+        # What was kept came first.
+        seen = _joined([*looked[:-1], *self._looked, looked[-1]]).of(sent)
+        captured = len(seen.numbers)
         of_all = {"wrong_length": seen.wrong_length, "wrong_mac": seen.wrong_mac, "strayed": seen.strayed}
         in_order = seen.numbers[seen.is_intact]
         numbers, firsts = np.unique(in_order, return_index=True)
@@ -105,7 +122,7 @@ class Examiner:
             "readdressed": int(np.count_nonzero(seen.readdressed)),
             # Frames that there was no more room for are taken to be like those before them.
             **{
-                name: -(-int(np.count_nonzero(flags)) * (len(captured) + overlooked) // max(1, len(captured)))
+                name: -(-int(np.count_nonzero(flags)) * (captured + overlooked) // max(1, captured))
                 for name, flags in of_all.items()
             },
         }
@@ -119,8 +136,8 @@ class Examiner:
     def _stop(self) -> None:
         let_nothing_through(self._ring.socket)
         self._ring.overlooked()
-        self._ring.release(len(self._ring.captured()))
-        self._kept = None
+        self._ring.release(self._ring.filled())
+        self._kept, self._looked = None, []
 
 
 @dataclass(frozen=True)
@@ -143,6 +160,12 @@ class _Seen:
     """Whether it was chosen, and its IP addresses are others."""
     corrupted: Flags
     """Whether it was chosen, and anything else is different."""
+
+    def of(self, sent: int) -> _Seen:
+        """The same where so many frames were sent: the number of any other frame is wrong."""
+        beyond = (self.is_intact | self.readdressed) & (self.numbers >= sent)
+        intact, readdressed = self.is_intact & ~beyond, self.readdressed & ~beyond
+        return replace(self, is_intact=intact, readdressed=readdressed, corrupted=self.corrupted | beyond)
 
 
 class _ExpectedFrames:
@@ -196,19 +219,20 @@ class _ExpectedFrames:
         return wrong & ~is_readdressed, is_readdressed
 
 
-def _look_at_all(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int, sent: int) -> _Seen:
-    """Compares some frames at a time, as many as stay in a processor's cache."""
-    count = max(1, _CACHED_BYTES // expected.end)
-    parts = [
-        _look(captured.part(start, start + count), sample, expected, first, sent)
-        for start in range(0, max(1, len(captured)), count)
-    ]
+def _joined(parts: Sequence[_Seen]) -> _Seen:
     return _Seen(
         **{field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(_Seen)}
     )
 
 
-def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int, sent: int) -> _Seen:
+def _look_at_all(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int | None) -> _Seen:
+    """Compares some frames at a time, as many as stay in a processor's cache; without the first number, none."""
+    count = max(1, _CACHED_BYTES // expected.end)
+    starts = range(0, max(1, len(captured)), count)
+    return _joined([_look(captured.part(start, start + count), sample, expected, first) for start in starts])
+
+
+def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int | None) -> _Seen:
     # A frame that was sent without a VLAN, and comes back with one, is too long.
     contents, lengths = captured.contents(expected.end, with_tags=expected.place.behind_vlan), captured.lengths
     offset = expected.place.offset
@@ -222,10 +246,10 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
         is_chosen = np.zeros(len(numbers), dtype=bool)
     left = is_chosen & ~wrong_length & ~wrong_mac
     readdressed, corrupted = np.zeros(len(left), dtype=bool), np.zeros(len(left), dtype=bool)
+    if first is None:
+        left[:] = False
     rows = np.flatnonzero(left)
-    corrupted[rows] = numbers[rows] >= sent
-    rows = rows[numbers[rows] < sent]
-    wanted, sizes = expected.frames(sample.tag, numbers[rows], first)
+    wanted, sizes = expected.frames(sample.tag, numbers[rows], first or 0)
     got = contents if len(rows) == len(contents) else contents[rows]
     # Few frames differ in bytes that no router may change, and only these are compared byte by byte.
     odd = np.flatnonzero(expected.differ(got, wanted, sizes) | (lengths[rows] != sizes))

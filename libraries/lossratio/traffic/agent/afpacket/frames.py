@@ -356,7 +356,7 @@ class HeaderPatches:
         """Writes the parts that belong to any frames, one in each row, by their numbers."""
         rows = self._first_rows[numbers % len(self._first_rows)] + self._order.flow_numbers(numbers)
         for start, table in self.parts:
-            part = np.ascontiguousarray(table.take(rows)).view(np.uint8).reshape(len(rows), -1)
+            part = np.ascontiguousarray(table.take(rows)).view(np.uint8).reshape(len(rows), table.itemsize)
             data[:, start : start + table.itemsize] = part
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 from multiprocessing.connection import wait
@@ -211,11 +212,13 @@ class AfPacketGenerator:
         """Waits until all senders have ended, or the lookout ends them, and then for frames in flight."""
         pending: dict[Any, Sender] = {sender.connection: sender for sender in senders}
         reports: dict[Sender, SenderReport] = {}
+        ended = time.monotonic()
         try:
             while pending:
                 for connection in wait(list(pending), _NOTE_SECONDS if lookout is None else LOOK_SECONDS):
                     sender = pending.pop(connection)
                     reports[sender] = sender.report()
+                    ended = time.monotonic()
                 links = self._ports.after(may_go_down=self._links_may_change)
                 if lookout is not None and lookout.must_end(self._so_far(lookout, links)):
                     for sender in pending.values():
@@ -225,7 +228,10 @@ class AfPacketGenerator:
                     sender.renew()
                 for direction in self._directions:
                     direction.note_arrivals()
-            pause(self._settle_time, check)
+            # Frames in flight need this time, and so it costs nothing.
+            for direction in self._directions:
+                direction.note_arrivals(least=1)
+            pause(max(0.0, ended + self._settle_time - time.monotonic()), check)
         finally:
             # Senders are only left after an error.
             for sender in pending.values():

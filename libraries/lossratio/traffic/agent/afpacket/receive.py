@@ -47,6 +47,7 @@ _MAC_HALF, _VLAN_HALF, _VLAN_TYPE_HALF = 6, 12, 13
 _HEADER_BYTES = 96
 _MACS = 12
 _BLOCK_BYTES = 1 << 15
+_CHUNK = 1024
 MOST_COUNTED = (1 << 32) - 1
 """Frames that the kernel counts between two readings; then it begins at zero again."""
 
@@ -210,14 +211,26 @@ class ReceiveRing:
 
     def is_half_full(self) -> bool:
         """Whether half of the room is taken."""
+        return self.has(self.slots // 2 + 1)
+
+    def filled(self) -> int:
+        """How many frames came since the last `release`."""
+        for start in range(0, self.slots, _CHUNK):
+            places = np.arange(start, min(start + _CHUNK, self.slots))
+            is_filled = self._status[(self._head + places) % self.slots] != 0
+            # One processor may still fill a slot while another has filled the next one.
+            if not is_filled.all():
+                return start + int(is_filled.argmin())
+        return self.slots
+
+    def has(self, count: int) -> bool:
+        """Whether so many frames came since then; there is room for more."""
         # The kernel fills the slots one after the other.
-        return bool(self._status[(self._head + self.slots // 2) % self.slots])
+        return bool(self._status[(self._head + count - 1) % self.slots])
 
     def captured(self) -> CapturedFrames:
         """Frames since the last `release`, in the order in which the kernel saw them."""
-        is_filled = np.roll(self._status != 0, -self._head)
-        # One processor may still fill a slot while another has filled the next one.
-        count = self.slots if is_filled.all() else int(is_filled.argmin())
+        count = self.filled()
         if self._head + count <= self.slots:
             return CapturedFrames(self._memory[self._head : self._head + count])
         return CapturedFrames(self._memory[(self._head + np.arange(count)) % self.slots])
@@ -237,7 +250,6 @@ class CapturedFrames:
 
     Attributes:
         lengths: Bytes of each frame with all of its tags, without FCS.
-        times: When it was seen, in nanoseconds of the system's clock.
     """
 
     def __init__(self, slots: Bytes) -> None:
@@ -245,10 +257,15 @@ class CapturedFrames:
         self._slots = slots
         self._has_lost_tag = (words[:, 0] & _STATUS_VLAN_VALID) != 0
         self.lengths: Numbers = words[:, 1].astype(np.int64) + VLAN_TAG_BYTES * self._has_lost_tag
-        self.times: Numbers = words[:, 4].astype(np.int64) * 1_000_000_000 + words[:, 5]
 
     def __len__(self) -> int:
         return len(self._slots)
+
+    @property
+    def times(self) -> Numbers:
+        """When each was seen, in nanoseconds of the system's clock."""
+        words = self._slots.view(np.uint32)
+        return words[:, 4].astype(np.int64) * 1_000_000_000 + words[:, 5]
 
     def followed_by(self, others: CapturedFrames) -> CapturedFrames:
         """A copy of these frames, and of others behind them."""

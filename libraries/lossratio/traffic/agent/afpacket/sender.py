@@ -201,7 +201,7 @@ class Progress:
     """How far a sender has come, in memory that it shares with the agent."""
 
     def __init__(self) -> None:
-        self._counts = memoryview(mmap.mmap(-1, 24)).cast("q")
+        self._counts = memoryview(mmap.mmap(-1, 32)).cast("q")
 
     @property
     def sent(self) -> int:
@@ -218,9 +218,18 @@ class Progress:
         """The most frames that left at once."""
         return self._counts[2]
 
+    @property
+    def first(self) -> int | None:
+        """Number of the first frame, as in `SenderReport`; None: none was sent yet."""
+        return self._counts[3] - 1 if self._counts[3] else None
+
+    @first.setter
+    def first(self, number: int) -> None:
+        self._counts[3] = number + 1
+
     def begin(self) -> None:
         """Sets all counts to zero."""
-        self._counts[0] = self._counts[1] = self._counts[2] = 0
+        self._counts[0] = self._counts[1] = self._counts[2] = self._counts[3] = 0
 
     def note(self, sent: int, unsent: int) -> None:
         """Notes all frames until now, after each batch."""
@@ -346,6 +355,7 @@ def _transmit(output: MixedOutput, order: SendOrder, permit: Permit, progress: P
             output.tag(order.ramp_tag)
             ramp_up(output.offer, order.load, order.ramp, is_stopped)
         output.tag(order.tag, order.probe_tag, order.probes)
+        progress.first = output.first
         note = progress.note if order.is_watched else None
         log = SendLog(output.offer, time.monotonic) if order.is_logged else None
         offer = output.offer if log is None else log.offer
