@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, strategies as st
 from plrsearch_known_answers import KNOWN
 
-from lossratio.plrsearch.model.functions import ERF, FUNCTIONS, STRETCH, log_forwarding_ratio
+from lossratio.plrsearch.model.functions import ERF, FUNCTIONS, STRETCH
 
 each_function = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
 mrrs = st.floats(1e3, 1e9)
@@ -61,24 +61,6 @@ def test_the_explaining_mrr_gives_the_loss_back(function, mrr, knee, distance):
     log_rate = function.log_loss_rate(*columns(load, mrr, spread))
     explaining = function.explaining_mrr(np.array([load]), log_rate, np.array([spread]))
     assert explaining[0] == pytest.approx(mrr, abs=0.01 * spread)
-
-
-@pytest.mark.parametrize("spread", [1.0, 50.0, 1e4, 1e6, 1e7])
-@each_function
-def test_the_complement_is_exact_near_zero_and_near_total_loss(function, spread):
-    mrr = 1e7
-    loads = np.array([1e3, 9e6, 1e7, 1.1e7, 1e9])
-    ratio = np.exp(function.log_loss_rate(loads, np.array(mrr), np.array(spread)) - np.log(loads))
-    complement = log_forwarding_ratio(function, loads, np.array(mrr), np.array(spread))
-    below = ratio < 1.0
-    assert complement[below] == pytest.approx(np.log1p(-ratio[below]), rel=1e-9, abs=1e-300)
-    assert np.all(complement[~below] == -np.inf)
-
-
-def test_the_complement_keeps_its_digits_where_nearly_nothing_is_lost():
-    complement = log_forwarding_ratio(STRETCH, *columns(9e6, 1e7, 1e4))
-    log_ratio = STRETCH.log_loss_rate(*columns(9e6, 1e7, 1e4)) - np.log(9e6)
-    assert complement[0] == pytest.approx(-np.exp(log_ratio[0]), rel=1e-12)
 
 
 def test_nothing_overflows_anywhere():

@@ -57,16 +57,6 @@ class FittingFunction(Protocol):
         """
 
 
-def log_forwarding_ratio(function: FittingFunction, load: Array, mrr: Array, spread: Array) -> Array:
-    """Logarithm of the loss ratio's complement, log(1 - r / b), exact for loss ratios near 0 and near 1.
-
-    Minus infinity where the function exceeds the load, as both do under overload when the spread is near the mrr.
-    """
-    log_ratio = np.minimum(function.log_loss_rate(load, mrr, spread) - np.log(load), 0.0)
-    with np.errstate(divide="ignore"):
-        return np.where(log_ratio < -np.log(2.0), np.log1p(-np.exp(log_ratio)), np.log(-np.expm1(log_ratio)))
-
-
 class Stretch:
     """The primitive of the logistic function (draft 5.3.1): exponential below the knee.
 
