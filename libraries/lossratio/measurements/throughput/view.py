@@ -60,7 +60,6 @@ from lossratio.results import (
     Trial,
     View,
     drift_in,
-    failure_line,
     format_frames_per_second,
     generator_stalls,
     offered_in,
@@ -118,9 +117,6 @@ class ThroughputView(View[ThroughputResult]):
 
     def lines(self, result: ThroughputResult) -> Iterator[str]:
         """Each goal, with its bounds; latency and spread, if they were added."""
-        if result.error is not None:
-            yield failure_line(result)
-            return
         for report in result.goals:
             allowed = f"loss ratio at most {format_ratio(report.goal.loss_ratio)}"
             yield f"{report.goal.name} ({allowed}): {format_regularity(report)}"
