@@ -18,8 +18,10 @@ from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import Hint, hint_of, overload_of
 from lossratio.mlrsearch.memory import NAME as MEMORY, RESTED, Memory, Rested
+from lossratio.mlrsearch.posterior import Plan, Posterior
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_from_bounds
 from lossratio.mlrsearch.rules import Choice, GoalView, choose
+from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.mlrsearch.stages import CoarseTarget, GoalBounds, Interval, Stages, Target, targets_of
 from lossratio.trials import TrialInput, TrialResult
 
@@ -29,6 +31,9 @@ STALLED_AFTER = 100
 A picture: a generator sends for 5 ms of each second. 21 s of full-length trials then need 4200 trials, not 21, and the
 goal is given up after 2100 at one load.
 """
+
+LEAST_PLANNED = 12.0
+"""Trials in a duration sum from which on proofs are planned; with fewer, plans save nothing."""
 
 _EXPECTATIONS = {
     Bound.LOWER: "low loss is expected",
@@ -80,8 +85,15 @@ class GoalSearch:
         start = None if hint is None else hint.start
         expectation = Expectation(goal.loss_ratio, goal.first_duration, grid, curve, start)
         stages = Stages(goal, grid, targets_of(goal, coarse, early_verdict=early_verdict))
-        self._view = GoalView(grid, grid.steps_within(goal.width), stages, curve, expectation, fails_soon=early_verdict)
+        is_planned = coarse is None and not early_verdict and not isinstance(goal, SequentialGoal)
+        is_planned &= goal.first_duration == goal.final_trial_duration
+        is_planned &= goal.duration_sum >= LEAST_PLANNED * goal.final_trial_duration
+        plan = Plan(goal, grid, Posterior(grid.top)) if is_planned else None
+        self._view = GoalView(
+            grid, grid.steps_within(goal.width), stages, curve, expectation, plan, fails_soon=early_verdict
+        )
         self._hint = hint
+        self._was_hinted = hint is not None
 
     def add(self, result: TrialResult) -> None:
         """Counts a trial; to be called after the loss curve has counted it."""
@@ -91,9 +103,15 @@ class GoalSearch:
             self._hint = self._hint.moved(overload, view.grid.top)
             view.expectation.move_hint(self._hint.start)
         view.known.add(result)
+        if view.plan is not None:
+            view.plan.add(result)
         after = view.intervals[0]
         next_upper = None if after.upper is None else view.stages[0].evidence.upper_above(after.upper)
         view.expectation.update(before, after, next_upper)
+        if view.plan is not None:
+            is_wrong = view.expectation.surprises < 0 and not self._was_hinted
+            view.plan.begun |= not after.open or is_wrong
+            view.plan.expect(view.expectation.position, after.upper)
         if self._hint is not None and not after.open:
             view.hinted = self._hint.expected(after.first - 1)
             self._hint = None

@@ -54,7 +54,7 @@ def test_no_rule_is_asked_where_all_targets_are_reached(monkeypatch):
 
 def test_on_a_plain_sut_a_search_looks_and_then_proves():
     names, _ = rules_of(MLRsearch([NDR], MIN, MAX), knee(1e6))
-    assert sorted(set(names)) == ["look", "proof"]
+    assert sorted(set(names)) == ["look", "plan"]
     assert names == sorted(names)
 
 

@@ -83,13 +83,13 @@ def look(view: GoalView) -> Choice:
     """The single short trial that comes next, or one that proves what it supposes."""
     width = view.width * view.stages[0].target.widths
     index, expected = _next_look(view.intervals[0], view.expectation, width)
-    return _proof_of_jump(view, index, width) or Choice(NAME, 0, view.grid.load(index), expected)
+    return proof_of_jump(view, index, width) or Choice(NAME, 0, view.grid.load(index), expected)
 
 
-def _proof_of_jump(view: GoalView, index: int, width: int) -> Choice | None:
+def proof_of_jump(view: GoalView, index: int, width: int, far: int = FAR_STEPS) -> Choice | None:
     """A trial at the smallest lossy load, if a look goes far below it although it lost little; None: none is needed."""
     upper, most = view.intervals[0].upper, PROOF_OF_JUMP * view.goal.first_duration
-    if upper is None or view.intervals[0].last - index <= FAR_STEPS * width or view.curve.loss_ratio(upper) > UNLUCKY:
+    if upper is None or view.intervals[0].last - index <= far * width or view.curve.loss_ratio(upper) > UNLUCKY:
         return None
     number = max((place for place, stage in enumerate(view.stages) if stage.target.duration_sum <= most), default=0)
     is_proved = view.stages[number].evidence.bound(upper) is Bound.UPPER

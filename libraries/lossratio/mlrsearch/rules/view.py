@@ -6,6 +6,7 @@ from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import Expectation, LossCurve
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.mlrsearch.posterior import Plan
 from lossratio.mlrsearch.stages import Interval, Stage, Stages
 
 
@@ -23,6 +24,8 @@ class GoalView:
     """The loss at all loads."""
     expectation: Expectation
     """Where single short trials are expected to find the bound."""
+    plan: Plan | None = None
+    """What plans are made of, for goals whose trials have one length; None for others."""
     hinted: int | None = None
     """Grid index of the load that earlier searches promise as the relevant lower bound, where long trials are to begin;
     None: there is no such load."""
