@@ -74,7 +74,10 @@ def load_yaml_file(
         try:
             loaded = model.model_validate(convert(data, path))
         except ValidationError as cause:
-            problems = [(item["loc"], _message(item, model)) for item in cause.errors()]
+            found = cause.errors()
+            # A message looks for the field that was meant, so only those that are shown have one.
+            problems = [(item["loc"], _message(item, model)) for item in found[:_MOST_PROBLEMS]]
+            problems += [(item["loc"], "") for item in found[_MOST_PROBLEMS:]]
         else:
             problems = list(check(loaded))
             if not problems:
