@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
-_SYSCALL_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "ppc64le": 361, "s390x": 351}
+_SYSCALL_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "ppc64le": 361}
 _MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _MAP_GET_NEXT_KEY, _PROG_LOAD, _TEST_RUN = 0, 1, 2, 4, 5, 10
 _PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID, _OBJ_GET_INFO, _MAP_FREEZE, _LINK_CREATE = 13, 14, 15, 22, 28
 _MAP_TYPE_ARRAY = 2
@@ -370,7 +370,7 @@ def why_impossible() -> str | None:
     if version < LEAST_KERNEL:
         return f"Linux {platform.release()} is too old: live frames of XDP programs need Linux 5.18 or later"
     if platform.machine() not in _SYSCALL_NUMBERS:
-        return f"the number of the system call bpf is not known on {platform.machine()}"
+        return f"the BPF programs were compiled for {', '.join(_SYSCALL_NUMBERS)}, and not for {platform.machine()}"
     try:
         _bpf(_MAP_CREATE, struct.pack("=5I", _MAP_TYPE_ARRAY, 4, 8, 1, 0), "a map")
     except BpfError as error:

@@ -158,7 +158,7 @@ def test_progress_is_shown_in_one_line_per_trial(tmp_path, capfd):
     for line in lines:
         assert "QUICK_NDR" in line
         assert "QUICK_PDR" in line
-        assert "left" in line
+        assert len(line) <= 100
 
 
 def test_progress_of_mrr_is_shown_in_one_line_per_trial(tmp_path, capfd):

@@ -1,5 +1,6 @@
 import math
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ ARGUMENTS = {
     "performance_spectrum": {"capacity": 1e6, "jitter": 0.01, "tail_share": 0.1},
     "policer": {"rate": "50 kfps", "burst": 1000},
     "rare_stalls": {"capacity": 1e6, "interval": "1 min", "stall": "10 ms", "queue": 100},
-    "recorded": {"file": "night.jsonl", "between": "either"},
+    "recorded": {"file": str(Path(__file__).with_name("recorded_trials.jsonl")), "between": "either"},
     "sharp_knee": {"capacity": 1e6, "overload": {"drop_cost": "10 %", "dip": 0.01}},
     "smooth_knee": {"mrr": 1e6, "spread": 1e4, "function": "erf"},
     "two_states": {"fast": 1e6, "slow": 9e5, "fast_spell": 10.0, "slow_spell": 1.0},
