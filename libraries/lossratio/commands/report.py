@@ -99,7 +99,7 @@ def compare(
     html: Path | None = option("Write a page, e.g. compare.html, too."),
     junit: Path | None = option("Write a JUnit file, too."),
 ) -> None:
-    """Compare the tests of run B with those of run A.
+    """Compare the tests of run B with the tests of run A.
 
     A and B are directories of runs, or folders of such directories. Repeat the runs: their spread distinguishes a
     change from chance.

@@ -67,7 +67,7 @@ def test_a_search_leaves_a_result_file_and_a_journal_with_every_trial(tmp_path):
     ]
     assert [entry.result.input for entry in contents.entries] == [trial.as_result().input for trial in result.trials]
     rules = [entry.rule for entry in contents.entries]
-    assert set(rules) == {"look", "proof", "rested"}
+    assert set(rules) == {"look", "plan", "rested"}
     assert rules == [trial.rule for trial in result.trials]
     assert contents.search["dut"]["options"]["police"] == 50_000
     assert [goal["name"] for goal in contents.search["goals"]] == ["NDR", "PDR"]

@@ -208,7 +208,7 @@ def test_each_pair_of_ports_has_its_cores():
     pairs = [{"socket": 0, "threads": [2, 3]}, {"socket": 1, "threads": [4, 5]}]
     trex = generator(master_core=0, latency_core=1, cores=pairs)
     assert configuration(trex, count=4)["platform"]["dual_if"] == pairs
-    with pytest.raises(TopologyError, match="those of 2 pairs of ports, and the traffic uses 1"):
+    with pytest.raises(TopologyError, match="are for 2 pairs of ports, and the traffic uses 1"):
         configuration(trex)
 
 

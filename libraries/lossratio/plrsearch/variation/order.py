@@ -23,6 +23,8 @@ time, so that a small misfit at some of them looks like a drift: of up to 0.002 
 0.003 % wide."""
 _MOST_PAIRS = 1000
 """Trials of which each pair makes a slope, at most."""
+_LEAST_WIDTH = 1e-9
+"""Values that scatter by less are equal."""
 
 
 @dataclass(frozen=True)
@@ -114,13 +116,13 @@ def _log_probability(values: Array) -> float:
     squares = values**2
     variance = _width(values) ** 2
     for _ in range(50):
-        variance = float(np.mean(5.0 * squares / (4.0 + squares / variance)))
+        variance = max(float(np.mean(5.0 * squares / (4.0 + squares / variance))), _LEAST_WIDTH**2)
     return float(-0.5 * len(values) * np.log(variance) - 2.5 * np.sum(np.log1p(squares / (4.0 * variance))))
 
 
 def _width(values: Array) -> float:
     """Standard deviation of a sample's middle."""
-    return float(max(1.4826 * np.median(np.abs(values)), 1e-9))
+    return float(max(1.4826 * np.median(np.abs(values)), _LEAST_WIDTH))
 
 
 @dataclass(frozen=True)
