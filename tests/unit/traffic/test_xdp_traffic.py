@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 import signal
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 import pytest
 from local_session import PYTHON
@@ -17,8 +15,7 @@ from traffic_lab import EAST, WEST, drop, hold, received_by
 from waiting import wait_until
 from whole_trials import whole
 
-from lossratio.bpf import BpfError, XdpMode, why_impossible
-from lossratio.testbed.repair import REPAIRABLE_KINDS
+from lossratio.bpf import why_impossible
 from lossratio.topology import AutoGenerator
 from lossratio.traffic import (
     AgentClient,
@@ -29,12 +26,6 @@ from lossratio.traffic import (
     load_profile,
     make_configuration,
 )
-from lossratio.traffic.agent.core.links import Link
-from lossratio.traffic.agent.core.processors import DeviceProcessors
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.xdp import devices
-from lossratio.traffic.agent.xdp.plan import Plan, schedule_course
-from lossratio.traffic.agent.xdp.sender import choose_cpus
 from lossratio.traffic.generators.xdp import Auto
 from lossratio.trials import Step, TrialInput, output_from_counters
 
@@ -412,51 +403,6 @@ def test_schedules_whose_times_are_not_kept_and_outages_are_refused(ready, agent
     assert agent.trial(1000.0, 0.01)
 
 
-def test_only_the_latest_losses_have_times_and_all_are_counted():
-    ring = 1 << 20
-    words = [0] * ring
-    start = 10**15
-    counts = [ring + 5, 4]
-    for number, time_ns in ((3, 100), (ring + 3, 2000), (ring + 8, 5000)):
-        words[number % ring] = (start + time_ns) % (1 << 48) << 16 | 1
-    program = SimpleNamespace(sent=lambda place, step: SimpleNamespace(sent=counts[step]))
-    plan = Plan(((1e6, 1.0), (1e6, 1.0)))
-    counters = {
-        "name": "a>b",
-        "sent_frames": ring + 9,
-        "load_ratio": 1.0,
-        "elapsed_s": 2.0,
-        "intended_frames": ring + 9,
-        "last": 2.0,
-    }
-    course = schedule_course(plan, counters, start, [(words, program, 0)], intact=ring)
-    first, second = course["steps"]
-    assert (second["lost"], second["last_lost"]) == (1, 5e-6)
-    assert (first["lost"], first["last_lost"]) == (8, 2e-6)
-    with pytest.raises(AgentError, match="refused frames, and it is not known which ones"):
-        schedule_course(plan, {**counters, "sent_frames": ring}, start, [(words, program, 0)], intact=ring)
-
-
-@pytest.mark.parametrize(
-    ("directions", "of_devices", "chosen"),
-    [(1, (), [0]), (2, (), [0, 1]), (2, (3,), [0, 1]), (2, (2, 3), [0]), (1, (1, 2, 3), [0]), (1, (0, 1, 2, 3), [0])],
-)
-def test_senders_keep_off_the_processors_of_devices_and_leave_one_for_others(
-    directions, of_devices, chosen, monkeypatch
-):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 1, 0, 2})
-    assert choose_cpus(directions, None, DeviceProcessors(of_devices).free()) == tuple(chosen)
-
-
-def test_a_sender_on_the_processor_of_a_device_is_an_error_that_another_attempt_may_avoid():
-    of_device = DeviceProcessors([1])
-    of_device.check(0, None)
-    of_device.check(0, 2)
-    with pytest.raises(AgentError, match="moved the sender from processor 0 to 1, which belongs to a device") as caught:
-        of_device.check(0, 1)
-    assert caught.value.kind in REPAIRABLE_KINDS
-
-
 def test_a_link_with_fewer_receive_queues_than_its_other_end_sends_from_is_received_behind_the_driver(ready, agent):
     ends = (TrafficPort("a", "qa"), TrafficPort("b", "qb"))
     link = ("link", "add", "qa", "numtxqueues", "4", "type", "veth", "peer", "name", "qb", "numrxqueues", "1")
@@ -474,32 +420,3 @@ def test_a_link_with_fewer_receive_queues_than_its_other_end_sends_from_is_recei
     assert facts["receives"] == {"qb": "generic"}
     (east,) = whole(agent.trial, 5_000, 0.1)
     assert (east.sent_frames, east.received_frames, east.examined_frames, east.faulty) == (500, 500, 500, 0)
-
-
-@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOSPC, errno.ERANGE, errno.ENOMEM])
-def test_a_port_that_takes_no_program_names_what_may_be_in_the_way(number, monkeypatch):
-    refused = []
-
-    def refuse(program, index, mode):
-        refused.append(mode)
-        raise BpfError(f"The kernel refuses the program on interface {index}: {os.strerror(number)}.", number)
-
-    monkeypatch.setattr(devices, "XdpLink", refuse)
-    monkeypatch.setattr(devices, "attached_program", lambda index: None)
-    port = Link(7, "eth7", bytes(6), 1500, "", True, None, None, 0, 0, 0)
-    with pytest.raises(AgentError) as caught:
-        devices.attach(None, port)
-    assert refused == [XdpMode.NATIVE, XdpMode.GENERIC]
-    assert caught.value.kind == "no_xdp"
-    for part in ("eth7", os.strerror(number), "ethtool -K eth7 lro off", "MTU", "queues", "'kind: afpacket'"):
-        assert part in str(caught.value)
-
-
-def test_a_right_that_is_missing_is_not_taken_for_a_driver_that_cannot(monkeypatch):
-    def refuse(program, index, mode):
-        raise BpfError("The kernel refuses it. This process lacks CAP_NET_ADMIN: log in as root.", errno.EPERM)
-
-    monkeypatch.setattr(devices, "XdpLink", refuse)
-    monkeypatch.setattr(devices, "attached_program", lambda index: None)
-    with pytest.raises(BpfError, match="lacks CAP_NET_ADMIN"):
-        devices.attach(None, Link(7, "eth7", bytes(6), 1500, "", True, None, None, 0, 0, 0))

@@ -1,10 +1,10 @@
 """Rule `plan`: the trial that leads to a pair of bounds soonest, by all that the trials have shown so far.
 
-It is for goals whose trials have one length, and begins when single looks have found neighbouring loads, or when a
-load was lossy below the bound that overload let expect. For each pair of neighbouring loads it computes how probable it
-is that the pair turns out to be the bounds, and how long a proof is expected to take, begun trials counted. The pair
-whose proof takes the least time per success comes next, and of its loads the one that saves the other more time if it
-fails. As long as no pair is probable enough, a load is asked that halves what is left.
+It plans for goals whose trials have one length. It begins when single trials have found two neighbouring loads, or when
+a load lost frames below the bound that the overload had predicted. For each pair of neighbouring loads it computes two
+numbers: the probability that the pair is the bounds, and the expected time of the proof, less the trials that are done.
+The next pair is the pair with the least time per success. Its first load is the load that saves more time by failing.
+As long as no pair is probable enough, the search measures the load that halves the range.
 """
 
 import math
