@@ -17,7 +17,7 @@ import click
 import numpy as np
 
 from lossratio.arena.algorithms import ALGORITHMS, OURS
-from lossratio.arena.baselines.checker import faults
+from lossratio.arena.checker import faults
 from lossratio.arena.outcome import Outcome
 from lossratio.arena.peer import PEER_VERSION
 from lossratio.arena.study import NO_OVERHEAD

@@ -21,7 +21,7 @@ import click
 from joblib import Parallel, delayed
 
 from lossratio.arena.algorithms import ALGORITHMS, OURS, Algorithm, Goals
-from lossratio.arena.baselines.csit import COARSE_TARGETS, TIMEOUT, WARM_UP_DURATION
+from lossratio.arena.csit import COARSE_TARGETS, TIMEOUT, WARM_UP_DURATION
 from lossratio.arena.nights import CHANGES
 from lossratio.arena.outcome import Outcome, searched
 from lossratio.arena.search import GOAL_SETS, SEARCH_STREAM

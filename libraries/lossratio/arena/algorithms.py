@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 
-from lossratio.arena.baselines import MLRsearch2019, MLRsearch2021, RFC2544Bisection, TST009Bisection
 from lossratio.arena.oracle import search_with_oracle
-from lossratio.arena.outcome import Outcome, one_after_another, searched
+from lossratio.arena.outcome import Outcome, searched
 from lossratio.arena.peer import PEER_VERSION, search_with_peer
 from lossratio.arena.suts import Subject
 from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchResult, SequentialGoal
@@ -77,31 +76,6 @@ def _ask_oracle(goals: Goals, subject: Subject, measurer: Measurer, *, early_ver
     return search_with_oracle(goals[0], subject, measurer, early_verdict=early_verdict)
 
 
-def _search_with_2021(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
-    return searched(MLRsearch2021(goals, subject.min_load, subject.max_load, timeout=None), measurer)
-
-
-def _search_with_2019(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
-    return searched(MLRsearch2019(goals, subject.min_load, subject.max_load), measurer)
-
-
-def _search_with_tst009(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
-    return one_after_another(
-        searched(TST009Bisection(goal, subject.min_load, subject.max_load), measurer) for goal in goals
-    )
-
-
-def _search_with_rfc2544(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
-    return one_after_another(
-        searched(RFC2544Bisection(goal, subject.min_load, subject.max_load), measurer) for goal in goals
-    )
-
-
-def _one_trial_each(goals: Goals) -> bool:
-    """Whether one full-length trial decides about a load, for all goals."""
-    return all(goal.duration_sum <= goal.final_trial_duration and goal.exceed_ratio == 0.0 for goal in goals)
-
-
 def _single(goals: Goals) -> bool:
     return len(goals) == 1
 
@@ -109,15 +83,6 @@ def _single(goals: Goals) -> bool:
 def _short_trials(goals: Goals) -> bool:
     """Whether all goals have trials of 1 s, and half of the trials may be lossy."""
     return all(goal.exceed_ratio == 0.5 and goal.final_trial_duration == 1.0 for goal in goals)
-
-
-def _ndr_and_pdr(goals: Goals) -> bool:
-    return _one_trial_each(goals) and len(goals) == 2 and min(goal.loss_ratio for goal in goals) == 0.0
-
-
-def _two_trials_each(goals: Goals) -> bool:
-    """Whether all goals take loss for real that two trials show."""
-    return all(goal.exceed_ratio == 0.5 and goal.duration_sum == 2 * goal.final_trial_duration for goal in goals)
 
 
 ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
@@ -130,10 +95,6 @@ ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
             Algorithm(PEER, search_with_peer),
             Algorithm(ORACLE, _ask_oracle, _single),
             Algorithm(EARLY_ORACLE, partial(_ask_oracle, early_verdict=True), _single, early_verdict=True),
-            Algorithm("MLRsearch 2021", _search_with_2021, _one_trial_each, follows_rfc9971=False),
-            Algorithm("MLRsearch 2019", _search_with_2019, _ndr_and_pdr, follows_rfc9971=False),
-            Algorithm("RFC 2544 bisection", _search_with_rfc2544, _one_trial_each, follows_rfc9971=False),
-            Algorithm("TST009 bisection", _search_with_tst009, _two_trials_each, follows_rfc9971=False),
         )
     }
 )

@@ -1,6 +1,5 @@
 """The outcome of one search: its result, all its trials, and the processor time of its controller."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from time import thread_time
 
@@ -59,17 +58,3 @@ def searched(controller: Controller[SearchResult], measurer: Measurer) -> Outcom
         controller.record(recorder.trials[-1])
     result = controller.result()
     return Outcome(result, tuple(recorder.trials), thread_time() - begin - recorder.seconds)
-
-
-def one_after_another(outcomes: Iterable[Outcome]) -> Outcome:
-    """Combines searches for one goal each into one outcome."""
-    parts = list(outcomes)
-    results = [part.result for part in parts]
-    together = SearchResult(
-        [goal_result for result in results for goal_result in result.values()],
-        finished=all(result.finished for result in results),
-        elapsed=sum(result.elapsed for result in results),
-        trials=sum(result.trials for result in results),
-    )
-    trials = tuple(trial for part in parts for trial in part.trials)
-    return Outcome(together, trials, sum(part.controller_seconds for part in parts))

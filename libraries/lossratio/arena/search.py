@@ -14,7 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from lossratio.arena.algorithms import Algorithm
-from lossratio.arena.baselines.checker import DurationSums, faults
+from lossratio.arena.checker import DurationSums, faults
 from lossratio.arena.suts import Overhead, Subject
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import (

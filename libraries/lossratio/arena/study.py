@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import cache
+from importlib import import_module
+from inspect import getfile
 from pathlib import Path
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any
 
@@ -36,7 +39,27 @@ def families_of(family_set: str) -> Mapping[str, Family]:
 
 
 EVERY_ALGORITHM: Mapping[str, Algorithm] = MappingProxyType({**ALGORITHMS, **HINT_ALGORITHMS})
-"""All algorithms of a cell, by name."""
+"""All algorithms of lossratio's, by name."""
+
+
+def algorithm_named(name: str) -> Algorithm:
+    """An algorithm of lossratio's, or ``module:NAME``: an `Algorithm` of another module.
+
+    Raises:
+        SearchError: If there is none; names those that there are.
+    """
+    try:
+        found = EVERY_ALGORITHM[name] if ":" not in name else resolve_name(name)
+    except (LookupError, ImportError, AttributeError, ValueError) as cause:
+        there = ", ".join(map(repr, ALGORITHMS))
+        raise SearchError(
+            f"{name!r} is no algorithm ({cause}). There are {there}, and module:NAME for an object of a module "
+            "of yours, which Python must find (PYTHONPATH)."
+        ) from cause
+    if not isinstance(found, Algorithm):
+        raise SearchError(f"{name} is no lossratio.arena.Algorithm, but {type(found).__name__}.")
+    return found
+
 
 SEEDS_PER_CELL = 5
 
@@ -64,7 +87,7 @@ class Cell:
     overhead: Overhead
     """The overhead of each trial."""
     algorithm: str
-    """Name of the algorithm."""
+    """Name of the algorithm, see `algorithm_named`."""
     seeds: tuple[int, ...]
     """Seeds of the SUTs."""
     repeats: int
@@ -79,7 +102,7 @@ class Cell:
             for subject in subjects
             for repeat in range(self.repeats)
             for row in search_rows(
-                GOAL_SETS[self.goal_set], subject, self.overhead, EVERY_ALGORITHM[self.algorithm], repeat
+                GOAL_SETS[self.goal_set], subject, self.overhead, algorithm_named(self.algorithm), repeat
             )
         ]
 
@@ -111,7 +134,7 @@ class Study:
                 if overhead.counted and not goal_set.countable_overhead:
                     continue
                 for algorithm in self.algorithms:
-                    if not EVERY_ALGORITHM[algorithm].applies(goal_set.goals):
+                    if not algorithm_named(algorithm).applies(goal_set.goals):
                         continue
                     for family in self.families:
                         for seeds in blocks:
@@ -124,7 +147,7 @@ EVERYBODYS_CODE = (
     "trials/trial.py",
     "trials/counters.py",
     "simulation",
-    "arena/baselines/checker.py",
+    "arena/checker.py",
     *(f"arena/{name}.py" for name in ("algorithms", "families", "hard_families", "outcome", "search", "suts")),
 )
 """Code that the numbers of every algorithm depend on: files and folders of the package."""
@@ -175,7 +198,10 @@ def _code(algorithm: str) -> tuple[str, ...]:
         return *EVERYBODYS_CODE, "mlrsearch", "arena/nights.py"
     if algorithm in ORACLES:
         return *EVERYBODYS_CODE, "mlrsearch", "arena/oracle.py"
-    return *EVERYBODYS_CODE, "mlrsearch" if algorithm in (OURS, EARLY, SEQUENTIAL) else "arena/baselines"
+    if algorithm in (OURS, EARLY, SEQUENTIAL):
+        return *EVERYBODYS_CODE, "mlrsearch"
+    file = Path(getfile(import_module(algorithm.partition(":")[0])))
+    return *EVERYBODYS_CODE, str(file.parent if file.name == "__init__.py" else file)
 
 
 @cache

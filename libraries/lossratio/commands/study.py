@@ -86,9 +86,10 @@ def study(
         type=click.Choice(list(OVERHEADS)),
     ),
     algorithms: tuple[str, ...] = option(
-        "Only this algorithm.  [default: all; without --full no oracle]",
+        f"Only this algorithm: {', '.join(ALGORITHMS)}, or an object of a module of yours, as module:NAME.  [default: "
+        "all; without --full no oracle]",
         "--algorithm",
-        type=click.Choice(list(ALGORITHMS)),
+        metavar="NAME",
     ),
     changes: tuple[str, ...] = option(
         "Compare searches with hints from earlier nights with those without, after this change of the SUT, in "

@@ -1,11 +1,15 @@
-"""Drives the controllers of all baselines with given results of trials."""
+"""Drives controllers with made-up results of trials; older searches of `benchmarks/study` can be imported."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from lossratio.trials.trial import Controller, TrialInput, TrialOutput, TrialResult, run_search
+
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks" / "study"))
 
 
 @dataclass

@@ -1,6 +1,6 @@
 import pytest
+from older_searches import RFC2544Bisection, TST009Bisection
 
-from lossratio.arena.baselines import RFC2544Bisection, TST009Bisection
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import RFC2544, TST009, Bound, IrregularReason, SearchGoal, classify
 from lossratio.simulation import PerformanceSpectrum, SharpKnee, SimulatedMeasurer

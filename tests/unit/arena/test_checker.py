@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lossratio.arena.baselines.checker import checked, faults
+from lossratio.arena.checker import checked, faults
 from lossratio.mlrsearch import (
     NDR,
     PDR,

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from lossratio.arena.baselines import csit
+from lossratio.arena import csit
 from lossratio.mlrsearch import NDR, PDR, Bound, IrregularReason, classify
 from lossratio.simulation import ConstantLoss, SharpKnee, SimulatedMeasurer
 from lossratio.trials.counters import output_from_counters

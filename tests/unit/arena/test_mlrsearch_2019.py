@@ -1,10 +1,10 @@
 import math
 
 import pytest
+from older_searches import MLRsearch2019
+from older_searches.mlrsearch_2019 import Choice, Interval, choose
+from older_searches.scripted import Phase, log_width, step_up
 
-from lossratio.arena.baselines import MLRsearch2019
-from lossratio.arena.baselines.mlrsearch_2019 import Choice, Interval, choose
-from lossratio.arena.baselines.scripted import Phase, log_width, step_up
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.simulation import Overload, PerformanceSpectrum, SharpKnee, SimulatedMeasurer

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from older_searches import MLRsearch2021
+from older_searches.mlrsearch_2021 import Choice, Exit, MeasuredBounds, MeasuredLoads, PhaseRule
+from older_searches.scripted import log_width, phases_of, step_down, step_up
 
-from lossratio.arena.baselines import MLRsearch2021
-from lossratio.arena.baselines.mlrsearch_2021 import Choice, Exit, MeasuredBounds, MeasuredLoads, PhaseRule
-from lossratio.arena.baselines.scripted import log_width, phases_of, step_down, step_up
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.simulation import ConstantLoss, SimulatedMeasurer, SmoothKnee

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from older_searches import MLRsearch2019, MLRsearch2021
+from older_searches.scripted import log_width
 
-from lossratio.arena.baselines import MLRsearch2019, MLRsearch2021
-from lossratio.arena.baselines.scripted import log_width
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 

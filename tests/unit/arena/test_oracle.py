@@ -7,7 +7,7 @@ import math
 import pytest
 
 from lossratio.arena.algorithms import ALGORITHMS, EARLY_ORACLE, ORACLE, OURS
-from lossratio.arena.baselines.checker import faults
+from lossratio.arena.checker import faults
 from lossratio.arena.families import FAMILIES
 from lossratio.arena.oracle import Counts, Kind, Optimum, growing
 from lossratio.arena.suts import Overhead, Subject

@@ -70,9 +70,35 @@ def test_an_unknown_family_is_refused_with_those_that_there_are(tmp_path):
 
 
 def test_algorithms_that_cannot_search_for_the_goals_are_refused(tmp_path):
-    result = run(tmp_path, "--algorithm", "MLRsearch 2019")
+    result = run(tmp_path, "--algorithm", "older_searches:MLRSEARCH_2019")
     assert result.exit_code == 2
     assert "None of these algorithms" in result.output
+
+
+def test_an_algorithm_of_another_module_is_searched_with_beside_ours(tmp_path):
+    algorithms = ("--algorithm", "lossratio", "--algorithm", "older_searches:TST009")
+    result = run(tmp_path, *algorithms, "--goals", "G3")
+    assert result.exit_code == 0, result.output
+    assert "G3 TST009 bisection" in result.output
+    again = run(tmp_path, *algorithms, "--goals", "G3", "--seeds", "0..1")
+    assert again.output.split("G3 TST009 bisection")[1] == result.output.split("G3 TST009 bisection")[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("simplex", "'simplex' is no algorithm"),
+        ("nowhere:SIMPLEX", "No module named 'nowhere'"),
+        ("older_searches:SIMPLEX", "no attribute 'SIMPLEX'"),
+        (":", "module:NAME"),
+        ("os:getcwd", "os:getcwd is no lossratio.arena.Algorithm"),
+    ],
+)
+def test_an_algorithm_that_nobody_has_is_refused_with_its_reason(tmp_path, name, reason):
+    result = run(tmp_path, "--algorithm", name)
+    assert result.exit_code == 1
+    assert reason in str(result.exception)
+    assert not list(tmp_path.rglob("*.parquet"))
 
 
 def test_the_lossratio_command_passes_all_options_on(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import older_searches
 import pytest
 from study_examples import CAPACITY, KNEE, QUICK, QUICK_SET
 
@@ -19,6 +20,9 @@ from lossratio.mlrsearch import NDR, PDR
 from lossratio.trials.trial import TrialInput
 
 FREE = Overhead(0.0)
+
+OLDER = (older_searches.MLRSEARCH_2021, older_searches.MLRSEARCH_2019, older_searches.RFC_2544, older_searches.TST009)
+WITH_OLDER = (*ALGORITHMS.values(), *OLDER)
 
 SLACK = 1.0 + 1e-6
 """For half a frame."""
@@ -36,7 +40,7 @@ def one_row(algorithm, *, goal_set=QUICK_SET, subject=KNEE, overhead=FREE, repea
 
 def test_algorithms_take_part_where_they_apply():
     taking_part = {
-        name: [algorithm.name for algorithm in ALGORITHMS.values() if algorithm.applies(goal_set.goals)]
+        name: [algorithm.name for algorithm in WITH_OLDER if algorithm.applies(goal_set.goals)]
         for name, goal_set in GOAL_SETS.items()
     }
     both, with_sequential = [OURS, EARLY, PEER], [OURS, EARLY, SEQUENTIAL, PEER]
@@ -53,7 +57,7 @@ def test_algorithms_take_part_where_they_apply():
 
 @pytest.mark.parametrize(
     ("algorithm", "goal_set"),
-    [(algorithm, goals) for algorithm in ALGORITHMS.values() for goals in GOAL_SETS.values()
+    [(algorithm, goals) for algorithm in WITH_OLDER for goals in GOAL_SETS.values()
      if algorithm.name != PEER and algorithm.applies(goals.goals)],
     ids=lambda algorithm: algorithm.name,
 )  # fmt: skip
@@ -77,9 +81,8 @@ def test_the_time_of_a_search_is_that_of_its_trials_and_their_overheads():
 
 
 def test_one_goal_after_another_takes_the_time_of_both():
-    bisection = ALGORITHMS["RFC 2544 bisection"]
-    both = one_row(bisection, goal_set=GOAL_SETS["G6"])
-    single = [one_row(bisection, goal_set=GoalSet("one", "", (goal,))) for goal in GOAL_SETS["G6"].goals]
+    both = one_row(older_searches.RFC_2544, goal_set=GOAL_SETS["G6"])
+    single = [one_row(older_searches.RFC_2544, goal_set=GoalSet("one", "", (goal,))) for goal in GOAL_SETS["G6"].goals]
     assert both.elapsed == sum(row.elapsed for row in single)
     assert both.trials == sum(row.trials for row in single)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from mlrsearch_suts import drive, knee, measured
 
-from lossratio.arena.baselines.checker import faults
+from lossratio.arena.checker import faults
 from lossratio.arena.promises import MAX_LOAD, MIN_LOAD, PROMISES, is_wrong, promises_kept, search_on_curve
 from lossratio.mlrsearch import (
     Bound,

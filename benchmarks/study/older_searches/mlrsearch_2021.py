@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate
 
-from lossratio.arena.baselines.scripted import (
+from lossratio.errors import SearchError
+from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal
+from lossratio.trials import TrialInput, TrialResult
+from older_searches.scripted import (
     Phase,
     ScriptedController,
     Step,
@@ -26,9 +29,6 @@ from lossratio.arena.baselines.scripted import (
     step_down,
     step_up,
 )
-from lossratio.errors import SearchError
-from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal
-from lossratio.trials import TrialInput, TrialResult
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 
-from lossratio.arena.baselines.scripted import (
+from lossratio.errors import SearchError
+from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal
+from lossratio.trials import TrialInput, TrialResult
+from older_searches.scripted import (
     Phase,
     ScriptedController,
     Step,
@@ -22,9 +25,6 @@ from lossratio.arena.baselines.scripted import (
     step_down,
     step_up,
 )
-from lossratio.errors import SearchError
-from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal
-from lossratio.trials import TrialInput, TrialResult
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ Sources: RFC 2544 section 26.1; ETSI GS NFV-TST 009 clause 12.3 (binary search w
 import math
 from collections.abc import Generator
 
-from lossratio.arena.baselines.scripted import ScriptedController, Step, bounds_result
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal
 from lossratio.trials import TrialInput, TrialResult
+from older_searches.scripted import ScriptedController, Step, bounds_result
 
 
 class TST009Bisection(ScriptedController):
