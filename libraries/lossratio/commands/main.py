@@ -44,6 +44,10 @@ COMMANDS = {
     },
     "Nights and builds": {
         "plan": ("night:plan", "Show how long a night will take, and spread its tests over equal testbeds."),
+        "csit-coverage": (
+            "night:csit_coverage_command",
+            "Show which tests of FD.io CSIT's jobs in DIRECTORY are in our suites.",
+        ),
         "matrix": ("night:matrix", "Print the jobs of a nightly as JSON for CI systems, one for each testbed."),
         "send": ("night:send", "Send the runs in directories DIR to the archive."),
         "fetch": ("night:fetch", "Fetch the newest runs of a testbed from the archive into DIR."),

@@ -1,4 +1,4 @@
-"""The commands around a night: ``lossratio plan`` and ``matrix`` before it, ``send`` and ``fetch`` after it."""
+"""The commands around a night: for its tests `plan`, `matrix`, `csit-coverage`; for its results `send` and `fetch`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lossratio.commands.parameters import SUITE, argument, command, option
+from lossratio.shipped import SUITES
 
 if TYPE_CHECKING:
     from lossratio.runs import History
@@ -66,6 +67,30 @@ def matrix(
     from lossratio.topology import TestbedKind
 
     click.echo(json.dumps(jobs(places, [TestbedKind(kind) for kind in kinds])))
+
+
+@command("csit-coverage")
+def csit_coverage_command(
+    directory: Path = argument("DIRECTORY", type=click.Path(path_type=Path, exists=True, file_okay=False)),
+    suites: tuple[Path, ...] = argument("[SUITE...]", type=SUITE),
+    *,
+    jobs: str = option("Only jobs with this name; * stands for any characters.", "--job", default="*"),
+    ids: bool = option("Print the id of each test of CSIT, with + where it is in our suites and - where not."),
+) -> None:
+    """Show which tests of FD.io CSIT's jobs in DIRECTORY are in our suites.
+
+    DIRECTORY is resources/job_specifications of CSIT's repository. The suites are those that come with lossratio, if
+    none are named.
+    """
+    from lossratio.runs import csit_coverage, describe_coverage
+
+    coverage = csit_coverage(directory, suites or tuple(map(SUITES.path, SUITES.names())), jobs)
+    if not ids:
+        click.echo(describe_coverage(coverage))
+        return
+    for job, tests in coverage.jobs.items():
+        for test in tests:
+            click.echo(f"{'+' if coverage.has(test) else '-'} {job} {test.id}")
 
 
 def _history(place: str | None) -> History:

@@ -297,6 +297,15 @@ def suite_tests(suites: tuple[Path, ...], file: Path, include: tuple[str, ...] =
     return tuple(root.all_tests)
 
 
+def unexpanded_tests(suites: tuple[Path, ...]) -> tuple[TestCase, ...]:
+    """The tests of suites as they are written: one for all frame sizes, cores and testbeds.
+
+    Raises:
+        JobError: If suites cannot be read.
+    """
+    return tuple(_built(suites).all_tests)
+
+
 def _selected(job: Job, testbed: Testbed) -> Iterator[TestCase]:
     suites = job.suites_on(testbed)
     if not suites:

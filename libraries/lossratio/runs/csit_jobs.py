@@ -1,0 +1,201 @@
+"""FD.io CSIT's job files, expanded to the tests of each job, and which of these tests are in our suites.
+
+CSIT describes its jobs in a directory of YAML files: jobs name test sets, test sets name test groups, and each may set
+frame sizes, cores, NICs and drivers. The innermost setting counts.
+"""
+
+import re
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lossratio.errors import JobError
+from lossratio.runs.job import unexpanded_tests
+from lossratio.shipped import names_near
+from lossratio.yaml_file import load_yaml_file
+
+_UNNAMED_DRIVERS = frozenset({"vfio-pci", "oct-vfio-pci", "tap", "vhost", "-"})
+_DRIVER_NAMES = {"rdma-core": "rdma", "mlx5_core": "mlx5"}
+_OUR_NAME = re.compile(r"\$\{FRAME_SIZE\}-(?:\$\{CORES\}c)?-(?P<name>.+)")
+
+_FrameSizes = tuple[int | str | dict[int | str, tuple[int, ...]], ...]
+_Infrastructure = dict[str, tuple[str, ...]]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Parameters(_Model):
+    """What jobs, test sets and entries for test groups may set."""
+
+    frame_sizes: _FrameSizes | None = Field(None, alias="framesize")
+    cores: tuple[int | str, ...] | None = Field(None, alias="core")
+    infrastructure: _Infrastructure | None = Field(None, alias="infra")
+
+
+class _Job(_Parameters):
+    test_type: str = Field("mrr", alias="test-type")
+    testbeds: tuple[str | dict[str, str], ...] = Field((), alias="node-arch")
+    streams: tuple[str, ...] = Field((), alias="stream")
+
+
+class _TestSet(_Parameters):
+    groups: tuple[str | dict[str, _Parameters], ...] = Field(alias="tests")
+
+
+class _File(_Model):
+    jobs: dict[str, _Job] = {}
+    test_sets: dict[str, _TestSet] = Field({}, alias="test-sets")
+    test_groups: dict[str, tuple[str, ...]] = Field({}, alias="test-groups")
+
+
+@dataclass(frozen=True, order=True)
+class CsitTest:
+    """One test of a job of CSIT: an instance."""
+
+    dut: str
+    """The kind of DUT, which is the tag of its suites: ``vpp``, ``dpdk`` or ``trex``."""
+    nic: str
+    """CSIT's code of the NIC, e.g. ``100ge2p1e810cq``."""
+    driver: str
+    """The driver of the NIC, or ``-``."""
+    suite: str
+    """CSIT's name of the suite, e.g. ``eth-l2bdbasemaclrn``."""
+    test_type: str
+    """What is measured: ``ndrpdr``, ``mrr`` or ``soak``."""
+    frame_size: str
+    """Frame size in bytes, or ``imix``."""
+    cores: str
+    """Physical cores of the DUT, or ``-``."""
+
+    @property
+    def id(self) -> str:
+        """CSIT's id of the test, without directory and number of nodes."""
+        driver = "" if self.driver in _UNNAMED_DRIVERS else f"{_DRIVER_NAMES.get(self.driver, self.driver)}-"
+        size = self.frame_size if self.frame_size == "imix" else f"{self.frame_size}b"
+        cores = "" if self.cores == "-" else f"{self.cores}c"
+        name = f"{driver if cores else ''}{self.suite}-{self.test_type}"
+        return f"{self.nic}-{driver}{self.suite}-{self.test_type}.{size}-{cores}-{name}"
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The tests of CSIT's jobs, and which suites are ours."""
+
+    jobs: Mapping[str, tuple[CsitTest, ...]]
+    """The tests by name of the job."""
+    ours: frozenset[tuple[str, str]]
+    """A tag and a test's name without frame size and cores, for every test of our suites."""
+
+    def has(self, test: CsitTest) -> bool:
+        """Whether our suites have a test."""
+        return (test.dut, f"{test.suite}-{test.test_type}") in self.ours
+
+    def covered(self, tests: Sequence[CsitTest]) -> int:
+        """How many of some tests our suites have."""
+        return sum(map(self.has, tests))
+
+
+def csit_coverage(specifications: Path, suites: tuple[Path, ...], pattern: str) -> Coverage:
+    """Expands CSIT's jobs, and looks for each of their tests in our suites.
+
+    Jobs without a test set run what somebody asks for; they are left out.
+
+    Args:
+        specifications: The directory of CSIT's job files.
+        suites: Our suites.
+        pattern: The jobs' names, with ``*`` for any characters.
+
+    Raises:
+        JobError: If files are no job files of CSIT, or name a test set or group that does not exist; if no job matches.
+    """
+    files = [load_yaml_file(path, _File, JobError) for path in sorted(specifications.glob("*.yaml"))]
+    sets, groups = (ChainMap(*(dict(getattr(file, field)) for file in files)) for field in ("test_sets", "test_groups"))
+    named = dict(entry for file in files for template, job in file.jobs.items() for entry in _named(template, job))
+    if not named:
+        raise JobError(f"{specifications} has no job of CSIT. Name its directory with jobs.yaml and test_groups.yaml.")
+    jobs = {
+        name: tuple(sorted(_tests(name, job, _found(sets, test_set, name), groups)))
+        for name, (job, test_set) in sorted(named.items())
+        if fnmatchcase(name, pattern)
+    }
+    if not jobs:
+        raise JobError(f"No job is called {pattern}. There are {names_near(pattern, named)}")
+    return Coverage(jobs, frozenset(_our_tests(suites)))
+
+
+def describe_coverage(coverage: Coverage) -> str:
+    """A table of jobs, and a table of the suites that are not ours, both with numbers of tests."""
+    everything = [test for tests in coverage.jobs.values() for test in tests]
+    width = max(map(len, coverage.jobs))
+    lines = [f"{'Job':{width}}  Tests   Ours"]
+    for name, tests in {**coverage.jobs, "All": everything}.items():
+        lines.append(
+            f"{name:{width}}  {len(tests):5}  {coverage.covered(tests):5}  {coverage.covered(tests) / len(tests):6.1%}"
+        )
+    missing: dict[str, int] = {}
+    for test in everything:
+        if not coverage.has(test):
+            name = f"{test.dut} {test.suite}-{test.test_type}"
+            missing[name] = missing.get(name, 0) + 1
+    if missing:
+        lines += ["", "Tests  Suite that is not ours"]
+        lines += [f"{count:5}  {name}" for name, count in sorted(missing.items(), key=lambda item: (-item[1], item[0]))]
+    return "\n".join(lines)
+
+
+def _named(template: str, job: _Job) -> Iterator[tuple[str, tuple[_Job, str]]]:
+    """The jobs of a template that have a test set: one for each testbed, and for each stream if it has streams."""
+    for testbeds, stream in product(job.testbeds, job.streams or ("",)):
+        for testbed, test_set in () if isinstance(testbeds, str) else testbeds.items():
+            yield template.replace("{node-arch}", testbed).replace("{stream}", stream), (job, test_set)
+
+
+def _found(table: Mapping[str, Any], name: str, user: str) -> Any:
+    if name not in table:
+        raise JobError(f"{user} needs {name}, which no file describes. There are {names_near(name, table)}")
+    return table[name]
+
+
+def _tests(name: str, job: _Job, test_set: _TestSet, groups: Mapping[str, tuple[str, ...]]) -> set[CsitTest]:
+    """The tests of a job. A NIC whose driver a later group names anew has that group's sizes and cores, as in CSIT."""
+    found: dict[tuple[str, str, str], set[CsitTest]] = {}
+    dut = name.partition("-")[2].partition("-")[0]
+    entries = ({entry: _Parameters()} if isinstance(entry, str) else entry for entry in test_set.groups)
+    for group, inner in (item for entry in entries for item in entry.items()):
+        sizes, cores, infrastructure = (
+            _innermost(name, group, field, (inner, test_set, job))
+            for field in ("frame_sizes", "cores", "infrastructure")
+        )
+        points = [
+            (str(size), str(count))
+            for item in sizes
+            for size, counts in (item.items() if isinstance(item, dict) else [(item, cores)])
+            for count in counts
+        ]
+        for suite, nic in product(_found(groups, group, name), infrastructure):
+            for driver in infrastructure[nic]:
+                found[suite, nic, driver] = {
+                    CsitTest(dut, nic, driver, suite, job.test_type, size, count) for size, count in points
+                }
+    return {test for tests in found.values() for test in tests}
+
+
+def _innermost(job: str, group: str, field: str, levels: Sequence[_Parameters]) -> Any:
+    for level in levels:
+        if (value := getattr(level, field)) is not None:
+            return value
+    raise JobError(f"{job}: test group {group} has no {_Parameters.model_fields[field].alias}, nor has its set or job.")
+
+
+def _our_tests(suites: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
+    for test in unexpanded_tests(suites):
+        if match := _OUR_NAME.fullmatch(test.name):
+            yield from ((str(tag), match["name"]) for tag in test.tags)
