@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BeforeValidator
 
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner
+from lossratio.records import FileModel
 from lossratio.topology import Hop
 from lossratio.units import parse_duration
 
@@ -36,10 +37,8 @@ DurationOption = Annotated[
 """Seconds; also read from ``2 s``, and 0 is none at all."""
 
 
-class DutOptions(BaseModel):
+class DutOptions(FileModel):
     """The options of a kind of DUT. Each kind has a class of its own, whose fields are the options."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     is_router: ClassVar[bool | None] = None
     """Whether frames are routed; None: it is not known."""

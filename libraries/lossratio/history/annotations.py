@@ -15,7 +15,7 @@ from pydantic import Field
 
 from lossratio.errors import ReportError, storing
 from lossratio.history.entries import SeriesKey
-from lossratio.topology import FileModel
+from lossratio.records import FileModel
 from lossratio.yaml_file import load_yaml_file
 
 ANNOTATIONS_NAME = "annotations.yaml"

@@ -58,7 +58,8 @@ class WarmUp(Record):
 class Request(Record):
     """The settings of every measurement. A kind's own class adds more, and may give other defaults."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, strict=True)
+    # The keyword library has them in its keywords' documentation.
+    model_config = ConfigDict(arbitrary_types_allowed=True, strict=True, use_attribute_docstrings=True)
 
     unused: ClassVar[frozenset[str]] = frozenset()
     """Fields below that a kind makes no use of, so that its keyword has no such arguments."""

@@ -18,8 +18,9 @@ from robot.running.builder import TestSuiteBuilder
 from lossratio.errors import JobError
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.keywords import SuiteExpander
+from lossratio.records import FileModel
 from lossratio.shipped import SUITES, TOPOLOGIES, Shipped, names_near
-from lossratio.topology import FileModel, TestbedKind, Topology, load_topology
+from lossratio.topology import TestbedKind, Topology, load_topology
 from lossratio.units import parse_frame_rate
 from lossratio.yaml_file import Location, Problem, load_yaml_file
 

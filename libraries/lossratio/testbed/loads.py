@@ -14,9 +14,10 @@ from typing import Literal
 import yaml
 
 from lossratio.errors import SearchError, TopologyError, storing
+from lossratio.records import FileModel
 from lossratio.results import Conditions, LoadOrigin, MaxLoad
 from lossratio.testbed.testbed import Testbed
-from lossratio.topology import FileModel, FrameRate, NicModel, Port, Topology
+from lossratio.topology import FrameRate, NicModel, Port, Topology
 from lossratio.traffic import TrafficDirection, TrafficProfile
 from lossratio.units import L1_OVERHEAD, format_bit_rate, format_frame_rate
 from lossratio.yaml_file import load_yaml_file

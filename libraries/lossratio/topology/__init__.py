@@ -51,5 +51,5 @@ from lossratio.topology.model import (
 )
 from lossratio.topology.netlab import read_netlab as read_netlab
 from lossratio.topology.path import Hop as Hop, Interface as Interface, Port as Port, TrafficPath as TrafficPath
-from lossratio.topology.quantities import Duration as Duration, FileModel as FileModel, FrameRate as FrameRate
+from lossratio.topology.quantities import Duration as Duration, FrameRate as FrameRate
 from lossratio.topology.vpp import VppDriver as VppDriver, VppStart as VppStart

@@ -16,8 +16,9 @@ from pydantic_core import CoreSchema, core_schema
 
 from lossratio.errors import TopologyError
 from lossratio.plugins import PluginGroup
+from lossratio.records import FileModel
 from lossratio.topology.path import Interface
-from lossratio.topology.quantities import Duration, FileModel, FileName, FrameRate, NodePath, ProgramName
+from lossratio.topology.quantities import Duration, FileName, FrameRate, NodePath, ProgramName
 from lossratio.yaml_file import Problem
 
 ADDED_GENERATORS = PluginGroup(name="lossratio.generator", what="generator", error=TopologyError)

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from lossratio.callouts import variables_in
-from lossratio.topology.quantities import ONE_OR_SEVERAL, Duration, FileModel, HostName
+from lossratio.records import FileModel
+from lossratio.topology.quantities import ONE_OR_SEVERAL, Duration, HostName
 
 _OID = re.compile(r"^\.?\d+(\.\d+)+$")
 _SECRET_IN_URL = re.compile(r"^\w+://[^/@]*:[^/@]*@")

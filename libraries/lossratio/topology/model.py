@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import TopologyError
+from lossratio.records import FileModel
 from lossratio.topology.addressing import Side, lab_side, split_sides
 from lossratio.topology.generators import Generator, GeneratorSettings
 from lossratio.topology.hooks import Hooks
@@ -18,7 +19,6 @@ from lossratio.topology.quantities import (
     BitRate,
     DriverName,
     Duration,
-    FileModel,
     FileName,
     FrameRate,
     HostName,

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import TopologyError
+from lossratio.records import FileModel
 from lossratio.topology.addressing import Addresses, Gateways, Networks, check_port_addresses
 from lossratio.topology.hooks import Hooks
-from lossratio.topology.quantities import BitRate, DriverName, FileModel, InterfaceName, Label, MacAddress, PciAddress
+from lossratio.topology.quantities import BitRate, DriverName, InterfaceName, Label, MacAddress, PciAddress
 from lossratio.topology.vpp import VppStart
 
 

@@ -5,7 +5,7 @@ Names become words of commands and parts of paths on nodes. None begins with ``-
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from lossratio.units import parse_bit_rate, parse_duration, parse_frame_rate
 
@@ -105,9 +105,3 @@ MacAddress = Annotated[
     BeforeValidator(_as_text),
 ]
 """MAC address of an interface."""
-
-
-class FileModel(BaseModel):
-    """A part of a topology file; a field that it does not have is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)

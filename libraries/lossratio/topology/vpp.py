@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from lossratio.topology.quantities import ONE_OR_SEVERAL, FileModel
+from lossratio.records import FileModel
+from lossratio.topology.quantities import ONE_OR_SEVERAL
 
 MemorySize = Annotated[str, Field(pattern=r"^[1-9]\d*[KMG]?$", max_length=20)]
 """Bytes as VPP reads them, e.g. ``3G``."""

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from math import lcm
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from lossratio.records import FileModel
 
 _HOSTS = 1 << 16
 _IPV6_HOSTS = 1 << 32
@@ -17,13 +19,7 @@ _VXLAN_BYTES = _UDP_BYTES + 8
 _TCP_PROTOCOL, _UDP_PROTOCOL = 6, 17
 
 
-class ProfilePart(BaseModel):
-    """A part of a traffic profile's file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Range(ProfilePart):
+class Range(FileModel):
     """Numbers that a header's field takes, one in each frame, over and over."""
 
     first: int = Field(ge=1)
@@ -56,7 +52,7 @@ class PortRange(Range):
         return self
 
 
-class VlanTag(ProfilePart):
+class VlanTag(FileModel):
     """A tag of IEEE 802.1Q or 802.1ad."""
 
     id: int = Field(ge=1, le=4094)
@@ -65,7 +61,7 @@ class VlanTag(ProfilePart):
     """Its priority code point."""
 
 
-class Ipv4(ProfilePart):
+class Ipv4(FileModel):
     """The IPv4 header."""
 
     source: AddressRange = AddressRange()
@@ -88,7 +84,7 @@ class Ipv4(ProfilePart):
         return self
 
 
-class Ipv6(ProfilePart):
+class Ipv6(FileModel):
     """The IPv6 header."""
 
     source: AddressRange = AddressRange()
@@ -101,7 +97,7 @@ class Ipv6(ProfilePart):
     """Protocol number where no other header follows; 61 is 'any host internal protocol'."""
 
 
-class PortHeader(ProfilePart):
+class PortHeader(FileModel):
     """The header of UDP or TCP; segments of TCP have the flag ACK, and belong to no connection."""
 
     source_port: PortRange = PortRange(first=1024)
@@ -110,7 +106,7 @@ class PortHeader(ProfilePart):
     """Destination ports."""
 
 
-class InnerHeaders(ProfilePart):
+class InnerHeaders(FileModel):
     """Ethernet, tags if any, IPv4 or IPv6, and UDP or TCP if any."""
 
     dot1ad: VlanTag | None = None
@@ -182,7 +178,7 @@ class InnerHeaders(ProfilePart):
         return self.ipv6
 
 
-class Vxlan(ProfilePart):
+class Vxlan(FileModel):
     """VXLAN (RFC 7348): UDP without a checksum to port 4789, and frames within."""
 
     vni: int = Field(default=1, ge=0, lt=1 << 24)

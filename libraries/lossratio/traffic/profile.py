@@ -15,9 +15,10 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, computed_field, field_validator, model_validator
 
 from lossratio.errors import TrafficError
+from lossratio.records import FileModel
 from lossratio.topology import EAST, WEST, Side
 from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_BYTES
-from lossratio.traffic.headers import AddressRange, Headers, InnerHeaders, ProfilePart
+from lossratio.traffic.headers import AddressRange, Headers, InnerHeaders
 from lossratio.units import parse_bytes
 from lossratio.yaml_file import load_yaml_file
 
@@ -51,7 +52,7 @@ MOST_SIZES = 64
 """The most sizes of a mix: the embedded generator's packet filter knows all of them."""
 
 
-class Reverse(ProfilePart):
+class Reverse(FileModel):
     """The differences of the direction from the second port to the first one."""
 
     load_share: float = Field(default=1.0, gt=0.0, le=1.0)
@@ -95,7 +96,7 @@ class ProfileFile(Headers):
         return mixes
 
 
-class TrafficDirection(ProfilePart):
+class TrafficDirection(FileModel):
     """One direction of a profile's traffic."""
 
     headers: Headers

@@ -7,7 +7,6 @@ agent answers with their fields. A field's name ends in its unit, as in all file
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
@@ -27,17 +26,13 @@ class Observed:
         "allow_inf_nan": False,
         # Written so, such a number is refused as it is read back; null would have another meaning.
         "ser_json_inf_nan": "constants",
-        "use_attribute_docstrings": True,
     }
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        schema = handler.resolve_ref_schema(handler(core))
-        # Of inherited fields pydantic does not see the docstrings.
-        for base in filter(is_dataclass, cls.__bases__):
-            for name, inherited in _adapter(base).json_schema()["properties"].items():
-                schema["properties"][name]["description"] = inherited["description"]
-        return schema
+        from lossratio.records import with_docstrings
+
+        return with_docstrings(handler.resolve_ref_schema(handler(core)), cls)
 
 
 class _NotNegative:

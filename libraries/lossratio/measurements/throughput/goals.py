@@ -9,10 +9,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning, SequentialGoal
+from lossratio.records import FileModel
 from lossratio.units import parse_duration, parse_ratio
 from lossratio.yaml_file import Problem, load_yaml_file
 
@@ -48,10 +49,8 @@ class NdrPdrGoals(Enum):
     sequential = (SEQUENTIAL_NDR, SEQUENTIAL_PDR)
 
 
-class GoalFields(BaseModel):
+class GoalFields(FileModel):
     """A user's own goal; fields that are left out are as in CSIT's NDR and PDR."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     loss_ratio: Ratio
     """Share of the frames of a trial that may be lost."""
@@ -92,10 +91,8 @@ class _NamedFields(GoalFields):
     name: str | None = None
 
 
-class GoalFile(BaseModel):
+class GoalFile(FileModel):
     """Search goals by name; a search has all of them. Read it with `load_goals`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     format: Literal["lossratio-goals/1"]
     """Format of the file."""
