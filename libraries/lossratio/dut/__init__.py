@@ -7,10 +7,12 @@ from lossratio.dut.base import (
     CABLE as CABLE,
     EASTWARD as EASTWARD,
     WESTWARD as WESTWARD,
+    ConnectionTable as ConnectionTable,
     DestinationMacs as DestinationMacs,
     Dut as Dut,
     DutCounters as DutCounters,
     DutOptions as DutOptions,
+    Established as Established,
     Tool as Tool,
 )
 from lossratio.dut.black_box import BLACK_BOX as BLACK_BOX, BlackBox as BlackBox

@@ -135,6 +135,57 @@ class DutCounters:
         return sum(self.received.values()) - sum(self.transmitted.values()) - sum(self.dropped.values())
 
 
+@dataclass(frozen=True)
+class Established:
+    """The connections that are established before a trial."""
+
+    connections: int
+    """How many there are."""
+    to_one: int
+    """The most of them that have the same destination address and port."""
+    fill_rate: float
+    """Connections per second at which they are established."""
+    idle_s: float
+    """Seconds for which a connection may be idle until the trial has ended."""
+
+    @property
+    def text(self) -> str:
+        """The beginning of an error about them."""
+        return f"{self.connections:,} connections cannot be established first"
+
+
+class ConnectionTable(ABC):
+    """The connections of test traffic that a DUT keeps state of.
+
+    Attributes:
+        translates: Whether it translates addresses.
+        safe_rate: Connections per second that it is sure to take; None: no limit is known.
+    """
+
+    translates: bool
+    safe_rate: float | None
+
+    @abstractmethod
+    def check(self, wanted: Established) -> None:
+        """Checks before any traffic that it can keep connections until the end of a trial.
+
+        Raises:
+            DutError: If it cannot; says why not.
+        """
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many it has."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Empties it, by a command of the device."""
+
+    @abstractmethod
+    def counters(self) -> Mapping[str, int]:
+        """The device's counters of connections that failed, by their names."""
+
+
 class Dut(ABC, Generic[OptionsT_co]):
     """A device under test on the path of the traffic.
 
@@ -250,6 +301,11 @@ class Dut(ABC, Generic[OptionsT_co]):
     def resets(self) -> bool:
         """Whether it is reset before each trial."""
         return self.options.reset
+
+    @property
+    def connections(self) -> ConnectionTable | None:
+        """Its table of connections, which is empty before each trial and then filled; None: it keeps none."""
+        return None
 
     def check_reconfigure(self, entries: int) -> None:
         """Checks, before anything is measured, that `reconfigure` is possible at all.

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
 from types import MappingProxyType
 
 from pydantic import Field, model_validator
 
-from lossratio.dut.base import EASTWARD, WESTWARD
+from lossratio.dut.base import EASTWARD, WESTWARD, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux import LinuxDut, LinuxOptions
 from lossratio.dut.linux.addressing import IpVersion, RouterSide, add_host_routes, check_hosts, halves, router_sides
+from lossratio.dut.linux.conntrack import Conntrack, ConntrackOptions
 from lossratio.dut.linux.interfaces import check_free, existing_links, read_routes
+from lossratio.dut.linux.nftables import Ruleset
+from lossratio.dut.linux.requirements import PYTHON
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
 
@@ -174,7 +177,7 @@ _SECONDS_PER_RULE = 2e-7
 """Seconds that a frame may take for a rule: measured 4e-8 on an idle core, five times that on a busy one."""
 
 
-class RouterOptions(LinuxOptions):
+class RouterOptions(LinuxOptions, ConntrackOptions):
     """The options of a router."""
 
     is_router = True
@@ -200,6 +203,8 @@ class RouterOptions(LinuxOptions):
             raise ValueError("police and rules do not go together: the slower one would hide the other")
         if self.rules and self.routes is not None:
             raise ValueError("rules and routes do not go together: the second stage has a table of its own")
+        if self.rules and self.keeps_connections:
+            raise ValueError("rules and connections do not go together: a frame passes the second stage as a new one")
         return self
 
 
@@ -247,6 +252,8 @@ class LinuxRouter(LinuxDut[RouterOptions]):
             side.configure(changes, neighbour, (self.options.routes or 0) // 2)
         if self.options.rules:
             self._handover.configure(changes, self.node)
+        for path, value in self.options.settings().items():
+            changes.write(path, value)
 
     def check_reconfigure(self, entries: int) -> None:
         """Refuses more routes than a side has hosts."""
@@ -266,6 +273,26 @@ class LinuxRouter(LinuxDut[RouterOptions]):
             for name in (self.west, self.east):
                 path = f"/proc/sys/net/ipv{self.options.ip_version}/conf/{name}/forwarding"
                 self.node.run("tee", path, stdin=f"{value}\n")
+
+    @property
+    def ruleset(self) -> Ruleset:
+        """Its nftables rules, with those of connections."""
+        options, east = self.options, self._sides[1]
+        return replace(
+            super().ruleset,
+            connection_rules=tuple(options.rules_of_connections((self.west, self.east))),
+            translation=tuple(options.translation(self.east, east.neighbour - 1)),
+        )
+
+    @property
+    def connections(self) -> Conntrack | None:
+        """The kernel's table of connections."""
+        return Conntrack(self.node, self.options, self.reset) if self.options.keeps_connections else None
+
+    @property
+    def tools_needed(self) -> tuple[Tool, ...]:
+        """Python, where connections are counted, and the programs of every DUT."""
+        return (*super().tools_needed, *((PYTHON,) if self.options.keeps_connections else ()))
 
     @property
     def _sides(self) -> tuple[RouterSide, RouterSide]:

@@ -37,6 +37,9 @@ class OptionValues(TypedDict, total=False):
     least 4."""
     faults: str
     """xdp: What happens to a known share of frames: `drop`, `duplicate`, `delay`, e.g. `drop,duplicate`."""
+    firewall: Literal['conntrack'] | str
+    """linux_router: `conntrack`: a firewall with state, which keeps an entry for each connection and drops invalid
+    frames."""
     forwarding: Literal['learning', 'openflow', 'l2xc', 'l2bd', 'ip4', 'ip6', 'redirect', 'mac', 'filter'] | str
     """ovs: `openflow` (rules; the default) or `learning` (a switch that learns addresses; the set-up enters those of the
     neighbours).
@@ -66,6 +69,19 @@ class OptionValues(TypedDict, total=False):
     mode: Literal['io', 'mac', '5tswap', 'csum'] | str
     """testpmd: What it does to frames: `io` (nothing; the default), `mac` (puts its own and the neighbour's address on
     them), `5tswap` (swaps source and destination on layers 2 to 4) or `csum` (also computes checksums again)."""
+    most_connections: int | str
+    """linux_router: Connections that the firewall lets be open at once (`ct count over`)."""
+    nat: Literal['masquerade', 'snat'] | str
+    """linux_router: Network address translation of what goes east: `masquerade` (to the router's own address there) or
+    `snat` (to the addresses of `nat_addresses`). Connections are made from the west only."""
+    nat_addresses: int | str
+    """linux_router: Addresses of `snat`: the last ones before the neighbour's in the east."""
+    new_burst: int | str
+    """linux_router: Connections that the full bucket holds, B; where missing, a hundredth of `new_connections`. N
+    connections pass if, and only if, they come at R N / (N - B) at most."""
+    new_connections: int | str
+    """linux_router: Rate R, in connections per second, to which the firewall limits new ones by a token bucket (`limit
+    rate over`)."""
     object: PathLike[str] | str
     """xdp: Your BPF object file, on the machine that runs the suite. `ip` on the node loads it for each interface by
     itself, and needs libbpf for that (as Debian's `iproute2` has)."""
@@ -125,6 +141,9 @@ class OptionValues(TypedDict, total=False):
     sockets: Literal['packet', 'af_xdp'] | str
     """l3fwd, ovs, testpmd, vpp: How it gets the frames of the kernel's interfaces: `packet` (the default) or `af_xdp`.
     Cards have no sockets."""
+    udp_timeout: str
+    """linux_router: Time after which an idle UDP connection is forgotten, in whole seconds; where missing, the node's
+    setting."""
     vxlan: bool | str
     """linux_bridge: Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The
     traffic profile `ethip4vxlan-l2bdbase` has such frames: VNI 24 from the west and 25 from the east, between the

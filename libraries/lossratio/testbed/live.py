@@ -15,6 +15,7 @@ from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession, gather_fac
 from lossratio.results import with_ramp, with_rest
 from lossratio.shipped import TOPOLOGIES
 from lossratio.testbed.changes import Side, Way, error_of, faults_in
+from lossratio.testbed.connections import EstablishingMeasurer, connections_through
 from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.inspection import check_link_speeds, check_mtus, check_presence, read_ports, with_names
 from lossratio.testbed.local import reachable
@@ -144,10 +145,11 @@ class LiveTestbed(Testbed):
                 profile,
                 set_up.port_pairs(next_hops.destinations),
                 settle_time=set_up.settle_time,
-                examines=integrity is not Integrity.OFF,
+                examines=integrity is not Integrity.OFF and not set_up.translates,
                 sides=next_hops.sides,
             )
             check_mtus(set_up.ports, configuration)
+            connections = connections_through(set_up.duts, configuration)
             self._watch.begin()
             with self._watch.blaming():
                 agent, facts = self._configured(configuration)
@@ -155,11 +157,15 @@ class LiveTestbed(Testbed):
                     facts = {**facts, "integrity": check_at_low_rate(agent, facts, set_up.idle_time)}
             if next_hops.answers:
                 facts = {**facts, "next_hops": dict(next_hops.answers)}
+            if connections is not None:
+                facts = {**facts, "connections": connections.facts}
             conditions = set_up.conditions(self.request, profile, {**asdict(agent.facts), **facts})
             idle_time = max(set_up.idle_time, rest)
             measurer = TrafficMeasurer(agent, idle_time=idle_time, ramp=ramp)
             repairing = self._repairing(measurer, configuration, idle_time, ramp)
-            source = WatchedSource(measurer, self._watch)
+            source = WatchedSource(measurer, self._watch, connections)
+            if connections is not None:
+                repairing = EstablishingMeasurer(repairing, connections)
             yield Ready(
                 repairing,
                 source,

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from lossratio.dut import Dut, DutOptions
 from lossratio.errors import DutError, LinkError, LossRatioError, NodeError, ReservationError, TesterError, TrafficError
 from lossratio.testbed.changes import ERRORS, Act, Change, Way, changes_between, error_of, faults_in, unanswered
+from lossratio.testbed.connections import Connections
 from lossratio.testbed.fingerprint import Fingerprint, FingerprintReader
-from lossratio.testbed.testbed import Recovery, TrafficSource
-from lossratio.traffic import REPEATS, AgentRefusalError, StoppedTraffic
+from lossratio.testbed.testbed import Recovery
+from lossratio.traffic import REPEATS, AgentRefusalError, StoppedTraffic, TrafficMeasurer
 from lossratio.trials import CountersError, Incident, LatencyOutput, Measurer, TrialInput, TrialOutput
 
 VERIFY_SECONDS = 20.0
@@ -401,15 +402,18 @@ class WatchedSource:
     Args:
         source: Measures latency, and sends the traffic.
         watch: Finds the changes of the testbed.
+        connections: What establishes connections before the traffic; None: nothing does.
     """
 
-    def __init__(self, source: TrafficSource, watch: Watch) -> None:
+    def __init__(self, source: TrafficMeasurer, watch: Watch, connections: Connections | None = None) -> None:
         self._source = source
         self._watch = watch
+        self._connections = connections
 
     def latency(self, load: float, duration: float) -> LatencyOutput:
         """See `lossratio.testbed.testbed.TrafficSource.latency`."""
         with self._watch.blaming():
+            self._establish(load)
             output = self._source.latency(load, duration)
             changes = self._watch.changes()
         _raise_error_of(changes)
@@ -426,6 +430,7 @@ class WatchedSource:
     def start_traffic(self, load: float, watch: bool = False) -> None:
         """See `lossratio.testbed.testbed.TrafficSource.start_traffic`."""
         with self._watch.blaming():
+            self._establish(load)
             self._source.start_traffic(load, watch)
         self._watch.resets_duts = watch
 
@@ -437,6 +442,10 @@ class WatchedSource:
         self._watch.resets_duts = False
         _raise_error_of(changes)
         return stopped
+
+    def _establish(self, load: float) -> None:
+        if self._connections is not None:
+            self._connections.establish(load, self._source.measure)
 
 
 def _raise_error_of(changes: Sequence[Change]) -> None:

@@ -277,6 +277,11 @@ class LiveSetUp:
         }
 
     @property
+    def translates(self) -> bool:
+        """Whether a DUT changes addresses, so that frames do not come back as they were sent."""
+        return any(dut.connections is not None and dut.connections.translates for dut in self.duts)
+
+    @property
     def settle_time(self) -> float:
         """Seconds for which frames may be in flight on the longest path."""
         return max(link.settle_time for link in self.links)

@@ -18,6 +18,7 @@ from lossratio.traffic.configuration import (
     TrafficPort as TrafficPort,
     make_configuration as make_configuration,
 )
+from lossratio.traffic.connections import connections_of as connections_of
 from lossratio.traffic.generators import (
     check_early_verdicts as check_early_verdicts,
     load_generator as load_generator,

@@ -223,7 +223,7 @@ class LinuxDut(NodeDut[OptionsT_co]):
             received={side: _count(link, "rx", "packets") for side, link in sides.items()},
             transmitted={side: _count(link, "tx", "packets") for side, link in sides.items()},
             dropped={
-                **{f"policer {direction}": frames for direction, frames in self._policed().items()},
+                **self._dropped_by_rules(),
                 **{
                     f"queue {direction}": _count(links[name], "tx", "dropped")
                     for direction, name in self.queues.items()
@@ -233,22 +233,21 @@ class LinuxDut(NodeDut[OptionsT_co]):
             details={
                 **{f"{side} interface, rx dropped": _count(link, "rx", "dropped") for side, link in sides.items()},
                 **_softnet(self.node),
+                **({} if self.connections is None else self.connections.counters()),
             },
         )
 
-    def _policed(self) -> dict[str, int]:
-        """Frames that each direction's policer has dropped."""
+    def _dropped_by_rules(self) -> dict[str, int]:
+        """Frames that policers and limits have dropped, by their names."""
         listing = self.node.json("nft", "-j", "list", "counters")["nftables"]
         counters = [entry["counter"] for entry in listing if "counter" in entry]
         ours = {one["name"]: int(one["packets"]) for one in counters if one["table"] == self.ruleset.table}
-        return {
-            direction: self.node.find("the counter", name, ours) for direction, name in self.ruleset.counters.items()
-        }
+        return {place: self.node.find("the counter", name, ours) for place, name in self.ruleset.counters.items()}
 
     def reset(self) -> None:
-        """Fills the policer's buckets, and sets its counters to zero."""
+        """Fills the buckets of policers and limits, and sets their counters to zero."""
         _ = self.present
-        if self.ruleset.policer:
+        if self.ruleset.is_renewable:
             self.node.run(*_NFT, stdin=self.ruleset.renewal())
 
     @property

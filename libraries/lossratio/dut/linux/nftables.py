@@ -22,7 +22,9 @@ Command = dict[str, Any]
 
 _FORWARD = "forward"
 _WALK = "walk"
+_TRANSLATE = "translate"
 _FILTER_PRIORITY = 0
+_NAT_PRIORITY = 100
 _PORTION = 500
 """Rules in one transaction: without root on the machine, 200 kB (net.core.wmem_default) must hold them."""
 
@@ -51,9 +53,18 @@ class Ruleset:
     """The policer of each direction, which has a bucket of its own."""
     walked_rules: int = 0
     """Number of rules that each frame passes, and that match no frame."""
+    connection_rules: Sequence[tuple[str, Sequence[Command]]] = ()
+    """Rules of connections: name of a counter (empty: none) and expressions."""
+    translation: Sequence[Command] = ()
+    """Expressions of the rule that translates source addresses; empty: there is none."""
 
     def __bool__(self) -> bool:
-        return self.policer is not None or self.walked_rules > 0
+        return bool(self.policer or self.walked_rules or self.connection_rules or self.translation)
+
+    @property
+    def is_renewable(self) -> bool:
+        """Whether trials leave state in it."""
+        return bool(self.policer or self.connection_rules)
 
     def creation(self) -> str:
         """Input for ``nft -j -f -`` that makes the table, and fails if a table of that name exists."""
@@ -66,9 +77,9 @@ class Ruleset:
             yield document(self._walked_rule(mark) for mark in range(first, last + 1))
 
     def renewal(self) -> str:
-        """Input that replaces the policers in one step: buckets are full then, and counters zero."""
+        """Input that replaces policers and limits in one step: buckets are full then, and counters zero."""
         flush: Command = {"flush": self._named("chain", name=_FORWARD)}
-        counters: list[Command] = [{"delete": self._named("counter", name=_counter(name))} for name in self.entrances]
+        counters: list[Command] = [{"delete": self._named("counter", name=name)} for name in self.counters.values()]
         return document([flush, *counters, *self._rules()])
 
     def deletion(self) -> str:
@@ -77,8 +88,9 @@ class Ruleset:
 
     @property
     def counters(self) -> dict[str, str]:
-        """Names of the counters of dropped frames, by direction."""
-        return {direction: _counter(direction) for direction in self.entrances} if self.policer else {}
+        """Names of the counters of dropped frames, by their place."""
+        policers = {f"policer {name}": _counter(name) for name in self.entrances} if self.policer else {}
+        return policers | {name.replace("_", " "): name for name, _ in self.connection_rules if name}
 
     def without_walked_rules(self, listing: Any) -> list[Any]:
         """The output of ``nft -j list ruleset``, without the many walked rules."""
@@ -93,11 +105,19 @@ class Ruleset:
         yield self._add("chain", name=_FORWARD, **hook)
         if self.walked_rules:
             yield self._add("chain", name=_WALK)
+        if self.translation:
+            yield self._add("chain", name=_TRANSLATE, type="nat", hook="postrouting", prio=_NAT_PRIORITY)
+            yield self._rule(_TRANSLATE, *self.translation)
         yield from self._rules()
 
     def _rules(self) -> Iterable[Command]:
         for direction, interface in self.entrances.items():
             yield from self._direction(direction, _match({"meta": {"key": "iifname"}}, interface))
+        for name, expressions in self.connection_rules:
+            if name:
+                yield self._add("counter", name=name)
+                expressions = (*expressions[:-1], {"counter": name}, expressions[-1])
+            yield self._rule(_FORWARD, *expressions)
 
     def _direction(self, direction: str, entrance: Command) -> Iterable[Command]:
         if self.walked_rules:

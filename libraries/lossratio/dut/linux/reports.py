@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lossratio.dut.base import Tool
+from lossratio.dut.linux.conntrack import read_conntrack
 from lossratio.dut.linux.interfaces import Link, read_links
 from lossratio.dut.linux.requirements import tool_versions
 from lossratio.nodes import BackgroundProgram, DutNode, reason
@@ -165,7 +166,8 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str], report: dict[str, 
     """Counts on a node inside the ``with`` block, and adds the counts to a report.
 
     These are ``interfaces`` (by name, the counters of ``ip -statistics`` and ``ethtool -S``), ``softnet`` (by CPU, for
-    the whole machine), ``cpu_times`` (likewise, ticks), ``perf`` (all CPUs; the reason where perf is missing or not
+    the whole machine), ``cpu_times`` (likewise, ticks), ``conntrack`` (connections
+    that failed), ``perf`` (all CPUs; the reason where perf is missing or not
     allowed), ``statistics`` (the numbers of ``softnet`` with their units), ``cpus`` and ``queues`` (see
     `lossratio.dut.Dut.telemetry`).
     """
@@ -185,6 +187,9 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str], report: dict[str, 
         }
         for cpu, counts in report["softnet"].items()
         for name, count in counts.items()
+    ] + [
+        {"place": "conntrack", "name": f"conntrack_{name}", "value": float(count), "unit": "connections"}
+        for name, count in report["conntrack"].items()
     ]
     report["queues"] = list(_queues(report["interfaces"]))
     report["cpus"] = [
@@ -211,6 +216,7 @@ def _counts(node: DutNode, interfaces: Sequence[str]) -> dict[str, Any]:
         },
         "softnet": {f"cpu{cpu}": counts for cpu, counts in read_softnet(node).items()},
         "cpu_times": {f"cpu{cpu}": ticks for cpu, ticks in read_cpu_times(node).items()},
+        "conntrack": read_conntrack(node),
     }
 
 

@@ -1,0 +1,215 @@
+"""The kernel's table of connections on a DUT's node (netfilter's conntrack): options, rules, counts, emptying it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from lossratio.dut.base import ConnectionTable, DurationOption, Established
+from lossratio.errors import DutError
+from lossratio.nodes import DutNode, reason
+
+Rule = tuple[str, Sequence[dict[str, Any]]]
+"""The name of a rule's counter, and the expressions of the rule."""
+
+_MARK = 0x198180
+"""Mark of the connections of test traffic: no others are counted or deleted."""
+
+_SETTINGS = "/proc/sys/net/netfilter/nf_conntrack_"
+_STATISTICS = "/proc/net/stat/nf_conntrack"
+_FAILURES = ("insert_failed", "drop", "early_drop")
+_FIRST_PORT, _PORTS = 1024, 1 << 16
+_SHARE_OF_LIMIT = 0.5
+
+_ASK = """
+import socket, struct, sys
+operation, mark = sys.argv[1], int(sys.argv[2])
+filters = ((8, mark), (21, 0xFFFFFFFF))
+attributes = b"".join(struct.pack("=HH", 8, kind) + value.to_bytes(4, "big") for kind, value in filters)
+kind, flags = (0x101, 0x301) if operation == "count" else (0x102, 5)
+packet = struct.pack("=IHHII4x", 20 + len(attributes), kind, flags, 1, 0) + attributes
+netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)
+netlink.send(packet)
+count = 0
+while True:
+    data, place = netlink.recv(1 << 20), 0
+    while place < len(data):
+        length, kind = struct.unpack_from("=IH", data, place)
+        if kind in (2, 3):
+            error = struct.unpack_from("=i", data, place + 16)[0] if kind == 2 else 0
+            sys.exit(f"netlink: error {-error}" if error else print(count))
+        count += 1
+        place += length + 3 & ~3
+"""
+"""Deletes or counts the connections with a mark, by netlink (ctnetlink); a package with a program for it is rare."""
+
+
+class ConntrackOptions(BaseModel):
+    """The options of a device that keeps state of each connection."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    nat: Literal["masquerade", "snat"] | None = None
+    """Network address translation of what goes east: ``masquerade`` (to the router's own address there) or ``snat`` (to
+    the addresses of ``nat_addresses``). Connections are made from the west only."""
+    nat_addresses: int = Field(default=1, ge=1, le=1024)
+    """Addresses of ``snat``: the last ones before the neighbour's in the east."""
+    firewall: Literal["conntrack"] | None = None
+    """``conntrack``: a firewall with state, which keeps an entry for each connection and drops invalid frames."""
+    most_connections: int | None = Field(default=None, ge=1)
+    """Connections that the firewall lets be open at once (``ct count over``)."""
+    new_connections: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    """Rate R, in connections per second, to which the firewall limits new ones by a token bucket (``limit rate
+    over``)."""
+    new_burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
+    """Connections that the full bucket holds, B; where missing, a hundredth of ``new_connections``. N connections pass
+    if, and only if, they come at R N / (N - B) at most."""
+    udp_timeout: DurationOption | None = Field(default=None, ge=1.0)
+    """Time after which an idle UDP connection is forgotten, in whole seconds; where missing, the node's setting."""
+
+    @model_validator(mode="after")
+    def _firewall_has_the_limits(self) -> ConntrackOptions:
+        if self.firewall is None and (self.most_connections or self.new_connections):
+            raise ValueError("most_connections and new_connections are limits of a firewall; give firewall=conntrack")
+        if self.new_burst and not self.new_connections:
+            raise ValueError("new_burst is the size of a bucket of new_connections; give that, too")
+        if self.nat_addresses > 1 and self.nat != "snat":
+            raise ValueError("nat_addresses are those of nat=snat")
+        if self.udp_timeout is not None and not (self.keeps_connections and self.udp_timeout.is_integer()):
+            raise ValueError("udp_timeout is in whole seconds, and belongs to nat or firewall")
+        return self
+
+    @property
+    def keeps_connections(self) -> bool:
+        """Whether the device keeps state of each connection."""
+        return self.nat is not None or self.firewall is not None
+
+    @property
+    def bucket_of_connections(self) -> int:
+        """Connections that the full bucket of new connections holds."""
+        return self.new_burst or max(1, (self.new_connections or 0) // 100)
+
+    def settings(self) -> Mapping[str, str]:
+        """The kernel's settings, by the paths of their files."""
+        if self.udp_timeout is None:
+            return {}
+        return {f"{_SETTINGS}udp_timeout{end}": f"{self.udp_timeout:.0f}" for end in ("", "_stream")}
+
+    def rules_of_connections(self, interfaces: Sequence[str]) -> Iterator[Rule]:
+        """The rules of the forward hook that drop, limit, and mark."""
+        if not self.keeps_connections:
+            return
+        entrance = _match({"meta": {"key": "iifname"}}, {"set": list(interfaces)})
+        # Not "ct state new", which is all frames of a connection that nobody has answered yet.
+        first = (entrance, _match({"ct": {"key": "mark"}}, _MARK, "!="))
+        drop = {"drop": None}
+        if self.firewall is not None:
+            yield "invalid", (entrance, _match({"ct": {"key": "state"}}, "invalid", "in"), drop)
+        if self.new_connections:
+            over = {"rate": self.new_connections, "per": "second", "burst": self.bucket_of_connections, "inv": True}
+            yield "new_connections", (*first, {"limit": over}, drop)
+        if self.most_connections:
+            yield "most_connections", (*first, {"ct count": {"val": self.most_connections, "inv": True}}, drop)
+        yield "", (*first, {"mangle": {"key": {"ct": {"key": "mark"}}, "value": _MARK}})
+
+    def translation(self, east: str, last: IPv4Address | IPv6Address) -> Iterator[dict[str, Any]]:
+        """The expressions of the rule that translates addresses; none without NAT.
+
+        Args:
+            east: The interface that translated frames leave through.
+            last: The last address of ``snat``.
+        """
+        if self.nat is None:
+            return
+        yield _match({"meta": {"key": "oifname"}}, east)
+        if self.nat == "masquerade":
+            yield {"masquerade": None}
+        else:
+            first = last - (self.nat_addresses - 1)
+            addresses = str(last) if first == last else {"range": [str(first), str(last)]}
+            yield {"snat": {"addr": addresses, "family": "ip" if last.version == 4 else "ip6"}}
+
+
+def _match(left: dict[str, Any], right: Any, operator: str = "==") -> dict[str, Any]:
+    return {"match": {"op": operator, "left": left, "right": right}}
+
+
+class Conntrack(ConnectionTable):
+    """The connections of test traffic in a node's table.
+
+    Args:
+        node: The node.
+        options: The device's options.
+        renew: Fills the bucket of new connections.
+    """
+
+    def __init__(self, node: DutNode, options: ConntrackOptions, renew: Callable[[], None]) -> None:
+        self.node = node
+        self.translates = options.nat is not None
+        self.safe_rate = _SHARE_OF_LIMIT * options.new_connections if options.new_connections else None
+        self._options = options
+        self._renew = renew
+
+    def check(self, wanted: Established) -> None:
+        """Checks that the table, the pool of ports and the time-out are large enough; see `ConnectionTable.check`."""
+        room = int(self._setting("max")) - int(self._setting("count")) + self.count()
+        most = self._options.most_connections
+        if most is not None and wanted.connections > most:
+            raise DutError(f"{wanted.text}: {self.node.name} is set up to have {most:,} at once (most_connections).")
+        if wanted.connections > room:
+            raise DutError(
+                f"{wanted.text}: the table of {self.node.name} has room for {room:,}, as nf_conntrack_max is "
+                f"{self._setting('max')} and {self._setting('count')} are taken. Raise that setting on the node, or "
+                "take fewer flows."
+            )
+        pool = self._options.nat_addresses * (_PORTS - _FIRST_PORT)
+        if self.translates and wanted.to_one > pool:
+            raise DutError(
+                f"{wanted.text}: {wanted.to_one:,} of them go to one address and port, and the NAT of {self.node.name} "
+                f"has {pool:,} ports for these. Give it more nat_addresses (with nat=snat), or the traffic more "
+                "destinations."
+            )
+        timeout = float(self._setting("udp_timeout"))
+        if wanted.idle_s >= timeout:
+            raise DutError(
+                f"{wanted.text}: {self.node.name} forgets a UDP connection after {timeout:g} s, and a connection here "
+                f"is idle for up to {wanted.idle_s:.3g} s. Raise udp_timeout, take fewer flows, or a higher load."
+            )
+
+    def count(self) -> int:
+        """Connections of test traffic in the table."""
+        # The kernel's own count is quick, and no connection of test traffic is missing in it.
+        return 0 if int(self._setting("count")) == 0 else self._ask("count")
+
+    def forget(self) -> None:
+        """Deletes them, and fills the bucket of new connections."""
+        self._ask("delete")
+        self._renew()
+
+    def counters(self) -> Mapping[str, int]:
+        """The kernel's counters of failures since it made the table, by their names."""
+        return read_conntrack(self.node)
+
+    def _setting(self, name: str) -> str:
+        path = f"{_SETTINGS}{name}"
+        found = self.node.read_files(path).get(path)
+        if found is None:
+            raise DutError(f"{self.node.name}: the kernel keeps no connections (nf_conntrack); there is no {path}.")
+        return found
+
+    def _ask(self, operation: str) -> int:
+        done = self.node.attempt("python3", "-c", _ASK, operation, str(_MARK))
+        if done.exit_status != 0:
+            raise DutError(f"{self.node.name}: cannot {operation} connections by netlink: {reason(done)}.")
+        return int(done.stdout)
+
+
+def read_conntrack(node: DutNode) -> dict[str, int]:
+    """Connections that failed, by the kernel's counters, summed over the CPUs; none where it keeps no connections."""
+    header, *lines = node.read_files(_STATISTICS).get(_STATISTICS, "").splitlines() or [""]
+    rows = [[int(column, 16) for column in line.split()] for line in lines]
+    columns = dict(zip(header.split(), zip(*rows, strict=True), strict=False))
+    return {name: sum(columns[name]) for name in _FAILURES if name in columns}

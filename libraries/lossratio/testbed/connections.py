@@ -1,0 +1,135 @@
+"""Trials through devices that keep connections: each one begins with an empty table, in which all are established."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from lossratio.dut import ConnectionTable, Dut, DutOptions, Established
+from lossratio.errors import DutError, TrafficError
+from lossratio.traffic import Configuration, connections_of
+from lossratio.trials import Measurer, TrialInput, TrialOutput
+
+FILL_RATE = 20_000.0
+"""Connections per second at which a table is filled, unless a device is known to take fewer."""
+
+_FILLS = 3
+
+
+class Connections:
+    """Empties and fills the tables of devices before each trial.
+
+    A table is filled by one frame of each flow and direction, at a rate that the device is sure to take, and its
+    entries are counted. So a trial of throughput is no test of how fast connections are made.
+
+    Args:
+        tables: The tables, by the names of their nodes.
+        configuration: The traffic.
+
+    Raises:
+        TrafficError: If the traffic makes no connections, or goes both ways through a NAT.
+    """
+
+    def __init__(self, tables: Mapping[str, ConnectionTable], configuration: Configuration) -> None:
+        for name, table in tables.items():
+            if table.translates and len({each.transmit < each.receive for each in configuration.directions}) > 1:
+                raise TrafficError(
+                    f"{name} translates addresses, so frames from its other side would have to go to addresses that it "
+                    "chooses. Send one way only, with bidirectional=False."
+                )
+        self._tables = tables
+        self._flows = max(direction.frames.flows for direction in configuration.directions)
+        self._shares = min(direction.load_share for direction in configuration.directions)
+        self._connections, self._to_one = connections_of(configuration)
+        self._rate = min(table.safe_rate or FILL_RATE for table in tables.values())
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """How many connections are established before each trial, and how fast, for results."""
+        return {
+            "established_before_each_trial": self._connections,
+            "fill_rate_per_second": self._rate,
+            "tables": sorted(self._tables),
+        }
+
+    def establish(self, load: float, fill: Callable[[TrialInput], TrialOutput]) -> float:
+        """Empties all tables, establishes all connections, and counts them.
+
+        Args:
+            load: Frames per second of the trial that follows.
+            fill: Performs a trial.
+
+        Returns:
+            Seconds of traffic that it took.
+
+        Raises:
+            DutError: If a device does not forget connections, or has not all of them afterwards.
+        """
+        trial = TrialInput(self._flows / self._rate / self._shares, self._rate)
+        idle = max(trial.duration, self._flows / load / self._shares) + trial.duration
+        for table in self._tables.values():
+            table.check(Established(self._connections, self._to_one, self._rate, idle))
+        seconds = 0.0
+        self._forget()
+        for _ in range(_FILLS):
+            output = fill(trial)
+            seconds += trial.duration if output.elapsed is None else output.elapsed
+            # Frames that the generator did not send establish nothing; that is no fault of the device.
+            if not output.unsent_frames:
+                break
+        self._count()
+        return seconds
+
+    def _forget(self) -> None:
+        for name, table in self._tables.items():
+            table.forget()
+            left = table.count()
+            if left:
+                raise DutError(
+                    f"{name} does not forget: {left:,} connections are left in its table after it was emptied. The "
+                    "next trial would not begin as the one before did. Look for other traffic on its interfaces."
+                )
+
+    def _count(self) -> None:
+        for name, table in self._tables.items():
+            count = table.count()
+            if count != self._connections:
+                counters = ", ".join(f"{counter} {value:,}" for counter, value in table.counters().items())
+                raise DutError(
+                    f"{name} has {count:,} of {self._connections:,} connections after they were established at "
+                    f"{self._rate:,.0f} per second, so {abs(self._connections - count):,} are "
+                    f"{'missing' if count < self._connections else 'foreign'} ({counters or 'no counter says why'}). "
+                    "No trial was measured. Its table may be full, or its firewall may refuse connections: take fewer "
+                    "flows, or raise its limits."
+                )
+
+
+class EstablishingMeasurer:
+    """Performs trials with another measurer, each after all connections were established anew.
+
+    Args:
+        measurer: Performs the trials, and the filling.
+        connections: Empties and fills the tables.
+    """
+
+    def __init__(self, measurer: Measurer, connections: Connections) -> None:
+        self._measurer = measurer
+        self._connections = connections
+
+    def measure(self, trial: TrialInput) -> TrialOutput:
+        """Establishes all connections, and performs one trial; both are part of its time.
+
+        Raises:
+            LossRatioError: If connections are missing, or the trial could not be performed.
+        """
+        seconds = self._connections.establish(trial.load, self._measurer.measure)
+        output = self._measurer.measure(trial)
+        return replace(output, elapsed=(output.elapsed or trial.duration) + seconds)
+
+
+def connections_through(duts: Sequence[Dut[DutOptions]], configuration: Configuration) -> Connections | None:
+    """What empties and fills the tables of devices; None: no device keeps connections."""
+    tables = {dut.hop.node_name: dut.connections for dut in duts}
+    kept = {name: table for name, table in tables.items() if table is not None}
+    return Connections(kept, configuration) if kept else None

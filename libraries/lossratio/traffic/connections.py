@@ -1,0 +1,52 @@
+"""The connections that traffic makes: a frame and the answer to it, which goes back, are of the same one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lossratio.errors import TrafficError
+from lossratio.traffic.agent.afpacket.frames import Bytes, FrameBuilder
+from lossratio.traffic.agent.core.configuration import Configuration, FramesSpec
+
+_PORT_BYTES = 2
+_MAC = bytes(6)
+
+
+def connections_of(configuration: Configuration) -> tuple[int, int]:
+    """How many connections the flows of all directions are, and the most of them to one address and port.
+
+    Raises:
+        TrafficError: If the frames have no address that a device on the way may know: those of tunnels.
+    """
+    ends = [_ends(direction.frames) for direction in configuration.directions]
+    # The lower end comes first, so that both directions of a connection look the same.
+    ways = [np.where(_texts(one) < _texts(other), *_both_orders(one, other)) for one, other in ends]
+    _, to_one = np.unique(np.concatenate([_texts(other) for _, other in ends]), return_counts=True)
+    return len(np.unique(_texts(np.concatenate(ways)))), int(to_one.max())
+
+
+def _both_orders(one: Bytes, other: Bytes) -> tuple[Bytes, Bytes]:
+    return np.hstack((one, other)), np.hstack((other, one))
+
+
+def _texts(rows: Bytes) -> NDArray[np.bytes_]:
+    """Rows of bytes as one text each, in one column."""
+    texts: NDArray[np.bytes_] = np.ascontiguousarray(rows).view(f"S{rows.shape[1]}")
+    return texts
+
+
+def _ends(frames: FramesSpec) -> tuple[Bytes, Bytes]:
+    """Source and destination of each flow: address, and port if there is one."""
+    # The outer headers of a tunnel may be rewritten as a whole, those of other frames only in part.
+    if frames.rewritable[0] != (0, 2 * len(_MAC)):
+        raise TrafficError("Frames in tunnels make no connections that can be counted. Take another traffic profile.")
+    start, end = frames.addresses[0]
+    flows = np.arange(frames.flows)
+    headers = FrameBuilder(frames, _MAC, _MAC).beginnings(flows, np.full(len(flows), frames.max_size))
+    middle = (start + end) // 2
+    ends = [headers[:, start:middle], headers[:, middle:end]]
+    if any(checksum.pseudo_header is not None for checksum in frames.checksums):
+        places = (end, end + _PORT_BYTES), (end + _PORT_BYTES, end + 2 * _PORT_BYTES)
+        ends = [np.hstack((address, headers[:, slice(*place)])) for address, place in zip(ends, places, strict=True)]
+    return ends[0], ends[1]

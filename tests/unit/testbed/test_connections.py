@@ -1,0 +1,191 @@
+"""Trials through devices with a table of connections: emptied, filled and counted before each."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+from local_testbeds import local_topology, needs_testbed, own_state
+from measurement_examples import place
+from whole_trials import whole
+
+from lossratio.dut import ConnectionTable
+from lossratio.errors import DutError, TrafficError
+from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
+from lossratio.testbed.connections import Connections, EstablishingMeasurer
+from lossratio.testbed.live import open_testbed
+from lossratio.topology import EAST, WEST
+from lossratio.traffic import PortPair, TrafficPort, connections_of, load_profile, make_configuration
+from lossratio.trials import TrialInput, TrialOutput
+
+FLOWS = 10_000
+
+
+def profile_of(*, bidirectional=False, name="ethip4-udp-10kflows"):
+    return load_profile(name, frame_size=100, bidirectional=bidirectional)
+
+
+def traffic(**options):
+    pair = PortPair(TrafficPort("port0", "a"), TrafficPort("port1", "b"))
+    return make_configuration(profile_of(**options), [pair], settle_time=0.0, sides=[(WEST, EAST)])
+
+
+class Table(ConnectionTable):
+    """A device with room for so many connections, which may keep some when it is told to forget."""
+
+    translates = False
+    safe_rate = None
+
+    def __init__(self, room=FLOWS, kept=0):
+        self.room, self.kept, self.entries, self.log = room, kept, 0, []
+
+    def check(self, wanted):
+        self.log.append(wanted)
+
+    def count(self):
+        return self.entries
+
+    def forget(self):
+        self.entries = min(self.kept, self.entries)
+
+    def counters(self):
+        return {"insert_failed": 7}
+
+    def measure(self, trial):
+        self.log.append(trial)
+        self.entries = min(self.room, round(trial.load * trial.duration))
+        return TrialOutput(0.0, sent_frames=1, elapsed=2.0)
+
+
+def establishing(table, **options):
+    return EstablishingMeasurer(table, Connections({"DUT1": table}, traffic(**options)))
+
+
+def test_each_flow_one_way_is_a_connection_and_answers_to_it_are_of_the_same_one():
+    assert connections_of(traffic()) == (FLOWS, FLOWS)
+    # Ports differ in all flows but one: that one's answer has the same ports.
+    assert connections_of(traffic(bidirectional=True)) == (2 * FLOWS - 1, FLOWS)
+    assert connections_of(traffic(bidirectional=True, name="ethip4-udp-hosts"))[0] == 2 * 254 - 1
+    # Protocol 61 has no ports: frames from each of 254 addresses to one, and back to these from one.
+    assert connections_of(traffic(name="ethip4-ip4base"))[0] == 254
+    assert connections_of(traffic(bidirectional=True, name="ethip4-ip4base"))[0] == 2 * 254 - 1
+
+
+def test_every_trial_begins_with_a_table_that_was_emptied_and_filled_and_this_is_part_of_its_time():
+    table = Table()
+    output = establishing(table).measure(TrialInput(3.0, FLOWS / 3))
+    assert output.elapsed == 2.0 + 2.0
+    wanted, fill, trial = table.log
+    assert (wanted.connections, fill.load * fill.duration, trial.duration) == (FLOWS, FLOWS, 3.0)
+    # A connection may be idle from its fill until its frame in the next round of the trial.
+    assert wanted.idle_s == pytest.approx(3.0 + FLOWS / wanted.fill_rate)
+
+
+def test_a_table_that_is_too_small_is_an_error_with_the_number_missing_and_no_trial_follows():
+    table = Table(room=9_000)
+    with pytest.raises(DutError, match=r"has 9,000 of 10,000 connections .* 1,000 are missing \(insert_failed 7\)"):
+        establishing(table).measure(TrialInput(1.0, 1e4))
+    assert len([entry for entry in table.log if isinstance(entry, TrialInput)]) == 1
+
+
+def test_a_device_that_does_not_forget_is_an_error():
+    table = Table(kept=3)
+    measurer = establishing(table)
+    measurer.measure(TrialInput(1.0, FLOWS))
+    with pytest.raises(DutError, match="DUT1 does not forget: 3 connections are left"):
+        measurer.measure(TrialInput(1.0, FLOWS))
+
+
+def test_frames_that_the_generator_left_unsent_are_sent_again_and_no_fault_of_the_device():
+    table, outputs = Table(), [TrialOutput(0.0, sent_frames=1, unsent_frames=5), TrialOutput(0.0, sent_frames=1)]
+    table.measure = lambda trial: (Table.measure(table, trial), outputs.pop(0) if outputs else TrialOutput(0.0))[1]
+    establishing(table).measure(TrialInput(1.0, FLOWS))
+    assert len([entry for entry in table.log if isinstance(entry, TrialInput)]) == 3
+
+
+def test_traffic_both_ways_through_a_nat_is_refused():
+    table = Table()
+    table.translates = True
+    with pytest.raises(TrafficError, match=r"DUT1 translates addresses.*bidirectional=False"):
+        Connections({"DUT1": table}, traffic(bidirectional=True))
+
+
+def test_frames_in_tunnels_make_no_connections_that_can_be_counted():
+    with pytest.raises(TrafficError, match="tunnels"):
+        Connections({"DUT1": Table()}, traffic(name="ethip4vxlan-l2bdbase"))
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    with own_state():
+        yield local_topology(tmp_path_factory.mktemp("topology"), "connections")
+
+
+@contextmanager
+def ready_for(file, profile, **options):
+    with open_testbed(file, dut="linux_router", options=options) as testbed, testbed.ready_for(profile) as ready:
+        yield testbed.duts[0], ready
+
+
+@pytest.mark.netns
+@needs_testbed
+@pytest.mark.parametrize(
+    "options",
+    [{"nat": "masquerade"}, {"nat": "snat", "nat_addresses": 4}, {"firewall": "conntrack", "most_connections": FLOWS}],
+)
+def test_frames_of_established_connections_pass_a_nat_and_a_firewall(file, options):
+    with ready_for(file, profile_of(), **options) as (router, ready):
+        assert ready.conditions.generator["connections"]["established_before_each_trial"] == FLOWS
+        for _ in range(2):
+            output = whole(ready.measurer.measure, TrialInput(0.2, 2 * FLOWS))
+            assert sum(direction.lost for direction in output.directions) == 0
+            assert router.connections.count() == FLOWS
+        router.connections.forget()
+        assert router.connections.count() == 0
+
+
+@pytest.mark.netns
+@needs_testbed
+def test_a_limit_of_new_connections_is_none_of_established_ones_and_telemetry_counts_both(file):
+    limits = {"firewall": "conntrack", "new_connections": 8000, "new_burst": 100}
+    with ready_for(file, profile_of(name="ethip4-udp-hosts"), **limits) as (router, ready):
+        output = whole(ready.measurer.measure, TrialInput(0.2, 20_000.0))
+        assert sum(direction.lost for direction in output.directions) == 0
+        assert router.read_counters().dropped["new connections"] == 0
+        router.connections.forget()
+        with router.telemetry() as report:
+            # Past the measurer, nobody establishes connections first: the bucket lets few of them pass.
+            ready.measurer._measurer.measure(TrialInput(0.0127, 20_000.0))
+        dropped = router.read_counters().dropped["new connections"]
+        assert dropped > 0
+        assert report["conntrack"]["drop"] == report["conntrack"]["insert_failed"] == 0
+        names = {entry["name"] for entry in report["statistics"]}
+        assert {"conntrack_insert_failed", "conntrack_drop", "conntrack_early_drop"} <= names
+
+
+@pytest.mark.netns
+@needs_testbed
+@pytest.mark.parametrize(
+    ("options", "profile", "error"),
+    [
+        ({"firewall": "conntrack", "most_connections": 9999}, profile_of(), "to have 9,999 at once"),
+        ({"nat": "masquerade"}, profile_of(name="ethip4-udp-100kflows"), "the NAT of DUT1 has 64,512 ports"),
+        ({"firewall": "conntrack"}, profile_of(name="ethip4-udp-1mflows"), "the table of DUT1 has room for"),
+        ({"firewall": "conntrack", "udp_timeout": "1 s"}, profile_of(), "forgets a UDP connection after 1 s"),
+    ],
+)
+def test_what_a_device_cannot_keep_is_refused_before_any_traffic(file, options, profile, error):
+    with ready_for(file, profile, **options) as (router, ready):
+        before = router.read_counters().received
+        with pytest.raises(DutError, match=error):
+            ready.measurer.measure(TrialInput(1.0, 6_000.0))
+        assert router.read_counters().received == before
+
+
+@pytest.mark.netns
+@needs_testbed
+def test_latency_is_measured_with_connections_that_are_established(file, tmp_path):
+    with open_testbed(file, dut="linux_router", options={"firewall": "conntrack"}) as testbed:
+        request = LatencyRequest(profile=profile_of(), points=(LatencyPoint(load=20e3),), duration=0.6)
+        measure_latency(testbed, request, place(tmp_path))
+        assert testbed.duts[0].connections.count() == FLOWS
