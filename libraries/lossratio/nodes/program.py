@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 from lossratio.errors import NodeError
+from lossratio.nodes.process import NodeProcess
 
 _LIBRARY = Path(__file__).parents[1]
 
@@ -49,16 +49,6 @@ sys.modules[main].main()
 """The agent adds the modules of a generator to ``SOURCES`` of ``__main__``, and imports them."""
 
 
-class Process(Protocol):
-    """A process on a node that reads lines; `NodeProcess` is one."""
-
-    def write_line(self, text: str, /) -> None:
-        """Sends a line; raises NodeError if the process has ended."""
-
-
-ProcessT = TypeVar("ProcessT", bound=Process)
-
-
 @dataclass(frozen=True)
 class NodeProgram:
     """A packed program. Get one from `pack_program`."""
@@ -70,7 +60,7 @@ class NodeProgram:
     sources: dict[str, str]
     """Sources of its modules, by their names on the node; and object files in base64, whose names end in ``.o``."""
 
-    def start(self, start: Callable[..., ProcessT], python: str, *options: str) -> ProcessT:
+    def start(self, start: Callable[..., NodeProcess], python: str, *options: str) -> NodeProcess:
         """Starts Python on a node, and sends the program there.
 
         Args:

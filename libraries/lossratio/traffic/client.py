@@ -1,7 +1,4 @@
-"""The controller's side of the traffic agent: sends it to the TG node, starts it, and asks it.
-
-`Session` is the part of a log-in on the TG node that the agent and TRex's server need.
-"""
+"""The controller's side of the traffic agent: sends it to the TG node, starts it, and asks it."""
 
 from __future__ import annotations
 
@@ -10,10 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
-from lossratio.nodes import NodeProgram, Pulse, pack_program
+from lossratio.nodes import NodeProcess, NodeProgram, NodeSession, Pulse, pack_program
 from lossratio.traffic.agent.core.configuration import Configuration, Speaker
 from lossratio.traffic.agent.core.neighbours import Question
 from lossratio.traffic.agent.core.protocol import PROTOCOL
@@ -42,52 +39,6 @@ LIFE_SECONDS = 1.0
 """Seconds between signs of life of the controller while traffic flows."""
 _AFTER_THE_END = "It stops all traffic when it ends; the next measurement starts it anew."
 _IF_IT_NEVER_STARTED = "Is the generator's 'python' in the topology file a Python 3.8 or later of that node?"
-
-
-class CommandOutput(Protocol):
-    """The output of a command on a node."""
-
-    @property
-    def stdout(self) -> str:
-        """Its standard output."""
-
-
-class Process(Protocol):
-    """A process on a node that reads and writes lines; `lossratio.nodes.NodeProcess` is one."""
-
-    def write_line(self, text: str, /) -> None:
-        """Sends a line."""
-
-    def read_line(self, /, timeout: float, meanwhile: Callable[[], object]) -> str:
-        """Waits for a line; raises NodeError if none comes in time.
-
-        Args:
-            timeout: Seconds to wait at most.
-            meanwhile: Called about once a second while there is no line.
-        """
-
-    def stderr_tail(self) -> str:
-        """The end of its standard error."""
-
-    def close(self) -> int | None:
-        """Closes the standard input, waits for the end, and returns the exit status; None if there is no end."""
-
-
-class Session(Protocol):
-    """A log-in on a node; `lossratio.nodes.NodeSession` is one."""
-
-    @property
-    def name(self) -> str:
-        """The node's name."""
-
-    def run(self, *command: str) -> CommandOutput:
-        """Runs a command; raises NodeError if it fails."""
-
-    def put(self, data: bytes, remote_path: str, /) -> None:
-        """Writes a file, completely or not at all."""
-
-    def start(self, *command: str) -> Process:
-        """Starts a long-lived process."""
 
 
 def pack_agent() -> NodeProgram:
@@ -140,7 +91,7 @@ class AgentClient:
             a second, if the generator can say it; None: nobody wants to know.
     """
 
-    def __init__(self, node_name: str, process: Process, patience: float = ANSWER_SECONDS) -> None:
+    def __init__(self, node_name: str, process: NodeProcess, patience: float = ANSWER_SECONDS) -> None:
         self.node_name = node_name
         self._process = process
         self._patience = patience
@@ -155,7 +106,7 @@ class AgentClient:
         self.facts = self._hello()
 
     @classmethod
-    def start(cls, session: Session, *, python: str = "python3", patience: float = ANSWER_SECONDS) -> AgentClient:
+    def start(cls, session: NodeSession, *, python: str = "python3", patience: float = ANSWER_SECONDS) -> AgentClient:
         """Sends the agent to a node, and starts it there.
 
         Args:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lossratio.errors import NodeError, TrafficError
-from lossratio.nodes import LIVES, BackgroundProgram, before_ordinary
-from lossratio.traffic.client import Session
+from lossratio.nodes import LIVES, BackgroundProgram, NodeSession, before_ordinary
 
 PROGRAM = "_t-rex-64"
 """The server's program. Its wrapper script ``t-rex-64`` is not used: it kills programs by name, and rebinds NICs."""
@@ -105,7 +104,7 @@ def log_path(state: str) -> str:
     return f"{state}/log"
 
 
-def installation_problem(session: Session, directory: str, *, software: bool) -> str | None:
+def installation_problem(session: NodeSession, directory: str, *, software: bool) -> str | None:
     """The reason why a server cannot start on a node, and the way out; None if there is no known reason.
 
     In software mode it needs no hugepages.
@@ -134,7 +133,7 @@ class TrexServer:
         is_ours: Whether this object started the server; any other server is left running in the end.
     """
 
-    def __init__(self, session: Session, plan: ServerPlan) -> None:
+    def __init__(self, session: NodeSession, plan: ServerPlan) -> None:
         self.is_ours = False
         self._session = session
         self._plan = plan
