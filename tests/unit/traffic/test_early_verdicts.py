@@ -111,8 +111,8 @@ def test_after_an_early_verdict_frames_are_awaited_as_long_as_they_come(last_fra
         left,
         settle_time,
         lambda: looks.append(now[0]),
-        lambda: now[0],
-        sleep,
+        clock=lambda: now[0],
+        sleep=sleep,
     )
     assert now[0] == pytest.approx(waited, abs=0.041)
     assert now[0] >= waited - 1e-6

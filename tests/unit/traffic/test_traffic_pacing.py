@@ -51,21 +51,21 @@ class World:
             self.now += self._stalls.pop(0)[1]
 
     def transmit(self, load, duration, is_stopped=lambda: False, catch_up=CATCH_UP, note=None):
-        return transmit(self.offer, load, duration, is_stopped, catch_up, self.clock, self.sleep, note)
+        return transmit(self.offer, load, duration, is_stopped, catch_up, clock=self.clock, sleep=self.sleep, note=note)
 
 
 @pytest.mark.parametrize(("seconds_per_frame", "gives_way"), [(1e-7, False), (2e-6, True)])
 def test_a_sender_gives_way_to_others_only_while_it_is_behind(seconds_per_frame, gives_way):
     world, ways = World(seconds_per_frame), []
-    arguments = (lambda: False, CATCH_UP, world.clock, world.sleep, None, lambda: ways.append(world.now))
-    transmit(world.offer, 1e6, 0.05, *arguments)
+    clocks = {"clock": world.clock, "sleep": world.sleep, "give_way": lambda: ways.append(world.now)}
+    transmit(world.offer, 1e6, 0.05, lambda: False, CATCH_UP, **clocks)
     # It is, a little, at the end of the trial.
     assert len(ways) > 100 if gives_way else len(ways) <= 2
 
 
 def test_a_ramp_grows_from_nothing_to_the_load_in_its_time():
     world = World()
-    ramp_up(world.offer, 10_000.0, 1.0, lambda: False, world.clock, world.sleep)
+    ramp_up(world.offer, 10_000.0, 1.0, lambda: False, clock=world.clock, sleep=world.sleep)
     assert world.now == pytest.approx(1.0, abs=1e-3)
     quarters = [sum(start <= at < start + 0.25 for at in world.sent_at) for start in (0.0, 0.25, 0.5, 0.75)]
     assert quarters == sorted(quarters)
@@ -76,7 +76,7 @@ def test_a_ramp_grows_from_nothing_to_the_load_in_its_time():
 
 def test_a_ramp_ends_when_it_is_stopped():
     world = World()
-    ramp_up(world.offer, 10_000.0, 1.0, lambda: world.now > 0.1, world.clock, world.sleep)
+    ramp_up(world.offer, 10_000.0, 1.0, lambda: world.now > 0.1, clock=world.clock, sleep=world.sleep)
     assert world.now < 0.15
 
 

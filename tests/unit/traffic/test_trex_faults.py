@@ -60,7 +60,7 @@ def test_a_server_that_needs_its_time_is_waited_for():
             server.failures.clear()
 
     configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [PAIR], settle_time=0.1)
-    TrexGenerator(configuration, SETTINGS, TrexLibrary(StandIn(server), "here"), server.clock, sleep)
+    TrexGenerator(configuration, SETTINGS, TrexLibrary(StandIn(server), "here"), clock=server.clock, sleep=sleep)
     assert server.acquired
 
 
@@ -128,7 +128,7 @@ def test_an_event_thread_of_the_package_that_crashes_kills_nobody_else():
     client.event_handler = events
     library.STLClient = lambda **named: client
     configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [PAIR], settle_time=0.1)
-    TrexGenerator(configuration, SETTINGS, TrexLibrary(library, "here"), server.clock, server.sleep)
+    TrexGenerator(configuration, SETTINGS, TrexLibrary(library, "here"), clock=server.clock, sleep=server.sleep)
     with pytest.raises(SystemExit):
         client.event_handler.on_async_crash()
     assert events.is_called

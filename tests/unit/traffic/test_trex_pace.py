@@ -36,7 +36,7 @@ def looked_at(stalls, began=1.0, slow=0.0):
         count = round(LOAD * BATCH * math.floor(flowed / BATCH + 1e-6)) + 1 if flowed >= 0 else 0
         return {"east": 500 + count, "west": 500 + count, "lo": 0}
 
-    pace = Pace(directions(), LOAD, DURATION, DUE, lambda: now[0], sent)
+    pace = Pace(directions(), LOAD, DURATION, DUE, clock=lambda: now[0], read=sent)
     while now[0] < began + DURATION:
         now[0] += LOOK_SECONDS
         pace.look()
@@ -72,7 +72,7 @@ def test_by_how_much_traffic_took_longer_is_never_underestimated(longer, steps):
         flowed = now[0] - 0.1
         return dict.fromkeys(DUE, 0 if flowed < 0 else min(5000, 1 + int(flowed / seconds * 5000)))
 
-    pace = Pace(directions(), LOAD, DURATION, DUE, lambda: now[0], sent)
+    pace = Pace(directions(), LOAD, DURATION, DUE, clock=lambda: now[0], read=sent)
     while not pace.has_ended():
         now[0] += steps[int(now[0] * 1000) % 60]
     assert max(0.0, longer) - 1e-9 <= pace.stretch <= max(0.0, longer + 2 * max(steps)) + 1e-9
@@ -81,7 +81,7 @@ def test_by_how_much_traffic_took_longer_is_never_underestimated(longer, steps):
 def test_traffic_begins_with_the_first_frame_and_ends_with_the_last_one_of_all_ports():
     now = [0.0]
     counts = {"east": 0, "west": 0}
-    pace = Pace(directions(), LOAD, DURATION, DUE, lambda: now[0], lambda: dict(counts))
+    pace = Pace(directions(), LOAD, DURATION, DUE, clock=lambda: now[0], read=lambda: dict(counts))
     assert not pace.has_begun()
     for seconds, east, west, has_begun, has_ended in (
         (1.0, 1, 0, False, False),
@@ -101,7 +101,12 @@ def test_traffic_that_is_over_is_not_late():
     counts = iter([0, 1000, 5001, 5001])
     now = iter([0.0, 0.1, 0.1, 0.5, 0.5, 0.8, 0.8])
     pace = Pace(
-        directions(), LOAD, DURATION, DUE, lambda: next(now), lambda: dict.fromkeys(("east", "west"), next(counts))
+        directions(),
+        LOAD,
+        DURATION,
+        DUE,
+        clock=lambda: next(now),
+        read=lambda: dict.fromkeys(("east", "west"), next(counts)),
     )
     for _ in range(3):
         pace.look()
@@ -116,8 +121,8 @@ def test_the_streams_of_a_mix_send_their_first_frames_at_once():
         LOAD,
         DURATION,
         DUE,
-        lambda: next(now),
-        lambda: dict.fromkeys(("east", "west"), next(counts)),
+        clock=lambda: next(now),
+        read=lambda: dict.fromkeys(("east", "west"), next(counts)),
     )
     pace.look()
     pace.look()

@@ -435,7 +435,7 @@ def test_frames_are_addressed_to_the_other_port_or_to_the_next_router():
     assert stream.packet.pkt_buffer[:12].hex(":") == f"{MACS[1]}:{MACS[0]}"
     routed = PortPair(TrafficPort("port0", "east", "02:11:22:33:44:55"), TrafficPort("port1", "west"))
     configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [routed], settle_time=0.0)
-    TrexGenerator(configuration, SETTINGS, TrexLibrary(StandIn(server), "here"), server.clock, server.sleep)
+    TrexGenerator(configuration, SETTINGS, TrexLibrary(StandIn(server), "here"), clock=server.clock, sleep=server.sleep)
     (stream,) = server.ports[0].streams.values()
     assert stream.packet.pkt_buffer[:6].hex(":") == "02:11:22:33:44:55"
 

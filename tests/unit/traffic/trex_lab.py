@@ -43,7 +43,14 @@ def generator(
     )
     settings = replace(SETTINGS, late_end=late_end, uses_linux=uses_linux, **modes or {})
     library = TrexLibrary(StandIn(server), "here")
-    return TrexGenerator(configuration, settings, library, server.clock, server.sleep, lambda: transmitted(server))
+    return TrexGenerator(
+        configuration,
+        settings,
+        library,
+        clock=server.clock,
+        sleep=server.sleep,
+        transmitted=lambda: transmitted(server),
+    )
 
 
 def transmitted(server):

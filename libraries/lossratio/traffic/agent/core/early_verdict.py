@@ -73,6 +73,7 @@ def wait_for_held_frames(
     left: float,
     settle_time: float,
     check: Callable[[], None],
+    *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:

@@ -54,6 +54,7 @@ def transmit(
     duration: float | None,
     is_stopped: Callable[[], bool],
     catch_up: float = CATCH_UP,
+    *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
     note: Callable[[int, int], None] | None = None,
@@ -138,6 +139,7 @@ def ramp_up(
     load: float,
     duration: float,
     is_stopped: Callable[[], bool],
+    *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Callable, Mapping, Sequence
 
 from ..core.configuration import Configuration, Direction, mac_bytes
@@ -69,6 +70,7 @@ class TrexGenerator:
         configuration: Configuration,
         settings: TrexSettings,
         library: TrexLibrary,
+        *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         transmitted: Callable[[], Mapping[str, int]] = transmitted,
@@ -97,9 +99,9 @@ class TrexGenerator:
                 self._connection,
                 self._sources,
                 configuration.settle_time,
-                self._delays,
-                self._has_begun if settings.sleeps else None,
-                self._neighbours.remind,
+                delays=self._delays,
+                has_begun=self._has_begun if settings.sleeps else None,
+                beside=self._neighbours.remind,
             )
             undo.pop_all()
 
@@ -145,14 +147,13 @@ class TrexGenerator:
         def must_end(run: Run) -> bool:
             return lookout.must_end(counted.so_far(lookout, run))
 
-        run = self._runner.flow(load, duration, check, self._all_sent(load, duration), must_end, pace)
+        run = self._runner.flow(load, duration, check, self._all_sent(load, duration), must_end=must_end, pace=pace)
         flowed = run.stopping - run.latest_begin
         if run.was_cut:
             left, settle_time = duration - flowed, self._settle_time
-            wait_for_held_frames(
-                counted.arrived, left, settle_time, check, clock, lambda seconds: self._runner.wait(seconds, check)
-            )
-        counters = self._read(load, run, duration, check, pace)
+            wait = partial(self._runner.wait, check=check)
+            wait_for_held_frames(counted.arrived, left, settle_time, check, clock=clock, sleep=wait)
+        counters = self._read(load, run, check)
         if run.was_cut:
             counters = [
                 {
@@ -212,7 +213,7 @@ class TrexGenerator:
         if run is None:
             raise AgentError("not_running", "There is no traffic to stop.")
         run = self._runner.stop(run)
-        counters = self._read(self._started_load, run, run.stopping - run.started, check)
+        counters = self._read(self._started_load, run, check)
         late = self.late(late_wait, check)
         return [{**direction, "late": late[direction["name"]]} for direction in counters]
 
@@ -282,7 +283,7 @@ class TrexGenerator:
                 added.append((self._connection.add_streams(streams, self._source(direction)), self._source(direction)))
             self._prepare()
             run = self._runner.flow(1.0, duration, check, self._all_sent(load, duration))
-            counters = self._read(load, run, duration, check)
+            counters = self._read(load, run, check)
         finally:
             for numbers, port in added:
                 self._connection.remove_streams(numbers, port)
@@ -309,14 +310,14 @@ class TrexGenerator:
     def _measure(self, load: float, factor: float, duration: float, check: Callable[[], None]) -> list[Message]:
         pace = self._pace(load, duration)
         run = self._runner.flow(factor, duration, check, self._all_sent(load, duration), pace=pace)
-        return self._read(load, run, duration, check, pace)
+        return self._read(load, run, check)
 
     def _pace(self, load: float, duration: float) -> Pace | None:
         if not self._settings.uses_linux:
             return None
         frames = self._least_sent(load, duration)
         due = {direction.transmit: frames[direction.name] for direction in self._directions}
-        return Pace(self._directions, load, duration, due, self._connection.clock, self._transmitted)
+        return Pace(self._directions, load, duration, due, clock=self._connection.clock, read=self._transmitted)
 
     def _all_sent(self, load: float, duration: float) -> Callable[[], bool]:
         frames = self._least_sent(load, duration)
@@ -336,11 +337,9 @@ class TrexGenerator:
         if self._neighbours.greet(self._settle_time):
             self._counters.clear()
 
-    def _read(
-        self, load: float, run: Run, duration: float, check: Callable[[], None], pace: Pace | None = None
-    ) -> list[Message]:
+    def _read(self, load: float, run: Run, check: Callable[[], None]) -> list[Message]:
         self._runner.wait(self._settle_time, check)
-        counters = self._counters.read(load, run, duration, pace)
+        counters = self._counters.read(load, run)
         if run.ended_by_itself:
             self._runner.finish()
         if self._links is not None:
@@ -380,7 +379,7 @@ class TrexGenerator:
                 self._mac(direction.transmit),
                 destination,
                 number,
-                delays.get(self._source(direction), 0.0),
+                delay=delays.get(self._source(direction), 0.0),
                 counts_streams=self._settings.flow_statistics,
             )
         return makers

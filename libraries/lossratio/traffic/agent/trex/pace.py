@@ -63,6 +63,7 @@ class Pace:
         load: float,
         duration: float,
         due: Mapping[str, int],
+        *,
         clock: Callable[[], float],
         read: Callable[[], Mapping[str, int]],
     ) -> None:

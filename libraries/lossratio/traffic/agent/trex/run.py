@@ -49,9 +49,13 @@ class Run:
     """Before the server was asked to start it; where its begin is observed, the last time before it."""
     started: float
     """When the server had answered; where its begin is observed, the first time after it."""
-    stopping: float
+    duration: float = math.inf
+    """Seconds for which it should be sent at its load."""
+    pace: Pace | None = None
+    """What looks at it."""
+    stopping: float = math.inf
     """Before the server was asked to stop it; traffic for a duration should have ended by itself."""
-    ended: float
+    ended: float = math.inf
     """When the server had answered that."""
     is_stretched: bool = False
     """Whether traffic for a duration had not ended by itself in time."""
@@ -95,6 +99,7 @@ class TrexRunner:
         connection: TrexConnection,
         ports: Sequence[int],
         settle_time: float,
+        *,
         delays: Mapping[int, float] = MappingProxyType({}),
         has_begun: Callable[[], bool] | None = None,
         beside: Callable[[], None] = lambda: None,
@@ -116,6 +121,7 @@ class TrexRunner:
         duration: float,
         check: Callable[[], None],
         all_sent: Callable[[], bool],
+        *,
         must_end: Callable[[Run], bool] | None = None,
         pace: Pace | None = None,
     ) -> Run:
@@ -139,7 +145,7 @@ class TrexRunner:
                 self.wait(LOOK_SECONDS, check, pace)
                 if must_end(run):
                     undo.pop_all()
-                    return replace(self._stopped(run.asked, run.started), was_cut=True)
+                    return replace(self._stopped(run), was_cut=True)
             self.wait(end - self._clock(), check, pace)
             while transmitting and self._clock() <= end + self._late_end:
                 self._sleep(_POLL_SECONDS if pace is None else EDGE_SECONDS)
@@ -158,7 +164,7 @@ class TrexRunner:
         elif self._has_begun is not None:
             is_known = is_known and unfinished - run.started <= duration + _SLOWER_SECONDS
         if transmitting:
-            return self._stopped(run.asked, run.started, is_stretched=True, is_known=is_known)
+            return replace(self._stopped(run), is_stretched=True, is_known=is_known)
         return replace(run, stopping=self._clock(), ended=self._clock(), is_known=is_known, ended_by_itself=True)
 
     def finish(self) -> None:
@@ -167,12 +173,12 @@ class TrexRunner:
 
     def start(self, load: float) -> Run:
         """Begins to send at a load, in frames per second, until `stop`."""
-        run = self._begun(load, None)
-        return replace(run, stopping=run.started, ended=run.started)
+        return self._begun(load, None)
 
     def stop(self, run: Run) -> Run:
-        """Ends the traffic that `start` began."""
-        return self._stopped(run.asked, run.started)
+        """Ends the traffic that `start` began; its duration is known then."""
+        stopped = self._stopped(run)
+        return replace(stopped, duration=stopped.stopping - run.started)
 
     def ramp_up(self, load: float, ramp: float, check: Callable[[], None]) -> None:
         """Sends traffic that grows in steps from nothing to a load, and stops it."""
@@ -221,12 +227,12 @@ class TrexRunner:
                 break
             asked = look
             self._sleep(_POLL_SECONDS if pace is None else EDGE_SECONDS)
-        return Run(asked, started, math.inf, math.inf)
+        return Run(asked, started, math.inf if duration is None else duration, pace)
 
-    def _stopped(self, asked: float, started: float, *, is_stretched: bool = False, is_known: bool = True) -> Run:
+    def _stopped(self, run: Run) -> Run:
         stopping = self._clock()
         self._connection.stop(self._ports, self._settle_time)
-        return Run(asked, started, stopping, self._clock(), is_stretched, is_known)
+        return replace(run, stopping=stopping, ended=self._clock())
 
 
 class TrexCounters:
@@ -293,18 +299,16 @@ class TrexCounters:
         counted = self._counted()
         return sum(counted[self._ports[direction.receive]]["ipackets"] for direction in self._directions)
 
-    def read(self, load: float, run: Run, duration: float, pace: Pace | None = None) -> list[Message]:
+    def read(self, load: float, run: Run) -> list[Message]:
         """The counters of each direction since they were zero, once they stand still.
 
         Args:
             load: Frames per second that were asked for.
             run: When traffic flowed.
-            duration: Seconds for which it should have been sent at that load.
-            pace: What looked at the traffic.
         """
         statistics = self._standing()
         counters = [
-            self._counters(number, direction, statistics, load, run, duration, pace)
+            self._counters(number, direction, statistics, load, run)
             for number, direction in enumerate(self._directions)
         ]
         self._received = {direction["name"]: direction["received_frames"] for direction in counters}
@@ -351,16 +355,8 @@ class TrexCounters:
                 )
             before = statistics
 
-    def _counters(
-        self,
-        number: int,
-        direction: Direction,
-        statistics: Statistics,
-        load: float,
-        run: Run,
-        duration: float,
-        pace: Pace | None,
-    ) -> Message:
+    def _counters(self, number: int, direction: Direction, statistics: Statistics, load: float, run: Run) -> Message:
+        duration, pace = run.duration, run.pace
         source, sink = statistics[self._ports[direction.transmit]], statistics[self._ports[direction.receive]]
         sent, received = int(source["opackets"]), int(sink["ipackets"])
         rate = load * direction.load_share

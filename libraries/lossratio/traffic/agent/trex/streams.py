@@ -51,6 +51,7 @@ class StreamMaker:
         source_mac: bytes,
         destination_mac: bytes,
         number: int,
+        *,
         delay: float = 0.0,
         counts_streams: bool = False,
     ) -> None:

@@ -68,19 +68,19 @@ class Plan:
         ramp_tag, tag = tags
         load = self.steps[0][0] * direction.load_share
         segments = [
-            self._segment(part * load, length, begin, ramp_tag, share, catch_up)
+            self._segment(part * load, length, begin, ramp_tag, share=share, catch_up=catch_up)
             for begin, length, part in _ramp(self.ramp)
         ]
         begin = self.ramp
         for place, (step_load, duration) in enumerate(self.steps):
-            made = self._segment(step_load * direction.load_share, duration, begin, tag, share, catch_up)
+            made = self._segment(step_load * direction.load_share, duration, begin, tag, share=share, catch_up=catch_up)
             segments.append(replace(made, renumbers=place == 0))
             begin += duration or 0.0
         # Only the last one may be empty, as that is the end.
         return [*(replace(segment, frames=max(1, segment.frames)) for segment in segments[:-1]), segments[-1]]
 
     def _segment(
-        self, rate: float, duration: float | None, begin: float, tag: int, share: tuple[int, int], catch_up: float
+        self, rate: float, duration: float | None, begin: float, tag: int, *, share: tuple[int, int], catch_up: float
     ) -> Segment:
         first, step = share
         frames = FOREVER >> 2 if duration is None else frames_within(duration, rate)
