@@ -219,13 +219,14 @@ class AfPacketGenerator:
                     sender = pending.pop(connection)
                     reports[sender] = sender.report()
                     ended = time.monotonic()
+                # First of all, as a look at the links may wait for a lock of the kernel.
+                for sender in pending.values():
+                    sender.renew()
                 links = self._ports.after(may_go_down=self._links_may_change)
                 if lookout is not None and lookout.must_end(self._so_far(lookout, links)):
                     for sender in pending.values():
                         sender.stop()
                 check()
-                for sender in pending.values():
-                    sender.renew()
                 for direction in self._directions:
                     direction.note_arrivals()
             # Frames in flight need this time, and so it costs nothing.

@@ -35,6 +35,9 @@ STARVED_SECONDS = 10.0
 SENDING = 10
 """Priority of processes that send."""
 
+_STARVED_STATES = (b"R", b"D")
+"""An agent without a processor is ready to run, or waits for a lock of the kernel whose holder has none."""
+
 _MOST_ENTRIES = 1 << 20
 
 
@@ -191,7 +194,7 @@ class Permit:
             return False
         if now >= self._looked + PERMIT_SECONDS:
             with open(f"/proc/{self._agent}/stat", "rb") as file:
-                if file.read().rpartition(b")")[2].split()[0] != b"R":
+                if file.read().rpartition(b")")[2].split()[0] not in _STARVED_STATES:
                     return False
             self._looked = now
         return True

@@ -57,7 +57,7 @@ class ReceivedFrames:
     3393, selected by consecutive numbers)."""
     jitter_count: int
     """How many such differences there were."""
-    histogram: tuple[int, ...]
+    histogram: Sequence[int]
     """How many latencies are in each interval: see `lossratio.traffic.agent.xdp.histogram`."""
 
 
@@ -69,7 +69,7 @@ def merged(parts: Sequence[ReceivedFrames]) -> ReceivedFrames:
     return ReceivedFrames(
         **{**sums, **{name: max(values[name]) for name in MAXIMA}},
         latency_least=min(least, default=None),
-        histogram=tuple(map(sum, zip(*values["histogram"]))),
+        histogram=histogram.added(values["histogram"]),
     )
 
 

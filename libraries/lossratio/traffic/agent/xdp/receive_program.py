@@ -156,7 +156,7 @@ class Reception:
             counts[name] = max((getattr(block, name) for block in blocks), default=0)
         least = min((block.latency_least for block in blocks), default=FOREVER)
         del counts["next_in_turn"], counts["last_latency"], counts["latency_least"]
-        columns = tuple(map(sum, zip(*(block.histogram for block in blocks)))) or (0,) * histogram.INTERVALS
+        columns = histogram.added([block.histogram[:] for block in blocks] or [(0,) * histogram.INTERVALS])
         return ReceivedFrames(**counts, latency_least=None if least == FOREVER else least, histogram=columns)
 
 

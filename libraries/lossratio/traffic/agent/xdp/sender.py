@@ -18,7 +18,7 @@ from lossratio.bpf import BpfError
 from ..core.protocol import AgentError
 from .send_program import SendProgram
 
-WAKE_SECONDS = 0.001
+WAKE_SECONDS = 0.0005
 """Seconds between an order and its first frame."""
 
 LONGEST_DEADLINE = 20.0
