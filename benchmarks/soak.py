@@ -19,9 +19,17 @@ from typing import Any
 
 import numpy as np
 from soak_monte_carlo import monte_carlo
-from soak_suts import CASES, MAX_LOAD, MIN_LOAD, TARGET
+from soak_suts import CASES, MAX_LOAD, MIN_LOAD, TARGET, Case
 
-from lossratio.plrsearch import CriticalLoadEstimate, LikelihoodName, PLRsearch, StopReason, Weighting, estimate
+from lossratio.plrsearch import (
+    CriticalLoadEstimate,
+    LikelihoodName,
+    PLRsearch,
+    StopReason,
+    Verdict,
+    Weighting,
+    estimate,
+)
 from lossratio.plrsearch.controller import stopping_factor
 from lossratio.plrsearch.likelihood.constant_capacity import PoissonLikelihood
 from lossratio.plrsearch.likelihood.density import Model, Prior
@@ -62,6 +70,7 @@ def main() -> None:
         "monte-carlo": monte_carlo_beside,
         "sooner": sooner,
         "coverage": coverage,
+        "words": words,
         "stopping": stopping,
     }
     parser.add_argument("sections", nargs="*", help=f"any of {', '.join(sections)}; all if none is given")
@@ -98,7 +107,7 @@ def accuracy(_: argparse.Namespace) -> None:
                     [
                         abs(function.mean / known["mean"] - 1.0) / tolerance["mean"],
                         abs(function.stdev - known["stdev"]) / max(tolerance["stdev"] * known["stdev"], nothing),
-                        abs(function.mean_log / known["mean_log"] - 1.0) / tolerance["mean"],
+                        abs(function.moments.mean_log / known["mean_log"] - 1.0) / tolerance["mean"],
                         max(abs(function.quantile(share) / load - 1.0) for share, load in quantiles.items())
                         / tolerance["quantiles"],
                         abs(function.log_evidence - known["log_evidence"]) / tolerance["log_evidence_abs"],
@@ -241,6 +250,7 @@ def coverage(arguments: argparse.Namespace) -> None:
         "false",
         "verdicts",
         "of Poisson's",
+        "of oracle's",
     )
     print(f"{'SUT':18} {'seeds':>5} " + " ".join(f"{head:>11}" for head in heads))
     for name in arguments.suts:
@@ -248,6 +258,63 @@ def coverage(arguments: argparse.Namespace) -> None:
         runs = [run for key, run in known.items() if key.startswith(prefix)]
         if runs:
             print(f"{name:18} {len(runs):5} {_summary(name, runs)}")
+
+
+SENTENCES = (
+    ("Trials at equal loads differ", "varies bursts memory drift"),
+    ("Counts scatter around", "varies bursts memory drift curve"),
+    ("Counts of lost frames scatter", "varies bursts memory drift curve"),
+    ("Neither function has", "curve bursts varies memory"),
+    ("More frames are lost below", "curve bursts varies"),
+    ("Some trials lost frames", "curve bursts varies"),
+    ("it is skewed by", "skewed tails bursts"),
+    ("two bands", "bands skewed bursts memory"),
+    ("unusually far", "tails skewed bands bursts"),
+    ("Trials differ more than", "varies bursts"),
+    ("Successive trials are alike", "memory drift"),
+    ("capacity changed by about", "drift memory"),
+    ("lost frames at loads at which", "curve bursts varies memory"),
+)
+"""Sentences of results by their words, and the traits of SUTs of which one makes them true."""
+
+
+def words(arguments: argparse.Namespace) -> None:
+    """How often each sentence of a result was said, and how often it was false, over the searches of the store."""
+    said: dict[str, list[tuple[str, bool]]] = {}
+    for key, run in _stored(arguments.store):
+        for sentence, is_true in run.get("sentences", {}).items():
+            said.setdefault(sentence, []).append((key, is_true))
+    for sentence, cases in sorted(said.items()):
+        false = [key for key, is_true in cases if not is_true]
+        print(f"{sentence:45} said {len(cases):5}, false {len(false):4} ({len(false) / len(cases):.1%}) {false[:4]}")
+
+
+def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> dict[str, bool]:
+    """The sentences of a result, and whether each is true of the SUT."""
+    found = {
+        words: bool(case.traits & set(traits.split()))
+        for words, traits in SENTENCES
+        if any(words in reason for reason in estimated.misfit.reasons)
+    }
+    described, guard = estimated.description, estimated.guard
+    if described.order.correlation:
+        found["order: correlation"] = bool(case.traits & {"memory", "drift"})
+    if described.order.drift:
+        found["order: drift"] = bool(case.traits & {"memory", "drift"})
+    if described.below is not None:
+        found["described below a load"] = "curve" in case.traits
+    if described.replicates.are_alike:
+        found["equal loads differ by chance only"] = not case.traits & {"varies", "memory"}
+    if guard.trials:
+        found[f"{guard.verdict.value}: ratio in the bounds"] = case.is_bounded_by(guard, seconds)
+    if guard.verdict is Verdict.VERIFIED:
+        found["verified"] = not case.is_falsely_verified_by(guard, seconds) or case.is_bounded_by(guard, seconds)
+    truth = case.critical_load_after(seconds)
+    if estimated.is_at_least_max_load and truth is not None:
+        found["at least the maximum load"] = truth > 0.95 * MAX_LOAD
+    if estimated.is_at_most_min_load and truth is not None:
+        found["at most the minimum load"] = truth < 1.05 * MIN_LOAD
+    return found
 
 
 def stopping(arguments: argparse.Namespace) -> None:
@@ -327,6 +394,8 @@ def _summary(name: str, runs: Sequence[dict[str, Any]]) -> str:
     columns.append(f"{' '.join(f'{verdicts.count(word)} {word}' for word in sorted(set(verdicts))):>16}")
     wider = [run["wider_than_poisson"] for run in runs if "wider_than_poisson" in run]
     columns.append(f"{np.median(wider):11.2f}" if wider else " " * 11)
+    wider = [run["of_local_oracle"] for run in runs if run.get("of_local_oracle")]
+    columns.append(f"{np.median(wider):11.2f}" if wider else " " * 11)
     return " ".join(columns)
 
 
@@ -351,7 +420,7 @@ def _search(name: str, seed: int, seconds: float, options: dict[str, Any]) -> di
         "reasons": [reason.split(":")[0] for reason in estimated.misfit.reasons],
         "trials": controller.trials,
         "verdict": estimated.guard.verdict.value,
-        "bounds": [estimated.guard.bounds.least, estimated.guard.bounds.most],
+        "bounds": [estimated.guard.least_loss_ratio, estimated.guard.most_loss_ratio],
         "bounded": case.is_bounded_by(estimated.guard, controller.elapsed),
         "falsely_verified": case.is_falsely_verified_by(estimated.guard, controller.elapsed),
     }
@@ -367,8 +436,13 @@ def _search(name: str, seed: int, seconds: float, options: dict[str, Any]) -> di
         "width_percent": 100.0 * (high - low) / truth,
         "error_percent": 100.0 * (estimated.mean / truth - 1.0),
     }
+    run["sentences"] = _sentences(case, estimated, controller.elapsed)
     order = estimated.description.order
     run |= {"correlation": order.correlation, "drift": order.change, "drift_stdev": order.change_stdev}
+    if "varies" not in case.traits and "bursts" not in case.traits and "drift" not in case.traits:
+        counts = estimated.counts
+        oracle = case.local_oracle_width(counts.load.tolist(), (counts.load * counts.exposure).tolist())
+        run["of_local_oracle"] = run["width_percent"] / (100.0 * oracle) if oracle else None
     if case.healthy:
         low, high = _estimate(results, likelihood=LikelihoodName.POISSON).interval(0.95)
         run["wider_than_poisson"] = run["width_percent"] / (100.0 * (high - low) / truth)

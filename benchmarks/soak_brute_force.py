@@ -182,7 +182,7 @@ def comparison(counts: TrialCounts, question: CriticalLoadQuestion, known: dict[
                 / max(part["stdev"], 1e-9 * question.max_load),
                 "stdev_error": estimated.functions[name].stdev / max(part["stdev"], 1e-9 * question.max_load) - 1.0,
                 "evidence_error": estimated.functions[name].log_evidence - part["log_evidence"],
-                "error": estimated.functions[name].posterior.error,
+                "error": estimated.functions[name].error,
                 "matters": part["log_evidence"] > best - 6.0,
             }
             for name, part in known["functions"].items()

@@ -90,7 +90,7 @@ def _figures(estimated: CriticalLoadEstimate) -> Iterator[str]:
         yield repr((combination, [combination.quantile(probability) for probability in PROBABILITIES]))
     for function in estimated.functions.values():
         loads = np.linspace(*function.interval(0.9), 5).tolist()
-        yield repr((function, function.posterior.mode))
+        yield repr((function.name, function.moments, function.mode))
         yield repr((function.density(loads).tolist(), function.loss_ratio(loads).tolist()))
 
 

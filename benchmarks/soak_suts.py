@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import optimize, stats
 
-from lossratio.plrsearch import Guard, Verdict
+from lossratio.plrsearch import GuardStatement, Verdict
 from lossratio.simulation import PerformanceSpectrum, RareStalls, SmoothKnee, Sut
 from lossratio.simulation.sut import RunningSut, Traffic, random_rounding
 
@@ -35,6 +35,9 @@ class Case:
     frame by frame."""
     healthy: bool = False
     """Whether it is inside the model family, so that it should not be flagged."""
+    traits: frozenset[str] = frozenset()
+    """What may be said of it: ``varies``, ``skewed``, ``tails``, ``bands`` (the capacity), ``memory``, ``drift``,
+    ``bursts``, ``curve`` (its loss has the shape of neither function)."""
     drift: float = 0.0
     """Change of the critical load in `DRIFT_TIME`, as a share; the critical load is that at the beginning."""
 
@@ -44,7 +47,7 @@ class Case:
             return None
         return self.critical_load * (1.0 + self.drift * seconds / DRIFT_TIME)
 
-    def is_bounded_by(self, guard: Guard, seconds: float) -> bool:
+    def is_bounded_by(self, guard: GuardStatement, seconds: float) -> bool:
         """Whether the model-free statement of a search that took some seconds is true of this SUT.
 
         The mean loss ratio at the highest load of its trials is at least the lower bound, and that at the lowest load
@@ -52,23 +55,45 @@ class Case:
         fewer trials than those in which losses may be unseen, and if the load is "verified", more frames are lost at a
         time than up to which it is.
         """
-        ratio, share = self._losses_at(guard.load, seconds)
-        if guard.unseen_every is None:
+        ratio, share = self._losses_at(guard.load_per_interface_fps, seconds)
+        if guard.unseen_burst_trials is None:
             return True
-        if self._losses_at(guard.reported_load, seconds)[0] < guard.bounds.least:
+        if self._losses_at(guard.highest_load_per_interface_fps, seconds)[0] < guard.least_loss_ratio:
             return False
-        at_a_time = ratio / share * guard.bounds.frames / guard.bounds.trials
-        is_open = share < 1.0 / guard.unseen_every and at_a_time > (guard.largest_burst or 0.0)
-        return ratio <= guard.bounds.most or is_open
+        at_a_time = ratio / share * guard.frames / guard.trials
+        is_open = share < 1.0 / guard.unseen_burst_trials and at_a_time > (guard.largest_burst_frames or 0.0)
+        return ratio <= guard.most_loss_ratio or is_open
 
-    def is_falsely_verified_by(self, guard: Guard, seconds: float) -> bool:
+    def is_falsely_verified_by(self, guard: GuardStatement, seconds: float) -> bool:
         """Whether the statement calls a load verified at which more than the target is lost."""
-        is_at_min = guard.bounds.least > guard.target_loss_ratio
-        return guard.verdict is Verdict.VERIFIED and not is_at_min and self._losses_at(guard.load, seconds)[0] > TARGET
+        is_at_min = guard.least_loss_ratio > TARGET
+        return (
+            guard.verdict is Verdict.VERIFIED
+            and not is_at_min
+            and self._losses_at(guard.load_per_interface_fps, seconds)[0] > TARGET
+        )
 
     def _losses_at(self, load: float, seconds: float) -> tuple[float, float]:
         """The losses at a load, in the middle of a search that took some seconds."""
         return self.losses(load / (1.0 + 0.5 * self.drift * seconds / DRIFT_TIME))
+
+    def local_oracle_width(self, loads: Sequence[float], frames: Sequence[float]) -> float:
+        """Width of the 95 % interval, as a share, by Fisher's information of the trials that lose up to 1,000 targets.
+
+        The oracle knows the curve of a constant capacity but for two numbers: where it is, and how steep.
+
+        Args:
+            loads: Those of the trials, in frames per second.
+            frames: Frames that each of them sent.
+        """
+        information = np.zeros((2, 2))
+        for load, sent in zip(loads, frames, strict=True):
+            ratio = self.losses(load)[0]
+            if 1e-5 * TARGET < ratio <= 1000.0 * TARGET and self.critical_load is not None:
+                steepness = math.log(self.losses(load * 1.000001)[0] / ratio) / 1e-6
+                pull = steepness * np.array([1.0, math.log(load / self.critical_load)])
+                information += ratio * sent * np.outer(pull, pull)
+        return float(3.92 * math.sqrt(np.linalg.pinv(information)[0, 0]))
 
 
 @dataclass(frozen=True)
@@ -188,6 +213,34 @@ class WanderingCapacity:
 
 
 @dataclass(frozen=True)
+class SlowerAfterOverload:
+    """A stretch-shaped knee that is lower after a trial with much loss, until some time has passed."""
+
+    share: float
+    """By which share of `CAPACITY`."""
+    seconds: float
+    """For how long."""
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT that was idle."""
+        usual, slow = (SmoothKnee(CAPACITY * scale, 5e4).start(rng) for scale in (1.0, 1.0 - self.share))
+        until = -math.inf
+
+        def lost_frames(traffic: Traffic) -> int:
+            nonlocal until
+            lost = (slow if traffic.start < until else usual)(traffic)
+            if lost > 0.01 * traffic.frames:
+                until = traffic.start + traffic.duration + self.seconds
+            return lost
+
+        return lost_frames
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """Not asked for here."""
+        return None
+
+
+@dataclass(frozen=True)
 class Drifting:
     """A SUT that becomes slower all the time, in all of its loads."""
 
@@ -277,6 +330,12 @@ def _slow_level(jitter: float, share: float, size: float) -> Case:
     return _of_capacities(DrawnCapacity(draw), lambda asked: 1.0 + np.interp(asked, cumulative, below))
 
 
+def _red(load: float) -> float:
+    """The loss ratio of random early detection: it begins 1 % below the capacity, and grows with the square."""
+    early = max(0.0, load / CAPACITY - 0.99) ** 2
+    return min(1.0, early + max(0.0, 1.0 - CAPACITY / load))
+
+
 def _of_ratio(ratio: Callable[[float], float]) -> Case:
     """A SUT whose capacity is constant, by its mean loss ratio: frames are lost one by one."""
     load = optimize.brentq(lambda load: math.log(max(ratio(load), 1e-300) / TARGET), 0.3 * CAPACITY, 1.1 * CAPACITY)
@@ -311,11 +370,12 @@ def _rare_stalls(interval: float, stall: float) -> Case:
     return Case(RareStalls(CAPACITY, interval=interval, stall=stall), None, losses)
 
 
-CASES = {
+_CASES = {
     "stretch": _of_knee(SmoothKnee(CAPACITY, 5e4)),
     "erf": _of_knee(SmoothKnee(CAPACITY, 2e5, "erf")),
     "sharp": _of_knee(SmoothKnee(CAPACITY, 500.0)),
     "stalls, half target": _of_knee(SmoothKnee(CAPACITY, 2e4), 0.5),
+    "stalls, the target": _of_knee(SmoothKnee(CAPACITY, 2e4), 1.0),
     "stalls, twice target": _of_knee(SmoothKnee(CAPACITY, 2e4), 2.0),
     "normal 0.4 %": _of_capacities(PerformanceSpectrum(CAPACITY, 0.004), _normal(0.004)),
     "lognormal 0.8 %": _of_capacities(
@@ -332,6 +392,10 @@ CASES = {
     "8 queues, 3 % apart": _of_queues(8, 0.03),
     "16 queues, 3 % apart": _of_queues(16, 0.03),
     "M/M/1/256": _of_ratio(_m_m_1(256)),
+    "RED": _of_ratio(_red),
+    "slower after overload": replace(
+        _of_knee(SmoothKnee(CAPACITY, 5e4)), sut=SlowerAfterOverload(0.005, 1.0), healthy=False
+    ),
     "background, half target": _of_ratio(lambda load: SmoothKnee(CAPACITY, 2e4).loss_rate(load) / load + 0.5 * TARGET),
     "sine 0.5 %": _of_capacities(SineCapacity(0.005, 300.0), lambda share: 1.0 + 0.005 * np.sin(np.pi * (share - 0.5))),
     "two modes": _of_capacities(
@@ -346,5 +410,37 @@ CASES = {
     "drift, smooth knee": _drifting(_of_knee(SmoothKnee(CAPACITY, 5e4)), -0.01),
     "drift, normal 0.2 %": _drifting(_of_capacities(PerformanceSpectrum(CAPACITY, 0.002), _normal(0.002)), -0.01),
     "rare stalls": _rare_stalls(60.0, 0.01),
+}
+_TRAITS = {
+    "stalls": "bursts",
+    "normal": "varies",
+    "lognormal": "varies skewed",
+    "rare slow": "varies skewed tails bands",
+    "heavy": "varies tails",
+    "2 queues": "curve",
+    "4 queues": "curve",
+    "8 queues": "curve",
+    "16 queues": "curve",
+    "M/M/1": "curve",
+    "RED": "curve",
+    "slower": "varies memory bands skewed",
+    "background": "curve",
+    "sine": "varies memory bands drift",
+    "two modes": "varies bands skewed",
+    "wandering": "varies memory drift",
+    "drift": "drift memory",
+    "drift, normal": "drift memory varies",
+    "rare stalls": "bursts",
+}
+"""What may be said of the SUTs whose names begin so. A sine and a walk differ between beginning and end, too."""
+
+CASES = {
+    name: replace(
+        case,
+        traits=frozenset(
+            trait for start, traits in _TRAITS.items() if name.startswith(start) for trait in traits.split()
+        ),
+    )
+    for name, case in _CASES.items()
 }
 """What is measured, by name."""

@@ -13,8 +13,8 @@ from pydantic import Field
 from lossratio.drawing import MARKS, Axis, Plot, drawing, text_at
 from lossratio.errors import SearchError
 from lossratio.measurements import NOT_IN_FILES, FoundResult, Measurement, PlannedKind, PlannedTrials, Request, measure
-from lossratio.measurements.soak import TARGET_LOSS_RATIO, GuardStatement, guard_in_words, guard_statement
-from lossratio.plrsearch import Guard, LossBounds, Verdict, why_set_aside
+from lossratio.measurements.soak import TARGET_LOSS_RATIO, timed
+from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_aside
 from lossratio.quantities import Duration, FrameRate, Share
 from lossratio.results import Conditions, MaxLoad, Picture, View
 from lossratio.trials import TrialInput, TrialResult
@@ -132,7 +132,7 @@ class Confirmation(PlannedKind[ConfirmationRequest, ConfirmationResult]):
         if run.error is None:
             trials = [entry.result for entry in measured.entries]
             statement = confirmed(trials, request.loss_ratio, request.planned_trials, run.conditions)
-            reason = None if statement.verdict == Verdict.VERIFIED.value else guard_in_words(statement)
+            reason = None if statement.verdict is Verdict.VERIFIED else str(statement)
         return ConfirmationResult(
             **measured.stated(max_load, reason), loss_ratio=request.loss_ratio, statement=statement, reason=reason
         )
@@ -167,7 +167,7 @@ def confirmed(trials: Sequence[TrialResult], loss_ratio: float, planned: int, co
         verdict = Verdict.CONTRADICTED
     elif bounds.most <= loss_ratio and bounds.trials >= _LEAST_TRIALS:
         verdict = Verdict.VERIFIED
-    return guard_statement(Guard(verdict, loss_ratio, trials[0].load, trials[0].load, bounds), conditions)
+    return timed(GuardStatement.of(verdict, loss_ratio, (trials[0].load, trials[0].load), bounds), conditions)
 
 
 confirm_critical_load = partial(measure, Confirmation())
@@ -184,7 +184,7 @@ class ConfirmationView(View[ConfirmationResult]):
 
     def lines(self, result: ConfirmationResult) -> Iterator[str]:
         """The verdict with its certainty."""
-        said = "failed" if result.statement is None else guard_in_words(result.statement)
+        said = "failed" if result.statement is None else str(result.statement)
         yield f"loss ratio {format_target(result.loss_ratio)}, with a certainty of 97.5 %: {said}"
 
     def warnings(self, result: ConfirmationResult) -> Iterator[str]:

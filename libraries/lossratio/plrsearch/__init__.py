@@ -14,7 +14,7 @@
 - `limits`: in words, if the critical load may be beyond one; `is_at_least_max_load`, `is_at_most_min_load`,
   `is_beyond_trials`;
 - `stopped_by`: a `StopReason`, None if the search is not finished;
-- `history`: the estimates during the search, as `IntervalAfterTrial`.
+- `history`: the estimates during the search, as `IntervalPoint`.
 
 `why_set_aside` gives the reason why a trial whose generator did not offer the load is no evidence.
 
@@ -30,11 +30,12 @@ from lossratio.plrsearch.estimate import (
     CombinedEstimate as CombinedEstimate,
     CriticalLoadEstimate as CriticalLoadEstimate,
     CsitEstimate as CsitEstimate,
-    FunctionEstimate as FunctionEstimate,
-    Guard as Guard,
-    IntervalAfterTrial as IntervalAfterTrial,
+    FitCheck as FitCheck,
+    GuardStatement as GuardStatement,
+    IntervalPoint as IntervalPoint,
     LossBounds as LossBounds,
     Misfit as Misfit,
+    Residual as Residual,
     Verdict as Verdict,
     estimate as estimate,
 )
@@ -45,8 +46,11 @@ from lossratio.plrsearch.model import (
     Weighting as Weighting,
     why_set_aside as why_set_aside,
 )
+from lossratio.plrsearch.quadrature import Posterior as Posterior
 from lossratio.plrsearch.variation import (
+    AllanDeviation as AllanDeviation,
     Averaging as Averaging,
+    CapacityVariation as CapacityVariation,
     Description as Description,
     Order as Order,
     Replicates as Replicates,

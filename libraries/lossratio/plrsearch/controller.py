@@ -15,7 +15,7 @@ from lossratio.plrsearch.csit import CsitSelection
 from lossratio.plrsearch.estimate import (
     TRIALS_FOR_TAILS,
     CriticalLoadEstimate,
-    IntervalAfterTrial,
+    IntervalPoint,
     Pace,
     estimate_from_counts,
 )
@@ -94,7 +94,7 @@ class Tracker:
             self._shown = described(counts, self._question, self._wanted, for_selection=True)
             self._shown_trials = len(rows)
 
-    def interval(self, elapsed: float) -> IntervalAfterTrial | None:
+    def interval(self, elapsed: float) -> IntervalPoint | None:
         """The estimate now, under the likelihood of the result; None if that is not up to date.
 
         Args:
@@ -106,7 +106,7 @@ class Tracker:
         weights = [1.0 / len(shown)] * len(shown) if equal else self._shown.weights
         low, high = quantiles_of_nodes(shown, weights, np.array([0.025, 0.975]))
         mean = sum(weight * posterior.moments.mean for weight, posterior in zip(weights, shown, strict=True))
-        return IntervalAfterTrial(self.trials, elapsed, float(mean), float(low), float(high))
+        return IntervalPoint(self.trials, elapsed, float(mean), float(low), float(high))
 
 
 def stopping_factor(trials: float | Array) -> float | Array:
@@ -235,7 +235,7 @@ class PLRsearch:
         )
         self._warm_loads = _warm_loads(warm_start, self._question)
         self.elapsed = 0.0
-        self.history: tuple[IntervalAfterTrial, ...] = ()
+        self.history: tuple[IntervalPoint, ...] = ()
         self._rows: list[tuple[float, float, float]] = []
         self._set_aside = 0
         self._least_trials = 0
@@ -327,11 +327,11 @@ class PLRsearch:
     def _lengthen(self) -> None:
         """Makes trials as long as the noise of the capacity is alike, if trials so far show that it is."""
         averaging = self.result().averaging
-        if averaging is None or averaging.duration <= self._durations.initial:
+        if averaging is None or averaging.recommended_duration_s <= self._durations.initial:
             return
         longest = self._timeout / TRIALS_FOR_TAILS
         if longest > self._durations.initial:
-            self._durations = replace(self._durations, initial=min(averaging.duration, longest))
+            self._durations = replace(self._durations, initial=min(averaging.recommended_duration_s, longest))
             self._examined_after = []
 
     def _description(self) -> Description | None:
@@ -357,14 +357,15 @@ class PLRsearch:
         if self._follows_draft:
             return False
         lost_all = [load <= self._question.min_load and lost > 0.0 for load, _, lost in self._rows[-_TRIALS_AT_MIN:]]
-        if sum(lost_all) < _TRIALS_AT_MIN or self.history[-1].high > self._question.min_load:
+        if sum(lost_all) < _TRIALS_AT_MIN or self.history[-1].most_95_per_interface_fps > self._question.min_load:
             return False
         return self.result().is_surely_at_most_min_load
 
     def _reason_to_stop(self) -> StopReason | None:
         """The reason to end the search early, if any; the exact estimate is computed only if there may be one."""
         latest = self.history[-1]
-        narrow = self._precision is not None and latest.high - latest.low <= 1.05 * self._precision * latest.mean
+        mean, low, high = latest.interval
+        narrow = self._precision is not None and high - low <= 1.05 * self._precision * mean
         if not ((narrow and latest.trials >= self._least_trials) or self._stop_on_misfit):
             return None
         estimate = self.result()

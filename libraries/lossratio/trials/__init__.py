@@ -23,7 +23,13 @@ from lossratio.trials.journal import (
     read_journal as read_journal,
 )
 from lossratio.trials.journal_lines import Addition as Addition, JournalEntry as JournalEntry
-from lossratio.trials.record import Microseconds as Microseconds, read_record as read_record
+from lossratio.trials.record import (
+    Frames as Frames,
+    Microseconds as Microseconds,
+    Observed as Observed,
+    Seconds as Seconds,
+    read_record as read_record,
+)
 from lossratio.trials.timeline import (
     MOST_OUTAGES as MOST_OUTAGES,
     BurstRateError as BurstRateError,

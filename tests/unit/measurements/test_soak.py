@@ -71,7 +71,11 @@ def test_progress_has_an_estimate_that_narrows_and_a_time_left_that_shrinks(soak
     result, _, progresses = soak
     assert [progress.number for progress in progresses] == list(range(1, len(result.trials) + 1))
     assert all(earlier.time_left > later.time_left for earlier, later in pairwise(progresses))
-    widths = [progress.latest.high - progress.latest.low for progress in progresses if progress.latest is not None]
+    widths = [
+        progress.latest.interval[2] - progress.latest.interval[1]
+        for progress in progresses
+        if progress.latest is not None
+    ]
     assert widths[-1] < widths[0] / 10
 
 

@@ -72,7 +72,7 @@ def test_verified_states_up_to_which_bursts_it_is():
     single = trials_of(KNEE, [5.7e6] * 40, seed=2)
     shown = guard(collect(single), CriticalLoadQuestion(1e-7, **LIMITS), 5.7e6, 5.6e6)
     assert shown.verdict is Verdict.VERIFIED
-    assert (1.0 - 1.0 / shown.unseen_every) ** 40 == pytest.approx(0.025)
+    assert (1.0 - 1.0 / shown.unseen_burst_trials) ** 40 == pytest.approx(0.025)
     assert "unless more than 31 frames are lost at a time in fewer than one of 11 trials" in str(shown)
 
 
@@ -90,25 +90,25 @@ def test_a_load_without_trials_is_extrapolated_and_one_with_enough_of_them_verif
     below = trials_of(KNEE, [5.7e6] * 10, seed=2)
     guard = estimated([*above, *below]).guard
     assert guard.verdict is Verdict.VERIFIED
-    assert guard.load == 5.7e6
-    assert guard.extrapolation <= 1.0
+    assert guard.load_per_interface_fps == 5.7e6
+    assert guard.extrapolation_factor <= 1.0
     assert guard.missing_frames is None
 
 
 def test_few_trials_verify_nothing_however_many_frames_they_sent_and_name_what_they_leave_open():
     question = CriticalLoadQuestion(1e-7, **LIMITS)
     few = guard(collect(trials_of(KNEE, [5.7e6] * 4, seed=2)), question, 5.7e6, 5.6e6)
-    assert few.extrapolation < 1.0
+    assert few.extrapolation_factor < 1.0
     assert few.verdict is Verdict.EXTRAPOLATED
-    assert few.largest_burst is None
+    assert few.largest_burst_frames is None
     assert few.missing_trials == 6
     assert few.missing_frames == pytest.approx(6 * 5.7e6 * 5.0)
-    assert str(few).startswith("extrapolated: of 114,000,000 frames at ")
+    assert str(few).startswith("extrapolated: 0 of 114,000,000 frames were lost at 5.7000 Mfps, ")
     assert "losses that come in fewer than one of 1.7 trials may be in none of these" in str(few)
-    assert "1.7e+08 frames more in 6 trials or more, lost as these, would verify it" in str(few)
+    assert "1.7e+08 frames more in 6 trials or more would verify it" in str(few)
     # Trials that do not exist leave everything open.
     none = guard(collect([trial(9e6, 1000)]), question, 5.7e6, 5.6e6)
-    assert none.unseen_every is None
+    assert none.unseen_burst_trials is None
     assert "no frames were sent" in str(none)
 
 
@@ -117,8 +117,8 @@ def test_loss_below_the_reported_load_contradicts_it_and_is_a_misfit():
     question = CriticalLoadQuestion(1e-7, **LIMITS)
     shown = guard(collect([*AROUND, *lossy]), question, 5.9e6, 5.85e6)
     assert shown.verdict is Verdict.CONTRADICTED
-    assert shown.bounds.lost >= 710
-    assert str(shown).startswith("contradicted: of ")
+    assert shown.lost_frames >= 710
+    assert str(shown).startswith("contradicted: ")
     # Other trials at the minimum load say that the critical load is at most that.
     at_min = guard(collect(lossy), CriticalLoadQuestion(1e-7, 5.8e6, 1e7), 5.8e6, 5.8e6)
     assert at_min.verdict is Verdict.VERIFIED
@@ -161,12 +161,13 @@ def test_the_load_that_is_verified_is_the_highest_one_that_the_trials_show():
         trials = [trial(load, lost * (load > 5.78e6)) for load in loads]
         return guard(collect(trials), QUESTION, 5.8e6, 5.79e6)
 
-    assert [shown(lost).load for lost in (0, 3)] == [5.79e6, 5.7e6]
+    assert [shown(lost).load_per_interface_fps for lost in (0, 3)] == [5.79e6, 5.7e6]
     assert {shown(lost).verdict for lost in (0, 3)} == {Verdict.VERIFIED}
-    assert shown(3).bounds.most <= 1e-7 < bounds([5.79e6 * 5.0] * 20, [3] * 20).most
-    assert str(shown(3)).startswith("verified at 5,700,000 frames/s: of ")
+    assert shown(3).most_loss_ratio <= 1e-7 < bounds([5.79e6 * 5.0] * 20, [3] * 20).most
+    assert " were lost at 5.7000 Mfps to 5.8000 Mfps, " in str(shown(3))
     # Within the interval nothing is verified above the lowest load: there losses may be rarer than trials.
-    assert guard(collect([trial(load, 0) for load in [5.7e6, *[5.79e6] * 20]]), QUESTION, 5.8e6, 5.75e6).load == 5.7e6
+    lossless = collect([trial(load, 0) for load in [5.7e6, *[5.79e6] * 20]])
+    assert guard(lossless, QUESTION, 5.8e6, 5.75e6).load_per_interface_fps == 5.7e6
 
 
 def test_a_contradicted_load_is_a_misfit():
@@ -180,4 +181,4 @@ def test_trials_between_bursts_are_not_chosen():
     bursts = [trial(5.85e6, 60 * (number % 2), duration=10.0) for number in range(20)]
     shown = guard(collect([*quiet, *bursts]), CriticalLoadQuestion(1e-7, **LIMITS), 5.9e6, 5.8e6)
     assert shown.verdict is Verdict.EXTRAPOLATED
-    assert shown.load == 5.85e6
+    assert shown.load_per_interface_fps == 5.85e6

@@ -27,7 +27,9 @@ def is_finite(estimate):
         estimate.combined.p_at_max,
     ]
     numbers += [
-        value for function in estimate.functions.values() for value in (function.log_evidence, function.mean_log)
+        value
+        for function in estimate.functions.values()
+        for value in (function.log_evidence, function.moments.mean_log)
     ]
     numbers += [*estimate.combined.density([2e6, 8e6])]
     numbers += [value for function in estimate.functions.values() for value in function.loss_ratio([1e4, 1e6, 1e7])]
@@ -178,7 +180,7 @@ def test_five_thousand_trials_at_few_loads_cost_no_more_than_few():
     results = trials_of(SharpKnee(8e6), np.linspace(7.9e6, 8.1e6, 10).tolist() * 500)
     estimate = estimated(results)
     assert is_finite(estimate)
-    assert len(estimate.functions["erf"].posterior.panels.low) < 2000
+    assert len(estimate.functions["erf"].panels.low) < 2000
 
 
 def test_probabilities_beyond_0_and_1_are_refused():

@@ -44,7 +44,7 @@ def test_a_capacity_that_varies_normally_fits_where_it_is_modelled_and_only_ther
 def test_one_slow_trial_below_trials_without_loss_shows_that_the_capacity_varies():
     quiet = [trial(5.8e6 + 1e3 * number, 0) for number in range(5)]
     misfit = estimated([trial(9e6, round(5.0 * (9e6 - 5.7e6))), *quiet], likelihood="varying").misfit
-    assert misfit.chi_squared is None
+    assert misfit.fit.chi_squared_per_trial is None
     assert "6 trials are too few" in misfit.provisional
     healthy = estimated([trial(9e6, round(5.0 * (9e6 - 5.9e6))), *quiet], likelihood="varying").misfit
     assert healthy.fits
@@ -71,7 +71,7 @@ def test_loss_where_the_curve_has_none_is_seen():
 
 def test_a_capacity_that_falls_all_the_time_is_a_trend():
     misfit = misfit_of(CapacityDrift(6e6, -1e-4), "geometric", below=0.0, above=0.1)
-    assert misfit.drift < 0.0
+    assert misfit.fit.drift_ratio < 0.0
     drifting = misfit_of(CapacityDrift(6e6, -1e-5), "varying", below=0.0, above=0.1)
     assert not drifting.is_wrong
     assert drifting.drift == pytest.approx(np.expm1(-1e-5 * 400.0), rel=0.1)

@@ -98,12 +98,13 @@ def test_the_critical_load_of_a_sut_that_drifts_is_that_at_the_end():
 
 def test_independent_noise_averages_out_and_trials_are_long_enough():
     averaging = estimated(trials_with(lambda rng: 1.0 + 0.004 * rng.standard_normal()), likelihood="varying").averaging
-    assert averaging.correlation_time == 0.0
-    assert averaging.duration == pytest.approx(5.0)
-    (short, deviation), *_, (long, averaged) = averaging.allan_deviations
-    assert (short, long) == pytest.approx((5.0, 160.0))
-    assert deviation == pytest.approx(0.004, rel=0.1)
-    assert averaged == pytest.approx(deviation * np.sqrt(short / long), rel=0.6)
+    assert averaging.correlation_time_s == 0.0
+    assert averaging.recommended_duration_s == pytest.approx(5.0)
+    first, *_, last = averaging.allan
+    assert (first.seconds, last.seconds) == pytest.approx((5.0, 160.0))
+    assert first.deviation_ratio == pytest.approx(0.004, rel=0.1)
+    averaged = first.deviation_ratio * np.sqrt(first.seconds / last.seconds)
+    assert last.deviation_ratio == pytest.approx(averaged, rel=0.6)
 
 
 def test_the_same_trials_make_the_same_estimate():

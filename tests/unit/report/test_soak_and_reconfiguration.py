@@ -21,16 +21,12 @@ from lossratio.measurements.soak.result import (
     CriticalLoad,
     CurvePoint,
     DensityPoint,
-    FitCheck,
     FittedFunction,
-    GuardStatement,
-    IntervalPoint,
-    Residual,
     SoakLimit,
     SoakResult,
 )
 from lossratio.measurements.soak.view import draw_knee, draw_soak
-from lossratio.plrsearch import why_set_aside
+from lossratio.plrsearch import FitCheck, GuardStatement, IntervalPoint, Residual, Verdict, why_set_aside
 from lossratio.report.csit import csit_export
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
@@ -183,7 +179,7 @@ def test_a_critical_load_that_must_not_be_relied_on_is_irregular(fields, why):
 
 
 GUARD = {
-    "verdict": "extrapolated",
+    "verdict": Verdict.EXTRAPOLATED,
     "load_per_interface_fps": 149.9e3,
     "highest_load_per_interface_fps": 150e3,
     "trials": 4,
@@ -233,7 +229,7 @@ def test_the_message_says_what_frames_at_the_load_show_and_how_many_would_verify
 
 def guarded(**fields):
     result = whole()
-    statement = result.critical_load.guard.model_copy(update=fields)
+    statement = replace(result.critical_load.guard, **fields)
     critical = result.critical_load.model_copy(update={"guard": statement})
     return result.model_copy(update={"critical_load": critical})
 
@@ -243,7 +239,7 @@ def test_the_number_has_beside_it_which_losses_no_trial_would_show():
     shown = message(guarded(**few))
     assert "losses that come in fewer than one of 1.7 trials may be in none of these" in shown
     assert "3e+07 frames more in 6 trials or more, 2 h, would verify it" in shown
-    verified = {"verdict": "verified", "largest_burst_frames": 105.0, "unseen_burst_trials": 29.8}
+    verified = {"verdict": Verdict.VERIFIED, "largest_burst_frames": 105.0, "unseen_burst_trials": 29.8}
     shown = message(guarded(extrapolation_factor=0.1, missing_frames=None, missing_s=None, **verified))
     assert "regular, verified at 149.90 kfps (0.067 % below the mean), but for losses in fewer than one of 30" in shown
     assert "unless more than 105 frames are lost at a time in fewer than one of 30 trials" in shown
@@ -253,7 +249,7 @@ def test_the_page_quotes_no_extrapolated_load_without_saying_so():
     note = "extrapolated: the frames at the critical load are too few to verify it"
     page = report_page([Run(Path("a-run"), (guarded(),))], "a run")
     assert f'<p class="doubt">{note}</p>' in page[page.index('class="quote"') :]
-    assert note not in report_page([Run(Path("a-run"), (guarded(verdict="verified"),))], "a run")
+    assert note not in report_page([Run(Path("a-run"), (guarded(verdict=Verdict.VERIFIED),))], "a run")
 
 
 def test_the_page_shows_everything_that_was_inferred_and_the_fit_around_the_knee():

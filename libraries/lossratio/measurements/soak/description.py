@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from lossratio.measurements.soak.result import (
-    AllanDeviation,
-    Averaging,
-    CapacityVariation,
     Combination,
     CriticalLoad,
     CsitCriticalLoad,
     CurvePoint,
     DensityPoint,
-    FitCheck,
     FittedFunction,
-    GuardStatement,
-    IntervalPoint,
-    Residual,
     SoakLimit,
 )
-from lossratio.plrsearch import CombinedEstimate, CriticalLoadEstimate, FunctionEstimate, Guard
+from lossratio.plrsearch import CombinedEstimate, CriticalLoadEstimate, GuardStatement, Posterior
 from lossratio.results import Conditions
 
 _CURVE_POINTS = 121
@@ -47,7 +41,6 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
     combined = estimate.combined
     densities = _density_loads(combined)
     curves = _curve_loads(estimate)
-    misfit, described = estimate.misfit, estimate.description
     return CriticalLoad(
         mean=conditions.rate(estimate.mean),
         stdev=conditions.rate(estimate.stdev),
@@ -71,39 +64,21 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
             for function, weight in zip(combined.functions, combined.weights, strict=True)
         ),
         posterior=_density(combined, densities),
-        history=tuple(
-            IntervalPoint(
-                trials=point.trials,
-                elapsed_s=point.elapsed,
-                mean_per_interface_fps=point.mean,
-                least_95_per_interface_fps=point.low,
-                most_95_per_interface_fps=point.high,
-            )
-            for point in estimate.history
-        ),
+        history=estimate.history,
         ended_by=None if estimate.stopped_by is None else estimate.stopped_by.value,
         limit=_limit(estimate),
-        misfit=misfit.reasons,
-        fit=FitCheck(
-            chi_squared_per_trial=misfit.chi_squared,
-            function_distance_stdevs=misfit.distance,
-            drift_ratio=misfit.drift,
-            drift_stdev_ratio=misfit.drift_stdev,
-            capacity_correlation=misfit.correlation,
-            replicates_chi_squared=described.replicates.ratio,
-            replicates_freedom=described.replicates.freedom,
-            described_below_fps=described.below,
-        ),
+        misfit=estimate.misfit.reasons,
+        fit=estimate.misfit.fit,
         combinations=tuple(
             Combination(weighting=weighting.value, mean=conditions.rate(both.mean), stdev=conditions.rate(both.stdev))
             for weighting, both in estimate.combinations.items()
         ),
-        guard=guard_statement(estimate.guard, conditions),
+        guard=timed(estimate.guard, conditions),
         csit=_csit(estimate, conditions),
-        residuals=tuple(Residual(load_per_interface_fps=load, stdevs=distance) for load, distance in misfit.residuals),
-        averaging=_averaging(estimate),
+        residuals=estimate.misfit.residuals,
+        averaging=estimate.averaging,
         stopping_factor=estimate.stopping_factor,
-        variation=_variation(estimate),
+        variation=estimate.variation,
     )
 
 
@@ -121,60 +96,17 @@ def _csit(estimate: CriticalLoadEstimate, conditions: Conditions) -> CsitCritica
     )
 
 
-def guard_statement(guard: Guard, conditions: Conditions) -> GuardStatement:
-    """A statement about a load in the form of result files.
+def timed(guard: GuardStatement, conditions: Conditions) -> GuardStatement:
+    """The statement with the time that its missing frames take.
 
     Args:
         guard: The statement.
         conditions: The conditions of the measurement.
     """
-    bounds, missing = guard.bounds, guard.missing_frames
-    return GuardStatement(
-        verdict=guard.verdict.value,
-        load_per_interface_fps=guard.load,
-        highest_load_per_interface_fps=guard.reported_load,
-        trials=bounds.trials,
-        frames=round(bounds.frames),
-        lost_frames=round(bounds.lost),
-        burst_frames=bounds.burst,
-        least_loss_ratio=bounds.least,
-        most_loss_ratio=bounds.most,
-        extrapolation_factor=guard.extrapolation,
-        lossy_trials=bounds.lossy,
-        largest_burst_frames=guard.largest_burst,
-        unseen_burst_trials=guard.unseen_every,
-        missing_frames=None if missing is None else math.ceil(missing),
-        missing_trials=guard.missing_trials,
-        missing_s=None if missing is None else missing / conditions.rate(guard.load).aggregate_fps,
-    )
-
-
-def _averaging(estimate: CriticalLoadEstimate) -> Averaging | None:
-    averaging = estimate.averaging
-    if averaging is None:
-        return None
-    return Averaging(
-        allan=tuple(
-            AllanDeviation(seconds=seconds, deviation_ratio=deviation)
-            for seconds, deviation in averaging.allan_deviations
-        ),
-        correlation_time_s=averaging.correlation_time,
-        recommended_duration_s=averaging.duration,
-    )
-
-
-def _variation(estimate: CriticalLoadEstimate) -> CapacityVariation | None:
-    order, pace = estimate.description.order, estimate.pace
-    if not (order.drift or order.correlation):
-        return None
-    hours = None if pace is None else pace.period * len(estimate.counts) / 3600.0
-    return CapacityVariation(
-        correlation=order.correlation,
-        independent_trials=estimate.description.independent_trials,
-        drift_ratio=order.change,
-        drift_stdev_ratio=order.change_stdev,
-        drift_per_hour_ratio=None if hours is None else order.change / hours,
-    )
+    if guard.missing_frames is None:
+        return guard
+    seconds = guard.missing_frames / conditions.rate(guard.load_per_interface_fps).aggregate_fps
+    return replace(guard, missing_s=seconds)
 
 
 def _limit(estimate: CriticalLoadEstimate) -> SoakLimit | None:
@@ -191,7 +123,7 @@ def _density_loads(estimate: CombinedEstimate) -> list[float]:
     ]
 
 
-def _density(estimate: FunctionEstimate | CombinedEstimate, loads: list[float]) -> tuple[DensityPoint, ...]:
+def _density(estimate: Posterior | CombinedEstimate, loads: list[float]) -> tuple[DensityPoint, ...]:
     if loads[0] == loads[-1]:
         return ()
     return tuple(
@@ -211,7 +143,7 @@ def _curve_loads(estimate: CriticalLoadEstimate) -> list[float]:
     return sorted({float(load) for load in (*below, centre, *above, *knee) if load > 0.0})
 
 
-def _curve(function: FunctionEstimate, loads: list[float], least: float) -> tuple[CurvePoint, ...]:
+def _curve(function: Posterior, loads: list[float], least: float) -> tuple[CurvePoint, ...]:
     return tuple(
         CurvePoint(load_per_interface_fps=load, loss_ratio=float(loss))
         for load, loss in zip(loads, function.loss_ratio(loads), strict=True)

@@ -4,18 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lossratio.drawing import xml_text
-from lossratio.measurements.soak.result import (
-    Averaging,
-    CapacityVariation,
-    CriticalLoad,
-    CsitCriticalLoad,
-    GuardStatement,
-    SoakResult,
-)
+from lossratio.measurements.soak.result import CriticalLoad, CsitCriticalLoad, SoakResult
+from lossratio.plrsearch import GuardStatement, Verdict
 from lossratio.units import format_frame_rate
-
-EXTRAPOLATED = "extrapolated"
-"""The verdict that frames at the critical load are too few to verify it."""
 
 _OF_FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
     "weight": ("weight by evidence or as chosen", "", ".4g"),
@@ -50,34 +41,6 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
 """Fields of the fit, likewise."""
 
 
-def guard_in_words(guard: GuardStatement) -> str:
-    """What frames at and just below the critical load say, in one line: also which losses they leave open."""
-    if not guard.trials:
-        return f"{guard.verdict}: no frames were sent there"
-    line = (
-        f"{guard.verdict}: {guard.lost_frames:,} of {guard.frames:,} frames were lost at "
-        f"{format_frame_rate(guard.load_per_interface_fps)}"
-    )
-    if guard.highest_load_per_interface_fps > guard.load_per_interface_fps:
-        line += f" to {format_frame_rate(guard.highest_load_per_interface_fps)}"
-    line += f", a ratio of {guard.least_loss_ratio:.2g} to {guard.most_loss_ratio:.2g}"
-    if guard.extrapolation_factor > 1.0 and guard.verdict == EXTRAPOLATED:
-        line += f" ({guard.extrapolation_factor:.2g} times the target)"
-    if guard.largest_burst_frames is not None and guard.unseen_burst_trials is not None:
-        line += (
-            f", unless more than {guard.largest_burst_frames:,.0f} frames are lost at a time in fewer than one of "
-            f"{guard.unseen_burst_trials:.2g} trials"
-        )
-    elif guard.verdict == EXTRAPOLATED and guard.unseen_burst_trials is not None:
-        line += (
-            f"; losses that come in fewer than one of {guard.unseen_burst_trials:.2g} trials may be in none of these"
-        )
-    if guard.missing_frames is not None and guard.missing_s is not None:
-        trials = f" in {guard.missing_trials} trials or more" if guard.missing_trials else ""
-        line += f"; {guard.missing_frames:.2g} frames more{trials}, {guard.missing_s / 3600.0:.2g} h, would verify it"
-    return line
-
-
 def limit_in_words(guard: GuardStatement, mean_fps: float) -> str:
     """The verdict, the load that it is about, and what it leaves open, in a few words: they go beside the number.
 
@@ -85,31 +48,14 @@ def limit_in_words(guard: GuardStatement, mean_fps: float) -> str:
         guard: The verdict.
         mean_fps: Mean critical load per interface, in frames per second.
     """
-    if guard.verdict == EXTRAPOLATED:
+    if guard.verdict is Verdict.EXTRAPOLATED:
         return "extrapolated: the frames at the critical load are too few to verify it"
-    line = f"{guard.verdict} at {format_frame_rate(guard.load_per_interface_fps)}"
+    line = f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
     if guard.load_per_interface_fps < mean_fps:
         line += f" ({100.0 - 100.0 * guard.load_per_interface_fps / mean_fps:.2g} % below the mean)"
     if guard.largest_burst_frames is None or guard.unseen_burst_trials is None:
         return line
     return f"{line}, but for losses in fewer than one of {guard.unseen_burst_trials:.2g} trials"
-
-
-def variation_in_words(variation: CapacityVariation) -> str:
-    """What the order of the trials shows, in one line."""
-    parts = []
-    if variation.correlation:
-        parts.append(
-            f"successive trials are alike (correlation {variation.correlation:.2f}, as much as "
-            f"{variation.independent_trials:.3g} independent trials)"
-        )
-    if variation.drift_ratio:
-        rate = "" if variation.drift_per_hour_ratio is None else f", {variation.drift_per_hour_ratio:+.3%} in an hour"
-        parts.append(
-            f"drift of {variation.drift_ratio:+.3%} (standard deviation {variation.drift_stdev_ratio:.2%}{rate}): the "
-            "critical load is that at the end"
-        )
-    return ", ".join(parts)
 
 
 def _csit_in_words(csit: CsitCriticalLoad) -> str:
@@ -118,19 +64,6 @@ def _csit_in_words(csit: CsitCriticalLoad) -> str:
         f"{csit.stretch_mean.per_interface_fps:,.1f}, erf {csit.erf_mean.per_interface_fps:,.1f}; {csit.trials} "
         f"trials, {csit.samples:,} samples)"
     )
-
-
-def averaging_in_words(averaging: Averaging) -> str:
-    """How long trials should be, and why."""
-    deviations = ", ".join(f"{point.deviation_ratio:.2g} over {point.seconds:.3g} s" for point in averaging.allan)
-    if not averaging.correlation_time_s:
-        seen = "successive trials are independent: they are long enough"
-    else:
-        seen = (
-            f"capacities are alike for {averaging.correlation_time_s:.3g} s: trials of "
-            f"{averaging.recommended_duration_s:.3g} s would show more each"
-        )
-    return f"{seen} (Allan deviation as a share of the capacity: {deviations})"
 
 
 def functions_in_words(result: SoakResult, critical_load: CriticalLoad) -> str:
@@ -164,14 +97,14 @@ def _of_both(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
     if critical_load.csit is not None:
         yield "as FD.io CSIT computes it", _csit_in_words(critical_load.csit)
     if critical_load.variation is not None:
-        yield "order of the trials", variation_in_words(critical_load.variation)
+        yield "order of the trials", str(critical_load.variation)
     if critical_load.averaging is not None:
-        yield "duration of trials", averaging_in_words(critical_load.averaging)
+        yield "duration of trials", str(critical_load.averaging)
     if critical_load.stopping_factor != 1.0:
         wider = f"{critical_load.stopping_factor:.3g} times, as a narrow interval could end the search"
         yield "widening of the 95 % interval", wider
     if critical_load.guard is not None:
-        yield "frames at and just below the critical load", guard_in_words(critical_load.guard)
+        yield "frames at and just below the critical load", str(critical_load.guard)
 
 
 def _row(*cells: str, head: bool = False) -> str:

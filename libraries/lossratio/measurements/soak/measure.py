@@ -29,7 +29,7 @@ from lossratio.measurements.soak.result import SoakResult, critical_load_contrad
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.plrsearch import (
     TIMEOUT,
-    IntervalAfterTrial,
+    IntervalPoint,
     LikelihoodName,
     PLRsearch,
     SelectionName,
@@ -144,7 +144,7 @@ class SoakProgress:
     """Number of trials so far, with those of an interrupted run."""
     trial: TrialResult
     """The last trial."""
-    latest: IntervalAfterTrial | None
+    latest: IntervalPoint | None
     """The latest estimate; None: no estimate yet."""
     time_left: float
     """Seconds that the remaining trials may take at most."""
@@ -153,8 +153,7 @@ class SoakProgress:
 
     def line(self) -> str:
         """The line that the console shows."""
-        latest = self.latest
-        interval = None if latest is None else (latest.mean, latest.low, latest.high)
+        interval = None if self.latest is None else self.latest.interval
         line = soak_progress_line(self.number, self.trial, interval, self.time_left)
         return line if self.set_aside is None else f"{line}  (set aside: {self.set_aside})"
 

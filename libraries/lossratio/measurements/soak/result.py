@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import Enum
 from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
+from lossratio.plrsearch import Averaging, CapacityVariation, FitCheck, GuardStatement, IntervalPoint, Residual
+from lossratio.records import Rate, Ratio, Record
 from lossratio.results import MaxLoad, Outcome, TestResult
 
 _MIXED_ROUNDING = 1e-6
@@ -74,21 +75,6 @@ class FittedFunction(Record):
     """Probability that the critical load is the maximum load or more."""
 
 
-class IntervalPoint(Record):
-    """The interval of the critical load after some of the trials."""
-
-    trials: int = Field(ge=1)
-    """Number of these trials."""
-    elapsed_s: Seconds
-    """Time that these trials took in all."""
-    mean_per_interface_fps: float = Field(gt=0.0)
-    """Mean critical load."""
-    least_95_per_interface_fps: float = Field(gt=0.0)
-    """Lower end of its 95 % interval."""
-    most_95_per_interface_fps: float = Field(gt=0.0)
-    """Upper end of its 95 % interval."""
-
-
 class Combination(Record):
     """Both fitting functions together, by one way of weighting them."""
 
@@ -98,48 +84,6 @@ class Combination(Record):
     """Mean critical load."""
     stdev: Rate
     """Its standard deviation, the functions' disagreement included."""
-
-
-class GuardStatement(Record):
-    """What frames at and just below the mean say about the target loss ratio, without any model."""
-
-    verdict: str
-    """``verified``: by these frames, in 10 trials or more, the loss ratio at the load is at most the target (if the
-    critical load is at most the minimum load: more than the target). ``extrapolated``: they are too few to decide.
-    ``contradicted``: below the interval the loss ratio is above the target.
-    """
-    load_per_interface_fps: float = Field(gt=0.0)
-    """The load that the verdict and the loss ratio are about: the lowest load of these trials."""
-    highest_load_per_interface_fps: float = Field(gt=0.0)
-    """The highest load of these trials."""
-    trials: int = Field(ge=0)
-    """Number of these trials."""
-    frames: FrameCount
-    """Frames that they sent."""
-    lost_frames: FrameCount
-    """Frames that they lost."""
-    burst_frames: float = Field(ge=1.0)
-    """Frames that are lost together, by the scatter of the counts; it widens the bounds."""
-    least_loss_ratio: Ratio
-    """Lower end of the loss ratio's 95 % interval (Clopper-Pearson, for bursts)."""
-    most_loss_ratio: Ratio
-    """Its upper end."""
-    extrapolation_factor: float = Field(ge=0.0)
-    """The upper end divided by the target loss ratio."""
-    lossy_trials: int | None = Field(default=None, ge=0)
-    """Trials in which frames were lost; null: by an earlier version."""
-    largest_burst_frames: float | None = None
-    """The load is verified unless more frames than that are lost at a time, in fewer trials than one of
-    ``unseen_burst_trials``; null: it is not verified, loss verifies it, or by an earlier version."""
-    unseen_burst_trials: float | None = None
-    """Losses that come in fewer than one of so many trials may be in none of these; null: there are no trials, or by an
-    earlier version."""
-    missing_frames: FrameCount | None
-    """Frames more, lost as these, that would verify the load; null: no number would, or none is needed."""
-    missing_trials: int | None = Field(default=None, ge=0)
-    """Trials more that verifying takes, at least; null: by an earlier version."""
-    missing_s: Seconds | None
-    """Seconds of traffic at the load that these frames take; null likewise."""
 
 
 class CsitCriticalLoad(Record):
@@ -157,94 +101,6 @@ class CsitCriticalLoad(Record):
     """Number of trials that it is made of: all but the last one."""
     samples: int = Field(ge=2)
     """Samples of each integration, for each function; the seed is 0 each time."""
-
-
-class Residual(Record):
-    """The distance of one trial's loss from the likeliest curve."""
-
-    load_per_interface_fps: float = Field(gt=0.0)
-    """Load of each transmitting interface."""
-    stdevs: float
-    """Distance of the capacity that explains the loss from the curve's own, in the model's standard deviations."""
-
-
-class FitCheck(Record):
-    """How well the model fits the trials; a value beyond its limit is among the reasons of a misfit."""
-
-    chi_squared_per_trial: float | None
-    """Chi-squared per trial around the likeliest Poisson curve; null: too few trials lost frames."""
-    function_distance_stdevs: float
-    """Distance of the functions' mean critical loads, in their standard deviations."""
-    drift_ratio: float | None
-    """Change of the capacity from the first to the last trial, as a share; null: too few trials lost frames."""
-    drift_stdev_ratio: float | None
-    """Standard deviation of the drift."""
-    capacity_correlation: float | None = None
-    """Correlation of the capacities of successive trials; null: too few trials lost frames, or an earlier version."""
-    replicates_chi_squared: float | None = None
-    """Chi-squared per degree of freedom of trials at equal loads: about 1 where they differ by chance only, so that the
-    capacity does not vary; null: no loads are equal, or an earlier version."""
-    replicates_freedom: int | None = None
-    """Its degrees of freedom; null: by an earlier version."""
-    described_below_fps: float | None = None
-    """The functions describe the trials below that load (of each transmitting interface) only, as neither has the shape
-    of the loss above; null: they describe all, or an earlier version."""
-
-
-class CapacityShape(Record):
-    """The critical load under one shape of the capacity's distribution over trials, by an earlier version."""
-
-    name: str
-    """``normal``, ``heavy tails`` (Student's t), ``exponential tails`` (Laplace's), ``slow trials`` (a share of trials
-    is slower, by exponentially distributed sizes) or ``slow level`` (a share is slower, all by about one size)."""
-    weight: Ratio
-    """Its share in the estimate, by its evidence."""
-    mean: Rate
-    """Mean critical load; before a drift, if there is one."""
-    stdev: Rate
-    """Its standard deviation."""
-    log_evidence: float
-    """Natural logarithm of the probability of all counts under this shape, less that under the likeliest one."""
-    parameters: dict[str, float]
-    """Mean parameters by name; ratios are shares of the capacity, but ``slow_trials_ratio`` is one of the trials."""
-
-
-class CapacityVariation(Record):
-    """What the order of the trials shows: that the capacity drifts, or that successive trials are alike."""
-
-    shapes: tuple[CapacityShape, ...] = ()
-    """The shapes of its distribution; empty but in files of earlier versions."""
-    correlation: float
-    """Correlation of the capacities of successive trials; 0: none is seen."""
-    independent_trials: float = Field(ge=0.0)
-    """Number of independent trials that show as much as these."""
-    drift_ratio: float
-    """Change of the capacity from the beginning to the end, as a share of that at the beginning; 0: none is seen. The
-    critical load is that at the end."""
-    drift_stdev_ratio: float
-    """Standard deviation of the drift."""
-    drift_per_hour_ratio: float | None
-    """The drift in an hour; null: the time is not known."""
-
-
-class AllanDeviation(Record):
-    """The Allan deviation of the capacity over an averaging time."""
-
-    seconds: float = Field(gt=0.0)
-    """The averaging time."""
-    deviation_ratio: float = Field(ge=0.0)
-    """The deviation, as a share of the capacity."""
-
-
-class Averaging(Record):
-    """How the capacity's noise averages out over time, and how long trials should be."""
-
-    allan: tuple[AllanDeviation, ...]
-    """Allan deviations of the capacities of trials in which loss was certain."""
-    correlation_time_s: Seconds
-    """Time after which capacities are alike to 1/e; 0: successive trials are independent."""
-    recommended_duration_s: Seconds
-    """Duration of trials that show a capacity of their own each: the correlation time, but no less than trials took."""
 
 
 class CriticalLoad(Record):
@@ -333,10 +189,8 @@ class SoakResult(TestResult):
 
 
 def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
-    """Means and standard deviations that differ from those of the functions, or shapes, mixed by their weights."""
-    mixed: Sequence[FittedFunction | CapacityShape] = said.functions
-    if said.variation is not None and said.variation.shapes:
-        mixed = () if said.variation.drift_ratio else said.variation.shapes
+    """Means and standard deviations that differ from those of the functions, mixed by their weights."""
+    mixed = () if said.variation is not None and said.variation.shapes else said.functions
     parts = [(part.weight, part.mean.per_interface_fps, part.stdev.per_interface_fps) for part in mixed]
     mean = sum(weight * own for weight, own, _ in parts)
     variance = sum(weight * (stdev**2 + (own - mean) ** 2) for weight, own, stdev in parts)

@@ -9,16 +9,9 @@ from pydantic import JsonValue
 
 from lossratio.drawing import Axis, Plot, by_mark, drawing, in_unit, legend, series_colour, text_at, trial_hint, unit_of
 from lossratio.measurements import CsitExportError, csit_rate
-from lossratio.measurements.soak.inferred import (
-    EXTRAPOLATED,
-    averaging_in_words,
-    fit_table,
-    functions_in_words,
-    guard_in_words,
-    limit_in_words,
-    variation_in_words,
-)
-from lossratio.measurements.soak.result import CriticalLoad, DensityPoint, IntervalPoint, SoakLimit, SoakResult
+from lossratio.measurements.soak.inferred import fit_table, functions_in_words, limit_in_words
+from lossratio.measurements.soak.result import CriticalLoad, DensityPoint, SoakLimit, SoakResult
+from lossratio.plrsearch import IntervalPoint, Verdict
 from lossratio.results import (
     LABEL_WIDTH,
     STALL,
@@ -78,20 +71,20 @@ class SoakView(View[SoakResult]):
         yield rate_line("95 % interval, from", critical_load.least_95)
         yield rate_line("95 % interval, to", critical_load.most_95)
         if critical_load.guard is not None:
-            yield f"  {'at and just below it':<{LABEL_WIDTH}}  {guard_in_words(critical_load.guard)}"
+            yield f"  {'at and just below it':<{LABEL_WIDTH}}  {critical_load.guard}"
         yield f"  {'functions':<{LABEL_WIDTH}}  {functions_in_words(result, critical_load)}"
         if critical_load.csit is not None:
             yield rate_line("as CSIT computes it", critical_load.csit.mean)
             yield rate_line("  standard deviation", critical_load.csit.stdev)
         if critical_load.variation is not None:
-            yield f"  {'order of the trials':<{LABEL_WIDTH}}  {variation_in_words(critical_load.variation)}"
+            yield f"  {'order of the trials':<{LABEL_WIDTH}}  {critical_load.variation}"
         if critical_load.ended_by is not None:
             wider = critical_load.stopping_factor
             note = "" if wider == 1.0 else f" (the interval is {wider:.3g} times as wide for that)"
             yield f"  {'ended by':<{LABEL_WIDTH}}  {critical_load.ended_by}{note}"
         averaging = critical_load.averaging
         if averaging is not None and averaging.correlation_time_s:
-            yield f"  {'duration of trials':<{LABEL_WIDTH}}  {averaging_in_words(averaging)}"
+            yield f"  {'duration of trials':<{LABEL_WIDTH}}  {averaging}"
 
     def pictures(self, result: SoakResult) -> Iterator[Picture]:
         """Loss over load, the posterior, and how its interval narrowed."""
@@ -121,7 +114,7 @@ class SoakView(View[SoakResult]):
         """The frames at the critical load do not verify it: the interval is the model's, and does not show that."""
         critical_load = result.critical_load
         guard = None if critical_load is None or critical_load.reason is not None else critical_load.guard
-        if critical_load is not None and guard is not None and guard.verdict == EXTRAPOLATED:
+        if critical_load is not None and guard is not None and guard.verdict is Verdict.EXTRAPOLATED:
             yield limit_in_words(guard, critical_load.mean.per_interface_fps)
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:

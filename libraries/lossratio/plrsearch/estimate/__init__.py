@@ -5,14 +5,13 @@
 - `misfit`: whether the model fits the trials.
 """
 
-from lossratio.plrsearch.estimate.guard import NEAR, Guard, LossBounds, Verdict
-from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, Misfit
+from lossratio.plrsearch.estimate.guard import NEAR, GuardStatement, LossBounds, Verdict
+from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, FitCheck, Misfit, Residual
 from lossratio.plrsearch.estimate.result import (
     CombinedEstimate,
     CriticalLoadEstimate,
     CsitEstimate,
-    FunctionEstimate,
-    IntervalAfterTrial,
+    IntervalPoint,
     Pace,
     estimate,
     estimate_from_counts,

@@ -7,6 +7,7 @@ the load: so trials at and above a load bound the ratio at that load from above,
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -14,6 +15,8 @@ import numpy as np
 import scipy
 
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts
+from lossratio.trials import Frames, Observed, Seconds
+from lossratio.units import format_frame_rate
 
 NEAR = 0.05
 """Share of the reported load by which the loads of the statement are below it, at most."""
@@ -31,10 +34,10 @@ class Verdict(str, Enum):
     """What frames at and just below the reported load say about the target loss ratio."""
 
     VERIFIED = "verified"
-    """At a load at or just below the reported one, `Guard.load`, frames lose at most the target (probability 97.5 %).
+    """At a load at or just below the reported one frames lose at most the target (probability 97.5 %).
 
     They were sent in 10 trials or more. No number of frames shows losses that are rarer than the trials: see
-    `Guard.largest_burst`.
+    `GuardStatement.largest_burst_frames`.
     """
     EXTRAPOLATED = "extrapolated"
     """The frames or trials there are too few to decide: the reported load rests on the functions."""
@@ -148,94 +151,112 @@ def _clopper_pearson(lost: float, frames: float, tail: float = _TAIL) -> tuple[f
     return least, most
 
 
-@dataclass(frozen=True)
-class Guard:
-    """The statement about the loss ratio at and just below the reported load; loads in frames per second."""
+@dataclass(frozen=True, kw_only=True)
+class GuardStatement(Observed):
+    """What frames at and just below the mean say about the target loss ratio, without any model."""
 
     verdict: Verdict
-    """What follows for the target."""
-    target_loss_ratio: float
-    """The target."""
-    load: float
-    """The bounds and the verdict hold here: the lowest load of these trials, just below the reported load."""
-    reported_load: float
-    """The reported load, or the highest of these trials'."""
-    bounds: LossBounds
-    """The loss ratio with its bounds, and the frames that they rest on."""
+    """``verified``: by these frames, in 10 trials or more, the loss ratio at the load is at most the target (if the
+    critical load is at most the minimum load: more than the target). ``extrapolated``: they are too few to decide.
+    ``contradicted``: below the interval the loss ratio is above the target.
+    """
+    load_per_interface_fps: float
+    """The load that the verdict and the loss ratio are about: the lowest load of these trials."""
+    highest_load_per_interface_fps: float
+    """The highest load of these trials."""
+    trials: Frames
+    """Number of these trials."""
+    frames: Frames
+    """Frames that they sent."""
+    lost_frames: Frames
+    """Frames that they lost."""
+    burst_frames: float
+    """Frames that are lost together, by the scatter of the counts; it widens the bounds."""
+    least_loss_ratio: float
+    """Lower end of the loss ratio's 95 % interval (Clopper-Pearson, for bursts)."""
+    most_loss_ratio: float
+    """Its upper end."""
+    extrapolation_factor: float
+    """The upper end divided by the target loss ratio."""
+    lossy_trials: int | None = None
+    """Trials in which frames were lost; null: by an earlier version."""
+    largest_burst_frames: float | None = None
+    """The load is verified unless more frames than that are lost at a time, in fewer trials than one of
+    ``unseen_burst_trials``; null: it is not verified, loss verifies it, or by an earlier version."""
+    unseen_burst_trials: float | None = None
+    """Losses that come in fewer than one of so many trials may be in none of these, with a probability of 2.5 % or more
+    (Clopper and Pearson); null: there are no trials, or by an earlier version."""
+    missing_frames: Frames | None = None
+    """Frames more, lost as these, that would verify the load; null: no number would, or none is needed."""
+    missing_trials: int | None = None
+    """Trials more that verifying takes, at least; null: by an earlier version."""
+    missing_s: Seconds | None = None
+    """Seconds of traffic at the load that these frames take; null likewise."""
 
-    @property
-    def extrapolation(self) -> float:
-        """How many times the target the loss ratio may be at the load, by these frames.
+    @classmethod
+    def of(cls, verdict: Verdict, target: float, loads: tuple[float, float], bounds: LossBounds) -> GuardStatement:
+        """The statement that trials with these bounds make.
 
-        With 1 or less it is verified, if trials are enough.
+        Args:
+            verdict: What follows for the target.
+            target: The target loss ratio.
+            loads: Lowest and highest load of the trials, in frames per second.
+            bounds: Their loss ratio.
         """
-        return self.bounds.most / self.target_loss_ratio
-
-    @property
-    def largest_burst(self) -> float | None:
-        """The load is verified if no more frames than that are lost at a time; None: it is not, or loss verifies it."""
-        return self.bounds.largest_burst(self.target_loss_ratio) if self.verdict is Verdict.VERIFIED else None
-
-    @property
-    def unseen_every(self) -> float | None:
-        """Bursts that come in fewer than one of so many trials may be in none of these; None: there are no trials.
-
-        The probability of none is 2.5 % (Clopper and Pearson's upper bound of a share that was never seen).
-        """
-        return 1.0 / (1.0 - _TAIL ** (1.0 / self.bounds.trials)) if self.bounds.trials else None
-
-    @property
-    def missing_trials(self) -> int:
-        """How many trials more at the load are needed to verify it, however many frames each of them sends."""
-        return max(_LEAST_TRIALS - self.bounds.trials, 0) if self.verdict is Verdict.EXTRAPOLATED else 0
-
-    @property
-    def missing_frames(self) -> float | None:
-        """How many frames more at the load would verify it; None: no number would, or none is needed.
-
-        They are those of `missing_trials` at least, each as long as the trials so far.
-        """
-        if self.verdict is not Verdict.EXTRAPOLATED:
-            return None
-        missing, bounds = self.bounds.missing_frames(self.target_loss_ratio), self.bounds
-        if missing is None or not bounds.trials:
-            return missing
-        return max(missing, self.missing_trials * bounds.frames / bounds.trials)
-
-    @property
-    def in_short(self) -> str:
-        """The frames, what was lost of them, which bursts may be unseen, and how many more would verify the load."""
-        bounds, missing = self.bounds, self.missing_frames
-        loads = f"{self.load:,.10g}"
-        if self.reported_load > self.load:
-            loads += f" to {self.reported_load:,.10g}"
-        sent = (
-            f"of {bounds.frames:,.0f} frames at {loads} frames/s {bounds.lost:,.0f} were lost, which shows a loss "
-            f"ratio between {bounds.least:.2g} and {bounds.most:.2g}"
-            if bounds.trials
-            else f"no frames were sent at or just below {loads} frames/s"
+        unseen = 1.0 / (1.0 - _TAIL ** (1.0 / bounds.trials)) if bounds.trials else None
+        missing_trials, missing = 0, None
+        if verdict is Verdict.EXTRAPOLATED:
+            missing_trials, missing = max(_LEAST_TRIALS - bounds.trials, 0), bounds.missing_frames(target)
+            if missing is not None and bounds.trials:
+                missing = max(missing, missing_trials * bounds.frames / bounds.trials)
+        return cls(
+            verdict=verdict,
+            load_per_interface_fps=loads[0],
+            highest_load_per_interface_fps=loads[1],
+            trials=bounds.trials,
+            frames=round(bounds.frames),
+            lost_frames=round(bounds.lost),
+            burst_frames=bounds.burst,
+            least_loss_ratio=bounds.least,
+            most_loss_ratio=bounds.most,
+            extrapolation_factor=bounds.most / target,
+            lossy_trials=bounds.lossy,
+            largest_burst_frames=bounds.largest_burst(target) if verdict is Verdict.VERIFIED else None,
+            unseen_burst_trials=unseen,
+            missing_frames=None if missing is None else math.ceil(missing),
+            missing_trials=missing_trials,
         )
-        if self.largest_burst is not None:
-            return (
-                f"{sent}, unless more than {self.largest_burst:,.0f} frames are lost at a time in fewer than one of "
-                f"{self.unseen_every:.2g} trials"
-            )
-        if self.verdict is Verdict.EXTRAPOLATED and self.unseen_every is not None:
-            sent += f"; losses that come in fewer than one of {self.unseen_every:.2g} trials may be in none of these"
-        if missing is None:
-            return sent
-        trials = f" in {self.missing_trials} trials or more" if self.missing_trials else ""
-        return f"{sent}; {missing:.2g} frames more{trials}, lost as these, would verify it"
 
     def __str__(self) -> str:
-        extrapolated = self.verdict is Verdict.EXTRAPOLATED and self.extrapolation > 1.0
-        more = f" by a factor of {self.extrapolation:.2g}" if extrapolated and self.bounds.trials else ""
-        if self.verdict is Verdict.VERIFIED:
-            more = f" at {self.load:,.10g} frames/s"
-        return f"{self.verdict.value}{more}: {self.in_short}"
+        """What the frames say, in one line: also which losses they leave open."""
+        if not self.trials:
+            return f"{self.verdict.value}: no frames were sent there"
+        line = (
+            f"{self.verdict.value}: {self.lost_frames:,} of {self.frames:,} frames were lost at "
+            f"{format_frame_rate(self.load_per_interface_fps)}"
+        )
+        if self.highest_load_per_interface_fps > self.load_per_interface_fps:
+            line += f" to {format_frame_rate(self.highest_load_per_interface_fps)}"
+        line += f", a ratio of {self.least_loss_ratio:.2g} to {self.most_loss_ratio:.2g}"
+        extrapolated = self.verdict is Verdict.EXTRAPOLATED
+        if self.extrapolation_factor > 1.0 and extrapolated:
+            line += f" ({self.extrapolation_factor:.2g} times the target)"
+        if self.largest_burst_frames is not None and self.unseen_burst_trials is not None:
+            line += (
+                f", unless more than {self.largest_burst_frames:,.0f} frames are lost at a time in fewer than one of "
+                f"{self.unseen_burst_trials:.2g} trials"
+            )
+        elif extrapolated and self.unseen_burst_trials is not None:
+            rare = f"fewer than one of {self.unseen_burst_trials:.2g} trials"
+            line += f"; losses that come in {rare} may be in none of these"
+        if self.missing_frames is not None:
+            trials = f" in {self.missing_trials} trials or more" if self.missing_trials else ""
+            hours = "" if self.missing_s is None else f", {self.missing_s / 3600.0:.2g} h,"
+            line += f"; {self.missing_frames:.2g} frames more{trials}{hours} would verify it"
+        return line
 
 
-def guard(counts: TrialCounts, question: CriticalLoadQuestion, reported: float, lowest: float) -> Guard:
+def guard(counts: TrialCounts, question: CriticalLoadQuestion, reported: float, lowest: float) -> GuardStatement:
     """The statement about a reported load.
 
     It is made of all trials down to 5 % below that load: to choose among them would be to choose those between
@@ -262,17 +283,17 @@ def guard(counts: TrialCounts, question: CriticalLoadQuestion, reported: float, 
         if refuting.least > target:
             at_min = highest <= question.min_load * (1.0 + _ROUNDING)
             verdict = Verdict.VERIFIED if at_min else Verdict.CONTRADICTED
-            return Guard(verdict, target, start, min(lowest, highest), refuting)
+            return GuardStatement.of(verdict, target, (start, min(lowest, highest)), refuting)
     load = float(loads.min(initial=highest))
     bounds = _between(counts, load, highest)
     if not _are_enough(bounds, target):
-        return Guard(Verdict.EXTRAPOLATED, target, load, highest, bounds)
+        return GuardStatement.of(Verdict.EXTRAPOLATED, target, (load, highest), bounds)
     for higher in np.unique(loads[loads <= lowest * (1.0 + _ROUNDING)]):
         above = _between(counts, higher, highest)
         if not _are_enough(above, target):
             break
         load, bounds = float(higher), above
-    return Guard(Verdict.VERIFIED, target, load, highest, bounds)
+    return GuardStatement.of(Verdict.VERIFIED, target, (load, highest), bounds)
 
 
 def _starts(loads: Array) -> list[float]:

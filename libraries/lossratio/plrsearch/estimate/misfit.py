@@ -21,6 +21,7 @@ import scipy
 from lossratio.plrsearch.model import Array, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import Posterior
 from lossratio.plrsearch.variation import Capacities, Description, excess_kurtosis, rank_correlation, skewness
+from lossratio.trials import Observed
 
 _ENOUGH = 4
 _ENOUGH_FOR_SHAPE = 20
@@ -55,27 +56,50 @@ _CAPACITIES = np.linspace(-6.0, 6.0, 49)
 
 
 @dataclass(frozen=True)
+class Residual(Observed):
+    """The distance of one trial's loss from the likeliest curve."""
+
+    load_per_interface_fps: float
+    """Load of each transmitting interface."""
+    stdevs: float
+    """Distance of the capacity that explains the loss from the curve's own, in the model's standard deviations."""
+
+
+@dataclass(frozen=True)
+class FitCheck(Observed):
+    """How well the model fits the trials; a value beyond its limit is among the reasons of a misfit."""
+
+    chi_squared_per_trial: float | None
+    """Chi-squared per trial around the likeliest Poisson curve; null: too few trials lost frames."""
+    function_distance_stdevs: float
+    """Distance of the functions' mean critical loads, in their standard deviations. Large in nearly all healthy runs
+    under the Poisson likelihood, so no reason by itself."""
+    drift_ratio: float | None
+    """Change of the capacity from the first to the last trial, as a share; null: too few trials lost frames."""
+    drift_stdev_ratio: float | None
+    """Standard deviation of the drift."""
+    capacity_correlation: float | None = None
+    """Correlation of the capacities of successive trials; null: too few trials lost frames, or an earlier version."""
+    replicates_chi_squared: float | None = None
+    """Chi-squared per degree of freedom of trials at equal loads: about 1 where they differ by chance only, so that the
+    capacity does not vary; null: no loads are equal, or an earlier version."""
+    replicates_freedom: int | None = None
+    """Its degrees of freedom; null: by an earlier version."""
+    described_below_fps: float | None = None
+    """The functions describe the trials below that load (of each transmitting interface) only, as neither has the shape
+    of the loss above; null: they describe all, or an earlier version."""
+
+
+@dataclass(frozen=True)
 class Misfit:
     """How well the model fits."""
 
     reasons: tuple[str, ...]
     """Why the model does not fit, or why its number is provisional, in words; empty if it fits."""
-    chi_squared: float | None
-    """Chi-squared per trial around the likeliest Poisson curve, of trials with more than one frame of expected loss;
-    None if such trials are too few."""
-    distance: float
-    """Distance of both functions' mean critical loads, in their standard deviations. Large in nearly all healthy runs
-    under the Poisson likelihood, so no reason by itself."""
-    drift: float | None
-    """Change of the capacity from the first to the last trial, by linear regression, as a share of the capacity; None
-    if trials with loss are too few."""
-    drift_stdev: float | None
-    """The drift's standard deviation."""
-    correlation: float | None
-    """Correlation of the capacities of successive trials in which loss was certain; None if these are too few."""
-    residuals: tuple[tuple[float, float], ...] = field(repr=False)
-    """Load in frames per second of each trial in which loss was certain, and its residual in standard deviations, in
-    the order of measurement."""
+    fit: FitCheck
+    """The numbers behind them."""
+    residuals: tuple[Residual, ...] = field(repr=False)
+    """Those of the trials in which loss was certain, in the order of measurement."""
     provisional: str | None = None
     """The reason that more trials will end, one of `reasons`; None if there is none."""
 
@@ -120,12 +144,17 @@ def check(description: Description, poisson: Sequence[Posterior], counts: TrialC
         reasons += [] if reasons else _trend(shown, drift)
     return Misfit(
         reasons=tuple(reasons) if provisional is None else (*reasons, provisional),
-        chi_squared=float(chi_squared.mean()) if len(chi_squared) >= _ENOUGH else None,
-        distance=_distance(description.posteriors),
-        drift=drift,
-        drift_stdev=drift_stdev,
-        correlation=_correlation(capacities.residuals(best.mode.deviation)),
-        residuals=tuple((float(load), float(value)) for load, value in zip(loads, shown, strict=True)),
+        fit=FitCheck(
+            chi_squared_per_trial=float(chi_squared.mean()) if len(chi_squared) >= _ENOUGH else None,
+            function_distance_stdevs=_distance(description.posteriors),
+            drift_ratio=drift,
+            drift_stdev_ratio=drift_stdev,
+            capacity_correlation=_correlation(capacities.residuals(best.mode.deviation)),
+            replicates_chi_squared=description.replicates.ratio,
+            replicates_freedom=description.replicates.freedom,
+            described_below_fps=description.below,
+        ),
+        residuals=tuple(Residual(float(load), float(value)) for load, value in zip(loads, shown, strict=True)),
         provisional=provisional,
     )
 

@@ -9,13 +9,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lossratio.errors import SearchError
-from lossratio.plrsearch.estimate.guard import Guard, Verdict, guard
+from lossratio.plrsearch.estimate.guard import GuardStatement, Verdict, guard
 from lossratio.plrsearch.estimate.misfit import Misfit, check
 from lossratio.plrsearch.model import (
     Array,
     CriticalLoadQuestion,
-    Curves,
     LikelihoodName,
     StopReason,
     TrialCounts,
@@ -23,9 +21,9 @@ from lossratio.plrsearch.model import (
     chosen,
     collect,
 )
-from lossratio.plrsearch.quadrature import Mode, Posterior, mixture_quantiles, posteriors
-from lossratio.plrsearch.variation import Averaging, Capacities, Description, averaging_of, described
-from lossratio.trials import TrialResult
+from lossratio.plrsearch.quadrature import Posterior, mixture_quantiles, posteriors
+from lossratio.plrsearch.variation import Averaging, Capacities, CapacityVariation, Description, averaging_of, described
+from lossratio.trials import Frames, Observed, Seconds, TrialResult
 from lossratio.units import format_target
 
 _LIMIT_SHARE = 0.025
@@ -33,147 +31,66 @@ _LIMIT_SHARE = 0.025
 
 
 @dataclass(frozen=True)
-class FunctionEstimate:
-    """The critical load under one fitting function; loads in frames per second."""
-
-    name: str
-    """Name of the fitting function."""
-    mean: float
-    """Mean critical load."""
-    stdev: float
-    """Its standard deviation."""
-    mean_log: float
-    """Mean of the critical load's natural logarithm."""
-    stdev_log: float
-    """Standard deviation of that."""
-    log_evidence: float
-    """Natural logarithm of the probability of all counts, averaged over the prior."""
-    p_at_min: float
-    """Probability that the critical load is the minimum load or less."""
-    p_at_max: float
-    """Probability that it is the maximum load or more."""
-    posterior: Posterior = field(repr=False)
-    """The posterior itself."""
-
-    @classmethod
-    def of(cls, posterior: Posterior) -> FunctionEstimate:
-        """The estimate of a posterior."""
-        moments = posterior.moments
-        return cls(
-            name=posterior.function.name,
-            mean=moments.mean,
-            stdev=moments.stdev,
-            mean_log=moments.mean_log,
-            stdev_log=moments.stdev_log,
-            log_evidence=posterior.log_evidence,
-            p_at_min=posterior.p_at_min,
-            p_at_max=posterior.p_at_max,
-            posterior=posterior,
-        )
-
-    @property
-    def mode(self) -> Mode:
-        """The likeliest parameters, in frames per second."""
-        return self.posterior.mode
-
-    def quantile(self, probability: float) -> float:
-        """The load in frames per second that the critical load is below with this probability."""
-        return _quantiles([self], [1.0], [probability])[0]
-
-    def interval(self, probability: float = 0.95) -> tuple[float, float]:
-        """Loads in frames per second that enclose the critical load with this probability, tails being equal."""
-        return _interval([self], [1.0], probability)
-
-    def density(self, loads: Sequence[float]) -> Array:
-        """Probability density of the critical load at these loads, per frame per second.
-
-        Probability beyond the limits is in `p_at_min` and `p_at_max`, not here.
-        """
-        return self.posterior.cumulative_and_density(np.asarray(loads, dtype=float))[1]
-
-    def loss_ratio(self, loads: Sequence[float]) -> Array:
-        """The likeliest curve: the mean loss ratio that it has at these loads, in frames per second."""
-        load, mode = np.asarray(loads, dtype=float), self.mode
-        curves = Curves(self.posterior.function, np.full(len(load), mode.spread), np.full(len(load), mode.deviation))
-        point = curves.at(load, np.full(len(load), mode.mrr), np.arange(len(load)))
-        return np.asarray(np.minimum(np.exp(point.log_rate - np.log(load)), 1.0))
-
-
-@dataclass(frozen=True)
 class CombinedEstimate:
     """The critical load under several fitting functions together; loads in frames per second."""
 
-    functions: tuple[FunctionEstimate, ...] = field(repr=False)
-    """The estimates that are combined."""
+    functions: tuple[Posterior, ...] = field(repr=False)
+    """The posteriors that are combined."""
     weights: tuple[float, ...]
     """Their weights; the sum is 1."""
-    mean: float
-    """Mean critical load."""
-    stdev: float
-    """Its standard deviation, the functions' disagreement included."""
-    log_mean: float
-    """Middle of exp(mean of log -/+ stdev of log), as FD.io CSIT reports it."""
-    log_stdev: float
-    """Half the distance between these."""
 
-    @classmethod
-    def of(cls, functions: tuple[FunctionEstimate, ...], weights: tuple[float, ...]) -> CombinedEstimate:
-        """Mixes the posteriors."""
-        mean, stdev = _mixed([(function.mean, function.stdev) for function in functions], weights)
-        mean_log, stdev_log = _mixed([(function.mean_log, function.stdev_log) for function in functions], weights)
-        upper, lower = np.exp(mean_log + stdev_log), np.exp(mean_log - stdev_log)
-        return cls(functions, weights, mean, stdev, float(0.5 * (upper + lower)), float(0.5 * (upper - lower)))
+    @cached_property
+    def mean(self) -> float:
+        """Mean critical load."""
+        return self._mixed("mean", "stdev")[0]
+
+    @cached_property
+    def stdev(self) -> float:
+        """Its standard deviation, the functions' disagreement included."""
+        return self._mixed("mean", "stdev")[1]
+
+    @property
+    def of_logarithm(self) -> tuple[float, float]:
+        """Middle of exp(mean of log -/+ stdev of log), as FD.io CSIT reports it, and half their distance."""
+        mean, stdev = self._mixed("mean_log", "stdev_log")
+        upper, lower = np.exp(mean + stdev), np.exp(mean - stdev)
+        return float(0.5 * (upper + lower)), float(0.5 * (upper - lower))
 
     def quantile(self, probability: float) -> float:
         """The load in frames per second that the critical load is below with this probability."""
-        return _quantiles(self.functions, self.weights, [probability])[0]
+        return float(mixture_quantiles(self.functions, self.weights, [probability])[0])
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
         """Loads in frames per second that enclose the critical load with this probability, tails being equal."""
-        return _interval(self.functions, self.weights, probability)
+        tails = [0.5 - 0.5 * probability, 0.5 + 0.5 * probability]
+        low, high = mixture_quantiles(self.functions, self.weights, tails)
+        return float(low), float(high)
 
     @property
     def p_at_min(self) -> float:
         """Probability that the critical load is the minimum load or less."""
-        return sum(weight * function.p_at_min for weight, function in zip(self.weights, self.functions, strict=True))
+        return self._sum(function.p_at_min for function in self.functions)
 
     @property
     def p_at_max(self) -> float:
         """Probability that it is the maximum load or more."""
-        return sum(weight * function.p_at_max for weight, function in zip(self.weights, self.functions, strict=True))
+        return self._sum(function.p_at_max for function in self.functions)
 
     def density(self, loads: Sequence[float]) -> Array:
-        """Probability density of the critical load at these loads, per frame per second (see `FunctionEstimate`)."""
-        parts = [
-            weight * function.density(loads) for weight, function in zip(self.weights, self.functions, strict=True)
-        ]
-        return np.asarray(np.sum(parts, axis=0))
+        """Probability density of the critical load at these loads, per frame per second (see `Posterior.density`)."""
+        return np.asarray(np.array(self.weights) @ np.stack([function.density(loads) for function in self.functions]))
 
+    def _sum(self, values: Iterable[float]) -> float:
+        return sum(weight * value for weight, value in zip(self.weights, values, strict=True))
 
-def _mixed(parts: list[tuple[float, float]], weights: tuple[float, ...]) -> tuple[float, float]:
-    """Mean and standard deviation of a mixture, around the first mean so that no digits are lost."""
-    centre = parts[0][0]
-    shift = sum(weight * (mean - centre) for weight, (mean, _) in zip(weights, parts, strict=True))
-    mean = centre + shift
-    variance = sum(weight * (stdev**2 + (own - mean) ** 2) for weight, (own, stdev) in zip(weights, parts, strict=True))
-    return mean, float(np.sqrt(variance))
-
-
-def _quantiles(
-    functions: Iterable[FunctionEstimate], weights: Iterable[float], probabilities: list[float]
-) -> list[float]:
-    if not all(0.0 < probability < 1.0 for probability in probabilities):
-        raise SearchError(f"A probability must be between 0 and 1, exclusive, not {probabilities!r}.")
-    loads = mixture_quantiles([function.posterior for function in functions], list(weights), probabilities)
-    return [float(load) for load in loads]
-
-
-def _interval(
-    functions: Iterable[FunctionEstimate], weights: Iterable[float], probability: float
-) -> tuple[float, float]:
-    tail = 0.5 * (1.0 - probability)
-    low, high = _quantiles(functions, weights, [tail, 1.0 - tail])
-    return low, high
+    def _mixed(self, mean_name: str, stdev_name: str) -> tuple[float, float]:
+        """Mean and standard deviation of the mixture, around the first mean so that no digits are lost."""
+        means, stdevs = (
+            np.array([getattr(function.moments, name) for function in self.functions])
+            for name in (mean_name, stdev_name)
+        )
+        mean = float(means[0] + self._sum(means - means[0]))
+        return mean, float(np.sqrt(self._sum(stdevs**2 + (means - mean) ** 2)))
 
 
 @dataclass(frozen=True)
@@ -187,29 +104,39 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class IntervalAfterTrial:
-    """The estimate after a trial of a search; loads in frames per second.
+class IntervalPoint(Observed):
+    """The interval of the critical load after some of the trials.
 
     Estimates during a search are approximate, to choose loads and to show progress; the final one is exact.
     """
 
-    trials: int
-    """How many trials it is made of."""
-    elapsed: float
-    """Seconds that these trials took."""
-    mean: float
+    trials: Frames
+    """Number of these trials."""
+    elapsed_s: Seconds
+    """Time that these trials took in all."""
+    mean_per_interface_fps: float
     """Mean critical load."""
-    low: float
-    """Lower end of the 95 % interval."""
-    high: float
-    """Its upper end."""
+    least_95_per_interface_fps: float
+    """Lower end of its 95 % interval."""
+    most_95_per_interface_fps: float
+    """Upper end of its 95 % interval."""
 
-    def widened(self, factor: float, question: CriticalLoadQuestion) -> IntervalAfterTrial:
+    @property
+    def interval(self) -> tuple[float, float, float]:
+        """Mean and both ends."""
+        return self.mean_per_interface_fps, self.least_95_per_interface_fps, self.most_95_per_interface_fps
+
+    def widened(self, factor: float, question: CriticalLoadQuestion) -> IntervalPoint:
         """The same with an interval that is wider by a factor on both sides of the mean, but within the limits."""
-        mean = min(max(self.mean, self.low), self.high)
-        low = max(mean - factor * (mean - self.low), question.min_load)
-        high = min(mean + factor * (self.high - mean), question.max_load)
-        return self if factor == 1.0 else replace(self, low=low, high=high)
+        mean, low, high = self.interval
+        mean = min(max(mean, low), high)
+        low, high = (
+            max(mean - factor * (mean - low), question.min_load),
+            min(mean + factor * (high - mean), question.max_load),
+        )
+        if factor == 1.0:
+            return self
+        return replace(self, least_95_per_interface_fps=low, most_95_per_interface_fps=high)
 
 
 @dataclass(frozen=True)
@@ -246,7 +173,7 @@ class CriticalLoadEstimate:
     """How the trials are described: which of them, and whether the capacity varies, drifts, or is alike for long."""
     stopped_by: StopReason | None = None
     """Why the search ended; None if it goes on, or if there was no search."""
-    history: tuple[IntervalAfterTrial, ...] = field(default=(), repr=False)
+    history: tuple[IntervalPoint, ...] = field(default=(), repr=False)
     """The estimates during the search, if there was one."""
     csit: CsitEstimate | None = None
     """What FD.io CSIT's code reports, if its way of selection chose the loads."""
@@ -256,10 +183,9 @@ class CriticalLoadEstimate:
     """How long trials took; None: only the exposure is known."""
 
     @cached_property
-    def functions(self) -> Mapping[str, FunctionEstimate]:
-        """Estimates of the fitting functions, by name."""
-        found = (FunctionEstimate.of(posterior) for posterior in self.description.posteriors)
-        return MappingProxyType({function.name: function for function in found})
+    def functions(self) -> Mapping[str, Posterior]:
+        """Posteriors of the fitting functions, by name."""
+        return MappingProxyType({function.name: function for function in self.description.posteriors})
 
     @cached_property
     def combinations(self) -> Mapping[Weighting, CombinedEstimate]:
@@ -268,13 +194,13 @@ class CriticalLoadEstimate:
         equal = tuple(1.0 / len(functions) for _ in functions)
         return MappingProxyType(
             {
-                Weighting.EVIDENCE: CombinedEstimate.of(functions, self.description.weights),
-                Weighting.EQUAL: CombinedEstimate.of(functions, equal),
+                Weighting.EVIDENCE: CombinedEstimate(functions, self.description.weights),
+                Weighting.EQUAL: CombinedEstimate(functions, equal),
             }
         )
 
     @cached_property
-    def guard(self) -> Guard:
+    def guard(self) -> GuardStatement:
         """What frames at and just below the mean say without any model."""
         return guard(self.counts, self.question, self.mean, self.interval(0.95)[0])
 
@@ -288,6 +214,21 @@ class CriticalLoadEstimate:
         exposure = float(self.counts.exposure.mean())
         pace = self.pace or Pace(exposure, exposure)
         return averaging_of(capacities, self.description.order, pace.period, pace.duration)
+
+    @property
+    def variation(self) -> CapacityVariation | None:
+        """What the order of the trials shows; None if nothing."""
+        order, trials = self.description.order, len(self.counts)
+        if not (order.drift or order.correlation):
+            return None
+        hours = None if self.pace is None else self.pace.period * trials / 3600.0
+        return CapacityVariation(
+            correlation=order.correlation,
+            independent_trials=self.description.independent_trials,
+            drift_ratio=order.change,
+            drift_stdev_ratio=order.change_stdev,
+            drift_per_hour_ratio=None if hours is None else order.change / hours,
+        )
 
     @cached_property
     def misfit(self) -> Misfit:
@@ -341,7 +282,7 @@ class CriticalLoadEstimate:
         maximum load verify that the loss ratio is below the target there.
         """
         unseen = self.combined.p_at_max > _LIMIT_SHARE or not self.counts.lost.any()
-        return unseen and self.guard.verdict is Verdict.EXTRAPOLATED and self.guard.extrapolation > 1.0
+        return unseen and self.guard.verdict is Verdict.EXTRAPOLATED and self.guard.extrapolation_factor > 1.0
 
     @property
     def is_at_least_max_load(self) -> bool:
@@ -358,7 +299,7 @@ class CriticalLoadEstimate:
         """Whether the trials show without any model that more than the target is lost at the minimum load."""
         at_min = self.combined.p_at_min > 1.0 - _LIMIT_SHARE
         is_refuted = (
-            self.guard.verdict is Verdict.VERIFIED and self.guard.bounds.least > self.question.target_loss_ratio
+            self.guard.verdict is Verdict.VERIFIED and self.guard.least_loss_ratio > self.question.target_loss_ratio
         )
         return at_min and is_refuted
 
@@ -367,7 +308,7 @@ class CriticalLoadEstimate:
         """A sentence about each limit that the critical load may be at or beyond; None if it is well between them."""
         if self.is_beyond_trials:
             target = format_target(self.question.target_loss_ratio)
-            return f"The target loss ratio {target} is beyond the trials: {self.guard.in_short}."
+            return f"The target loss ratio {target} is beyond the trials: {self.guard}."
         sentences = [
             f"The critical load is {relation} the {name} load, {load:,.10g} frames/s, with probability {share:.3g}."
             for applies, relation, name, load, share in (

@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, FittingFunction
+from lossratio.errors import SearchError
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, FittingFunction
 from lossratio.plrsearch.quadrature.panels import (
     ORDER,
     WEIGHTS,
@@ -91,6 +92,35 @@ class Posterior:
         nodes, best = self.nodes, self.nodes.likeliest
         return Mode(float(nodes.mrr[best]), float(nodes.spread[best]), float(nodes.deviation[best]))
 
+    @property
+    def name(self) -> str:
+        """Name of the fitting function."""
+        return self.function.name
+
+    @property
+    def mean(self) -> float:
+        """Mean critical load, in frames per second."""
+        return self.moments.mean
+
+    @property
+    def stdev(self) -> float:
+        """Its standard deviation."""
+        return self.moments.stdev
+
+    def density(self, loads: Sequence[float]) -> Array:
+        """Probability density of the critical load at these loads, per frame per second.
+
+        Probability beyond the limits is in `p_at_min` and `p_at_max`, not here.
+        """
+        return self.cumulative_and_density(np.asarray(loads, dtype=float))[1]
+
+    def loss_ratio(self, loads: Sequence[float]) -> Array:
+        """The likeliest curve: the mean loss ratio that it has at these loads, in frames per second."""
+        load, mode = np.asarray(loads, dtype=float), self.mode
+        curves = Curves(self.function, np.full(len(load), mode.spread), np.full(len(load), mode.deviation))
+        point = curves.at(load, np.full(len(load), mode.mrr), np.arange(len(load)))
+        return np.asarray(np.minimum(np.exp(point.log_rate - np.log(load)), 1.0))
+
     @cached_property
     def _cumulated(self) -> tuple[Array, Array]:
         """Critical loads in order, and the probability below each."""
@@ -114,9 +144,13 @@ class Posterior:
         density = np.exp(-0.5 * distance**2) @ self.nodes.mass[inside] / (width * np.sqrt(2.0 * np.pi))
         return np.interp(load, places, below), density
 
-    def quantiles(self, probabilities: Sequence[float]) -> Array:
-        """Loads in frames per second; the critical load is below each with the given probability."""
-        return mixture_quantiles([self], [1.0], probabilities)
+    def quantile(self, probability: float) -> float:
+        """The load in frames per second that the critical load is below with this probability."""
+        return float(mixture_quantiles([self], [1.0], [probability])[0])
+
+    def interval(self, probability: float = 0.95) -> tuple[float, float]:
+        """Loads in frames per second that enclose the critical load with this probability, tails being equal."""
+        return self.quantile(0.5 - 0.5 * probability), self.quantile(0.5 + 0.5 * probability)
 
 
 @dataclass(frozen=True)
@@ -196,7 +230,12 @@ def mixture_quantiles(
     """Quantiles of a weighted mixture of posteriors, in frames per second.
 
     Newton's method on the cumulative probability, within a bracket. A quantile that is at a limit is the limit itself.
+
+    Raises:
+        SearchError: If a probability is not between 0 and 1.
     """
+    if not all(0.0 < probability < 1.0 for probability in probabilities):
+        raise SearchError(f"A probability must be between 0 and 1, exclusive, not {probabilities!r}.")
     question = posteriors[0].question
     wanted = np.asarray(probabilities, dtype=float)
     at_min = sum(weight * posterior.p_at_min for weight, posterior in zip(weights, posteriors, strict=True))

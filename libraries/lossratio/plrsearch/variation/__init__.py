@@ -8,9 +8,9 @@
 - `inference`: the description, with the posteriors of both functions.
 """
 
-from lossratio.plrsearch.variation.averaging import Averaging, averaging_of
+from lossratio.plrsearch.variation.averaging import AllanDeviation, Averaging, averaging_of
 from lossratio.plrsearch.variation.findings import excess_kurtosis, rank_correlation, skewness
 from lossratio.plrsearch.variation.inference import Description, described
-from lossratio.plrsearch.variation.order import Order
+from lossratio.plrsearch.variation.order import CapacityVariation, Order
 from lossratio.plrsearch.variation.replicates import LackOfFit, Replicates
 from lossratio.plrsearch.variation.sample import Capacities

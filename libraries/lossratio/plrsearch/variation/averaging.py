@@ -13,21 +13,43 @@ from numpy.typing import NDArray
 from lossratio.plrsearch.model import Array
 from lossratio.plrsearch.variation.order import ENOUGH, Order
 from lossratio.plrsearch.variation.sample import Capacities
+from lossratio.trials import Observed, Seconds
 
 _BLOCKS = 4
 """Least number of averages that an Allan deviation is made of."""
 
 
 @dataclass(frozen=True)
-class Averaging:
-    """How the capacity's noise averages out over time."""
+class AllanDeviation(Observed):
+    """The Allan deviation of the capacity over an averaging time."""
 
-    allan_deviations: tuple[tuple[float, float], ...]
-    """Averaging time in seconds and Allan deviation there, as a share of the capacity."""
-    correlation_time: float
-    """Seconds after which capacities are alike to 1/e; 0: successive trials are independent."""
-    duration: float
-    """Recommended duration of a trial, in seconds: the correlation time, but no less than trials took."""
+    seconds: Seconds
+    """The averaging time."""
+    deviation_ratio: float
+    """The deviation, as a share of the capacity."""
+
+
+@dataclass(frozen=True)
+class Averaging(Observed):
+    """How the capacity's noise averages out over time, and how long trials should be."""
+
+    allan: tuple[AllanDeviation, ...]
+    """Allan deviations of the capacities of trials in which loss was certain."""
+    correlation_time_s: Seconds
+    """Time after which capacities are alike to 1/e; 0: successive trials are independent."""
+    recommended_duration_s: Seconds
+    """Duration of trials that show a capacity of their own each: the correlation time, but no less than trials took."""
+
+    def __str__(self) -> str:
+        """How long trials should be, and why."""
+        deviations = ", ".join(f"{point.deviation_ratio:.2g} over {point.seconds:.3g} s" for point in self.allan)
+        seen = "successive trials are independent: they are long enough"
+        if self.correlation_time_s:
+            seen = (
+                f"capacities are alike for {self.correlation_time_s:.3g} s: trials of "
+                f"{self.recommended_duration_s:.3g} s would show more each"
+            )
+        return f"{seen} (Allan deviation as a share of the capacity: {deviations})"
 
 
 def averaging_of(capacities: Capacities, order: Order, period: float, duration: float) -> Averaging | None:
@@ -46,7 +68,7 @@ def averaging_of(capacities: Capacities, order: Order, period: float, duration: 
     while trials * _BLOCKS <= len(place):
         deviation = _allan_deviation(place, capacities.certain, trials)
         if deviation is not None:
-            deviations.append((trials * period, deviation))
+            deviations.append(AllanDeviation(trials * period, deviation))
         trials *= 2
     time = -period / float(np.log(order.correlation)) if order.correlation else 0.0
     return Averaging(tuple(deviations), time, max(duration, time))

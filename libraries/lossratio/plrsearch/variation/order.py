@@ -6,11 +6,13 @@ are robust, so that some unusual trials decide nothing.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from lossratio.plrsearch.model import Array
 from lossratio.plrsearch.variation.sample import Capacities, normal_scores
+from lossratio.trials import Observed
 
 ENOUGH = 20
 """Trials in which loss was certain, with which order and shape are judged."""
@@ -52,6 +54,41 @@ class Order:
     def change_stdev(self) -> float:
         """Its standard deviation."""
         return self.drift_stdev / (1.0 - self.drift * self.centre) ** 2
+
+
+@dataclass(frozen=True)
+class CapacityVariation(Observed):
+    """What the order of the trials shows: that the capacity drifts, or that successive trials are alike."""
+
+    correlation: float
+    """Correlation of the capacities of successive trials; 0: none is seen."""
+    independent_trials: float
+    """Number of independent trials that show as much as these."""
+    drift_ratio: float
+    """Change of the capacity from the beginning to the end, as a share of that at the beginning; 0: none is seen. The
+    critical load is that at the end."""
+    drift_stdev_ratio: float
+    """Standard deviation of the drift."""
+    drift_per_hour_ratio: float | None
+    """The drift in an hour; null: the time is not known."""
+    shapes: tuple[dict[str, Any], ...] = ()
+    """The critical load under shapes of the capacity's distribution; empty but in files of earlier versions."""
+
+    def __str__(self) -> str:
+        """What the order of the trials shows, in one line."""
+        parts = []
+        if self.correlation:
+            parts.append(
+                f"successive trials are alike (correlation {self.correlation:.2f}, as much as "
+                f"{self.independent_trials:.3g} independent trials)"
+            )
+        if self.drift_ratio:
+            rate = "" if self.drift_per_hour_ratio is None else f", {self.drift_per_hour_ratio:+.3%} in an hour"
+            parts.append(
+                f"drift of {self.drift_ratio:+.3%} (standard deviation {self.drift_stdev_ratio:.2%}{rate}): the "
+                "critical load is that at the end"
+            )
+        return ", ".join(parts)
 
 
 NO_ORDER = Order(0.0, 0.0, 0.5, 0.0, 1.0)
