@@ -9,14 +9,13 @@ import re
 import textwrap
 from pathlib import Path
 
-from pydantic.fields import FieldInfo
-
 import lossratio.dut
 from lossratio.dut import Dut, DutOptions, types_of_options
 from lossratio.dut.dpdk import DpdkOptions
 from lossratio.dut.linux import LinuxOptions, ProgramOptions
 from lossratio.dut.linux.program_dut import SocketOptions
 from lossratio.dut.plugins import built_in_kinds
+from lossratio.records import with_docstrings
 
 REFERENCE = Path(__file__).parent / "reference" / "duts.md"
 TYPES = Path(lossratio.dut.__file__).with_name("option_values.pyi")
@@ -51,16 +50,17 @@ def table(name: str) -> str:
     options = SHARED[name] if name in SHARED else kinds[name].options_type
     above = [shared for shared in SHARED.values() if options is not shared and issubclass(options, shared)]
     rows = [
-        f"| `{option}` | {in_markdown(field)} |\n"
-        for option, field in options.model_fields.items()
+        f"| `{option}` | {in_markdown(options, option)} |\n"
+        for option in options.model_fields
         if not any(option in shared.model_fields for shared in above)
     ]
     return "".join(("| option | meaning |\n| --- | --- |\n", *rows)) if rows else ""
 
 
-def in_markdown(field: FieldInfo) -> str:
+def in_markdown(options: type[DutOptions], name: str) -> str:
     """The description of an option in one line."""
-    return " ".join((field.description or "").split()).replace("``", "`")
+    described = with_docstrings({"properties": {name: {}}}, options)["properties"][name]
+    return " ".join(described.get("description", "").split()).replace("``", "`")
 
 
 def types() -> str:
@@ -77,7 +77,7 @@ def _typed(name: str, wanted: object, kinds: tuple[type[Dut[DutOptions]], ...]) 
     kinds_of: dict[str, list[str]] = {}
     for kind in kinds:
         if name in kind.options_type.model_fields:
-            about = in_markdown(kind.options_type.model_fields[name])
+            about = in_markdown(kind.options_type, name)
             kinds_of.setdefault(about, []).append(kind.kind)
     every = [
         f"{'All kinds' if len(names) == len(kinds) else ', '.join(names)}: {text}" for text, names in kinds_of.items()

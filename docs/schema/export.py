@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from lossratio.measurements.throughput.goals import GoalFile
+from lossratio.records import with_docstrings
 from lossratio.results.kinds import built_in_results
 from lossratio.runs.job import JobFile
 from lossratio.topology import (
@@ -73,11 +74,12 @@ def pages(docs: Path) -> dict[Path, str]:
 def settings_table(model: type[GeneratorSettings]) -> list[str]:
     """The rows of a table of a generator's settings, without those of all generators."""
     shared = {} if model is GeneratorSettings else GeneratorSettings.model_fields
+    described = with_docstrings({"properties": {name: {} for name in model.model_fields}}, model)["properties"]
     rows = ["| field | default | meaning |", "| --- | --- | --- |"]
     for name, field in model.model_fields.items():
         if name != "kind" and name not in shared:
             default = "" if field.default in (None, ()) else f"`{json.dumps(field.default)}`"
-            rows.append(f"| `{name}` | {default} | {_in_one_line(field.description)} |")
+            rows.append(f"| `{name}` | {default} | {_in_one_line(described[name]['description'])} |")
     return rows
 
 
@@ -88,8 +90,8 @@ def counters_table(record: type[Any]) -> list[str]:
     return ["| field | meaning |", "| --- | --- |", *rows]
 
 
-def _in_one_line(description: str | None) -> str:
-    return re.sub("`+", "`", " ".join(str(description).split())).replace("|", "\\|")
+def _in_one_line(description: str) -> str:
+    return re.sub("`+", "`", " ".join(description.split())).replace("|", "\\|")
 
 
 def result_schema() -> str:
