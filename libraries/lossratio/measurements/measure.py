@@ -158,7 +158,6 @@ class FoundResult(TestResult):
     """A result whose numbers are in one record, which a failed measurement does not have."""
 
     found: ClassVar[str]
-    """The field with the record."""
 
     @model_validator(mode="after")
     def _an_outcome_for_each_case(self) -> FoundResult:
@@ -245,13 +244,13 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Where the numbers do not follow from the trials, or the times of repetitions are not as many."""
-        said = getattr(result, result.found) if isinstance(result, FoundResult) else None
+        said: Any = None if result.found is None else getattr(result, result.found)
         made = None if said is None else self.found_again(result, trials)
-        if isinstance(result, FoundResult) and said is not None and made is not None:
+        if made is not None:
             times = getattr(said, "times", trials)
             if len(times) != len(trials):
                 yield f"{result.found}: there are {len(times)} times and {len(trials)} trials"
-            yield from differences(said, made, result.found)
+            yield from differences(said, made, str(result.found))
 
 
 class PlannedTrials:

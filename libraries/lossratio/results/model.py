@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -78,6 +78,8 @@ class TestResult(Record):
         kind: str
         max_load: MaxLoad
 
+    found: ClassVar[str | None] = None
+    """The field with the record that has all numbers; None: they are in several fields."""
     format: Literal["lossratio-result/2"] = FORMAT
     """Format of the file."""
     test: TestIdentity

@@ -20,7 +20,7 @@ from lossratio.history.reading_series import TOP_NODES
 from lossratio.history.readings import Reading, readings_of
 from lossratio.history.store import History
 from lossratio.history.trend import TrendVerdict
-from lossratio.measurements.telemetry import DutTelemetry, TelemetryTrial
+from lossratio.measurements.telemetry.result import DutTelemetry, TelemetryTrial
 from lossratio.report import Run
 from lossratio.results import LatencyPoint
 

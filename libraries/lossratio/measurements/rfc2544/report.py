@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, stdev
+from types import MappingProxyType
 from typing import Any
 
 from lossratio.drawing import html_fragment
@@ -22,7 +23,7 @@ from lossratio.measurements.rfc2544.graphs import draw_loss, draw_throughput, th
 from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.records import Rate
-from lossratio.results import TestResult, findings_of, message, number_of, write_whole
+from lossratio.results import findings_of, message, number_of, write_whole
 from lossratio.units import format_milliseconds, format_ratio
 
 REPORT_FORMAT = "lossratio-rfc2544/1"
@@ -353,9 +354,12 @@ _CHAPTERS = (
 )
 
 
-def _details(result: TestResult | None) -> Iterator[tuple[str, float | None, str, float | None]]:
-    """Quantities of a result that has no single value: name, value, unit and standard deviation."""
-    for delays in _delays(result) if isinstance(result, LatencyResult) else ():
+_Details = Iterator[tuple[str, float | None, str, float | None]]
+"""Quantities of a result that has no single value: name, value, unit and standard deviation."""
+
+
+def _details_of_latency(result: LatencyResult) -> _Details:
+    for delays in _delays(result):
         yield "latency, average", delays.average, "us", delays.spread
         yield "latency, least", delays.least, "us", None
         yield "latency, most", delays.most, "us", None
@@ -364,15 +368,24 @@ def _details(result: TestResult | None) -> Iterator[tuple[str, float | None, str
         yield "PDV, 99 %", delays.high, "us", None
         yield "PDV, average", delays.mean, "us", None
         yield "IPDV, average", delays.between, "us", None
-    if isinstance(result, FrameLossResult) and result.frame_loss is not None:
-        for loss in result.frame_loss.loads:
-            load = f"{100 * loss.share_of_max_load_ratio:.4g}"
-            yield f"frame loss rate at {load} % of the maximum load", 100 * loss.frame_loss_ratio, "%", None
+
+
+def _details_of_loss(result: FrameLossResult) -> _Details:
+    for loss in result.frame_loss.loads if result.frame_loss is not None else ():
+        load = f"{100 * loss.share_of_max_load_ratio:.4g}"
+        yield f"frame loss rate at {load} % of the maximum load", 100 * loss.frame_loss_ratio, "%", None
+
+
+_DETAILS: Mapping[Rfc2544Test, Callable[[Any], _Details]] = MappingProxyType(
+    {Rfc2544Test.LATENCY: _details_of_latency, Rfc2544Test.FRAME_LOSS: _details_of_loss}
+)
 
 
 def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
     """The quantities of a part, as numbers: rates are aggregates, in frames per second."""
-    for finding in findings_of([part.result]) if part.result is not None else ():
+    if part.result is None:
+        return
+    for finding in findings_of([part.result]):
         yield {
             "quantity": finding.quantity,
             "outcome": finding.outcome.value,
@@ -383,7 +396,7 @@ def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
             "upper_bound": number_of(finding.upper_bound),
             "reason": finding.reason,
         }
-    for quantity, value, unit, deviation in _details(part.result):
+    for quantity, value, unit, deviation in _DETAILS.get(part.test, lambda _: iter(()))(part.result):
         yield {"quantity": quantity, "outcome": "measured", "value": value, "unit": unit, "stdev": deviation}
 
 
