@@ -193,13 +193,4 @@ class TestRun:
 
     def stated(self, *more_remarks: str) -> dict[str, Any]:
         """The fields of `lossratio.results.model.TestResult` that describe the test, for results of all kinds."""
-        return {
-            "test": self.test,
-            "started": self.started,
-            "ended": self.ended,
-            "error": self.error,
-            "remarks": (*self.remarks, *more_remarks),
-            "conditions": self.conditions,
-            "late_frames": self.late_frames,
-            "guilty": self.guilty,
-        }
+        return {**vars(self), "remarks": (*self.remarks, *more_remarks)}

@@ -1,6 +1,7 @@
 """Trials in result files: input, output, and the controller's purpose."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 
 from pydantic import Field
 
@@ -78,21 +79,17 @@ class Trial(Record):
 
     def as_result(self) -> TrialResult:
         """Converts the trial for the search algorithms."""
-        output = TrialOutput(
-            loss_ratio=self.loss_ratio,
-            effective_duration=self.effective_duration_s,
-            elapsed=self.elapsed_s,
-            forwarding_rate=self.forwarding_rate_per_interface_fps,
-            sent_frames=self.sent_frames,
-            lost_frames=self.lost_frames,
-            unsent_frames=self.unsent_frames,
-            repeats=self.repeats,
-            repairs=self.repairs,
-            incidents=self.incidents,
-            directions=self.directions,
-            decided_after=self.decided_after_s,
-        )
+        output = TrialOutput(**{name: getattr(self, field) for name, field in _OF_OUTPUT.items()})
         return TrialResult(TrialInput(self.duration_s, self.load_per_interface_fps, rest=self.rest_s), output)
+
+
+_OF_OUTPUT = {
+    name: field
+    for name in (each.name for each in fields(TrialOutput))
+    for field in (name, f"{name}_s", f"{name}_per_interface_fps")
+    if field in Trial.model_fields
+}
+"""The fields of a trial's output, and the fields of `Trial` that hold them, with their units."""
 
 
 def describe_trials(
@@ -125,18 +122,11 @@ def _trial(number: int, entry: JournalEntry, is_warm_up: bool, set_aside: str | 
         duration_s=result.duration,
         load_per_interface_fps=result.load,
         rest_s=result.input.rest,
-        loss_ratio=result.loss_ratio,
-        decided_after_s=result.output.decided_after,
-        effective_duration_s=result.effective_duration,
-        elapsed_s=result.elapsed,
-        forwarding_rate_per_interface_fps=result.forwarding_rate,
-        sent_frames=result.output.sent_frames,
-        lost_frames=result.output.lost_frames,
-        unsent_frames=result.output.unsent_frames,
-        repeats=result.output.repeats,
-        repairs=result.output.repairs,
-        incidents=result.output.incidents,
-        directions=result.output.directions,
+        # The result fills in the RFC's defaults.
+        **{
+            field: getattr(result if hasattr(result, name) else result.output, name)
+            for name, field in _OF_OUTPUT.items()
+        },
     )
 
 
