@@ -55,6 +55,13 @@ def _answer(agent: Agent, line: bytes) -> Message:
         return {"id": request_id, "error": {"kind": error.kind, "message": error.message}}
 
 
+_OPERATIONS = (
+    *("hello", "configure", "trial", "watched_trial", "latency", "schedule", "clock"),
+    *("resolve", "probe", "start", "stop", "late", "bye"),
+)
+"""Operations of requests: each is a method of `Agent`, with an underscore before its name."""
+
+
 class Agent:
     """Fulfils requests with one generator.
 
@@ -77,21 +84,6 @@ class Agent:
         self._generator: Generator | None = None
         self._is_running = False
         self._responder: Responder | None = None
-        self._operations: dict[str, Callable[[Message], Message]] = {
-            "hello": self._hello,
-            "configure": self._configure,
-            "trial": self._trial,
-            "watched_trial": self._watched_trial,
-            "latency": self._latency,
-            "schedule": self._schedule,
-            "clock": self._clock,
-            "resolve": self._resolve,
-            "probe": self._probe,
-            "start": self._start,
-            "stop": self._stop,
-            "late": self._late,
-            "bye": self._bye,
-        }
 
     def answer(self, request: Message) -> Message:
         """Fulfils a request, and returns the result.
@@ -99,11 +91,11 @@ class Agent:
         Raises:
             AgentError: If that is not possible.
         """
-        operation = self._operations.get(request["op"])
-        if operation is None:
-            known = ", ".join(self._operations)
-            raise AgentError("bad_request", f"There is no operation {request['op']!r}; there are {known}.")
-        return operation(request)
+        if request["op"] not in _OPERATIONS:
+            there = ", ".join(_OPERATIONS)
+            raise AgentError("bad_request", f"There is no operation {request['op']!r}; there are {there}.")
+        answer: Message = getattr(self, f"_{request['op']}")(request)
+        return answer
 
     def tend(self) -> float | None:
         """Renews running traffic; returns the seconds until that is due again, None: there is none.
