@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Mapping, Sequence
 
-from ..core.configuration import Direction, mac_bytes
+from ..core.configuration import Direction
 from ..core.early_verdict import SoFar
 from ..core.generator import late_and_copies
 from ..core.links import Link
@@ -43,8 +43,8 @@ class ActiveDirection:
     ) -> None:
         frames = direction.frames
         source, sink = links[direction.transmit], links[direction.receive]
-        destination = sink.mac if direction.destination_mac is None else mac_bytes(direction.destination_mac)
-        cycle = build_frames(frames, source.mac, destination)
+        own_mac, destination = direction.macs(source.mac, sink.mac)
+        cycle = build_frames(frames, own_mac, destination)
         self.name = direction.name
         self._direction = direction
         self._counted: int | None = 0
@@ -59,7 +59,7 @@ class ActiveDirection:
         self.sender = Sender(self._setup)
         self.broadcaster: Sender | None = None
         if direction.broadcast_share:
-            self.broadcaster = Sender(replace(self._setup, cycle=build_frames(frames, source.mac, BROADCAST)))
+            self.broadcaster = Sender(replace(self._setup, cycle=build_frames(frames, own_mac, BROADCAST)))
 
     @property
     def senders(self) -> tuple[Sender, ...]:

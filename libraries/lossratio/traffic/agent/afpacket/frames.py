@@ -136,7 +136,7 @@ def tag_bytes(tag: int) -> bytes:
 
 def _values(field: SteppingField) -> Bytes:
     """The bytes of all values of a field, one row per value, in their order."""
-    steps = np.arange(field.count)
+    steps = np.array(field.offsets or range(field.count))
     if field.seed is not None:
         # This generator of numpy gives the same numbers in all of its versions.
         steps = np.random.RandomState(field.seed).permutation(field.count)

@@ -38,6 +38,8 @@ COMPENSATION_BYTES = 2
 class SteppingField:
     """A header field that changes from frame to frame: it takes the values first, first + 1 ... and these again.
 
+    Or it takes the listed values, one after the other.
+
     Fields step together: the second frame has the second value of each. So there are as many different frames (of one
     size) as the least common multiple of all counts says.
     """
@@ -53,6 +55,13 @@ class SteppingField:
     seed: int | None = None
     """Of the order in which it takes them, which is drawn at random; None: upwards. The same seed gives the same order
     again."""
+    values: tuple[int, ...] = ()
+    """All values in their order, where they are listed: `count` of them, and none below `first`."""
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """What listed values add to the lowest one; empty: they are not listed."""
+        return tuple(value - self.first for value in self.values)
 
 
 @dataclass(frozen=True)
@@ -197,9 +206,21 @@ class Direction:
     """Its frames."""
     load_share: float = 1.0
     """Its share of a trial's load, above 0 and at most 1. The load is that of the direction with the largest share."""
+    source_mac: str | None = None
+    """Source MAC address of its frames; None: the transmitting interface's own."""
     broadcast_share: float = 0.0
     """Share of its frames that go to the broadcast address instead (RFC 2544, section 11.1). Nobody counts them: the
     counters are those of all others."""
+
+    def macs(self, source: bytes, sink: bytes) -> tuple[bytes, bytes]:
+        """Source and destination MAC addresses of its frames, where its ports have these.
+
+        Raises:
+            AgentError: If a text is no MAC address.
+        """
+        texts = ((self.source_mac, source), (self.destination_mac, sink))
+        own, destination = (port if text is None else mac_bytes(text) for text, port in texts)
+        return own, destination
 
 
 @dataclass(frozen=True)

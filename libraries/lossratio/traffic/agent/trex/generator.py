@@ -371,13 +371,11 @@ class TrexGenerator:
     def _stream_makers(self, library: TrexLibrary, delays: Mapping[int, float]) -> dict[str, StreamMaker]:
         makers: dict[str, StreamMaker] = {}
         for number, direction in enumerate(self._directions):
-            given = direction.destination_mac
-            destination = self._mac(direction.receive) if given is None else mac_bytes(given)
+            macs = direction.macs(self._mac(direction.transmit), self._mac(direction.receive))
             makers[direction.name] = StreamMaker(
                 library.api,
                 direction,
-                self._mac(direction.transmit),
-                destination,
+                *macs,
                 number,
                 delay=delays.get(self._source(direction), 0.0),
                 counts_streams=self._settings.flow_statistics,

@@ -251,7 +251,7 @@ def make_template(spec: FramesSpec, size: int, source_mac: bytes, destination_ma
 
 def _values(field: SteppingField) -> tuple[int, ...] | range:
     values = range(field.first, field.first + field.count)
-    if field.seed is None:
+    if field.seed is None and not field.values:
         return values
     if field.count > MOST_LISTED:
         raise AgentError(
@@ -259,11 +259,11 @@ def _values(field: SteppingField) -> tuple[int, ...] | range:
             f"TRex takes {MOST_LISTED} values of a field in random order, and the traffic profile has {field.count}. "
             "Use 'order: increment', or fewer of them.",
         )
-    return tuple(Random(field.seed).sample(values, field.count))
+    return field.values or tuple(Random(field.seed).sample(values, field.count))
 
 
 def _variable(field: SteppingField, values: tuple[int, ...] | range) -> Variable:
-    last = field.first + field.count - 1
+    last = max(values) if isinstance(values, tuple) else values[-1]
     for size in _SIZES:
         bits = 8 * size
         if size <= field.width and field.first >> bits == last >> bits:

@@ -76,10 +76,7 @@ class FramePlan:
         self.lengths = tuple(size - FCS_BYTES for size, _ in spec.sizes)
         self.pattern = size_pattern([weight for _, weight in spec.sizes])
         self.flows = spec.flows
-        self.values = tuple(
-            SteppingValue(field, None if field.seed is None else permutation(field.seed, field.count))
-            for field in spec.fields
-        )
+        self.values = tuple(SteppingValue(field, _order(field)) for field in spec.fields)
         self._fixed = [checksum for checksum in spec.checksums if not self._covered(checksum)]
         sized = [*(length.offset for length in spec.lengths), *(checksum.offset for checksum in self._fixed)]
         self.sized = tuple(sized) if len(self.lengths) > 1 else ()
@@ -136,6 +133,10 @@ class FramePlan:
     def _changing(self, checksum: ChecksumField) -> ChangingChecksum:
         sums = tuple(checksum.sum_in(template) for template in self.templates)
         return ChangingChecksum(checksum.offset, sums, self._covered(checksum), checksum.is_udp)
+
+
+def _order(field: SteppingField) -> Sequence[int] | None:
+    return field.offsets or (None if field.seed is None else permutation(field.seed, field.count))
 
 
 def permutation(seed: int, count: int) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Callable, Mapping, Sequence
 
 from lossratio.bpf import BpfError, XdpMode, why_impossible
 
-from ..core.configuration import Configuration, Direction, mac_bytes
+from ..core.configuration import Configuration, Direction
 from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar, Watch, wait_for_held_frames
 from ..core.generator import Tags, counted_course, late_and_copies
 from ..core.links import Link
@@ -213,8 +213,7 @@ class XdpGenerator:
 
     def _frame_plan(self, direction: Direction) -> FramePlan:
         source, sink = self._ports.before[direction.transmit], self._ports.before[direction.receive]
-        destination = sink.mac if direction.destination_mac is None else mac_bytes(direction.destination_mac)
-        return FramePlan(direction.frames, source.mac, destination)
+        return FramePlan(direction.frames, *direction.macs(source.mac, sink.mac))
 
     def _counted_flows(self, number: int) -> int:
         """How many flows of a direction are counted: all, or none if there is one, or very many."""
