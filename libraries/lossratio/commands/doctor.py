@@ -14,7 +14,7 @@ import click
 from lossratio.commands.parameters import command
 from lossratio.errors import DutError
 
-_EXTRAS = {"history": ("pyarrow", "duckdb", "fsspec"), "s3": ("s3fs",), "trex": ("trex_stl_lib",)}
+_EXTRAS = {"history": ("pyarrow", "duckdb", "fsspec"), "otg": ("snappi",), "s3": ("s3fs",), "trex": ("trex_stl_lib",)}
 _TOOLS = {
     "nft": "rules and policers of Linux devices",
     "ethtool": "facts and offloads of interfaces",

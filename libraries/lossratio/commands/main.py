@@ -54,6 +54,12 @@ COMMANDS = {
         "ab": ("builds:ab", "Compare two builds of the SUT: measure TEST on both until the verdict is clear."),
         "bisect": ("builds:bisect", "Find the revision that changed the throughput of TEST."),
     },
+    "Serve": {
+        "otg-serve": (
+            "otg:otg_serve",
+            "Serve the Open Traffic Generator's REST interface, with INTERFACEs of this machine as ports.",
+        )
+    },
     "Study": {"study": ("study:study", "Compare search algorithms side by side on simulated SUTs.")},
 }
 """Module, attribute and first line of each command's help, by group and name. To print the help imports no command."""

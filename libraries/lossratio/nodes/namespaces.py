@@ -224,6 +224,11 @@ class Channel:
         return any(ready == file for ready, _ in events)
 
 
+def open_here() -> Client:
+    """The way to programs of this machine itself, outside of any namespace; as the user who runs this one."""
+    return Client(("sh", "-c"))
+
+
 class Client:
     """The way into a namespace, with the face of `paramiko.SSHClient` and its transport; see `open_namespace`."""
 

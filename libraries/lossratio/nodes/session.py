@@ -14,7 +14,7 @@ import paramiko
 
 from lossratio.errors import NodeError
 from lossratio.nodes.connection import NO_CREDENTIALS, Credentials, open_client, within
-from lossratio.nodes.namespaces import Channel, Client, open_namespace
+from lossratio.nodes.namespaces import Channel, Client, open_here, open_namespace
 from lossratio.nodes.process import (
     BROKEN,
     CHUNK,
@@ -28,7 +28,7 @@ from lossratio.nodes.process import (
     quoted_tail,
     shown,
 )
-from lossratio.topology import Node
+from lossratio.topology import Interface, Node, NodeType
 
 _OPEN_TIMEOUT = 30.0
 _SLOWEST_TRANSFER = 1e5
@@ -107,6 +107,15 @@ class NodeSession:
                 changed, or the log-in is refused; or if there is no such namespace or container.
         """
         return cls(name, node, _opened(name, node, credentials), credentials)
+
+    @classmethod
+    def here(cls, name: str) -> NodeSession:
+        """Programs of this machine, without any log-in.
+
+        Args:
+            name: What errors call it.
+        """
+        return cls(name, Node(type=NodeType.TG, interfaces={name: Interface()}), open_here(), NO_CREDENTIALS)
 
     def __enter__(self) -> NodeSession:
         return self

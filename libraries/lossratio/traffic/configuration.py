@@ -46,38 +46,48 @@ def frames_spec(direction: TrafficDirection, source: Side, destination: Side) ->
     frame.add_headers(direction.headers)
     if direction.headers.vxlan is not None:
         frame.add_vxlan(direction.headers.vxlan)
-    room = min(direction.size_weights) - FCS_BYTES - len(frame.data)
-    is_numbered, compensation = frame.numbering(room)
-    return FramesSpec(
-        header=frame.data.hex(),
-        fields=tuple(frame.fields),
-        lengths=tuple(frame.lengths),
-        checksums=tuple(frame.checksums),
-        sizes=tuple(direction.size_weights.items()),
-        tag_offset=len(frame.data),
-        is_numbered=is_numbered,
-        compensation=compensation,
-        rewritable=tuple(frame.rewritable),
-        addresses=tuple(frame.addresses),
-    )
+    return frame.spec(tuple(direction.size_weights.items()))
 
 
-class _Frame:
-    """Headers that are put one behind the other."""
+class FrameHeaders:
+    """Headers that are put one behind the other.
 
-    def __init__(self, source: Side, destination: Side, seed: int) -> None:
+    Attributes:
+        data: Their bytes so far.
+        fields: Fields that step.
+        lengths: Fields that hold a length.
+        checksums: Fields that hold a checksum.
+        rewritable: Starts and ends of fields that devices on the way may rewrite.
+        addresses: Starts and ends of IP addresses that they may not rewrite.
+        urgent_pointer: Place of TCP's urgent pointer; None: there is none.
+    """
+
+    def __init__(self) -> None:
         self.data = b""
         self.fields: list[SteppingField] = []
         self.lengths: list[LengthField] = []
         self.checksums: list[ChecksumField] = []
         self.rewritable: list[tuple[int, int]] = [(0, len(_MAC_ADDRESSES))]
         self.addresses: list[tuple[int, int]] = []
-        self._sides = (source, destination)
-        self._seed = seed
-        self._pseudo_header = (0, 0, 0)
-        self._urgent_pointer: int | None = None
+        self.urgent_pointer: int | None = None
 
-    def numbering(self, room: int) -> tuple[bool, int | None]:
+    def spec(self, sizes: tuple[tuple[int, int], ...]) -> FramesSpec:
+        """The description of frames with these headers, in sizes with their weights."""
+        is_numbered, compensation = self._numbering(min(size for size, _ in sizes) - FCS_BYTES - len(self.data))
+        return FramesSpec(
+            header=self.data.hex(),
+            fields=tuple(self.fields),
+            lengths=tuple(self.lengths),
+            checksums=tuple(self.checksums),
+            sizes=sizes,
+            tag_offset=len(self.data),
+            is_numbered=is_numbered,
+            compensation=compensation,
+            rewritable=tuple(self.rewritable),
+            addresses=tuple(self.addresses),
+        )
+
+    def _numbering(self, room: int) -> tuple[bool, int | None]:
         """Whether frames can have a sequence number, and where a word makes up for it in the checksum above IP.
 
         The smallest frame has `room` bytes behind the headers.
@@ -87,7 +97,17 @@ class _Frame:
         if room >= TAG_BYTES + COMPENSATION_BYTES:
             return True, len(self.data) + TAG_BYTES
         # RFC 9293: it means nothing without the flag URG.
-        return self._urgent_pointer is not None, self._urgent_pointer
+        return self.urgent_pointer is not None, self.urgent_pointer
+
+
+class _Frame(FrameHeaders):
+    """The headers of a traffic profile."""
+
+    def __init__(self, source: Side, destination: Side, seed: int) -> None:
+        super().__init__()
+        self._sides = (source, destination)
+        self._seed = seed
+        self._pseudo_header = (0, 0, 0)
 
     def add_headers(self, headers: InnerHeaders, macs: bytes = _MAC_ADDRESSES) -> None:
         """Ethernet, tags, IP, and the header of UDP or TCP if there is one."""
@@ -164,7 +184,7 @@ class _Frame:
         self._add_ports(header.source_port)
         self._add_ports(header.destination_port)
         self.data += bytes(8) + bytes([5 << 4, _TCP_ACK]) + _TCP_WINDOW.to_bytes(2, "big") + bytes(4)
-        self._urgent_pointer = len(self.data) - 2
+        self.urgent_pointer = len(self.data) - 2
         self.checksums.append(ChecksumField(start + 16, start, pseudo_header=self._pseudo_header))
 
     def _check_addresses(self, version: int, source: AddressRange, destination: AddressRange) -> None:

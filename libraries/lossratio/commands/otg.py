@@ -1,0 +1,62 @@
+"""The command ``lossratio otg-serve``: the generators of lossratio as a tester of the Open Traffic Generator."""
+
+import logging
+import signal
+from ipaddress import ip_address
+from typing import Any
+
+import click
+
+from lossratio.commands.parameters import DURATION, argument, command, option
+from lossratio.errors import TopologyError
+
+
+@command("otg-serve")
+def otg_serve(
+    ports: tuple[str, ...] = argument("[LOCATION=]INTERFACE...", required=True),
+    *,
+    generator: str = option("What sends and counts.", type=click.Choice(["auto", "afpacket", "xdp"]), default="auto"),
+    address: str = option("The address to listen on.", default="127.0.0.1"),
+    tcp_port: int = option("The TCP port to listen on.", default=8080, type=click.IntRange(0, 65_535)),
+    settle_time: float = option("Time for frames in flight after the traffic.", default="0.2 s", type=DURATION),
+) -> None:
+    """Serve the Open Traffic Generator's REST interface, with INTERFACEs of this machine as ports."""
+    # Imported here because both take a while.
+    from lossratio.traffic.otg import OtgServer, Tester
+
+    locations = _locations(ports)
+    tester = Tester(locations, generator, settle_time, lambda line: click.echo(line, err=True))
+    try:
+        server = OtgServer(tester, (address, tcp_port))
+    except OSError as error:
+        raise TopologyError(f"Cannot listen on {address}, TCP port {tcp_port}: {error.strerror}.") from error
+    # The models warn of each deprecated field, in each of their steps.
+    logging.getLogger().setLevel(logging.ERROR)
+    # As Ctrl-C does: a container is ended so.
+    signal.signal(signal.SIGTERM, _interrupt)
+    with server:
+        click.echo(f"http://{address}:{server.server_port} serves {', '.join(locations)}. Ctrl-C ends it.")
+        if not _is_loopback(address):
+            click.echo("Whoever reaches this address can send traffic from these ports: it asks for no password.")
+        server.serve_forever()
+
+
+def _locations(ports: tuple[str, ...]) -> dict[str, str]:
+    """The interfaces by the locations that configurations call them by."""
+    locations: dict[str, str] = {}
+    for port in ports:
+        location, _, interface = port.rpartition("=")
+        if locations.setdefault(location or interface, interface) != interface or not interface:
+            raise TopologyError(f"{port}: name each port once, as INTERFACE or LOCATION=INTERFACE.")
+    return locations
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def _interrupt(_signal: int, _frame: Any) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,261 @@
+"""What the server does of a configuration of the Open Traffic Generator: one table of fields, and the flows in it.
+
+A field that the table does not have, or not with this value, is refused by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from lossratio.traffic.agent.core.configuration import Configuration, Direction
+from lossratio.traffic.otg.packets import HEADERS, MAC, FieldError, HeaderField, Packet, read_packet
+
+MOST_FLOWS = 16
+"""The most flows of a configuration: each has a sender of its own."""
+
+_ALL_NETWORKS = ("0.0.0.0/0", "::/0")
+_SAME = 1e-9
+_MOST_SIZES, _LARGEST_WEIGHT = 32, 1000
+
+
+class _Word:
+    """A word of the table."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+ANY = _Word("any value that the models allow")
+IGNORED = _Word("accepted with a warning, as it changes nothing here")
+
+_COUNTER = {"start": ANY, "step": ANY, "count": ANY}
+_PATTERN = {"choice": ANY, "value": ANY, "values": ANY, "increment": _COUNTER, "decrement": _COUNTER}
+_ADDRESS = {"choice": {"value", "auto"}, "value": ANY, "auto": ANY}
+_COMPUTED = {"choice": {"auto", "generated"}, "auto": ANY, "generated": {"good"}}
+_NEXT = {"choice": {"auto", "value"}, "auto": ANY, "value": ANY}
+_GAPS = {"gap": {12}, "delay": {"choice": ANY, "bytes": {0}, "nanoseconds": {0}, "microseconds": {0}}}
+
+
+def _packet_field(field: HeaderField) -> Any:
+    if field.computed is not None:
+        return _NEXT if field.computed == "next" else _COMPUTED
+    return _ADDRESS if field.notation is MAC else _PATTERN
+
+
+def _header(fields: Sequence[HeaderField]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for field in fields:
+        *parents, name = field.path.split(".")
+        inner = reduce(lambda part, parent: part.setdefault(parent, {"choice": ANY}), parents, tree)
+        inner[name] = _packet_field(field)
+    return tree
+
+
+CONFIG: Mapping[str, Any] = {
+    "ports": [{"name": ANY, "location": ANY}],
+    "layer1": IGNORED,
+    "options": {"port_options": {"location_preemption": IGNORED, "data_integrity": {False}}},
+    "flows": [
+        {
+            "name": ANY,
+            "tx_rx": {"choice": {"port"}, "port": {"tx_name": ANY, "rx_name": ANY, "rx_names": ANY}},
+            "packet": [{"choice": ANY, **{kind: _header(header.fields) for kind, header in HEADERS.items()}}],
+            "size": {
+                "choice": {"fixed", "weight_pairs"},
+                "fixed": ANY,
+                "weight_pairs": {"choice": {"custom"}, "custom": [{"size": ANY, "weight": ANY}]},
+            },
+            "rate": {"choice": {"pps"}, "pps": ANY},
+            "duration": {
+                "choice": {"fixed_packets", "fixed_seconds", "continuous"},
+                "fixed_packets": {"packets": ANY, **_GAPS},
+                "fixed_seconds": {"seconds": ANY, **_GAPS},
+                "continuous": _GAPS,
+            },
+            "metrics": {
+                "enable": ANY,
+                "loss": ANY,
+                "timestamps": {False},
+                "latency": {"enable": ANY, "mode": {"store_forward"}},
+            },
+        }
+    ],
+}
+"""The fields of a configuration."""
+
+CONTROL_STATE: Mapping[str, Any] = {
+    "choice": {"traffic"},
+    "traffic": {"choice": {"flow_transmit"}, "flow_transmit": {"state": {"start", "stop"}, "flow_names": ANY}},
+}
+"""The fields of a request that starts or stops flows."""
+
+METRICS: Mapping[str, Any] = {
+    "choice": {"port", "flow"},
+    "port": {"port_names": ANY, "column_names": ANY},
+    "flow": {"flow_names": ANY, "metric_names": ANY},
+}
+"""The fields of a request for metrics."""
+
+
+def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
+    """Checks that a table has all fields of a request, and their values.
+
+    Yields:
+        A warning for each field that changes nothing.
+
+    Raises:
+        FieldError: If the table does not have a field or value; names the field.
+    """
+    if table is ANY:
+        return
+    if table is IGNORED:
+        yield f"{where}: {IGNORED.text}"
+    elif isinstance(table, set):
+        if data not in table:
+            raise FieldError(
+                where, f"{str(data)[:100]!r} is not supported; possible: {', '.join(sorted(map(str, table)))}"
+            )
+    elif isinstance(table, list):
+        for number, part in enumerate(data):
+            yield from check_fields(part, table[0], f"{where}[{number}]")
+    else:
+        for name, part in data.items():
+            place = f"{where}.{name}".lstrip(".")
+            if name not in table:
+                raise FieldError(place[:200], "this is not supported")
+            yield from check_fields(part, table[name], place)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow of a configuration."""
+
+    name: str
+    """Its name."""
+    ports: tuple[str, str]
+    """Names of the ports that it leaves from, and that it comes back to."""
+    rate: int
+    """Frames per second."""
+    packets: int | None
+    """How many frames it has; None: as many as are due in its duration."""
+    duration: float | None
+    """Seconds of traffic; None: until it is stopped."""
+    packet: Packet
+    """Its headers."""
+    sizes: tuple[tuple[int, int], ...]
+    """Frame sizes in bytes with FCS, each with its weight."""
+    wants_loss: bool
+    """Whether its metrics have the loss."""
+    wants_latency: bool
+    """Whether its latency is measured."""
+
+
+def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
+    """The flows of a configuration whose fields were checked.
+
+    Raises:
+        FieldError: If a flow cannot be sent, or they cannot be sent together; names the field.
+    """
+    ports = [port["name"] for port in config.get("ports", ())]
+    models = config.get("flows", ())
+    for what, names in (("ports", ports), ("flows", [flow["name"] for flow in models])):
+        if len(set(names)) < len(names):
+            raise FieldError(what, "two of them have the same name")
+    if len(models) > MOST_FLOWS:
+        raise FieldError("flows", f"there are {len(models)}; {MOST_FLOWS} are possible")
+    flows = tuple(_flow(model, ports, f"flows[{number}]") for number, model in enumerate(models))
+    for number, flow in enumerate(flows):
+        where = f"flows[{number}].duration"
+        if _lasts(flow) != _lasts(flows[0]) or abs((flow.duration or 0.0) - (flows[0].duration or 0.0)) > _SAME:
+            raise FieldError(where, "all flows must last equally long: they start and end together")
+        if flow.wants_latency != flows[0].wants_latency or (flow.wants_latency and flow.duration is None):
+            raise FieldError(
+                f"flows[{number}].metrics.latency", "it is measured of all flows or of none, and of none without an end"
+            )
+    return flows
+
+
+def _lasts(flow: Flow) -> tuple[bool, bool]:
+    return flow.packets is None, flow.duration is None
+
+
+def _flow(model: Mapping[str, Any], ports: Sequence[str], where: str) -> Flow:
+    tx_rx = model["tx_rx"].get("port", {})
+    receivers = [*tx_rx.get("rx_names", ()), *([tx_rx["rx_name"]] if "rx_name" in tx_rx else ())]
+    if len(receivers) != 1:
+        raise FieldError(f"{where}.tx_rx.port.rx_names", f"one port receives a flow, and there are {len(receivers)}")
+    for name, port in (("tx_name", tx_rx.get("tx_name")), ("rx_names", receivers[0])):
+        if port not in ports:
+            raise FieldError(f"{where}.tx_rx.port.{name}", f"there is no port {str(port)[:100]!r}")
+    # Numbers of 64 bits are text, as in all JSON of Protocol Buffers.
+    rate = int(model.get("rate", {}).get("pps", 1000))
+    duration = model.get("duration", {"choice": "continuous"})
+    packets = seconds = None
+    if duration["choice"] == "fixed_packets":
+        packets = duration.get("fixed_packets", {}).get("packets", 1)
+        seconds = packets / rate
+    elif duration["choice"] == "fixed_seconds":
+        seconds = duration.get("fixed_seconds", {}).get("seconds", 1.0)
+        if not seconds > 0:
+            raise FieldError(f"{where}.duration.fixed_seconds.seconds", "it must be above 0")
+    metrics = model.get("metrics", {})
+    return Flow(
+        name=model["name"],
+        ports=(tx_rx["tx_name"], receivers[0]),
+        rate=rate,
+        packets=packets,
+        duration=seconds,
+        packet=read_packet(model.get("packet", ()), f"{where}.packet"),
+        sizes=tuple(_sizes(model.get("size", {}), f"{where}.size")),
+        wants_loss=metrics.get("loss", False),
+        wants_latency=metrics.get("latency", {}).get("enable", False),
+    )
+
+
+def _sizes(model: Mapping[str, Any], where: str) -> Iterator[tuple[int, int]]:
+    if model.get("choice", "fixed") == "fixed":
+        yield model.get("fixed", 64), 1
+        return
+    pairs = model["weight_pairs"].get("custom", ())
+    for number, pair in enumerate(pairs):
+        weight = pair.get("weight", 1.0)
+        if weight not in range(1, _LARGEST_WEIGHT + 1):
+            place = f"{where}.weight_pairs.custom[{number}].weight"
+            raise FieldError(place, f"it must be a whole number from 1 to {_LARGEST_WEIGHT}")
+        yield pair.get("size", 64), int(weight)
+    if not 1 <= len(pairs) <= _MOST_SIZES:
+        raise FieldError(f"{where}.weight_pairs.custom", f"there are {len(pairs)}; possible are 1 to {_MOST_SIZES}")
+
+
+def configuration_of(flows: Sequence[Flow], interfaces: Mapping[str, str], settle_time: float) -> Configuration:
+    """The configuration of a generator for flows that are sent together.
+
+    Args:
+        flows: The flows; one at least.
+        interfaces: The Linux interfaces of ports, by the ports' names.
+        settle_time: Seconds to wait, after the traffic, for frames in flight.
+    """
+    fastest = max(flow.rate for flow in flows)
+    used = dict.fromkeys(interfaces[port] for flow in flows for port in flow.ports)
+    return Configuration(
+        ports=tuple(used),
+        directions=tuple(
+            Direction(
+                name=flow.name,
+                transmit=interfaces[flow.ports[0]],
+                receive=interfaces[flow.ports[1]],
+                destination_mac=flow.packet.destination_mac,
+                source_mac=flow.packet.source_mac,
+                frames=flow.packet.headers.spec(flow.sizes),
+                load_share=flow.rate / fastest,
+            )
+            for flow in flows
+        ),
+        settle_time=settle_time,
+        examines=False,
+        # Addresses may be any, so the node must forward nothing.
+        networks=_ALL_NETWORKS,
+    )

@@ -1,0 +1,253 @@
+"""The server of the Open Traffic Generator without frames: what it answers, and what hostile clients get."""
+
+import json
+import socket
+import sys
+import threading
+from http.client import HTTPConnection
+
+import pytest
+import snappi
+from click.testing import CliRunner
+from waiting import wait_until
+
+from lossratio.commands.main import commands
+from lossratio.errors import TopologyError
+from lossratio.traffic.otg import OtgServer, Tester
+from lossratio.traffic.otg.flows import MOST_FLOWS
+from lossratio.traffic.otg.server import MOST_BYTES
+
+PORTS = [{"name": "a", "location": "tg0"}, {"name": "b", "location": "tg1"}]
+ETHERNET = {"choice": "ethernet", "ethernet": {}}
+
+
+class Generator:
+    """Stands for the generator of this machine: it sends nothing."""
+
+    def __init__(self, kind):
+        self.flows = ()
+
+    def configure(self, flows, configuration):
+        self.flows = flows
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr("lossratio.traffic.otg.tester._OwnGenerator", Generator)
+    with OtgServer(Tester({"tg0": "tg0", "tg1": "tg1"}, "afpacket", 0.1, print), ("127.0.0.1", 0)) as made:
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def ask(server, method, path, contents=None, **headers):
+    """Status and answer of a request whose contents are JSON data, or bytes."""
+    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    body = contents if contents is None or isinstance(contents, bytes) else json.dumps(contents).encode()
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, body, {"Content-Type": "application/json", **names})
+    answer = connection.getresponse()
+    data = json.loads(answer.read())
+    connection.close()
+    return answer.status, data
+
+
+def flow(name="f", **fields):
+    tx_rx = {"choice": "port", "port": {"tx_name": "a", "rx_names": ["b"]}}
+    return {"name": name, "tx_rx": tx_rx, "packet": [ETHERNET], **fields}
+
+
+def configure(server, *flows, **fields):
+    return ask(server, "POST", "/config", {"ports": PORTS, "flows": list(flows), **fields})
+
+
+def test_snappi_itself_reads_the_answers(server):
+    api = snappi.api(location=f"http://127.0.0.1:{server.server_port}", version_check=True)
+    config = api.config()
+    config.ports.port(name="a", location="tg0").port(name="b", location="tg1")
+    made = config.flows.flow(name="f")[-1]
+    made.tx_rx.port.tx_name, made.tx_rx.port.rx_names = "a", ["b"]
+    made.packet.ethernet().ipv4().udp()
+    assert api.set_config(config).warnings == []
+    assert api.get_config().serialize() == config.serialize()
+    request = api.metrics_request()
+    request.port.port_names = ["b"]
+    assert [(port.name, port.frames_rx) for port in api.get_metrics(request).port_metrics] == [("b", 0)]
+    assert "lossratio" in api.get_version().app_version
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"captures": [{"name": "c", "port_names": ["a"]}]}, "captures: this is not supported"),
+        ({"devices": [{"name": "d"}]}, "devices: this is not supported"),
+        ({"nonsense": 1}, "nonsense: this is not supported"),
+        (
+            {"flows": [flow(rate={"choice": "percentage", "percentage": 10.0})]},
+            "flows[0].rate.choice: 'percentage' is not supported; possible: pps",
+        ),
+        (
+            {"flows": [flow(size={"choice": "random", "random": {}})]},
+            "flows[0].size.choice: 'random' is not supported; possible: fixed",
+        ),
+        (
+            {"flows": [flow(duration={"choice": "burst", "burst": {}})]},
+            "flows[0].duration.choice: 'burst' is not supported",
+        ),
+        (
+            {"flows": [flow(duration={"choice": "continuous", "continuous": {"gap": 100}})]},
+            "flows[0].duration.continuous.gap: '100' is not supported; possible: 12",
+        ),
+        (
+            {"flows": [flow(tx_rx={"choice": "device", "device": {"tx_names": ["a"], "rx_names": ["b"]}})]},
+            "flows[0].tx_rx.choice: 'device' is not supported; possible: port",
+        ),
+        (
+            {"flows": [flow(tx_rx={"choice": "port", "port": {"tx_name": "a"}})]},
+            "flows[0].tx_rx.port.rx_names: one port receives a flow, and there are 0",
+        ),
+        (
+            {"flows": [flow(tx_rx={"choice": "port", "port": {"tx_name": "x", "rx_names": ["b"]}})]},
+            "flows[0].tx_rx.port.tx_name: there is no port 'x'",
+        ),
+        ({"flows": [flow(metrics={"timestamps": True})]}, "flows[0].metrics.timestamps: 'True' is not supported"),
+        (
+            {"flows": [flow(packet=[{"choice": "ethernet", "ethernet": {"pfc_queue": {}}}])]},
+            "flows[0].packet[0].ethernet.pfc_queue: this is not supported",
+        ),
+        ({"flows": [flow(), flow()]}, "flows: two of them have the same name"),
+        ({"flows": [flow(str(number)) for number in range(MOST_FLOWS + 1)]}, "flows: there are 17; 16 are possible"),
+        (
+            {"flows": [flow(), flow("g", duration={"choice": "fixed_packets", "fixed_packets": {"packets": 5}})]},
+            "flows[1].duration: all flows must last equally long",
+        ),
+        (
+            {"flows": [flow(metrics={"enable": True, "latency": {"enable": True}})]},
+            "flows[0].metrics.latency: it is measured of all flows or of none, and of none without an end",
+        ),
+        (
+            {
+                "flows": [
+                    flow(size={"choice": "weight_pairs", "weight_pairs": {"custom": [{"size": 64, "weight": 0.5}]}})
+                ]
+            },
+            "flows[0].size.weight_pairs.custom[0].weight: it must be a whole number",
+        ),
+        ({"ports": [{"name": "a", "location": "eth0"}]}, "ports[0].location: there is no 'eth0'; there are tg0, tg1"),
+        ({"flows": [flow(rate={"choice": "pps", "pps": -5})]}, "Invalid -5 format, expected uint64"),
+        ({"flows": {"name": "f"}}, "Config: "),
+    ],
+)
+def test_what_is_not_supported_is_an_error_with_its_name(server, fields, error):
+    status, answer = ask(server, "POST", "/config", {"ports": PORTS, **fields})
+    assert (status, answer["code"], answer["kind"]) == (400, 400, "validation")
+    assert error in answer["errors"][0]
+    assert ask(server, "GET", "/config") == (200, {})
+
+
+def test_fields_that_change_nothing_are_warnings(server):
+    options = {"port_options": {"location_preemption": True}}
+    layer1 = [{"name": "l", "port_names": ["a"], "speed": "speed_10_gbps"}]
+    status, answer = configure(server, options=options, layer1=layer1)
+    assert status == 200
+    named = {warning.partition(":")[0] for warning in answer["warnings"]}
+    assert named == {"layer1", "options.port_options.location_preemption"}
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "error"),
+    [
+        (("POST", "/config", b"{"), 400, "no JSON"),
+        (("POST", "/config", b"[" * 200_000), 400, "no JSON"),
+        (("POST", "/config", b"NaN"), 400, "no number of JSON"),
+        (("POST", "/config", b"\xff\xfe"), 400, "no JSON"),
+        (("POST", "/config", b"1" * 5000), 400, "no JSON"),
+        (("POST", "/config", b"[]"), 400, "a Config is a JSON object"),
+        (("POST", "/monitor/metrics", b'{"choice": "bgpv4"}'), 400, "choice: 'bgpv4' is not supported"),
+        (("POST", "/monitor/metrics", b'{"choice": "port", "port": {"port_names": ["x"]}}'), 400, "port.port_names"),
+        (
+            ("POST", "/control/state", b'{"choice": "port", "port": {"choice": "link"}}'),
+            400,
+            "choice: 'port' is not supported; possible: traffic",
+        ),
+        (("PATCH", "/config", b"{}"), 404, "PATCH /config is not supported"),
+        (("POST", "/control/action", b"{}"), 404, "possible: GET /capabilities/version"),
+        (("GET", "/../../etc/passwd"), 404, "is not supported"),
+        (("DELETE", "/config"), 404, "is not supported"),
+    ],
+)
+def test_hostile_requests_are_refused(server, request_, status, error):
+    answered, answer = ask(server, *request_)
+    assert answered == status
+    assert error in answer["errors"][0]
+
+
+def test_a_page_in_a_browser_cannot_ask_for_traffic(server):
+    status, answer = ask(server, "POST", "/config", {}, Content_Type="text/plain")
+    assert (status, answer["errors"]) == (415, ["requests have the Content-Type application/json"])
+
+
+@pytest.mark.parametrize(("length", "status"), [(None, 411), ("-1", 411), (str(MOST_BYTES + 1), 413), ("9" * 99, 413)])
+def test_a_request_without_a_size_or_with_a_huge_one_is_not_read(server, length, status):
+    header = "" if length is None else f"Content-Length: {length}\r\n"
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as client:
+        client.sendall(f"POST /config HTTP/1.1\r\nContent-Type: application/json\r\n{header}\r\n".encode())
+        assert client.makefile("rb").readline().split()[1] == str(status).encode()
+
+
+def test_stranded_connections_do_not_keep_others_out(server):
+    waiting = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(20)]
+    waiting[0].sendall(b"POST /config HTTP/1.1\r\nContent-Length: 5\r\n")
+    assert ask(server, "GET", "/config")[0] == 200
+    for client in waiting:
+        client.close()
+
+
+def test_nothing_starts_without_a_configuration(server):
+    start = {"choice": "traffic", "traffic": {"choice": "flow_transmit", "flow_transmit": {"state": "start"}}}
+    status, answer = ask(server, "POST", "/control/state", start)
+    assert (status, answer["errors"][0]) == (
+        400,
+        "traffic.flow_transmit.state: there are no flows to start; send a configuration first",
+    )
+
+
+def test_a_mistake_of_ours_is_an_answer_and_ends_nothing(server, monkeypatch, capfd):
+    monkeypatch.setattr(server.tester, "set_config", lambda *_: 1 / 0)
+    assert ask(server, "POST", "/config", {}) == (
+        500,
+        {"code": 500, "kind": "internal", "errors": ["division by zero"]},
+    )
+    reported = ""
+
+    def is_reported():
+        nonlocal reported
+        reported += capfd.readouterr().err
+        return "ZeroDivisionError" in reported
+
+    wait_until(is_reported)
+    assert ask(server, "GET", "/config") == (200, {})
+
+
+def test_without_snappi_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "snappi", None)
+    with pytest.raises(TopologyError, match=r"It is the extra 'otg': pip install 'robotframework-lossratio\[otg\]'"):
+        OtgServer(Tester({}, "afpacket", 0.1, print), ("127.0.0.1", 0))
+
+
+def test_an_address_that_is_taken_is_an_error_of_the_command(server):
+    done = CliRunner().invoke(commands, ["otg-serve", "tg0", "--tcp-port", str(server.server_port)])
+    assert str(done.exception) == (
+        f"Cannot listen on 127.0.0.1, TCP port {server.server_port}: Address already in use."
+    )
+
+
+@pytest.mark.parametrize("ports", [["p=tg0", "p=tg1"], ["p="]])
+def test_ports_have_locations_of_their_own(ports):
+    done = CliRunner().invoke(commands, ["otg-serve", *ports])
+    assert "name each port once, as INTERFACE or LOCATION=INTERFACE" in str(done.exception)
