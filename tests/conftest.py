@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,17 @@ def pytest_xdist_auto_num_workers() -> int:
 
 RERUNS = 2
 """How often a test with real frames or processes runs again after it has failed; one that calculates never does."""
+
+
+def pytest_configure() -> None:
+    """Collects no garbage while tests are collected, as all of them stay."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Keeps modules and collected tests out of each later search for garbage: those are half a million objects."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -26,7 +26,7 @@ def run(tmp_path, *arguments):
 
 
 def test_a_small_study_prints_its_tables(tmp_path):
-    result = run(tmp_path, "--overhead", "0", "--overhead", "0.5")
+    result = run(tmp_path, "--repeats", "1", "--overhead", "0", "--overhead", "0.5")
     assert result.exit_code == 0, result.output
     assert "Overhead 0.5 s: searches" in result.output
     if command.why_not_installed() is None:
@@ -51,14 +51,14 @@ def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
 
 
 def test_a_study_of_one_overhead_alone_has_tables(tmp_path):
-    result = run(tmp_path, "--overhead", "0.5-counted")
+    result = run(tmp_path, "--algorithm", "lossratio", "--overhead", "0.5-counted")
     assert result.exit_code == 0, result.output
     assert "Overhead 0.5 s, counted" in result.output
 
 
 @pytest.mark.parametrize("seeds", ["3..1", "a..b", "-1", "0..", ""])
 def test_seeds_that_are_no_range_are_refused(tmp_path, seeds):
-    result = run(tmp_path, "--seeds", seeds)
+    result = run(tmp_path, "--algorithm", "lossratio", "--seeds", seeds)
     assert (result.exit_code == 0) == (seeds == "0..")
     assert (f"{seeds!r} is no range of seeds" in result.output) == (seeds != "0..")
 

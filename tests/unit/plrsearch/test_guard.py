@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
+import scipy
 from soak_trials import LIMITS, estimated, loads_around, trial, trials_of
 
 from lossratio.plrsearch import Verdict
@@ -24,7 +24,7 @@ def bounds(frames, lost):
 
 
 def test_bounds_are_those_of_clopper_and_pearson():
-    known = stats.binomtest(5, 30_000_000).proportion_ci(0.95, method="exact")
+    known = scipy.stats.binomtest(5, 30_000_000).proportion_ci(0.95, method="exact")
     counted = bounds([1e7, 1e7, 1e7], [2, 1, 2])
     assert counted.burst == 1.0
     assert (counted.least, counted.most) == pytest.approx(tuple(known))
@@ -133,7 +133,7 @@ class TwoQueues(SutWithoutMemory):
         return sum(queue.loss_rate(load / 2.0) for queue in self.queues) / load
 
     def truth(self, **_):
-        return optimize.brentq(lambda load: self.loss_ratio(load) - 1e-7, 1.6e7, 1.8e7)
+        return scipy.optimize.brentq(lambda load: self.loss_ratio(load) - 1e-7, 1.6e7, 1.8e7)
 
     def _lost_frames(self, traffic, rng):
         return int(rng.poisson(traffic.frames * self.loss_ratio(traffic.load)))

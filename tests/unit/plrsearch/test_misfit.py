@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 from soak_trials import estimated, loads_around, trial, trials_at, trials_of
 
 from lossratio.plrsearch.variation import excess_kurtosis, rank_correlation, skewness
@@ -94,11 +94,11 @@ def test_the_interval_of_a_policer_contains_its_truth_or_the_model_does_not_fit(
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES.keys())
 def test_findings_are_those_of_scipy(sample):
     skew, kurtosis, order = skewness(sample), excess_kurtosis(sample), rank_correlation(sample[1:], sample[:-1])
-    known_skew, known_kurtosis = stats.skewtest(sample), stats.kurtosistest(sample)
-    known_order = stats.spearmanr(sample[1:], sample[:-1])
-    assert skew.value == pytest.approx(stats.skew(sample))
+    known_skew, known_kurtosis = scipy.stats.skewtest(sample), scipy.stats.kurtosistest(sample)
+    known_order = scipy.stats.spearmanr(sample[1:], sample[:-1])
+    assert skew.value == pytest.approx(scipy.stats.skew(sample))
     assert skew.probability == pytest.approx(known_skew.pvalue)
-    assert kurtosis.value == pytest.approx(stats.kurtosis(sample))
+    assert kurtosis.value == pytest.approx(scipy.stats.kurtosis(sample))
     assert kurtosis.probability == pytest.approx(known_kurtosis.pvalue)
     assert (skew.above, kurtosis.above) == (known_skew.statistic > 0.0, known_kurtosis.statistic > 0.0)
     assert (order.value, order.probability) == pytest.approx((known_order.statistic, known_order.pvalue))

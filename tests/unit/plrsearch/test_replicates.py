@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import optimize
+import scipy
 from soak_trials import estimated, loads_around, trial, trials_of
 
 from lossratio.plrsearch import LikelihoodName, PLRsearch, Replicates
@@ -20,7 +20,7 @@ class Queues(SutWithoutMemory):
     def __init__(self, number, apart):
         shares = 1.0 + np.linspace(apart, 0.0, number)
         self.shares, self.knee = shares / shares.sum(), SmoothKnee(CAPACITY / number, 1e3)
-        self.critical_load = optimize.brentq(
+        self.critical_load = scipy.optimize.brentq(
             lambda load: np.log(self.ratio(load) / 1e-7), 0.9 * CAPACITY, CAPACITY, xtol=1e-3
         )
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
+import scipy
 from soak_trials import estimated, loads_around, trial, trials_of
 
 from lossratio.plrsearch.variation.order import NO_ORDER, order_of
@@ -39,7 +39,7 @@ def critical_load_of(quantile):
     capacities = np.maximum(quantile(0.5 * (edges[1:] + edges[:-1])), 0.0)
     shares = np.diff(edges)
     lack = lambda load: np.sum(shares * np.maximum(0.0, 1.0 - capacities / load)) - 1e-7  # noqa: E731
-    return CAPACITY * optimize.brentq(lack, 0.01, 1.2)
+    return CAPACITY * scipy.optimize.brentq(lack, 0.01, 1.2)
 
 
 def test_healthy_suts_have_no_order():
@@ -51,7 +51,7 @@ def test_healthy_suts_have_no_order():
 
 def test_the_interval_covers_where_successive_capacities_are_alike():
     low, high = estimated(trials_with(wandering(0.9, 0.004), seed=3), likelihood="varying").interval(0.95)
-    assert low <= critical_load_of(lambda share: 1.0 + 0.004 * stats.norm.ppf(share)) <= high
+    assert low <= critical_load_of(lambda share: 1.0 + 0.004 * scipy.stats.norm.ppf(share)) <= high
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@ import json
 from dataclasses import asdict
 
 import pytest
+import scipy
 from hypothesis import given, strategies as st
 from report_examples import STARTED, conditions, mrr, mrr_result
-from scipy.stats import poisson
 
 from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of, message
@@ -55,7 +55,7 @@ def test_none_of_a_sample_is_a_bound_by_the_rule_of_three():
 def test_so_many_of_a_sample_are_a_bound_that_one_of_twenty_samples_breaks(faults, times):
     sample = seen(arrived=10_000 * times, examined=10_000)
     mean = 10_000 * sample.most(faults * times)
-    assert poisson.cdf(faults, mean) == pytest.approx(0.05, abs=1e-6)
+    assert scipy.stats.poisson.cdf(faults, mean) == pytest.approx(0.05, abs=1e-6)
 
 
 def test_all_frames_examined_and_none_at_fault_need_no_bound():

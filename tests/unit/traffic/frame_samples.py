@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cache
 
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
@@ -12,13 +13,18 @@ from scapy.packet import Packet
 
 from lossratio.errors import TrafficError
 from lossratio.topology.addressing import EAST, WEST, Side
-from lossratio.traffic import load_profile
+from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.agent.afpacket.frames import FrameCycle, build_frames
 from lossratio.traffic.agent.core.configuration import FramesSpec
 from lossratio.traffic.configuration import frames_spec
 
 SOURCE_MAC = bytes.fromhex("020000000001")
 DESTINATION_MAC = bytes.fromhex("020000000002")
+
+SCALED = tuple(name for name in profile_names() if load_profile(name, frame_size=128).flows > 1000)
+"""Profiles with many flows."""
+
+UNSCALED = tuple(name for name in profile_names() if name not in SCALED)
 
 
 def spec(
@@ -28,6 +34,7 @@ def spec(
     return frames_spec(load_profile(profile, frame_size=frame_size).directions[0], source, destination)
 
 
+@cache
 def smallest_size(profile: str) -> int:
     """Bytes of the smallest frames that a profile can have."""
     for size in range(64, 200):

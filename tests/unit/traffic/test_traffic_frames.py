@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from frame_samples import SOURCE_MAC, cycle, frames, smallest_size, spec, with_fields_of_scapy
+from frame_samples import SCALED, SOURCE_MAC, UNSCALED, cycle, frames, smallest_size, spec, with_fields_of_scapy
 from hypothesis import given, settings, strategies as st
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
@@ -12,16 +12,14 @@ from scapy.layers.vxlan import VXLAN
 
 from lossratio.errors import TrafficError
 from lossratio.topology.addressing import EAST, WEST, split_sides
-from lossratio.traffic import load_profile, profile_names
+from lossratio.traffic import load_profile
 from lossratio.traffic.agent.afpacket.frames import FrameOrder, Numbering, tag_bytes
 from lossratio.traffic.agent.core.configuration import SteppingField, size_pattern
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.configuration import frames_spec
 
-SCALED = [name for name in profile_names() if load_profile(name, frame_size=128).flows > 1000]
 
-
-@pytest.mark.parametrize("profile", [name for name in profile_names() if name not in SCALED])
+@pytest.mark.parametrize("profile", UNSCALED)
 @pytest.mark.parametrize("frame_size", [118, 119, 570, 1518, 9000])
 def test_lengths_and_checksums_are_those_that_scapy_computes(profile, frame_size):
     built = frames(spec(profile, frame_size))[:: 7 if frame_size < 1000 else 43]
@@ -129,16 +127,15 @@ def test_no_tag_changes_a_checksum(tag):
     assert with_fields_of_scapy(tagged) == tagged
 
 
-SMALLEST = [(name, smallest_size(name)) for name in profile_names() if name not in SCALED]
-
-
-@pytest.mark.parametrize(("profile", "frame_size"), [*SMALLEST, ("ethip4-udp", 1518), ("ethip4-tcp", 1518)])
+@pytest.mark.parametrize(
+    ("profile", "frame_size"), [*((name, "smallest") for name in UNSCALED), ("ethip4-udp", 1518), ("ethip4-tcp", 1518)]
+)
 @settings(max_examples=10)
 @given(tag=st.integers(0, 2**32 - 1), first=st.integers(0, 2**32 - 1))
 def test_the_smallest_frames_of_all_profiles_have_sequence_numbers_that_change_no_checksum(
     profile, frame_size, tag, first
 ):
-    description = spec(profile, frame_size)
+    description = spec(profile, smallest_size(profile) if frame_size == "smallest" else frame_size)
     assert description.is_numbered
     memory = np.stack([np.frombuffer(frame, dtype=np.uint8) for frame in frames(description)[:3]]).copy()
     numbering = Numbering(memory, 0, description.tag_place)
