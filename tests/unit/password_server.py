@@ -43,7 +43,8 @@ def password_server() -> Iterator[Served]:
             transport = paramiko.Transport(connection)
             transports.append(transport)
             transport.add_server_key(host_key)
-            with suppress(EOFError, paramiko.SSHException):
+            # A client that refuses the host key may close its end with a reset.
+            with suppress(EOFError, ConnectionError, paramiko.SSHException):
                 transport.start_server(server=PasswordServer())
 
         thread = threading.Thread(target=serve)
