@@ -27,8 +27,8 @@ from lossratio.results import RunDirectory, TestIdentity
 from lossratio.testbed import open_testbed
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator, load_topology
-from lossratio.traffic import IN_FLIGHT, AgentClient, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.trials import TrialInput, output_from_counters
+from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.trials import IN_FLIGHT, TrialInput, output_from_counters
 
 RATE = 20_000
 """Frames per second and direction that the bridge passes."""

@@ -17,6 +17,7 @@ from lossratio.errors import SearchError
 from lossratio.simulation.losses import BASE_DELAY, Course, LocatingSut, Loss, losses_of
 from lossratio.simulation.sut import STRICT, Ratio, RunningSut, Sut, Traffic
 from lossratio.trials import (
+    IN_FLIGHT,
     BurstRateError,
     DirectionCounters,
     Examination,
@@ -165,10 +166,15 @@ class SimulatedMeasurer:
         return self._watched(trial, trial.certain_above, intended)
 
     def _watched(self, trial: TrialInput, certain_above: float, frames: int) -> TrialOutput:
-        """Sends the frames of a trial in parts, until its loss ratio is certain to be above a limit."""
+        """Sends the frames of a trial in parts, until its loss ratio is certain to be above a limit.
+
+        As many frames as a generator allows for on their way do not count, although none are.
+        """
         sent, lost = 0, [0] * self._directions
-        per_frame = trial.duration / frames
-        while sent < frames and sum(lost) / (frames * self._directions) <= certain_above:
+        per_frame, allowed = trial.duration / frames, IN_FLIGHT * trial.load
+        while sent < frames:
+            if sum(max(0.0, count - allowed) for count in lost) > certain_above * frames * self._directions:
+                break
             begun = sent * per_frame
             part = min(frames - sent, math.ceil(max(WATCH_SECONDS, WATCH_SHARE * begun) / per_frame))
             traffic = Traffic(self.now + begun, part * per_frame, part, continues=sent > 0)

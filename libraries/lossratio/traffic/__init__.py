@@ -31,7 +31,6 @@ from lossratio.traffic.measurer import (
     CHECK_DURATION as CHECK_DURATION,
     CHECK_LOAD as CHECK_LOAD,
     FALTERING as FALTERING,
-    IN_FLIGHT as IN_FLIGHT,
     REPEATS as REPEATS,
     DeadPathError as DeadPathError,
     TrafficMeasurer as TrafficMeasurer,

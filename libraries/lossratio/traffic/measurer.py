@@ -14,6 +14,7 @@ from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.answers import StoppedTraffic
 from lossratio.traffic.client import AgentClient
 from lossratio.trials import (
+    IN_FLIGHT,
     START_TOLERANCE,
     BurstRateError,
     DirectionCounters,
@@ -34,11 +35,8 @@ FALTERING = 0.05
 """Largest share of unsent frames that always counts as a stall of the generator. A larger share is the generator's
 limit if it occurred twice, or once at the same load or a lower one."""
 
-IN_FLIGHT = 1e-3
-"""Seconds of traffic that may be on their way in a running trial, and do not count as lost yet, at first.
-
-Where an early verdict proves wrong because more frames were on their way, as many are allowed for twice from then on.
-"""
+_IN_FLIGHT_DECAY = 0.9
+"""What is left of an allowance for frames on their way after an early verdict that proved right."""
 
 REPEATS = 3
 """How often a trial is measured again, unless said otherwise."""
@@ -69,6 +67,9 @@ class TrafficMeasurer:
     """Performs trials with a traffic agent that has been configured; a `lossratio.trials.trial.Measurer`.
 
     It measures latency, too, and sends traffic apart from trials, with the same idle time before.
+
+    The allowance for frames on their way in a running trial is doubled where an early verdict proves wrong, and falls
+    by a tenth where one proves right. It is always twice as many as were seen on their way in the latest such trial.
 
     Args:
         agent: The agent.
@@ -165,25 +166,28 @@ class TrafficMeasurer:
 
     def _measure_once(self, trial: TrialInput, started: float) -> TrialOutput:
         self._wait_until_idle(trial.rest)
-        decided_after = None
+        watched = None
         if trial.certain_above is None:
             directions = self._agent.trial(trial.load, trial.duration, ramp=self._ramp)
         else:
             watched = self._agent.watched_trial(
                 trial.load, trial.duration, above=trial.certain_above, in_flight=self._in_flight, ramp=self._ramp
             )
-            if watched.ended:
-                self._in_flight = max(self._in_flight, 2.0 * watched.were_in_flight / trial.load)
-            directions, decided_after = watched.directions, watched.certain_after if watched.ended else None
+            directions = watched.directions
         self._quiet_since = time.monotonic()
-        return output_from_counters(
+        output = output_from_counters(
             trial,
             directions,
             tolerance=self._tolerance,
             negative_loss=self._negative_loss,
             elapsed=self._quiet_since - started,
-            decided_after=decided_after,
+            decided_after=watched.certain_after if watched is not None and watched.ended else None,
         )
+        if watched is not None and watched.ended:
+            change = _IN_FLIGHT_DECAY if output.loss_ratio > (trial.certain_above or 0.0) else 2.0
+            seen = 2.0 * watched.were_in_flight / trial.load
+            self._in_flight = max(IN_FLIGHT, seen, change * self._in_flight)
+        return output
 
     def _measure_in_time(self, trial: TrialInput) -> TrialOutput:
         """Performs a burst or a schedule. Any frame may decide a burst, so it is repeated if it was not one."""

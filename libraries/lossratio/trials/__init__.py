@@ -1,6 +1,7 @@
 """The types that all rooms share: a trial's input and output, counters, the journal, controllers and measurers."""
 
 from lossratio.trials.counters import (
+    IN_FLIGHT as IN_FLIGHT,
     START_TOLERANCE as START_TOLERANCE,
     CountersError as CountersError,
     Examination as Examination,

@@ -16,6 +16,12 @@ from lossratio.errors import DutError, TrafficError
 from lossratio.trials.record import Frames, Observed
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput
 
+IN_FLIGHT = 20e-6
+"""Seconds of traffic that may be on their way in a running trial, and do not count as lost yet, at first.
+
+Where an early verdict proves wrong as more frames were on their way, more are allowed for: see `TrafficMeasurer`.
+"""
+
 START_TOLERANCE = 10e-6
 """Seconds by which a generator's workers may start late without their frames counting as unsent."""
 

@@ -9,7 +9,7 @@ from whole_trials import whole
 from lossratio.traffic import TrafficMeasurer, WatchedTrial
 from lossratio.traffic.agent.core.early_verdict import SoFar, is_certain, wait_for_held_frames
 from lossratio.traffic.answers import read_watched
-from lossratio.trials import DirectionCounters, TrialInput, output_from_counters
+from lossratio.trials import IN_FLIGHT, DirectionCounters, TrialInput, output_from_counters
 
 HALF = SoFar(whole=1000, sent=500, unsent=0, received=480, in_flight=5.0, of_generator=4)
 TRIAL = TrialInput(duration=1.0, load=1000.0, certain_above=0.01)
@@ -60,9 +60,22 @@ def test_a_verdict_that_was_none_is_measured_again_with_more_frames_allowed_for_
     output = measurer.measure(TRIAL)
     assert (output.decided_after, output.loss_ratio, output.repeats) == (None, 0.005, 1)
     # Twenty frames of 1,000 per second were on their way.
-    assert agent.asked == [(0.01, 0.001), (0.01, 0.04)]
+    assert agent.asked == [(0.01, IN_FLIGHT), (0.01, 0.04)]
     assert measurer.measure(TRIAL).decided_after == 0.5
     assert agent.asked[-1] == (0.01, 0.04)
+
+
+def test_the_allowance_doubles_where_a_verdict_was_none_and_falls_where_verdicts_are_right():
+    none, right, seen = (500, 495, 5, 0.5), (500, 400, 100, 0.5), (500, 400, 103, 0.5)
+    agent = Agent(none, none, *[right] * 40, seen, right)
+    measurer = TrafficMeasurer(agent)
+    for _ in range(42):
+        measurer.measure(TRIAL)
+    allowances = [asked[1] for asked in agent.asked]
+    assert allowances[:3] == [IN_FLIGHT, 2 * IN_FLIGHT, 4 * IN_FLIGHT]
+    assert allowances[3] == pytest.approx(0.9 * 4 * IN_FLIGHT)
+    # Never less than at first, nor than twice of what was seen on its way.
+    assert allowances[-2:] == [IN_FLIGHT, 0.006]
 
 
 def test_after_verdicts_that_were_none_again_and_again_the_trial_takes_its_whole_duration():
