@@ -1,4 +1,4 @@
-"""A new counter and a new parameter are one edit each: everything else follows, in a copy of the library with both."""
+"""A new counter, parameter or feature of a DUT is one edit: all else follows, in a copy of the library with them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,6 +24,15 @@ PARAMETER = '''
     pause: Annotated[Duration, Field(gt=0.0, le=10.0)] = 0.5
     """Seconds of silence after each search (an example)."""
 '''
+
+OPTION = '''
+    waiting: int = Field(default=0, ge=0, le=1000)
+    """Frames that may wait in the bridge itself (an example)."""
+
+'''
+ITS_CHANGE = """
+        changes.run("ip", "link", "set", "dev", bridge, "txqueuelen", str(self.options.waiting))
+"""
 
 
 def insert(file: Path, before: str, text: str) -> None:
@@ -40,6 +50,9 @@ def seen(tmp_path_factory):
     shutil.copytree(Path(lossratio.__file__).parent, library, ignore=shutil.ignore_patterns("__pycache__"))
     insert(library / "trials" / "trial.py", "    flows_with_loss: Frames | None = None\n", COUNTER)
     insert(library / "measurements" / "back_to_back.py", "    settle: Annotated[Duration", PARAMETER)
+    bridge = library / "dut" / "linux_bridge.py"
+    insert(bridge, "    @property\n    def filters", OPTION)
+    insert(bridge, '        changes.run("ip", "link", "set", "dev", bridge, "up")\n', ITS_CHANGE)
     command = [sys.executable, __file__, str(directory / "work")]
     environment = {**os.environ, "PYTHONPATH": str(directory)}
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -72,8 +85,25 @@ def test_a_parameter_is_an_argument_of_keyword_and_method_with_its_documentation
     assert seen["parameter in the schema"] == "Seconds of silence after each search (an example)."
 
 
+def test_an_option_of_a_dut_is_checked_and_used_where_its_class_says_so(seen):
+    assert (
+        seen["option refused"]
+        == "DUT linux_bridge cannot be set up so: waiting: Input should be less than or equal to 1000"
+    )
+    assert seen["option used"] == ["ip link set dev lr-dut0 txqueuelen 500"]
+    assert seen["option in results"] == 500
+
+
+def test_an_option_of_a_dut_is_in_the_reference_and_in_editors(seen):
+    assert seen["option in the reference"] == [
+        "| `waiting` | Frames that may wait in the bridge itself (an example). |"
+    ]
+    assert seen["option in editors"] == "    waiting: int | str"
+    assert "waiting" in seen["option's keyword"]
+
+
 def look(work: Path) -> dict[str, object]:
-    """Looks for the counter and the parameter wherever they should be."""
+    """Looks for the counter, the parameter and the option wherever they should be."""
     from lossratio import open_testbed
     from lossratio.errors import SearchError
     from lossratio.keywords.measurements import MeasurementKeywords
@@ -106,6 +136,7 @@ def look(work: Path) -> dict[str, object]:
     (file,) = (work / "results" / "trials").iterdir()
     keyword = MeasurementKeywords.measure_back_to_back_frames
     return {
+        **look_for_option(),
         "counter": counter,
         "counter in the schema": schema["DirectionCounters"]["properties"]["echoed_frames"]["description"],
         "counter in the glossary": [row for row in export["counters_table"](DirectionCounters) if "echoed" in row],
@@ -115,6 +146,42 @@ def look(work: Path) -> dict[str, object]:
         "keyword's table": [line for line in keyword.__doc__.splitlines() if "``pause``" in line],
         "stub": [line for line in stub["stub"]().splitlines() if " pause:" in line],
         "parameter in the schema": schema["BackToBackSettings"]["properties"]["pause_s"]["description"],
+    }
+
+
+def look_for_option() -> dict[str, object]:
+    """Looks for the option of a bridge."""
+    from lossratio.dut import create_dut, parse_options
+    from lossratio.errors import DutError
+    from lossratio.keywords.testbed import TestbedKeywords
+    from lossratio.topology import Hop, Interface, Port
+
+    commands = []
+    ports = (Port("DUT1", name, Interface(name=name, link=name)) for name in ("dut0", "dut1"))
+
+    class Changes:
+        """Notes what would be changed."""
+
+        def run(self, *command, **undo):
+            commands.append(" ".join(command))
+
+        def write(self, *file, **settings):
+            pass
+
+    try:
+        parse_options("linux_bridge", {"waiting": 1001})
+    except DutError as error:
+        refused = str(error).partition(". Its options")[0]
+    bridge = create_dut("linux_bridge", SimpleNamespace(name="DUT1"), Hop("DUT1", *ports), {"waiting": "500"})
+    bridge.configure(Changes(), "02:00:00:00:00:01", "02:00:00:00:00:02")
+    options = runpy.run_path(str(ROOT / "docs" / "options.py"))
+    return {
+        "option refused": refused,
+        "option used": [command for command in commands if "txqueuelen" in command],
+        "option in results": bridge.options.model_dump(mode="json")["waiting"],
+        "option in the reference": [row for row in options["table"]("linux_bridge").splitlines() if "waiting" in row],
+        "option's keyword": sorted(TestbedKeywords.set_up_testbed.robot_types),
+        "option in editors": next(line for line in options["types"]().splitlines() if "waiting:" in line),
     }
 
 
