@@ -2,7 +2,6 @@
 
 from lossratio.arena.algorithms import (
     ALGORITHMS as ALGORITHMS,
-    ORACLES as ORACLES,
     OURS as OURS,
     PEER as PEER,
     Algorithm as Algorithm,

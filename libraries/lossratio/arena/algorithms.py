@@ -2,23 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
 
-from lossratio.arena.oracle import search_with_oracle
 from lossratio.arena.outcome import Outcome, searched
 from lossratio.arena.peer import PEER_VERSION, search_with_peer
 from lossratio.arena.suts import Subject
 from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchResult, SequentialGoal
-from lossratio.simulation import SimulatedMeasurer
 from lossratio.trials import Measurer
 
 OURS = "lossratio"
 EARLY = f"{OURS}, early verdicts"
 SEQUENTIAL = "sequential goals"
-ORACLE = "oracle"
-EARLY_ORACLE = f"{ORACLE}, early verdicts"
-ORACLES = (ORACLE, EARLY_ORACLE)
 PEER = f"MLRsearch {PEER_VERSION}"
 
 Goals = Sequence[SearchGoal]
@@ -71,15 +65,6 @@ def _search_with_sequential_goals(goals: Goals, subject: Subject, measurer: Meas
     return replace(outcome, result=result)
 
 
-def _ask_oracle(goals: Goals, subject: Subject, measurer: Measurer, *, early_verdict: bool = False) -> Outcome:
-    assert isinstance(measurer, SimulatedMeasurer)  # noqa: S101 (no oracle knows a real SUT)
-    return search_with_oracle(goals[0], subject, measurer, early_verdict=early_verdict)
-
-
-def _single(goals: Goals) -> bool:
-    return len(goals) == 1
-
-
 def _short_trials(goals: Goals) -> bool:
     """Whether all goals have trials of 1 s, and half of the trials may be lossy."""
     return all(goal.exceed_ratio == 0.5 and goal.final_trial_duration == 1.0 for goal in goals)
@@ -93,8 +78,6 @@ ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
             Algorithm(EARLY, _search_with_early_verdicts, early_verdict=True),
             Algorithm(SEQUENTIAL, _search_with_sequential_goals, _short_trials, follows_rfc9971=False),
             Algorithm(PEER, search_with_peer),
-            Algorithm(ORACLE, _ask_oracle, _single),
-            Algorithm(EARLY_ORACLE, partial(_ask_oracle, early_verdict=True), _single, early_verdict=True),
         )
     }
 )

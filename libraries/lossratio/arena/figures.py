@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lossratio.arena.algorithms import EARLY, ORACLES, OURS, PEER, SEQUENTIAL
+from lossratio.arena.algorithms import EARLY, OURS, PEER, SEQUENTIAL
 from lossratio.arena.nights import CHANGES, Change
 from lossratio.arena.outcome import Outcome, searched
 from lossratio.arena.suts import Overhead, Subject
@@ -178,10 +178,11 @@ def figures(rows: Any, growth: float) -> Iterator[Figure]:
     yield Figure("spread / peer's", "all", over_all, standard_error(mean_spread_ratio, free), 1.0, 1.0)
     if EARLY in set(rows.algorithm.unique()):
         yield from _early_figures(free)
-    for oracle in ORACLES:
-        limited = free[free.goal_set.isin(free[free.algorithm == oracle].goal_set.unique())]
-        limits = dict.fromkeys(limited.goal_set.unique(), (math.inf, math.inf))
-        yield from _by_goal_set(f"{oracle}: time / peer's", partial(mean_time_ratio, algorithm=oracle), limited, limits)
+    for other in sorted(set(free.algorithm.unique()) - {OURS, PEER, SEQUENTIAL, EARLY}):
+        beside = free[free.goal_set.isin(free[free.algorithm == other].goal_set.unique())]
+        no_demands = dict.fromkeys(beside.goal_set.unique(), (math.inf, math.inf))
+        ratio = partial(mean_time_ratio, algorithm=other)
+        yield from _by_goal_set(f"{other}: time / peer's", ratio, beside, no_demands)
     ours = searches(rows[rows.algorithm.isin([OURS, EARLY])])
     milliseconds = 1000.0 * float(ours.controller_seconds.sum() / ours.trials.sum())
     yield Figure("results with faults", "all", float((ours.faults != "").sum()), math.nan, 0.0, 0.0)

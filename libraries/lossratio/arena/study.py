@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 import lossratio
-from lossratio.arena.algorithms import ALGORITHMS, EARLY, ORACLES, OURS, PEER, SEQUENTIAL, Algorithm
+from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
 from lossratio.arena.families import FAMILIES, HELD_OUT_FAMILIES
 from lossratio.arena.hard_families import HARD_FAMILIES
 from lossratio.arena.nights import HINT_ALGORITHMS
@@ -196,12 +196,10 @@ def _code(algorithm: str) -> tuple[str, ...]:
         return *EVERYBODYS_CODE, "arena/peer.py"
     if algorithm in HINT_ALGORITHMS:
         return *EVERYBODYS_CODE, "mlrsearch", "arena/nights.py"
-    if algorithm in ORACLES:
-        return *EVERYBODYS_CODE, "mlrsearch", "arena/oracle.py"
     if algorithm in (OURS, EARLY, SEQUENTIAL):
         return *EVERYBODYS_CODE, "mlrsearch"
     file = Path(getfile(import_module(algorithm.partition(":")[0])))
-    return *EVERYBODYS_CODE, str(file.parent if file.name == "__init__.py" else file)
+    return *EVERYBODYS_CODE, "mlrsearch", str(file.parent if file.name == "__init__.py" else file)
 
 
 @cache

@@ -15,7 +15,6 @@ from lossratio.arena import (
     GOAL_SETS,
     HINT_ALGORITHMS,
     NO_OVERHEAD,
-    ORACLES,
     OURS,
     OVERHEADS,
     PEER,
@@ -86,8 +85,8 @@ def study(
         type=click.Choice(list(OVERHEADS)),
     ),
     algorithms: tuple[str, ...] = option(
-        f"Only this algorithm: {', '.join(ALGORITHMS)}, or an object of a module of yours, as module:NAME.  [default: "
-        "all; without --full no oracle]",
+        f"Only this algorithm: {', '.join(ALGORITHMS)}, or an object of a module of yours, as module:NAME.  "
+        "[default: all of lossratio's]",
         "--algorithm",
         metavar="NAME",
     ),
@@ -129,7 +128,7 @@ def study(
         family_set=family_set,
         families=families or tuple(known),
         goal_sets=goal_sets or tuple(GOAL_SETS),
-        algorithms=_with_and_without_hints(changes) or _installed(algorithms or _usual(full)),
+        algorithms=_with_and_without_hints(changes) or _installed(algorithms or tuple(ALGORITHMS)),
         overheads=tuple(OVERHEADS[name] for name in overheads)
         or (tuple(OVERHEADS.values()) if full else (NO_OVERHEAD,)),
         seeds=tuple(seeds or (FULL_SEEDS if full else QUICK_SEEDS)),
@@ -155,10 +154,6 @@ def _check_packages() -> None:
 
 def _with_and_without_hints(changes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for change in changes for name in (CHANGES[change].with_hints, CHANGES[change].without_hints))
-
-
-def _usual(full: bool) -> tuple[str, ...]:
-    return tuple(name for name in ALGORITHMS if full or name not in ORACLES)
 
 
 def _installed(algorithms: tuple[str, ...]) -> tuple[str, ...]:

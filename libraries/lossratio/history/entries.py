@@ -145,6 +145,10 @@ class SeriesKey:
         return f"{self.test}, {self.quantity}, on {self.testbed}"
 
 
+_OF_EACH = ("times", "kinds", "reasons", "measured_as", "generators", "bounds", "runs", "unsent")
+"""The fields of `Series` that have an item for each result, besides the values."""
+
+
 @dataclass(frozen=True)
 class Series:
     """One quantity of one test on one testbed."""
@@ -192,18 +196,9 @@ class Series:
 
     def chosen(self, places: Sequence[int]) -> Series:
         """The series of some of the results, by their indices."""
-        return replace(
-            self,
-            times=tuple(self.times[place] for place in places),
-            values=self.values[list(places)],
-            kinds=tuple(self.kinds[place] for place in places),
-            reasons=tuple(self.reasons[place] for place in places),
-            measured_as=tuple(self.measured_as[place] for place in places),
-            generators=tuple(self.generators[place] for place in places) if self.generators else (),
-            bounds=tuple(self.bounds[place] for place in places) if self.bounds else (),
-            runs=tuple(self.runs[place] for place in places) if self.runs else (),
-            unsent=tuple(self.unsent[place] for place in places) if self.unsent else (),
-        )
+        columns = {name: column for name in _OF_EACH if (column := getattr(self, name))}
+        chosen: dict[str, Any] = {name: tuple(column[place] for place in places) for name, column in columns.items()}
+        return replace(self, values=self.values[list(places)], **chosen)
 
     def like_newest(self) -> Series:
         """The results with the traffic, path, goal and generator of the newest one, as far as these are known."""

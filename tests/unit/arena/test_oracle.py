@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
+from oracle import EARLY_ORACLE, ORACLE, Counts, Kind, Optimum, growing
 
-from lossratio.arena.algorithms import ALGORITHMS, EARLY_ORACLE, ORACLE, OURS
+from lossratio.arena.algorithms import ALGORITHMS, OURS
 from lossratio.arena.checker import faults
 from lossratio.arena.families import FAMILIES
-from lossratio.arena.oracle import Counts, Kind, Optimum, growing
 from lossratio.arena.suts import Overhead, Subject
 from lossratio.mlrsearch import NDR, RFC2544, TST009, SearchGoal
 from lossratio.simulation import PerformanceSpectrum, SharpKnee
@@ -66,29 +66,29 @@ def test_probabilities_do_not_fall_with_load():
     assert [kind.loss for kind in growing(kinds)] == pytest.approx([0.0, 0.3, 0.3, 0.3, 1.0])
 
 
-@pytest.mark.parametrize("name", [ORACLE, EARLY_ORACLE])
+@pytest.mark.parametrize("oracle", [ORACLE, EARLY_ORACLE], ids=lambda oracle: oracle.name)
 @pytest.mark.parametrize("goal", [QUICK, RFC2544, TST009], ids=str)
-def test_the_oracles_search_has_a_result_that_its_trials_prove(name, goal):
+def test_the_oracles_search_has_a_result_that_its_trials_prove(oracle, goal):
     for sut in (SharpKnee(500e3), PerformanceSpectrum(500e3, 0.01)):
         subject = Subject("quiet", 0, sut, 9001.0, 1e6)
-        outcome = ALGORITHMS[name].search([goal], subject, subject.measurer(Overhead(0.5)))
+        outcome = oracle.search([goal], subject, subject.measurer(Overhead(0.5)))
         assert faults(outcome.result, outcome.trials, min_load=9001.0, max_load=1e6) == ()
         assert outcome.result[goal].regular
 
 
 @pytest.mark.parametrize("goal", [QUICK, RFC2544], ids=str)
 def test_no_search_is_faster_than_the_oracle_in_the_mean(goal):
-    elapsed = dict.fromkeys((ORACLE, OURS), 0.0)
+    ours, elapsed = ALGORITHMS[OURS], {ORACLE.name: 0.0, OURS: 0.0}
     for family in ("sharp knee", "jitter", "slow tail"):
         for seed in range(4):
             subject = FAMILIES[family].subject(seed)
-            for name in elapsed:
-                trials = ALGORITHMS[name].search([goal], subject, subject.measurer(FREE)).trials
-                elapsed[name] += math.fsum(trial.elapsed for trial in trials)
-    assert elapsed[ORACLE] < 0.95 * elapsed[OURS]
+            for algorithm in (ORACLE, ours):
+                trials = algorithm.search([goal], subject, subject.measurer(FREE)).trials
+                elapsed[algorithm.name] += math.fsum(trial.elapsed for trial in trials)
+    assert elapsed[ORACLE.name] < 0.95 * elapsed[OURS]
 
 
 def test_bounds_outside_of_the_loads_are_left_to_an_ordinary_search():
     subject = Subject("fast", 0, SharpKnee(2e6), 9001.0, 1e6)
-    outcome = ALGORITHMS[ORACLE].search([RFC2544], subject, subject.measurer(FREE))
+    outcome = ORACLE.search([RFC2544], subject, subject.measurer(FREE))
     assert outcome.result[RFC2544].relevant_lower_bound == 1e6

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import older_searches
 import pytest
+from oracle import EARLY_ORACLE, ORACLE
 from study_examples import CAPACITY, KNEE, QUICK, QUICK_SET
 
 from lossratio.arena import peer
-from lossratio.arena.algorithms import ALGORITHMS, EARLY, EARLY_ORACLE, ORACLE, OURS, PEER, SEQUENTIAL, Algorithm
+from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
 from lossratio.arena.figures import decision_time_growth
 from lossratio.arena.outcome import MOST_TRIALS, Recorder, searched
 from lossratio.arena.search import GOAL_SETS, GoalSet, search_rows
@@ -22,7 +23,7 @@ from lossratio.trials.trial import TrialInput
 FREE = Overhead(0.0)
 
 OLDER = (older_searches.MLRSEARCH_2021, older_searches.MLRSEARCH_2019, older_searches.RFC_2544, older_searches.TST009)
-WITH_OLDER = (*ALGORITHMS.values(), *OLDER)
+WITH_OLDER = (*ALGORITHMS.values(), ORACLE, EARLY_ORACLE, *OLDER)
 
 SLACK = 1.0 + 1e-6
 """For half a frame."""
@@ -44,7 +45,7 @@ def test_algorithms_take_part_where_they_apply():
         for name, goal_set in GOAL_SETS.items()
     }
     both, with_sequential = [OURS, EARLY, PEER], [OURS, EARLY, SEQUENTIAL, PEER]
-    oracles = [ORACLE, EARLY_ORACLE]
+    oracles = ["oracle", "oracle, early verdicts"]
     assert taking_part == {
         "G1": with_sequential,
         "G2": [*both, *oracles, "MLRsearch 2021", "RFC 2544 bisection"],
@@ -188,4 +189,4 @@ def test_a_peer_of_another_version_takes_no_part(monkeypatch):
 
 def test_a_goal_that_no_single_trial_decides_is_for_mlrsearch_alone():
     applying = [name for name, each in ALGORITHMS.items() if each.applies((QUICK,))]
-    assert applying == [OURS, EARLY, SEQUENTIAL, PEER, ORACLE, EARLY_ORACLE]
+    assert applying == [OURS, EARLY, SEQUENTIAL, PEER]

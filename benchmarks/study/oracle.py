@@ -12,19 +12,23 @@ What is supposed:
 - A trial has the goal's initial or its final duration. A load that was begun is decided before another one is begun,
   and short trials at a load go on until it is an upper bound.
 - Only loads between the relevant bounds are measured.
+
+For instance: PYTHONPATH=benchmarks/study lossratio study --algorithm lossratio --algorithm oracle:ORACLE
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import thread_time
 from typing import NamedTuple
 
-from lossratio.arena.outcome import Outcome, Recorder, searched
-from lossratio.arena.suts import Overhead, Subject
+from lossratio.arena import Algorithm, Goals, Outcome, Subject, searched
+from lossratio.arena.outcome import Recorder
+from lossratio.arena.suts import Overhead
 from lossratio.mlrsearch import Bound, Criterion, LoadGrid, MLRsearch, SearchGoal, Tally
 from lossratio.simulation import SimulatedMeasurer
-from lossratio.trials import TrialInput, TrialResult
+from lossratio.trials import Measurer, TrialInput, TrialResult
 
 REHEARSALS = 40
 """Trials at each load and duration from which the oracle knows how probable loss is there."""
@@ -265,3 +269,16 @@ def search_with_oracle(
     seconds = thread_time() - begin - recorder.seconds
     rest = searched(controller, measurer)
     return Outcome(rest.result, (*recorder.trials, *rest.trials), seconds)
+
+
+def _ask(goals: Goals, subject: Subject, measurer: Measurer, *, early_verdict: bool = False) -> Outcome:
+    assert isinstance(measurer, SimulatedMeasurer)  # No oracle knows a real SUT.
+    return search_with_oracle(goals[0], subject, measurer, early_verdict=early_verdict)
+
+
+def _single(goals: Goals) -> bool:
+    return len(goals) == 1
+
+
+ORACLE = Algorithm("oracle", _ask, _single)
+EARLY_ORACLE = Algorithm("oracle, early verdicts", partial(_ask, early_verdict=True), _single, early_verdict=True)
