@@ -7,7 +7,7 @@ power of it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
@@ -21,6 +21,9 @@ _FLOOR = 0.01
 
 _POINTS_AT_ONCE = 1 << 13
 """Points times terms that are evaluated at once, so that the arrays stay in the processor's cache."""
+
+_GRID = 0.06
+"""Step of the grid of log a on which the places of the trials' probabilities are computed."""
 
 T = TypeVar("T")
 
@@ -64,6 +67,38 @@ class Model:
     """The counts' probability."""
     prior: Prior
     """The parameters' prior."""
+    _grid: dict[float, tuple[Array, Array]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Place and width of the trials' probabilities at steps of log a that were needed so far."""
+
+    def bumps(self, log_spread: Array) -> Bumps:
+        """The place of the trials' probabilities in rows of log a: by cubics between rows of a grid."""
+        at = log_spread / _GRID
+        first = np.floor(at)
+        grid = np.unique(first[:, None] + np.arange(-1.0, 3.0))
+        new = [place for place in grid if place not in self._grid]
+        if len(new) >= len(log_spread):
+            places, which = np.unique(log_spread, return_inverse=True)
+            return self._exact_bumps(places).chosen(which)
+        if new:
+            found = self._exact_bumps(_GRID * np.array(new))
+            self._grid.update(zip(new, zip(found.place, found.width, strict=True), strict=True))
+        t, rows = at - first, np.arange(len(at))[:, None]
+        cubics = (
+            -t * (t - 1) * (t - 2) / 6,
+            (t * t - 1) * (t - 2) / 2,
+            -t * (t + 1) * (t - 2) / 2,
+            t * (t * t - 1) / 6,
+        )
+        weights = np.zeros((len(at), len(grid)))
+        weights[rows, np.searchsorted(grid, first - 1.0)[:, None] + np.arange(4)] = np.stack(cubics, axis=1)
+        place, width = (weights @ np.stack(column) for column in zip(*map(self._grid.__getitem__, grid), strict=True))
+        return Bumps(place, width)
+
+    def _exact_bumps(self, log_spread: Array) -> Bumps:
+        spread = np.exp(log_spread)[:, None]
+        size = max(1, _POINTS_AT_ONCE // max(1, len(self.likelihood.groups)))
+        pieces = [self.likelihood.bumps(self.function, spread[piece]) for piece in _pieces(len(spread), size)]
+        return Bumps(np.concatenate([part.place for part in pieces]), np.concatenate([part.width for part in pieces]))
 
     def rows(self, log_spread: Array, deviation: Array) -> RowDensity:
         """The density in rows of fixed log a and capacity deviation (frames per second), each of shape (rows,)."""
@@ -88,10 +123,7 @@ class RowDensity:
     @cached_property
     def bumps(self) -> Bumps:
         """The place of the trials' probabilities, for all points of a row."""
-        likelihood, spread = self.model.likelihood, np.exp(self.log_spread)[:, None]
-        size = max(1, _POINTS_AT_ONCE // max(1, len(likelihood.groups)))
-        pieces = [likelihood.bumps(self.model.function, spread[piece]) for piece in _pieces(len(spread), size)]
-        return Bumps(np.concatenate([part.place for part in pieces]), np.concatenate([part.width for part in pieces]))
+        return self.model.bumps(self.log_spread)
 
     def log_density(self, log_mrr: Array, which: Indices | None = None) -> Array:
         """Logarithm of the density per unit of log a and log m, without the likelihood's constant.
