@@ -1,20 +1,15 @@
 """The posterior of one fitting function with a constant capacity: two parameters, log a and log m, adaptive quadrature.
 
 The outer integral is over log a, the inner one over log m around each row's own mode. Both are cut into panels, and
-rough panels are halved until density, moments and quantiles are smooth in each of them.
-
-Log density and log critical load are much smoother than the density itself. With many trials they are polynomials in
-log m to more digits than an estimate needs: 16 points of a smooth row give all its other points by interpolation. Rows
-that are not smooth are cut where they bend.
+rough panels are halved until density, moments and quantiles are smooth in each of them. Rows are cut where they bend.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.polynomial.legendre import legval, legvander
 from numpy.typing import NDArray
 
 from lossratio.errors import SearchError
@@ -25,7 +20,6 @@ from lossratio.plrsearch.quadrature.panels import (
     WEIGHTS,
     Panels,
     interpolation_roughness,
-    lobatto,
     masses_of,
     node_positions,
     roughness,
@@ -35,7 +29,6 @@ from lossratio.plrsearch.quadrature.rows import (
     DROP,
     FEW_LOADS,
     Modes,
-    Peaks,
     explaining_starts,
     find_modes,
     find_rows,
@@ -43,17 +36,6 @@ from lossratio.plrsearch.quadrature.rows import (
     pieces_of,
     steps_of,
 )
-
-POINTS = 16
-"""Points at which a row is computed."""
-_NODES, _ = lobatto(POINTS)
-_TO_LEGENDRE = np.linalg.inv(legvander(_NODES, POINTS - 1))
-_ERROR = 1e-8
-"""Largest last coefficients of log density, in nats; rounding alone makes them 1e-9 where counts are large."""
-_LOAD_ERROR = 1e-9
-"""Largest last coefficients of log critical load, as a share of its range."""
-_DEEP_ENOUGH = 0.75
-"""Least depth of the ends of a row that is taken for a Gaussian, as a share of the support's depth."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +116,6 @@ class _Quadrature:
         self.known, low, high = _outer_support(model)
         self._drop = self._support_depth()
         self._bounds: list[tuple[float, float]] = []
-        self._smooth = SmoothRows.none()
         mode = float(self.known.log_spread[np.argmax(self.known.log_mass)])
         edges = [low, mode, high] if low < mode < high else [low, high]
         self.panels = self._blocks(list(pairwise(edges)))
@@ -189,20 +170,13 @@ class _Quadrature:
         self._bounds += bounds
         log_spread = node_positions(low, high).ravel()
         log_weight = (np.log(0.5 * (high - low))[:, None] + np.log(WEIGHTS)).ravel()
-        rows = cut_rows(_rows(self.model, log_spread), self.known, self.question, self._drop)
-        self._smooth = self._smooth.joined(rows.smooth)
-        which, lows, highs = pieces_of(rows.cuts)
+        cuts = cut_rows(_rows(self.model, log_spread), self.known, self.question, self._drop)
+        which, lows, highs = pieces_of(cuts)
         return self._evaluated(row[which], log_spread[which], log_weight[which], lows, highs)
 
     def _evaluated(self, row: Indices, log_spread: Array, log_weight: Array, low: Array, high: Array) -> Panels:
-        log_mrr = node_positions(low, high)
-        log_density, load = self._smooth.at(row, log_mrr)
-        rough = ~self._smooth.holds[row]
-        if rough.any():
-            rows = _rows(self.model, log_spread[rough])
-            log_density[rough] = rows.log_density(log_mrr[rough])
-            # Loads at a limit have to be that limit exactly, so no logarithm is taken of them.
-            load[rough] = rows.critical_loads(self.question, log_mrr[rough])
+        log_mrr, rows = node_positions(low, high), _rows(self.model, log_spread)
+        log_density, load = rows.log_density(log_mrr), rows.critical_loads(self.question, log_mrr)
         return Panels(row, log_spread, low, high, log_weight, log_density, load)
 
     def _support_depth(self) -> float:
@@ -268,83 +242,10 @@ def _shares_of_variance(values: Array, masses: Array) -> Array:
     return np.asarray(squares / max(float(np.sum(squares * masses)), 1e-30 * mean * mean))
 
 
-@dataclass(frozen=True)
-class SmoothRows:
-    """Polynomials of rows; arrays of shape (rows,), or (rows, POINTS) for Legendre coefficients."""
+def cut_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, drop: float) -> Array:
+    """Log m at which to cut rows, shape (rows, cuts); sorted, and several may be at one place.
 
-    low: Array
-    """Log m at which the row begins."""
-    high: Array
-    """Log m at which it ends."""
-    log_density: Array
-    """Coefficients of the log density."""
-    log_load: Array
-    """Coefficients of the logarithm of the critical load."""
-    holds: NDArray[np.bool_]
-    """Whether the row is smooth, so that its polynomials are exact."""
-
-    @classmethod
-    def none(cls) -> SmoothRows:
-        """No rows."""
-        return cls(np.zeros(0), np.zeros(0), np.zeros((0, POINTS)), np.zeros((0, POINTS)), np.zeros(0, dtype=bool))
-
-    @classmethod
-    def of(
-        cls, density: RowDensity, question: CriticalLoadQuestion, low: Array, high: Array, depth: float = -np.inf
-    ) -> SmoothRows:
-        """Computes the polynomials of rows.
-
-        Args:
-            density: The rows.
-            question: Target and limits. A row in which the critical load meets a limit has a kink, and is not smooth.
-            low: Log m at which each row begins.
-            high: Log m at which it ends.
-            depth: Nats by which the ends of a smooth row are below its highest point, at least.
-        """
-        log_mrr = node_positions(low, high, _NODES)
-        values = density.log_density(log_mrr)
-        log_density = values @ _TO_LEGENDRE.T
-        loads = density.critical_loads(question, log_mrr)
-        log_load = np.log(loads) @ _TO_LEGENDRE.T
-        holds = (loads[:, 0] > question.min_load) & (loads[:, -1] < question.max_load) & (high > low)
-        holds &= values.max(axis=1) - np.maximum(values[:, 0], values[:, -1]) > depth
-        holds &= np.abs(log_density[:, -2:]).max(axis=1) < _ERROR
-        holds &= np.abs(log_load[:, -2:]).max(axis=1) < _LOAD_ERROR * np.ptp(np.log(loads), axis=1)
-        return cls(low, high, log_density, log_load, holds)
-
-    def joined(self, other: SmoothRows) -> SmoothRows:
-        """These and other rows."""
-        parts = (self, other)
-        return SmoothRows(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(self)))
-
-    def chosen(self, which: Indices) -> SmoothRows:
-        """Some of the rows."""
-        return SmoothRows(*(getattr(self, field.name)[which] for field in fields(self)))
-
-    def at(self, row: Indices, log_mrr: Array) -> tuple[Array, Array]:
-        """Log density and critical load, of `log_mrr`'s shape (panels, nodes); zeros in rows that are not smooth."""
-        log_density, load = np.zeros_like(log_mrr), np.zeros_like(log_mrr)
-        holds = self.holds[row]
-        row = row[holds]
-        low, high = self.low[row, None], self.high[row, None]
-        x = (2.0 * log_mrr[holds] - low - high) / (high - low)
-        log_density[holds] = legval(x, self.log_density[row].T[:, :, None], tensor=False)
-        load[holds] = np.exp(legval(x, self.log_load[row].T[:, :, None], tensor=False))
-        return log_density, load
-
-
-@dataclass(frozen=True)
-class CutRows:
-    """Rows, and where their panels begin and end."""
-
-    smooth: SmoothRows
-    """The rows as polynomials; `holds` marks those that are smooth."""
-    cuts: Array
-    """Log m at which to cut the rows, shape (rows, cuts); sorted, and several may be at one place."""
-
-
-def cut_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, drop: float) -> CutRows:
-    """Cuts rows at their modes. With many trials nearly all rows are like Gaussians: only the others need a search.
+    Rows are cut at their modes, where the critical load meets its limits, and at the loads of trials.
 
     Args:
         density: The rows.
@@ -352,27 +253,10 @@ def cut_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, 
         question: Target and limits.
         drop: Nats below a row's maximum at which it ends.
     """
-    peaks = Peaks.near(density, np.interp(density.log_spread, known.log_spread, known.mode))
-    low, high = peaks.ends(np.sqrt(2.0 * drop))
-    low = np.maximum(low, density.log_spread)
-    smooth = SmoothRows.of(density, question, low, high, depth=_DEEP_ENOUGH * drop)
-    others = np.flatnonzero(~smooth.holds)
-    if not len(others):
-        return CutRows(smooth, np.column_stack([low, peaks.mode, high]))
-    searched = _searched_rows(density.chosen(others), known, question, drop)
-    order, cuts = np.arange(len(low)), np.tile(high[:, None], searched.cuts.shape[1])
-    order[others] = len(low) + np.arange(len(others))
-    cuts[:, 0], cuts[:, 1], cuts[others] = low, peaks.mode, searched.cuts
-    return CutRows(smooth.joined(searched.smooth).chosen(order), cuts)
-
-
-def _searched_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, drop: float) -> CutRows:
-    """Rows of any shape: cut at their modes, where the critical load meets its limits, and at the loads of trials."""
     rows = find_rows(density, neighbouring_starts(known, density.log_spread), drop)
-    smooth = SmoothRows.of(density, question, rows.low, rows.high)
     bends = np.column_stack([steps_of(density, question), _knees(density)])
     bends = np.clip(bends, rows.low[:, None], rows.high[:, None])
-    return CutRows(smooth, np.sort(np.column_stack([rows.low, rows.mode, rows.high, bends]), axis=1))
+    return np.sort(np.column_stack([rows.low, rows.mode, rows.high, bends]), axis=1)
 
 
 def _knees(density: RowDensity) -> Array:

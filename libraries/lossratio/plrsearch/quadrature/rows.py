@@ -21,7 +21,6 @@ FEW_LOADS = 8
 _CANDIDATES = 6
 _STEPS = 6
 _ITERATIONS = 80
-_NEWTON_STEPS = 2
 _GAIN = 0.1
 """Nats by which a row's maximum may be missed."""
 _HOPELESS = 100.0
@@ -61,32 +60,6 @@ class Rows:
     """Log m at which it ends."""
     log_mass: Array
     """Logarithm of the row's integral over log m, roughly."""
-
-
-@dataclass(frozen=True)
-class Peaks:
-    """The maxima of rows that are nearly Gaussian; arrays of shape (rows,)."""
-
-    mode: Array
-    """Log m of the maximum."""
-    width: Array
-    """Standard deviation in log m of the Gaussian with the same curvature."""
-    height: Array
-    """Logarithm of the density."""
-
-    @classmethod
-    def near(cls, rows: RowDensity, starts: Array) -> Peaks:
-        """The maxima by two Newton steps, if they are within some widths of the starts (log m of each row)."""
-        mode = starts
-        for _ in range(_NEWTON_STEPS):
-            score = rows.score(mode[:, None])
-            width = 1.0 / np.sqrt(score.information[:, 0])
-            mode = mode + np.clip(score.slope[:, 0] * width**2, -3.0 * width, 3.0 * width)
-        return cls(mode, width, score.value[:, 0])
-
-    def ends(self, reach: float) -> tuple[Array, Array]:
-        """Log m below and above the maxima, at a distance of `reach` widths."""
-        return self.mode - reach * self.width, self.mode + reach * self.width
 
 
 def find_modes(density: RowDensity, starts: Array) -> Modes:
