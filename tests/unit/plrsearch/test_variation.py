@@ -120,9 +120,7 @@ def test_no_order_is_seen_in_few_trials():
 
 
 def test_few_independent_trials_are_flagged_with_their_number():
-    time = np.arange(NUMBER)
-    waves = iter(1.0 + 0.005 * np.sin(2.0 * np.pi * time / 90.0))
-    estimate = estimated(trials_with(lambda rng: next(waves)), likelihood="varying")
+    estimate = estimated(trials_with(wandering(0.97, 0.004)), likelihood="varying")
     number = f"{estimate.description.independent_trials:.2g} independent ones"
     assert any(number in reason for reason in estimate.misfit.reasons)
 
@@ -138,3 +136,17 @@ def test_some_unusual_trials_are_no_drift():
     drifting = Capacities(CAPACITY, place - 0.02 * time, np.full(number, 1e-5), every, every, time)
     order = order_of(drifting)
     assert order.drift == pytest.approx(-0.02, abs=4.0 * order.drift_stdev)
+
+
+@pytest.mark.parametrize("periods", [1.5, 6.0])
+def test_the_critical_load_of_a_sut_that_follows_a_sine_is_about_that_at_its_lowest(periods):
+    angle = iter(2.0 * np.pi * periods * (np.arange(NUMBER) + 0.5) / NUMBER + 1.0)
+    estimate = estimated(trials_with(lambda rng: 1.0 + 0.005 * np.sin(next(angle))), likelihood="varying")
+    order = estimate.description.order
+    assert (order.swing, order.cycles) == pytest.approx((0.005, periods), rel=0.02)
+    low, high = estimate.interval(0.95)
+    truth = critical_load_of(lambda share: 1.0 + 0.005 * np.sin(np.pi * (share - 0.5)))
+    assert low <= truth <= high
+    assert high - low < 1e-3 * truth
+    assert estimate.misfit.fits == (periods > 3.0), estimate.misfit.reasons
+    assert "follows a sine of 0.50%" in str(estimate.variation)

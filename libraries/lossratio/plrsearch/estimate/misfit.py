@@ -27,6 +27,8 @@ _ENOUGH = 4
 _ENOUGH_FOR_SHAPE = 20
 _ENOUGH_INDEPENDENT = 20.0
 """Independent trials that show how far down capacities go."""
+_ENOUGH_CYCLES = 3.0
+"""Periods of a sine that show that it repeats."""
 _PARAMETERS = 2
 _IMPROBABLE = 0.002
 """Largest probability of a flagged sample under the model, for each check."""
@@ -197,8 +199,13 @@ def _provisional(description: Description, chi_squared: Array, gain: float) -> s
 
 def _few(description: Description) -> list[str]:
     """Whether successive trials are so much alike that they count as few."""
-    independent = description.independent_trials
-    if description.order.share == 1.0 or independent >= _ENOUGH_INDEPENDENT:
+    independent, order = description.independent_trials, description.order
+    if order.swing and order.cycles < _ENOUGH_CYCLES:
+        return [
+            f"The capacity follows a sine of {order.swing:.2%}, and the trials show {order.cycles:.2g} periods of it: "
+            f"{_ENOUGH_CYCLES:.0f} are needed to know that it repeats. A longer search shows more."
+        ]
+    if order.share == 1.0 or independent >= _ENOUGH_INDEPENDENT:
         return []
     return [
         f"Successive trials are alike: {len(description.counts)} trials show as much as {independent:.2g} independent "

@@ -219,7 +219,7 @@ class CriticalLoadEstimate:
     def variation(self) -> CapacityVariation | None:
         """What the order of the trials shows; None if nothing."""
         order, trials = self.description.order, len(self.counts)
-        if not (order.drift or order.correlation):
+        if not (order.drift or order.correlation or order.swing):
             return None
         hours = None if self.pace is None else self.pace.period * trials / 3600.0
         return CapacityVariation(
@@ -228,6 +228,8 @@ class CriticalLoadEstimate:
             drift_ratio=order.change,
             drift_stdev_ratio=order.change_stdev,
             drift_per_hour_ratio=None if hours is None else order.change / hours,
+            swing_ratio=order.swing,
+            swing_cycles=order.cycles,
         )
 
     @cached_property

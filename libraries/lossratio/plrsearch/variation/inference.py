@@ -98,9 +98,11 @@ def described(
     order, steady = order_of(_capacities(known, counts)), counts
     if order.drift:
         order, steady = _without_drift(order, counts, question)
+    if order.swing:
+        steady = _steadied(counts, order)
     if order != NO_ORDER:
         known = posteriors(steady, question, likelihood, for_selection=for_selection, share=order.share)
-    if order.drift:
+    if order.drift or order.swing:
         known = tuple(_at_end(posterior, order) for posterior in known)
     return Description(known, steady, likelihood, replicates, order)
 
@@ -162,32 +164,32 @@ def _without_drift(order: Order, counts: TrialCounts, question: CriticalLoadQues
     """The drift, corrected until nothing is left of it in the trials without it, and these trials."""
     drift = order.drift
     for _ in range(_ROUNDS):
-        steady = _steadied(counts, drift, order.centre)
+        steady = _steadied(counts, replace(order, drift=drift))
         rough = posteriors(steady, question, LikelihoodName.VARYING, for_selection=True)
         left = order_of(_capacities(rough, steady), drift)
         drift += left.drift
         order = Order(drift, left.drift_stdev, left.centre, left.correlation, left.share)
         if abs(left.drift) < _SETTLED * left.drift_stdev:
             break
-    return order, _steadied(counts, drift, order.centre)
+    return order, _steadied(counts, order)
 
 
-def _steadied(counts: TrialCounts, drift: float, centre: float) -> TrialCounts:
-    """The trials as they would have been without the drift, all at the time `centre`.
+def _steadied(counts: TrialCounts, order: Order) -> TrialCounts:
+    """The trials as they would have been without the drift, all at the time `centre`, and without the sine.
 
     Both fitting functions are homogeneous: a SUT that is slower by a factor in all loads loses at a load what it
     lost at a load larger by that factor, in a time shorter by it.
     """
     traffic = np.cumsum(counts.exposure)
     time = (traffic - 0.5 * counts.exposure) / traffic[-1]
-    scale = 1.0 + drift * (time - centre)
+    scale = order.scale(time)
     return TrialCounts(counts.load / scale, counts.exposure * scale, counts.lost)
 
 
 def _at_end(posterior: Posterior, order: Order) -> Posterior:
-    """The posterior at the end of the trials: moved by the drift, and wider by what is not known about it."""
+    """The posterior at the end of the trials: moved by drift or sine, and wider by what is not known about these."""
     nodes, question = posterior.nodes, posterior.question
-    drift = order.drift + order.drift_stdev * scipy.special.ndtri(even_points(len(nodes.mass), 1)[:, 0])
-    moved = nodes.critical_load * (1.0 + drift * (1.0 - order.centre))
+    share, stdev = order.lasting(question.target_loss_ratio)
+    moved = nodes.critical_load * (share + stdev * scipy.special.ndtri(even_points(len(nodes.mass), 1)[:, 0]))
     moved = np.clip(moved, question.min_load, question.max_load)
     return replace(posterior, nodes=replace(nodes, critical_load=moved))

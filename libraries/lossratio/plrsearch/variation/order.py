@@ -1,11 +1,11 @@
 """What the order of the trials shows: whether the capacity drifts, and whether successive trials are alike.
 
-Four descriptions of the capacities are compared by the Bayesian information criterion: with and without a straight
-line over time, with and without correlation of successive capacities (first-order autoregressive). Widths and ranks
-are robust, so that some unusual trials decide nothing.
+Five descriptions of the capacities are compared by the Bayesian information criterion: with and without a straight
+line over time, with and without correlation of successive capacities (first-order autoregressive), and a sine. Widths
+and ranks are robust, so that some unusual trials decide nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,10 @@ _LEAST_DRIFT = 5e-5
 """Smallest drift, and deviation of capacities that are alike, as a share of the capacity. Loads of a search change with
 time, so that a small misfit at some of them looks like a drift: of up to 0.002 % on healthy SUTs whose interval is
 0.003 % wide."""
+_LEAST_CYCLES = 0.9
+"""Periods of a sine in all the trials, at least: with fewer it is a drift."""
+_SINE = 1.5
+"""Half of a sine's parameters."""
 _MOST_PAIRS = 1000
 """Trials of which each pair makes a slope, at most."""
 _LEAST_WIDTH = 1e-9
@@ -44,6 +48,31 @@ class Order:
     """Correlation of the capacities of successive trials; 0: none is seen."""
     share: float
     """The share of an independent trial that a trial counts as."""
+    swing: float = 0.0
+    """Amplitude of a sine that the capacity follows, as a share of the capacity; 0: it follows none."""
+    swing_stdev: float = 0.0
+    """Its standard deviation."""
+    cycles: float = 0.0
+    """How many periods of it the trials took."""
+    phase: float = 0.0
+    """Its phase at the beginning, in radians."""
+
+    def scale(self, time: Array) -> Array:
+        """The capacity at times (shares of all traffic), as a share of that without drift and sine."""
+        sine = np.sin(2.0 * np.pi * self.cycles * time + self.phase)
+        return np.asarray(1.0 + self.drift * (time - self.centre) + self.swing * sine)
+
+    def lasting(self, target: float) -> tuple[float, float]:
+        """The critical load as a share of that without drift and sine, and its standard deviation.
+
+        It is that at the end of a drift. Of a sine it is where the mean over a period is the target: at the lowest of a
+        smooth knee, and above it by (1.5 pi target sqrt(swing / 2))^(2/3) of a sharp one.
+        """
+        if self.swing:
+            above = (1.5 * np.pi * target * np.sqrt(0.5 * self.swing)) ** (2.0 / 3.0)
+            return 1.0 - self.swing + 0.5 * above, float(np.hypot(self.swing_stdev, 0.5 * above))
+        left = 1.0 - self.centre
+        return 1.0 + self.drift * left, self.drift_stdev * left
 
     @property
     def change(self) -> float:
@@ -71,6 +100,11 @@ class CapacityVariation(Observed):
     """Standard deviation of the drift."""
     drift_per_hour_ratio: float | None
     """The drift in an hour; null: the time is not known."""
+    swing_ratio: float = 0.0
+    """Amplitude of a sine that the capacity follows, as a share; 0: it follows none. The critical load is that at the
+    lowest."""
+    swing_cycles: float = 0.0
+    """How many of its periods the trials took."""
     shapes: tuple[dict[str, Any], ...] = ()
     """The critical load under shapes of the capacity's distribution; empty but in files of earlier versions."""
 
@@ -87,6 +121,11 @@ class CapacityVariation(Observed):
             parts.append(
                 f"drift of {self.drift_ratio:+.3%} (standard deviation {self.drift_stdev_ratio:.2%}{rate}): the "
                 "critical load is that at the end"
+            )
+        if self.swing_ratio:
+            parts.append(
+                f"the capacity follows a sine of {self.swing_ratio:.2%}, {self.swing_cycles:.3g} periods of it: the "
+                "critical load is that at its lowest"
             )
         return ", ".join(parts)
 
@@ -126,6 +165,12 @@ def order_of(capacities: Capacities, known_drift: float = 0.0) -> Order:
         drifts = False
         wanders = gains[False, True] > gains[False, False]
     wanders = wanders and _width(sloping if drifts else level) > _LEAST_DRIFT
+    found = _sine(time, level) if (drifts or wanders) and not known_drift else None
+    if found is not None and found.swing > _LEAST_DRIFT:
+        left = level - found.scale(time) + 1.0
+        gain = _log_probability(left - np.median(left)) - _log_probability(level) - _SINE * np.log(len(which)) - _CLEAR
+        if gain > max(gains.values()):
+            return replace(found, swing_stdev=float(np.sqrt(2.0 / len(which)) * _width(left - np.median(left))))
     share = (share_drifting if drifts else share_steady) if wanders else 1.0
     correlation = (drifting if drifts else steady).correlation if wanders else 0.0
     if not drifts:
@@ -135,6 +180,24 @@ def order_of(capacities: Capacities, known_drift: float = 0.0) -> Order:
     power = float(np.sum(weight * (time - centre) ** 2))
     # Theil and Sen's slope is at least 0.9 times as efficient as least squares.
     return Order(slope, float(np.sqrt(1.1 / (power * share))), centre, correlation, share)
+
+
+def _sine(time: Array, values: Array) -> Order:
+    """The sine of some periods that is nearest to values, by least squares."""
+    best, least = NO_ORDER, np.inf
+    cycles = np.arange(_LEAST_CYCLES, max(len(time) / 4.0, 2.0), 0.1)
+    for _ in range(2):
+        for number in cycles:
+            angle = 2.0 * np.pi * number * time
+            columns = np.stack([np.sin(angle), np.cos(angle), np.ones_like(time)], axis=1)
+            found = np.linalg.lstsq(columns, values, rcond=None)[0]
+            left = float(np.median(np.abs(values - columns @ found)))
+            if left < least:
+                least, swing = left, float(np.hypot(found[0], found[1]))
+                phase = float(np.arctan2(found[1], found[0]))
+                best = replace(NO_ORDER, swing=swing, cycles=float(number), phase=phase)
+        cycles = best.cycles + np.linspace(-0.09, 0.09, 19)
+    return best
 
 
 def _slope(time: Array, values: Array) -> float:
