@@ -1,14 +1,14 @@
 """A look at the cabling: frames from each port of the TG, and where they come out."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lossratio.errors import TopologyError
 from lossratio.nodes import NodeSession
-from lossratio.testbed.inspection import read_ports, with_names
+from lossratio.testbed.inspection import read_interfaces, read_ports, with_names
 from lossratio.testbed.local import reachable
 from lossratio.testbed.next_hops import gateway_question
 from lossratio.testbed.reservation import Lease, make_claim
@@ -21,11 +21,9 @@ from lossratio.traffic import (
     AgentClient,
     Arrival,
     Configuration,
-    Direction,
     GeneratorNode,
     Marker,
     PortPair,
-    ProbeAnswer,
     TrafficDirection,
     TrafficProfile,
     load_generator,
@@ -148,8 +146,16 @@ def probe_cabling(
             through = opened.single_frames()
         ends = _ends(paths, interfaces, macs)
         traffics = [load_profile(profile, frame_size=size, bidirectional=True) for size in frame_sizes]
-        probe = _Probe(agent, ends, _make_configurations(topology, ends, traffics), through)
+        others = {} if takes_cards(tester) else _other_ports(topology, tg, {end.interface for end in ends})
+        probe = _Probe(agent, ends, _make_configurations(topology, ends, traffics), through, others)
         return _Cabling(probe, traffics[-1].directions, sessions).report()
+
+
+def _other_ports(topology: Topology, tg: NodeSession, used: Collection[str]) -> dict[str, str]:
+    """The TG's ports that are on none of the paths, where a wrong cable may end all the same, by interface."""
+    interfaces = topology.nodes[topology.tg_name].interfaces
+    states = read_interfaces(tg, interfaces).items()
+    return {state.name: f"{topology.tg_name}.{port}" for port, state in states if state.name and state.name not in used}
 
 
 def _ends(paths: Sequence[TrafficPath], interfaces: Mapping[str, str], macs: Mapping[str, str]) -> list[_End]:
@@ -184,9 +190,8 @@ def _make_configurations(
         configuration = make_configuration(traffic, pairs, settle_time=0.0, sides=sides)
         room = max(smallest_probe(direction) for direction in configuration.directions)
         whole = max(*traffic.size_weights, room)
-        configurations[whole] = replace(
-            configuration, directions=tuple(_of_size(each, whole) for each in configuration.directions)
-        )
+        sized = (replace(each, frames=replace(each.frames, sizes=((whole, 1),))) for each in configuration.directions)
+        configurations[whole] = replace(configuration, directions=tuple(sized))
     return dict(sorted(configurations.items()))
 
 
@@ -199,8 +204,10 @@ class _Probe:
         ends: Sequence[_End],
         configurations: Mapping[int, Configuration],
         through: Mapping[str, Any] | None,
+        others: dict[str, str],
     ) -> None:
         self.agent = agent
+        self.others = others
         self.ends = ends
         self.through = through
         self.by_name = {end.name: end for end in ends}
@@ -232,21 +239,23 @@ class _Probe:
 
     def send(
         self, sends: Sequence[tuple[str, bytes]], seconds: float, configuration: Configuration | None = None
-    ) -> ProbeAnswer:
+    ) -> None:
         networks = next(iter(self.configurations.values())).networks
         speakers = () if configuration is None else configuration.speakers
-        ports, own = [end.interface for end in self.ends], self.through
-        answer = send_probe(self.agent, ports, sends, seconds, networks=networks, speakers=speakers, through=own)
+        names, others, own = {end.interface: end.name for end in self.ends}, [*self.others], self.through
+        answer = send_probe(
+            self.agent, [*names], sends, seconds, networks=networks, speakers=speakers, listen=others, through=own
+        )
         self.is_storm = self.is_storm or answer.is_storm
-        names = {end.interface: end.name for end in self.ends}
         for arrival in answer.arrivals:
             mark = self._marker.mark_in(arrival.head)
             if mark is None:
-                self._note_other(names[arrival.port], arrival)
+                if arrival.port in names:
+                    self._note_other(names[arrival.port], arrival)
                 continue
-            seen = self.seen[self.ends[mark[0]].name]
-            seen.copies.setdefault(names[arrival.port], Counter())[mark[1]] += arrival.count
-            seen.vlans.setdefault(names[arrival.port], set()).add(arrival.vlans)
+            seen, name = self.seen[self.ends[mark[0]].name], (names | self.others)[arrival.port]
+            seen.copies.setdefault(name, Counter())[mark[1]] += arrival.count
+            seen.vlans.setdefault(name, set()).add(arrival.vlans)
         for interface, length, reason in dict.fromkeys(answer.unsent):
             self.unsent.add((names[interface], length + FCS_BYTES))
             self.problems.append(
@@ -258,7 +267,6 @@ class _Probe:
                 "A loop: more frames come back than anybody could count. Look for a second way between the ports, and "
                 "switch a port of it off."
             )
-        return answer
 
     def _note_other(self, name: str, arrival: Arrival) -> None:
         is_own = any(arrival.head[6:12].hex(":") == end.mac for end in self.ends)
@@ -296,7 +304,8 @@ class _Cabling:
                 self._try_size(size, configuration)
             self._check_tags(first)
         through = [end for end in self._probe.ends if self._largest.get(end.name)]
-        works = (f"{end.name} > {end.peer}: frames of {self._goes_through(end)} bytes come out" for end in through)
+        sizes = {end.name: " and ".join(map(str, sorted(self._largest[end.name]))) for end in through}
+        works = (f"{end.name} > {end.peer}: frames of {sizes[end.name]} bytes come out" for end in through)
         notes, problems = self._notes + self._chatter_notes(), self._probe.problems + self._foreign_problems()
         return CablingReport(tuple(works), tuple(notes), tuple(problems))
 
@@ -345,7 +354,8 @@ class _Cabling:
     def _judge(self, end: _End, numbers: list[int], size: int) -> None:
         """Where the frames of one port came out."""
         seen = self._probe.seen[end.name]
-        arrived = {other.name: seen.numbers(other.name, numbers) for other in self._probe.ends}
+        names = [*(other.name for other in self._probe.ends), *self._probe.others.values()]
+        arrived = {name: seen.numbers(name, numbers) for name in names}
         places = [name for name, count in arrived.items() if count]
         copies = max((counter[number] for counter in seen.copies.values() for number in numbers), default=0)
         others = [name for name in places if name not in (end.name, end.peer)]
@@ -452,9 +462,6 @@ class _Cabling:
                     f"{_in_vlans(wanted)}. Look at the mode of the ports (trunk or access), or at the profile's tags."
                 )
 
-    def _goes_through(self, end: _End) -> str:
-        return " and ".join(str(size) for size in sorted(self._largest[end.name]))
-
     def _chatter_notes(self) -> list[str]:
         kinds: dict[str, set[str]] = {}
         for name, what in self._probe.chatter:
@@ -472,10 +479,6 @@ class _Cabling:
             "of the device; find out who sends them."
             for name, count in totals.items()
         ]
-
-
-def _of_size(direction: Direction, size: int) -> Direction:
-    return replace(direction, frames=replace(direction.frames, sizes=((size, 1),)))
 
 
 def _received(session: NodeSession, ports: Sequence[Port]) -> dict[str, int]:

@@ -307,11 +307,12 @@ class AgentClient:
         *,
         networks: Sequence[str],
         speakers: Sequence[Speaker],
+        listen: Sequence[str] = (),
         through: Mapping[str, Any] | None = None,
     ) -> Mapping[str, Any]:
         """Sends single frames, and notes what arrives; see `lossratio.traffic.agent.core.probe.probe`.
 
-        `through` is that of `resolve`.
+        `listen` are further interfaces, as far as they are there, up and free. `through` is that of `resolve`.
 
         Raises:
             AgentRefusalError: If a port is down, or must not be used.
@@ -319,7 +320,7 @@ class AgentClient:
         """
         busy = seconds + 0.01 * len(sends)
         fields: dict[str, Any] = {"ports": list(ports), "sends": list(sends), "networks": list(networks)}
-        fields |= {"speakers": [asdict(speaker) for speaker in speakers], "through": through}
+        fields |= {"speakers": [asdict(speaker) for speaker in speakers], "through": through, "listen": list(listen)}
         answer = self._ask("probe", busy=busy, seconds=seconds, **fields)
         return self._read(lambda answer, _: {name: answer[name] for name in ("arrivals", "unsent", "is_storm")}, answer)
 

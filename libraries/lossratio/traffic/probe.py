@@ -129,6 +129,7 @@ def send_probe(
     *,
     networks: Sequence[str],
     speakers: Sequence[Speaker] = (),
+    listen: Sequence[str] = (),
     through: Mapping[str, Any] | None = None,
 ) -> ProbeAnswer:
     """Sends frames, and notes what arrives on all ports.
@@ -140,13 +141,14 @@ def send_probe(
         seconds: Seconds to listen after the last frame.
         networks: Networks of the frames' addresses.
         speakers: The ports that answer for addresses meanwhile.
+        listen: Interfaces that nothing is sent from, and where frames may arrive all the same.
         through: The generator that has taken the ports, as for `AgentClient.resolve`; None: the kernel has them.
 
     Raises:
         TrafficError: If a port must not be used, or the agent does not answer as it should.
     """
     frames = [(port, frame.hex()) for port, frame in sends]
-    answer = agent.probe(ports, frames, seconds, networks=networks, speakers=speakers, through=through)
+    answer = agent.probe(ports, frames, seconds, networks=networks, speakers=speakers, listen=listen, through=through)
     return ProbeAnswer(
         tuple(
             Arrival(str(port), bytes.fromhex(head), int(length), int(count))

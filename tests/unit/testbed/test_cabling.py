@@ -108,6 +108,8 @@ show("fine", sizes=("64B", "1518B"))
 box("link set box1 master br1", "link set box3 master br0")
 show("swapped")
 
+show("another port", links=1)
+
 for port in range(4):
     box(f"link set box{port} master br0")
 box("link set br0 type bridge ageing_time 0")
@@ -177,6 +179,15 @@ def test_swapped_links_are_named(cases):
     assert [line.partition(". Change")[0] for line in cases["swapped"]] == [
         f"PROBLEM: {source}: swapped links: frames to {peer} come out of {other}"
         for (source, peer), other in zip(WAYS, ("TG.east2", "TG.west2", "TG.east", "TG.west"), strict=True)
+    ]
+
+
+def test_frames_that_come_out_of_a_port_on_no_path_are_found(cases):
+    assert cases["another port"] == [
+        "PROBLEM: TG.west: swapped links: frames to TG.east come out of TG.east2. Change the cables, or the links in "
+        "the topology file.",
+        "PROBLEM: TG.east: swapped links: frames to TG.west come out of TG.west2. Change the cables, or the links in "
+        "the topology file.",
     ]
 
 

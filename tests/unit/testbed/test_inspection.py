@@ -71,6 +71,23 @@ def test_a_port_that_carries_the_nodes_way_out_is_refused(lab):
     assert problems_of(lab, "DUT1") == ()
 
 
+@pytest.mark.parametrize("node", ["TG", "DUT1"])
+def test_a_port_that_carries_the_ssh_session_is_refused_also_under_sudo(lab, node, monkeypatch):
+    # A server in a namespace has its sessions over lo; here the client is beyond the first port.
+    port = {"TG": "tg0", "DUT1": "dut0"}[node]
+    connection = f"SSH_CONNECTION=fe80::9%{port} 50000 fe80::1%{port} 22"
+    as_sudo = ("sh", "-c", 'env -i PATH="$PATH" sh -c "$1"; true', "sh")
+    run = NodeSession.run
+
+    def behind_the_port(session, *command, **options):
+        before = ("env", connection, *as_sudo) if "SSH_CONNECTION" in command[-1] else command[:-1]
+        return run(session, *before, command[-1], **options)
+
+    monkeypatch.setattr(NodeSession, "run", behind_the_port)
+    (problem,) = problems_of(lab, node)
+    assert f"interface {port} carries the SSH session" in problem
+
+
 def test_a_wrong_mac_address_and_a_slow_link_are_reported(lab):
     (problem,) = problems_of(with_port(lab, "TG", "port0", mac_address="02:00:00:00:00:01"), "TG")
     assert "and not 02:00:00:00:00:01" in problem

@@ -15,6 +15,15 @@ Link = Mapping[str, Any]
 MADE = "lr-"
 """Prefix of the names of interfaces that a DUT makes."""
 
+_SSH_CONNECTION = r"""
+p=$$
+while [ "${p:-0}" -gt 1 ]; do
+    tr '\0' '\n' 2>/dev/null <"/proc/$p/environ" | sed -n 's/^SSH_CONNECTION=//p' | grep . && exit
+    p=$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$p/status")
+done
+"""
+"""Prints the addresses of the SSH session. sudo clears the variable, so the processes above this one count, too."""
+
 
 def read_links(node: DutNode) -> dict[str, Link]:
     """All interfaces of the node by name, with addresses and 64-bit counters."""
@@ -154,8 +163,7 @@ def _lifelines(node: DutNode) -> Iterator[tuple[str, str]]:
             what = "the default route" if route["dst"] == "default" else f"a part of the default route ({route['dst']})"
             hops = (route, *route.get("nexthops", ()))
             yield from ((hop["dev"], what) for hop in hops if "dev" in hop)
-    # Empty under sudo, and for sessions without SSH.
-    connection = node.attempt("printenv", "SSH_CONNECTION").stdout.split()
+    connection = node.attempt("sh", "-c", _SSH_CONNECTION).stdout.split()
     if connection:
         client, _, zone = connection[0].partition("%")
         answer = node.attempt("ip", "-json", "route", "get", client)

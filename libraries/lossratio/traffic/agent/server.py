@@ -17,7 +17,7 @@ from .core.generator import Generator, TimedGenerator, WatchingGenerator, make_g
 from .core.links import read_links
 from .core.neighbours import AnsweringWire, Question, Responder, open_wire, resolve
 from .core.packets import Wire
-from .core.ports import check_may_transmit, existing_links, usable_links
+from .core.ports import check_may_transmit, existing_links, free_ports, usable_links
 from .core.probe import open_probe, probe
 from .core.protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode, read_record
 
@@ -220,7 +220,7 @@ class Agent:
                     f"Interface {down[0]} is down, or its link is. Set both ends up (ip link set {down[0]} up).",
                 )
             responder = Responder(speakers, links) if speakers else None
-            return open_probe(ports, links)
+            return open_probe([*ports, *free_ports(map(str, request["listen"]), links)], links)
 
         try:
             with closing(self._wire(request, kernel)) as wire:

@@ -6,6 +6,7 @@ Interfaces that people need are refused: those of the default route and of the S
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from ipaddress import collapse_addresses, ip_network
 from typing import Any, Iterable, Mapping, Sequence
 
@@ -208,6 +209,17 @@ class Ports:
         """MAC address and kind of each port, for `Generator.facts`."""
         links = {name: self.before[name] for name in self._names}
         return {name: {"mac": link.mac.hex(":"), "kind": link.kind} for name, link in links.items()}
+
+
+def free_ports(names: Iterable[str], links: Mapping[str, Link]) -> list[str]:
+    """Those of some interfaces that are there and up, and on which test traffic would cut nobody off."""
+    free = []
+    for name in names:
+        if name in links and links[name].is_up:
+            with suppress(AgentError):
+                check_may_transmit([name], links)
+                free.append(name)
+    return free
 
 
 def existing_links(names: Iterable[str]) -> dict[str, Link]:
