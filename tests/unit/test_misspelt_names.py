@@ -65,4 +65,5 @@ def test_a_misspelt_name_in_python(ask, meant):
 def test_a_printed_result_is_what_the_console_shows():
     text = str(open_testbed("simulated").ndr_pdr("64B", goals="quick"))
     assert text.startswith("QUICK_NDR (loss ratio at most 0 %): regular\n  relevant lower bound ")
+    assert max(map(len, text.splitlines())) <= 100
     assert len(text) < 2000

@@ -65,7 +65,7 @@ class BuildBench:
             BuildError: If the run or a measurement failed, a search was not finished, or nothing was measured; with the
                 exit status for it.
         """
-        options = (*self.request.robot_options, "--outputdir", str(directory), "--console", "dotted")
+        options = (*self.request.robot_options, "--outputdir", str(directory), "--console", "none")
         outcome = self.run_suites(replace(self.request, robot_options=options))
         # A demand that was not met is a verdict about the build, whose throughput was measured.
         if outcome.status not in (ExitStatus.PASSED, ExitStatus.FAILED, ExitStatus.REGRESSION):

@@ -11,7 +11,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from lossratio.keywords.live_view import Show, live_view, say
 from lossratio.keywords.session import Session
 from lossratio.measurements import TestPlace
-from lossratio.results import MEMORY_REMARK, RunDirectory, TestResult, faults_with_sizes, integrity_of, message, view_of
+from lossratio.results import MEMORY_REMARK, RunDirectory, TestResult, faults_with_sizes, integrity_of, view_of
 from lossratio.testbed import MAX_LOAD_REMARK, Testbed
 from lossratio.traffic import TrafficProfile
 
@@ -32,7 +32,7 @@ def describe_profile(profile: TrafficProfile) -> str:
 
 def show_result(result: TestResult, directory: RunDirectory) -> None:
     """Puts a result into the log and the test's message."""
-    text, view = message(result), view_of(result)
+    text, view = str(result), view_of(result)
     for entry in view.log(result):
         if isinstance(entry, str):
             logger.info(entry)

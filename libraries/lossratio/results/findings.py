@@ -8,6 +8,7 @@ import hashlib
 import html
 import json
 import math
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -47,6 +48,8 @@ _TRAFFIC_IN_OTHER_WORDS = {"name", "profile"}
 _TRIAL_DURATION = "trial duration"
 _UNIT = "unit"
 _DIGEST_LENGTH = 16
+_COLUMNS = 100
+"""Columns of the console."""
 
 
 def message(result: TestResult) -> str:
@@ -54,6 +57,18 @@ def message(result: TestResult) -> str:
     lines = view_of(result).lines(result) if result.error is None else [failure_line(result)]
     values = shown_in(result) if result.error is None else ()
     return "\n".join((*lines, *(_shown_line(*one) for one in values), *_closing_lines(result)))
+
+
+def in_columns(text: str) -> str:
+    """Text with its longer lines in several, as the console of a CI system neither wraps nor shows more columns."""
+    rows = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        wrapped = textwrap.wrap(
+            line, _COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        rows += wrapped or [""]
+    return "\n".join(rows)
 
 
 def findings_html(result: TestResult) -> str:
@@ -166,8 +181,8 @@ def _closing_lines(result: TestResult) -> Iterator[str]:
 def _rate(rate: Rate) -> str:
     return (
         f"{format_frames_per_second(rate.per_interface_fps):>14} per interface"
-        f"  {format_frames_per_second(rate.aggregate_fps):>14} aggregate"
-        f"  {format_bit_rate(rate.aggregate_l1_bps):>14} aggregate L1 bandwidth"
+        f" {format_frames_per_second(rate.aggregate_fps):>15} aggregate, "
+        f"L1 {format_bit_rate(rate.aggregate_l1_bps)}"
     )
 
 

@@ -113,9 +113,9 @@ class TestResult(Record):
 
     def __str__(self) -> str:
         """The lines that the console shows."""
-        from lossratio.results.findings import message
+        from lossratio.results.findings import in_columns, message
 
-        return message(self)
+        return in_columns(message(self))
 
     def _repr_html_(self) -> str:
         """The result as a table of its quantities, for notebooks."""

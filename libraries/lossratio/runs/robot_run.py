@@ -130,15 +130,16 @@ def run_robot(
             f"Robot Framework cannot write {Path(output_directory) / files.unwritten}: {robot.failure.strerror}. "
             f"All trials are kept; make room, and continue with: lossratio run --resume {output_directory}"
         ) from robot.failure
-    troubles = (*verdicts.troubles, *_write_page(Path(output_directory)))
+    troubles = (*verdicts.troubles, *_write_page(Path(output_directory), is_shown=options.get("console") != "none"))
     return RobotOutcome(return_code, verdicts.verdicts, troubles)
 
 
-def _write_page(directory: Path) -> Iterator[str]:
+def _write_page(directory: Path, *, is_shown: bool) -> Iterator[str]:
     """Writes the page of the run. Gives a message if the disk does not take it; damaged files go to standard error."""
     try:
         for path in write_reports(directory, [ReportFormat.HTML]):
-            logger.console(f"lossratio: {path}")
+            if is_shown:
+                logger.console(f"lossratio: {path}")
     except StorageError as error:
         yield str(error)
     except ReportError as error:

@@ -50,7 +50,7 @@ def test_the_message_gives_both_goals_with_bounds_and_units(run):
     assert message.count("relevant upper bound") == 2
     assert message.count("conditional throughput") == 2
     assert "per interface" in message
-    assert "aggregate L1 bandwidth" in message
+    assert "aggregate, L1 " in message
 
 
 def test_every_measurement_has_a_result_and_a_journal_of_its_own(run, results):
