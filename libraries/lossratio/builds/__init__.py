@@ -1,9 +1,11 @@
 """A/B measurements of builds, and the bisection between them."""
 
 from lossratio.builds.bisection import (
+    BISECTED_BY,
     Bisection,
     BisectionResult,
     BisectionVerdict,
+    alarm_to_bisect,
     bisect,
     describe_bisection,
     revisions_between,

@@ -6,6 +6,7 @@ little, because the noise is large or it is an outlier, only shifts probabilitie
 """
 
 import math
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,10 @@ from numpy.typing import NDArray
 from lossratio.builds.measuring import BuildRecord
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
+from lossratio.history import Trend
+
+BISECTED_BY = "lossratio bisect"
+"""Who notes the answer of a bisection at the alarm."""
 
 _CHANGE_SCALE = 10.0
 """Standard deviation of the prior of the change, which is normal, in standard deviations of the noise."""
@@ -224,6 +229,30 @@ def revisions_between(good: str, bad: str, repository: Path) -> tuple[str, ...]:
     if not between or first[0] not in parents:
         raise BuildError(f"{bad} does not come after {good} along first parents in {repository}.", ExitStatus.BAD_INPUT)
     return (first[0], *between)
+
+
+def alarm_to_bisect(alarms: Sequence[Trend], repository: Path) -> tuple[Trend, str, str] | None:
+    """The worst alarm that was not bisected yet, and the revisions of the builds before it and since.
+
+    Returns:
+        The alarm with both revisions; None: there is none whose builds name two revisions of the repository.
+    """
+    for alarm in sorted(alarms, key=lambda trend: 0.0 if trend.change is None else -abs(trend.change.ratio)):
+        good, bad = (None if build is None else _revision_in(build, repository) for build in alarm.builds)
+        is_new = all(note.by != BISECTED_BY for note in alarm.notes)
+        if is_new and good is not None and bad is not None and good != bad:
+            return alarm, good, bad
+    return None
+
+
+def _revision_in(build: str, repository: Path) -> str | None:
+    """The revision that a build's version names, such as ``vpp 24.06-rc0~123-gabcdef0``; None: it names none."""
+    for word in reversed(re.findall(r"\w[\w.+/-]*", build)):
+        try:
+            return _git(repository, "rev-parse", "--verify", "--quiet", f"{word}^{{commit}}")[0]
+        except BuildError:
+            continue
+    return None
 
 
 def bisect(

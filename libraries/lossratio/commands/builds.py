@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,8 +113,11 @@ def ab(
 @command()
 def bisect(
     *,
-    good: str = option("A revision without the change.", metavar="REV"),
-    bad: str = option("A later one with it.", metavar="REV"),
+    good: str | None = option("A revision without the change.", metavar="REV"),
+    bad: str | None = option("A later one with it.", metavar="REV"),
+    history: str | None = option(
+        "Take test and revisions from an open alarm of this history, and note the answer there.", metavar="HISTORY"
+    ),
     repository: Path = option(
         "The git repository. Left out: this one.", metavar="DIR", show_default=False, default=Path()
     ),
@@ -123,21 +128,50 @@ def bisect(
 ) -> None:
     """Find the revision that changed the throughput of TEST.
 
-    Measurements are repeated as often as the noise needs it.
+    Measurements are repeated as often as the noise needs it. With --history, the revisions are those of the builds
+    before and since the worst alarm that was not bisected yet.
 
-    Exit status: 0 found, 1 undecided at the limit or no change that matters; or that of the run that failed.
+    Exit status: 0 found, or no alarm to bisect, 1 undecided at the limit or no change that matters; or that of the run
+    that failed.
     """
     from lossratio.builds import (
+        BISECTED_BY,
         Bisection,
         BisectionVerdict,
         BuildRecord,
+        alarm_to_bisect,
         bisect as search_revisions,
         describe_bisection,
         revisions_between,
         set_up_build,
         subject_of,
     )
+    from lossratio.history import TrendRequest, analyse, explain_alarms, is_url, open_history, put_annotations
+    from lossratio.topology import load_topology
 
+    chosen = folder = None
+    if history is not None:
+        if good or bad:
+            raise click.UsageError("The alarm of --history has the revisions: leave --good and --bad out.")
+        folder = open_history(history)
+        chosen = TrendRequest(
+            testbed=load_topology(measured.topology).name,
+            test="|".join(measured.tests) or "*",
+            quantity=measured.quantity or "*",
+        )
+        found = alarm_to_bisect(analyse(folder, chosen).alarms, repository)
+        if found is None:
+            click.echo("There is no alarm to bisect.")
+            return
+        alarm, good, bad = found
+        key = alarm.series.key
+        chosen = replace(chosen, test=escape(key.test), quantity=escape(key.quantity))
+        name = re.sub(r"[^\w.-]+", "_", f"{alarm.began:%Y-%m-%d}-{key.test}-{key.quantity}")
+        output = measured.output / name
+        measured = replace(measured, tests=(chosen.test,), quantity=key.quantity, output=output)
+        click.echo(f"Alarm of {key}:")
+    if good is None or bad is None:
+        raise click.UsageError("Name the revisions by --good and --bad, or a --history whose alarm has them.")
     bench = measured.bench()
     revisions = revisions_between(good, bad, repository)
     asked = {"good": revisions[0], "bad": revisions[-1], "set_up": set_up, **measured.conditions}
@@ -150,6 +184,11 @@ def bisect(
     search = Bisection(revisions, least_change=measured.least_change / 100, limit=measured.limit)
     click.echo(f"{len(revisions) - 1} revisions could have changed the throughput.")
     result = search_revisions(search, record, measure, click.echo)
-    click.echo(describe_bisection(result, subject_of(repository)))
+    answer = describe_bisection(result, subject_of(repository))
+    click.echo(answer)
+    if chosen is not None and folder is not None and history is not None:
+        explain_alarms(folder, chosen, " ".join(answer.split()), BISECTED_BY, keeps_open=True)
+        if is_url(history):
+            put_annotations(history, folder)
     if result.verdict is not BisectionVerdict.FOUND:
         sys.exit(ExitStatus.FAILED)

@@ -120,10 +120,12 @@ def ack(
     why: str = argument(),
     *,
     by: str | None = option("Who says so. Left out: the name of this user.", metavar="NAME"),
+    keep_open: bool = option("Only note WHY, e.g. who looks at it: the alarms stay open."),
     testbed: str | None = option("Only alarms of this testbed."),
     test: str = option("Only alarms of tests whose full names match, e.g. '*64B*'.", default="*", show_default=False),
     quantity: str = option("Only alarms of this quantity, e.g. NDR or MRR.", default="*", show_default=False),
     rules: TrendRules,
+    alert: Path | None = option("Send WHY to the alerts of this YAML file that sent the alarm.", metavar="FILE"),
 ) -> None:
     """Explain the open alarms of HISTORY: WHY is known, and they are alarms no more.
 
@@ -131,14 +133,17 @@ def ack(
 
     Exit status: 0 alarms are explained, 2 no alarm is open.
     """
-    from lossratio.history import describe_trend, explain_alarms, is_url, open_history, put_annotations
+    from lossratio.history import Alerts, describe_trend, explain_alarms, is_url, open_history, put_annotations
 
+    alerts = None if alert is None else Alerts.load(alert)
     folder = open_history(history)
     chosen = rules.request(testbed=testbed, test=test, quantity=quantity)
-    explained = explain_alarms(folder, chosen, why, by or getpass.getuser())
+    explained = explain_alarms(folder, chosen, why, by or getpass.getuser(), keeps_open=keep_open)
     if not explained:
         raise click.UsageError(f"No such alarm is open in {history}.")
     if is_url(history) and rules.annotations is None:
         put_annotations(history, folder)
     for alarm in explained:
-        click.echo(f"explained: {describe_trend(alarm)}")
+        click.echo(f"{'noted' if keep_open else 'explained'}: {describe_trend(alarm)}")
+    for line in () if alerts is None else alerts.send(explained):
+        click.echo(line, err=True)

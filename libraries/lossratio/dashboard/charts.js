@@ -9,8 +9,9 @@ const MOST_MARKS = 2000;
 /**
  * A chart. `series`: [{name, colour, points: [{x, y, low, high, hint, href, kind}], line, steps: [[x0, x1, y]]}];
  * `kind`: measured, doubtful, missing, faint. `notes`: [[x, text]]. `changes`: [{x, y, better, hint}].
+ * `xNames`: names of the whole numbers from 0 on the axis, in place of dates or numbers.
  */
-const chart = ({ title, height = 250, series, xDates = false, xLabel = "", unit = "", fromZero = false, xWhole = null, notes = [], changes = [], percentages = false }) => {
+const chart = ({ title, height = 250, series, xDates = false, xNames = null, xLabel = "", unit = "", fromZero = false, xWhole = null, notes = [], changes = [], percentages = false }) => {
   const all = series.flatMap(one => one.points);
   const ys = [...all.flatMap(point => [point.y, point.low, point.high]), ...series.flatMap(one => (one.steps ?? []).map(step => step[2]))].filter(y => y !== null && y !== undefined && Number.isFinite(y));
   const xs = all.map(point => point.x);
@@ -26,7 +27,7 @@ const chart = ({ title, height = 250, series, xDates = false, xLabel = "", unit 
   const yWords = percentages ? tick => percent(tick, 1) : inPrefix(scale);
   const parts = [
     text(2, 13, `${prefix}${unit}`),
-    frame(x, y, xWhole ?? (xDates ? x.dates(7) : x.ticks(8)), y.ticks(5), xDates ? day : String, yWords),
+    frame(x, y, xNames ? xNames.map((_, at) => at).filter(at => at % Math.ceil(xNames.length / 7) === 0) : xWhole ?? (xDates ? x.dates(7) : x.ticks(8)), y.ticks(5), xNames ? at => xNames[at] : xDates ? day : String, yWords),
     xLabel ? text((left + right) / 2, bottom + 31, xLabel, { text_anchor: "middle" }) : null,
   ];
   notes.forEach(([at, words], place) => {

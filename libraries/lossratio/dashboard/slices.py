@@ -235,7 +235,7 @@ def _test_slice(
                 "alike": alike,
                 "steps": [[alike[step.first], alike[step.last], *step.levels] for step in trend.steps],
                 "notes": [
-                    [change.date.isoformat(), change.note]
+                    [change.date.isoformat(), str(change)]
                     for change in analysis.known
                     if change.concerns(trend.series.key)
                 ],
@@ -316,7 +316,8 @@ def _series_row(results: Results, places: range, trend: Trend, index: tuple[Name
         [words.place(kind) for kind in sorted(trend.series.kinds[-1])],
         builds.place(column["build"][last]),
         list(TrendVerdict).index(trend.verdict),
-        None if trend.change is None else _number(trend.change.ratio),
+        None if trend.last_change is None else _number(trend.last_change.ratio),
+        None if trend.last_change is None else _microsecond(trend.last_change.began) // 1_000_000,
         "" if quiet else describe_trend(trend),
         trend.is_old,
         [_short(value) for value in trend.series.values[-_SPARK:]],

@@ -39,9 +39,9 @@ const openSite = data => {
     test.frame = frame ?? (/^\d+b$/i.test(inName ?? "") ? Number.parseInt(inName, 10) : null);
     test.size = inName ? inName.replace(/b$/i, "B") : frame ? `${Number(frame.toPrecision(6))}B` : "";
     test.cores = CORES.exec(name) ? Number(CORES.exec(name)[2]) : null;
-    test.series = rows.map(([quantity, unit, lowerIsBetter, count, first, last, value, low, high, outcome, kinds, build, verdict, change, text, isOld, sparkline]) => ({
+    test.series = rows.map(([quantity, unit, lowerIsBetter, count, first, last, value, low, high, outcome, kinds, build, verdict, change, since, text, isOld, sparkline]) => ({
       test, quantity: words[quantity], unit: words[unit], lowerIsBetter, count, first, last, value, low, high, outcome: words[outcome], kinds: kinds.map(kind => words[kind]),
-      build: builds[build], verdict: verdicts[verdict], change, text, isOld, spark: sparkline,
+      build: builds[build], verdict: verdicts[verdict], change, since, text, isOld, spark: sparkline,
     }));
     test.words = `${name} ${test.tags.join(" ")} ${test.testbed} ${[...new Set(test.series.map(series => series.build ?? ""))].join(" ")}`.toLowerCase();
     site.tests.push(test);

@@ -25,14 +25,29 @@ const changesOf = (series, least) => series.steps.slice(1).map(([first, , height
   return { x, y: series.points[first][1] ?? height, ratio, better: (ratio < 0) === series.lower, hint: `${day(x)}: ${percent(ratio)}, from ${inUnit(before, series.unit)} to ${inUnit(height, series.unit)}` };
 }).filter(change => Math.abs(change.ratio) >= least);
 
-const trendChart = (slice, series, since) => {
+// Where each result is on an axis of builds: beside the others of its build, in the order in which builds came.
+const buildAxis = (slice, series, places) => {
+  const builds = [...new Set(places.map(place => series.points[place][8]))];
+  const results = builds.map(build => places.filter(place => series.points[place][8] === build));
+  const x = new Map(results.flatMap((of, at) => of.map((place, number) => [place, at + 0.7 * ((number + 0.5) / of.length - 0.5)])));
+  // The commit is the end of a version.
+  return { x, names: builds.map(build => (slice.names[build] ?? "not known").split(" ").at(-1).slice(-14)) };
+};
+
+const trendChart = (slice, series, since, byBuild) => {
   const alike = new Set(series.alike);
   const places = series.points.map((_, place) => place).filter(place => series.points[place][0] >= since);
-  const points = places.map(place => pointOf(slice, series, place, alike));
-  const steps = series.steps.flatMap(([first, last, ...levels]) => levels.map(height => [Math.max(since, series.points[first][0]), series.points[last][0], height])).filter(([first, last]) => last >= first);
-  const notes = series.notes.map(([date, note]) => [Date.parse(`${date}T00:00:00Z`) / 1000, note]);
-  const changes = changesOf(series, site.rules.trendChange).filter(change => change.x >= since);
-  return chart({ title: `${series.quantity}: ${series.text}`, unit: series.unit, xDates: true, series: [{ name: series.quantity, points, steps }], notes, changes });
+  const axis = byBuild ? buildAxis(slice, series, places) : null;
+  // The place on the axis of a time: that of the first result from then on.
+  const x = time => {
+    const place = axis && (places.find(one => series.points[one][0] >= time) ?? places.at(-1));
+    return axis ? axis.x.get(place) : time;
+  };
+  const points = places.map(place => ({ ...pointOf(slice, series, place, alike), x: x(series.points[place][0]) }));
+  const steps = series.steps.flatMap(([first, last, ...levels]) => levels.map(height => [Math.max(since, series.points[first][0]), series.points[last][0], height])).filter(([first, last]) => last >= first).map(([first, last, height]) => [x(first), x(last), height]);
+  const notes = series.notes.map(([date, note]) => [x(Date.parse(`${date}T00:00:00Z`) / 1000), note]);
+  const changes = changesOf(series, site.rules.trendChange).filter(change => change.x >= since).map(change => ({ ...change, x: x(change.x) }));
+  return chart({ title: `${series.quantity}: ${series.text}`, unit: series.unit, xDates: !axis, xNames: axis?.names, series: [{ name: series.quantity, points, steps }], notes, changes });
 };
 
 const resultTable = (slice, series, test) => table({
@@ -81,6 +96,8 @@ const testView = async (parameters, id) => {
     return name !== test.name && site.tests.some(other => other !== test && other.testbed === test.testbed && familyName(other.name, pattern) === name) ? el("li", {}, link(path, words, { text: name, testbed: test.testbed })) : null;
   };
   const fields = [{ name: "period", label: "Period", values: PERIODS.slice(1), all: "all" }];
+  const isBuilt = slice.series.some(series => new Set(series.points.map(point => point[8])).size > 1);
+  if (isBuilt) fields.push({ name: "axis", label: "Axis", values: [["build", "builds, by commit"]], all: "dates" });
   if (slice.latency.length) fields.push({ name: "percentile", label: "Latency", values: PERCENTILES, all: null });
   const quantities = [...new Set(slice.telemetry.map(row => row[0]))];
   if (quantities.length) fields.push({ name: "telemetry", label: "Telemetry", values: quantities, all: null });
@@ -99,7 +116,7 @@ const testView = async (parameters, id) => {
     const curves = latencySeries(slice.latency, Number(state.percentile || 0), since);
     const sections = slice.series.map(series => el("section", {},
       el("h3", {}, series.quantity), el("p", { class: series.alarm ? "alarm" : null }, `${series.verdict}: ${detailOf(series.text, test, series.quantity)}`),
-      series.points.some(point => point[1] !== null) ? trendChart(slice, series, since) : el("p", { class: "about" }, "These results have no single value: see the reports of the runs."),
+      series.points.some(point => point[1] !== null) ? trendChart(slice, series, since, isBuilt && state.axis === "build") : el("p", { class: "about" }, "These results have no single value: see the reports of the runs."),
       el("details", {}, el("summary", {}, `All ${series.points.length} results`), resultTable(slice, series, test))));
     const latency = curves.length ? el("section", {}, el("h3", {}, `Latency, ${PERCENTILES[Number(state.percentile || 0)][1]}`),
       el("p", {}, "One way, by load and direction."), chart({ title: "Latency", unit: "µs", xDates: true, fromZero: true, series: curves })) : null;

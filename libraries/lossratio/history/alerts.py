@@ -1,7 +1,8 @@
 """Alerts about trends: by a webhook, by e-mail, or by a command, as a YAML file says.
 
-An alert says what changed, where, and how sure that is. It is sent once: a memory beside the file has the alerts that
-were sent, and the next night sends no second one for the same change. An alert that could not be sent is tried again.
+An alert says what changed, where, and how sure that is; and later who explained it, and why. It is sent once: a memory
+beside the file has the alerts that were sent, and the next night sends no second one for the same change. An alert that
+could not be sent is tried again.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from lossratio.callouts import (
     without_secrets,
 )
 from lossratio.errors import ReportError, StorageError
-from lossratio.history.trend import LOOK_AT, Trend, TrendVerdict, describe_trend, missing_in_a_row
+from lossratio.history.trend import ALARMS, LOOK_AT, Trend, TrendVerdict, describe_trend, missing_in_a_row
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.report import write_report
 from lossratio.yaml_file import load_yaml_file
@@ -196,7 +197,7 @@ class Alerts:
         sent = {name: dict(changes) for name, changes in self.sent.items()}
         for alert in self.alerts:
             changes = sent.setdefault(alert.name, {})
-            news = [trend for trend in trends if trend.is_alarm and alert.is_for(trend) and _is_new(trend, changes)]
+            news = [trend for trend in trends if alert.is_for(trend) and _is_news(trend, changes)]
             if not news:
                 continue
             try:
@@ -270,15 +271,21 @@ def how_sure(trend: Trend) -> str:
     return said + ("; the values are in two bands, of which this is the lower one" if trend.bands is not None else "")
 
 
-def _key(trend: Trend) -> str:
+def _key(trend: Trend, verdict: TrendVerdict | None = None) -> str:
     key = trend.series.key
-    return json.dumps([key.testbed, key.test, key.quantity, trend.verdict.value])
+    return json.dumps([key.testbed, key.test, key.quantity, (verdict or trend.verdict).value])
 
 
-def _is_new(trend: Trend, changes: Mapping[str, datetime]) -> bool:
-    """Whether no alert was sent for a change: it began after the newest result that the last alert was about."""
-    last = changes.get(_key(trend))
-    return last is None or trend.began > last
+def _is_news(trend: Trend, changes: Mapping[str, datetime]) -> bool:
+    """Whether no alert was sent for an alarm; or for the explanation of one, to those who got the alarm."""
+
+    def was_sent(verdict: TrendVerdict) -> bool:
+        # An alert is about all that began before its newest result.
+        last = changes.get(_key(trend, verdict))
+        return last is not None and trend.began <= last
+
+    is_answer = trend.verdict is TrendVerdict.EXPLAINED and any(map(was_sent, ALARMS))
+    return (trend.is_alarm or is_answer) and not was_sent(trend.verdict)
 
 
 class _Memory(BaseModel):

@@ -119,11 +119,20 @@ def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...
     return () if chosen is None else load_known_changes(chosen)
 
 
-def explain_alarms(history: History, request: TrendRequest, note: str, by: str) -> tuple[Trend, ...]:
+def explain_alarms(
+    history: History, request: TrendRequest, note: str, by: str, *, keeps_open: bool = False
+) -> tuple[Trend, ...]:
     """Adds the reason of each alarm to the known changes of a history, so that it is an alarm no more.
 
+    Args:
+        history: The history.
+        request: Which alarms.
+        note: The reason.
+        by: Who says so.
+        keeps_open: Whether the alarms stay open: the note says e.g. who looks at them.
+
     Returns:
-        The alarms that were there.
+        The trends that were alarms, as they are now.
 
     Raises:
         ReportError: If the history or the known changes cannot be read, or have no place for more.
@@ -131,8 +140,9 @@ def explain_alarms(history: History, request: TrendRequest, note: str, by: str) 
     """
     alarms = analyse(history, request).alarms
     if alarms:
-        changes = [KnownChange.of(trend.series.key, trend.began, note, by) for trend in alarms]
+        changes = [KnownChange.of(trend.series.key, trend.began, note, by, keeps_open=keeps_open) for trend in alarms]
         add_known_changes(request.annotations or history.path / ANNOTATIONS_NAME, changes)
+        alarms = tuple(trend.with_note(change) for trend, change in zip(alarms, changes, strict=True))
     return alarms
 
 

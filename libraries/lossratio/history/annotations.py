@@ -31,6 +31,8 @@ class KnownChange(FileModel):
     """The reason: what was changed."""
     by: str | None = None
     """Who says so."""
+    keeps_open: bool = False
+    """Whether alarms stay open: the note says who looks at them, or what a bisection found, and explains nothing."""
     testbed: str = "*"
     """Testbeds that the change concerns: a name, or a pattern with ``*``."""
     test: str = "*"
@@ -39,10 +41,10 @@ class KnownChange(FileModel):
     """Quantities that the change concerns, e.g. ``NDR``, likewise."""
 
     @classmethod
-    def of(cls, key: SeriesKey, began: datetime, note: str, by: str) -> KnownChange:
-        """The reason of a change in one series, and in no other one."""
+    def of(cls, key: SeriesKey, began: datetime, note: str, by: str, *, keeps_open: bool = False) -> KnownChange:
+        """The reason of a change in one series, and in no other one; or a note about it."""
         names = {"testbed": escape(key.testbed), "test": escape(key.test), "quantity": escape(key.quantity)}
-        return cls(date=began.date(), note=note, by=by, **names)
+        return cls(date=began.date(), note=note, by=by, keeps_open=keeps_open, **names)
 
     def __str__(self) -> str:
         return self.note if self.by is None else f"{self.note} ({self.by})"
@@ -53,14 +55,15 @@ class KnownChange(FileModel):
         return all(fnmatchcase(name, pattern) for name, pattern in pairs)
 
     def explains(self, key: SeriesKey, before: datetime, after: datetime) -> bool:
-        """Whether the change explains a step of a series.
+        """Whether the change explains a step of a series, which needs no further look then.
 
         Args:
             key: The series.
             before: When the last value before the step was measured.
             after: When the first value after it was measured.
         """
-        return self.concerns(key) and before.date() <= self.date <= after.date() + timedelta(days=1)
+        is_near = before.date() <= self.date <= after.date() + timedelta(days=1)
+        return is_near and not self.keeps_open and self.concerns(key)
 
 
 class KnownChanges(FileModel):
@@ -90,10 +93,9 @@ def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:
     with storing(f"write {path}"):
         text = path.read_text(encoding="utf-8") if before else "changes:\n"
         indent = re.search(r"^( *)- ", text, re.MULTILINE)
-        lines = [
-            f"{indent[1] if indent else '  '}- {json.dumps(change.model_dump(mode='json'), ensure_ascii=False)}\n"
-            for change in changes
-        ]
+        written = [change.model_dump(mode="json", exclude_defaults=True) for change in changes]
+        begin = f"{indent[1] if indent else '  '}- "
+        lines = [f"{begin}{json.dumps(fields, ensure_ascii=False)}\n" for fields in written]
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             part.write_text("".join([text if text.endswith("\n") else f"{text}\n", *lines]), encoding="utf-8")

@@ -145,7 +145,7 @@ class SeriesKey:
         return f"{self.test}, {self.quantity}, on {self.testbed}"
 
 
-_OF_EACH = ("times", "kinds", "reasons", "measured_as", "generators", "bounds", "runs", "unsent")
+_OF_EACH = ("times", "kinds", "reasons", "measured_as", "generators", "bounds", "runs", "unsent", "builds")
 """The fields of `Series` that have an item for each result, besides the values."""
 
 
@@ -181,6 +181,8 @@ class Series:
     """Whether its values are readings, whose changes are no alarms."""
     unsent: tuple[float, ...] = ()
     """Share of each value's frames that the generator left unsent; 1: the value is a least one. Empty: none."""
+    builds: tuple[str | None, ...] = ()
+    """Kind and version of the DUTs of each result; None: not known. Empty: not known of any."""
 
     def bounds_of(self, place: int) -> tuple[float | None, float | None]:
         """The bounds of a result by its index."""
@@ -245,6 +247,7 @@ def _series(key: SeriesKey, rows: Any) -> Series:
         tuple(rows.column("tags")[-1].as_py() or ()),
         rows.column("frame_size_bytes")[-1].as_py(),
         unsent=tuple(share or 0.0 for share in rows.column("unsent_share").to_pylist()),
+        builds=tuple(rows.column("build").to_pylist()),
     )
 
 

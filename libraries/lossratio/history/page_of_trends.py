@@ -144,9 +144,10 @@ class _Row:
     def marked_verdict(self) -> str:
         """The verdict with what a reader needs besides, as markup."""
         doubts = (f"doubt: {doubt}" for doubt in self.doubts)
-        return verdict(
-            self.kind, self.verdict, filter(None, ("old" if self.trend.is_old else "", self.reason, *doubts))
-        )
+        known = self.trend.known or (self.trend.change and self.trend.change.known)
+        noted = (f"{note}" for note in (known, *self.trend.notes) if note is not None)
+        old = "old" if self.trend.is_old else ""
+        return verdict(self.kind, self.verdict, filter(None, (old, self.reason, *noted, *doubts)))
 
     @property
     def test(self) -> str:
@@ -159,16 +160,18 @@ class _Row:
 
     @property
     def ratio(self) -> float | None:
-        change = self.trend.change
+        change = self.trend.last_change
         return None if change is None or not np.isfinite(change.ratio) else change.ratio
 
     @property
     def change(self) -> str:
-        return "" if self.trend.change is None else f"{100 * self.trend.change.ratio:+.2f} %"
+        change = self.trend.last_change
+        return "" if change is None else f"{100 * change.ratio:+.2f} %"
 
     @property
     def since(self) -> str:
-        return "" if self.trend.change is None else f"{self.trend.change.began:%Y-%m-%d}"
+        change = self.trend.last_change
+        return "" if change is None else f"{change.began:%Y-%m-%d}"
 
     @property
     def newest_time(self) -> datetime:
@@ -189,7 +192,7 @@ _COLUMNS: tuple[Column[_Row], ...] = (
     Column("frame size", lambda row: row.frame_size, lambda row: row.series.frame_size_bytes),
     Column("testbed", lambda row: row.series.key.testbed),
     Column("bounds", lambda row: row.bounds, style="number"),
-    Column("change", lambda row: row.change, lambda row: row.ratio, style="number"),
+    Column("last change", lambda row: row.change, lambda row: row.ratio, style="number"),
     Column("since", lambda row: row.since, style="date"),
     Column("course", lambda row: "", markup=lambda row: row.picture),
     number_column("results", lambda row: len(row.series.times), str),
@@ -332,7 +335,7 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
         day = datetime(change.date.year, change.date.month, change.date.day, tzinfo=timezone.utc).timestamp() / _DAY
         if plot.x.holds(day):
             plot.line([(day, plot.y.low), (day, plot.y.high)], _KNOWN, dash="2 3")
-            plot.parts.append(text_at(plot.x.place(day) + 4, _TOP - 2, change.note))
+            plot.parts.append(text_at(plot.x.place(day) + 4, _TOP - 2, str(change)))
     times = [time.timestamp() / _DAY for time in series.times]
     bars = list(_error_bars(series, times))
     if bars:

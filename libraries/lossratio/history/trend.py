@@ -127,6 +127,8 @@ class Trend:
     """The two bands between which the values flip from run to run; None: there are none."""
     known: KnownChange | None = None
     """The known change that explains why the newest result has no value; None: there is none."""
+    notes: tuple[KnownChange, ...] = ()
+    """Notes about the open alarm: who looks at it, and what a bisection found."""
 
     @property
     def is_alarm(self) -> bool:
@@ -139,6 +141,27 @@ class Trend:
         if self.change is not None:
             return self.change.began
         return self.series.times[-max(1, missing_in_a_row(self.series))]
+
+    @property
+    def builds(self) -> tuple[str | None, str | None]:
+        """The builds of the last result before its newest change, and of the first one since; None: not known."""
+        builds, place = self.series.builds, self.series.times.index(self.began)
+        return (builds[place - 1], builds[place]) if builds and place else (None, None)
+
+    @property
+    def last_change(self) -> Change | None:
+        """Its newest change, or else the one between its last two steps, however old; None: there was never any."""
+        if self.change is not None or len(self.steps) < 2:
+            return self.change
+        before, after = self.steps[-2:]
+        return _change(self.series, before, after, ())
+
+    def with_note(self, note: KnownChange) -> Trend:
+        """The alarm with a note, or explained by it."""
+        if note.keeps_open:
+            return replace(self, notes=(*self.notes, note))
+        change = None if self.change is None else replace(self.change, known=note)
+        return replace(self, verdict=TrendVerdict.EXPLAINED, change=change, known=note)
 
     @property
     def is_old(self) -> bool:
@@ -171,9 +194,15 @@ def trends_of(series: Sequence[Series], known: Sequence[KnownChange] = (), rules
         for part, place, begins in zip(alike, places, group_starts(finite), strict=True)
     ]
     return [
-        replace(trend, left_out=len(whole.times) - len(trend.series.times))
+        replace(trend, left_out=len(whole.times) - len(trend.series.times), notes=tuple(_notes(trend, known)))
         for trend, whole in zip(trends, series, strict=True)
     ]
+
+
+def _notes(trend: Trend, known: Sequence[KnownChange]) -> Iterator[KnownChange]:
+    if trend.is_alarm:
+        noted = (change for change in known if change.keeps_open and change.concerns(trend.series.key))
+        yield from (change for change in noted if change.date >= trend.began.date())
 
 
 @dataclass(frozen=True)
@@ -339,6 +368,7 @@ def details_of(trend: Trend) -> Iterator[str]:
     known = trend.known if trend.change is None else trend.change.known
     if known is not None:
         yield f"known: {known}"
+    yield from (f"noted: {note}" for note in trend.notes)
     if trend.bands is not None:
         yield trend.bands.describe(trend.series.unit)
     if trend.verdict is TrendVerdict.NOT_OFFERED:

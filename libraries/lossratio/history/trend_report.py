@@ -86,6 +86,8 @@ def _trend(trend: Trend) -> dict[str, Any]:
         "text": describe_trend(trend),
         "change": None if trend.change is None else _change(trend.change),
         "bands": None if trend.bands is None else _bands(trend.bands),
+        "builds": trend.builds,
+        "notes": [str(note) for note in trend.notes],
         "new_kinds": trend.new_kinds,
         "results": len(trend.series.times),
         "newest": {
@@ -102,7 +104,7 @@ def _change(change: Change) -> dict[str, Any]:
         "before": change.before,
         "after": change.after,
         "began": change.began.isoformat(),
-        "known": None if change.known is None else change.known.note,
+        "known": None if change.known is None else str(change.known),
     }
 
 

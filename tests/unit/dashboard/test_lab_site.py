@@ -81,7 +81,7 @@ def test_the_site_has_the_verdicts_of_trend(history, tmp_path):
     assert [step[:2] for step in shown["lab-1"]["steps"]] == [[0, 4], [5, 7]]
     assert shown["lab-2"]["notes"] == [["2026-01-06", "new kernel"]]
     index = slice_of(tmp_path / "site", "index")
-    assert [row[5][0][14] for row in index["tests"]] == [describe_trend(analysis.trends[0]), ""]
+    assert [row[5][0][15] for row in index["tests"]] == [describe_trend(analysis.trends[0]), ""]
 
 
 def test_a_test_has_its_telemetry_over_nights(history, tmp_path):
@@ -108,7 +108,7 @@ def test_two_bands_are_two_levels_and_no_steps(tmp_path):
     assert trend.bands is not None
     assert test["series"][0]["steps"] == [[step.first, step.last, *step.levels] for step in trend.steps]
     assert len(test["series"][0]["steps"][0]) == 4
-    assert "two bands" in slice_of(tmp_path / "site", "index")["tests"][0][5][0][14]
+    assert "two bands" in slice_of(tmp_path / "site", "index")["tests"][0][5][0][15]
 
 
 def test_results_of_another_meaning_are_shown_and_marked(tmp_path):

@@ -84,7 +84,7 @@ def site(tmp_path_factory):
 
 
 VIEWS = """
-  seen.home = rows().map(row => [row[0], row[6], row[5], row[1], row[2]]);
+  seen.home = rows().map(row => [row[0], row[7], row[6], row[1], row[2], row[3], row[4]]);
   seen.heads = [...document.querySelectorAll("main thead th")].slice(0, 3).map(head => head.textContent);
   seen.problems = document.querySelector("#problems").textContent;
   seen.title = document.querySelector("h1").textContent;
@@ -119,6 +119,9 @@ VIEWS = """
       images: count("main img, main script"),
     };
   }
+  await open(`#/test/${test.id}?axis=build`);
+  const labels = document.querySelector("main svg.chart").querySelectorAll("text");
+  seen.axis = [...labels].map(label => label.textContent);
   await open("#/runs");
   document.querySelector("main tbody a").click();
   await pause(); await ready();
@@ -158,6 +161,7 @@ def test_lists_sort_filter_and_keep_both_in_the_address(seen):
     assert seen["heads"] == ["test", "newest", "verdict"]
     assert seen["home"][0][:3] == ["Suite.64B-1c-l2-ndrpdr", "lab-1", "NDR"]
     assert seen["home"][0][4].startswith("regression")
+    assert seen["home"][0][5:] == ["-9.98 %", "2026-01-05"]
     assert seen["listed"] == ["Suite.64B-1c-l2-ndrpdr"]
     assert (seen["expression"], seen["broken"]) == (2, 0)
     assert [words.split(" (")[0] for words in seen["odd"]] == ["regression: 1.0008 Mfps to 900.90 kfps"]
@@ -176,6 +180,8 @@ def test_a_test_has_its_trend_known_changes_and_latency_side_by_side(seen):
     assert "over cores" in one["text"]
     assert "over frame sizes" not in one["text"]
     assert seen["overlay"] == 2
+    assert {"24.02", "24.06"} <= set(seen["axis"])
+    assert not any(label.startswith("2026-") for label in seen["axis"])
 
 
 def test_sweeps_show_scaling_with_efficiency_and_bandwidth(seen):

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from history_examples import entry
 
-from lossratio.commands.trend import trend
+from lossratio.commands.trend import ack, trend
 from lossratio.history.alerts import Alerts
 from lossratio.history.store import History
 
@@ -98,6 +98,20 @@ def test_the_next_night_sends_no_second_alert_for_the_same_change(night, tmp_pat
     night([*FALLEN, 90.2e3, 89.9e3, None, 90e3, 80e3, 80.1e3], command(sent))
     assert "90.050 kfps to" not in sent.read_text().removeprefix(twice)
     assert "since 2026-01-15" in sent.read_text().removeprefix(twice)
+
+
+def test_who_explained_an_alarm_and_why_goes_to_those_who_got_the_alarm_and_to_nobody_else(night, tmp_path):
+    sent, other = tmp_path / "sent", tmp_path / "other"
+    night(FALLEN, command(sent), command(other, name="other", quantity="PDR"))
+    alarm = sent.read_text()
+    words = [str(tmp_path / "history"), "new kernel", "--by=ann", f"--alert={tmp_path / 'alerts.yaml'}"]
+    answer = CliRunner().invoke(ack, words)
+    assert answer.stderr == "Alert 'note' was sent: 1 change.\n"
+    explained = sent.read_text().removeprefix(alarm)
+    assert explained.startswith("What: known change: Suite.64B-ndrpdr, NDR, on lab-1: ")
+    assert "known: new kernel (ann)" in explained
+    answer = night([*FALLEN, 90.2e3], command(sent), command(other, name="other", quantity="PDR"))
+    assert (answer.exit_code, answer.stderr, other.exists()) == (0, "", False)
 
 
 def test_an_alert_that_failed_is_one_line_and_is_tried_again(night, tmp_path):

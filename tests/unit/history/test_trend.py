@@ -78,6 +78,14 @@ def test_a_value_that_was_zero_and_grows_is_judged_too():
     assert newest(0.5) is TrendVerdict.UNCONFIRMED
 
 
+def test_a_steady_trend_still_has_its_last_change_with_its_date():
+    old = trend([*STEADY, *[110e3] * 40])
+    assert (old.verdict, old.change) == (TrendVerdict.STEADY, None)
+    assert old.last_change.ratio == pytest.approx(0.1, abs=1e-3)
+    assert old.last_change.began == START + timedelta(days=len(STEADY))
+    assert trend(STEADY).last_change is None
+
+
 def test_a_small_step_raises_no_alarm_unless_asked_for():
     values = [100e3] * 8 + [99.5e3] * 4
     assert trend(values).verdict is TrendVerdict.STEADY

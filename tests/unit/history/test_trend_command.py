@@ -115,6 +115,19 @@ def test_an_alarm_stays_until_it_is_explained_by_name_and_no_other_series_is(tmp
     assert (answer.exit_code, "No such alarm is open" in answer.output) == (2, True)
 
 
+def test_who_looks_at_an_alarm_is_noted_and_the_alarm_stays_open(tmp_path):
+    history = history_of(tmp_path / "history", [*STEADY, 90e3, 90.1e3])
+    answer = CliRunner().invoke(ack, [history, "I look at it", "--by=ann", "--keep-open"])
+    assert answer.exit_code == 0
+    assert answer.output.startswith("noted: regression: ")
+    page = tmp_path / "trend.html"
+    after = CliRunner().invoke(trend, [history, f"--html={page}"])
+    assert (after.exit_code, "noted: I look at it (ann)" in after.output) == (3, True)
+    assert "I look at it (ann)" in page.read_text()
+    CliRunner().invoke(ack, [history, "new kernel", "--by=bob"])
+    assert "known: new kernel (bob)" in CliRunner().invoke(trend, [history]).output
+
+
 def test_a_file_of_known_changes_without_a_place_at_its_end_is_kept_as_it_is(tmp_path):
     history = history_of(tmp_path, [*STEADY, None])
     (tmp_path / "annotations.yaml").write_text("changes: [{date: 2025-01-01, note: x}]\n")
