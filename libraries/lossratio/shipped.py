@@ -21,12 +21,12 @@ class Shipped:
     is_there: Callable[[str | Path], bool]
     """Whether the user has such a file, which goes before one that comes with lossratio."""
 
-    def path(self, given: str | Path, folder: Path = Path()) -> Path:
+    def path(self, name: str | Path, folder: Path = Path()) -> Path:
         """The user's file in a folder; where there is none, the one that comes with lossratio by this name, if any."""
         # Unlike Path, os.path has an answer for a name that is too long for a file.
-        if str(given) in self.names() and not self.is_there(folder / given):
-            return _PACKAGE / self.folder / f"{given}{self.suffix}"
-        return folder / given
+        if str(name) in self.names() and not self.is_there(folder / name):
+            return _PACKAGE / self.folder / f"{name}{self.suffix}"
+        return folder / name
 
     def name(self, path: Path) -> str:
         """The name of a file that comes with lossratio, which means the same on every machine; else its path."""
@@ -36,23 +36,23 @@ class Shipped:
         """The names that there are."""
         return tuple(sorted(path.stem for path in (_PACKAGE / self.folder).glob(f"*{self.suffix}")))
 
-    def hint(self, given: str | Path) -> str:
+    def hint(self, name: str | Path) -> str:
         """For the error that there is no such file: the nearest name, or all, if a name is given and no path."""
-        if not all(part.isalnum() for part in re.split("[-_]", str(given))):
+        if not all(part.isalnum() for part in re.split("[-_]", str(name))):
             return ""
-        return did_you_mean(str(given), self.names()) or f" These come with lossratio: {', '.join(self.names())}."
+        return did_you_mean(str(name), self.names()) or f" These come with lossratio: {', '.join(self.names())}."
 
 
 TOPOLOGIES = Shipped("topologies", ".yaml", os.path.isfile)
 SUITES = Shipped("suites", ".robot", os.path.exists)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, names: Iterable[str]) -> str:
     """The question whether the nearest of some names is meant, behind a blank; empty if none is near."""
-    close = get_close_matches(name, list(known), n=1)
+    close = get_close_matches(name, list(names), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
-def names_near(name: str, known: Iterable[str]) -> str:
+def names_near(name: str, names: Iterable[str]) -> str:
     """The end of a sentence that lists the names that there are, with the question whether the nearest is meant."""
-    return f"{', '.join(known := list(known))}.{did_you_mean(name, known)}"
+    return f"{', '.join(names := list(names))}.{did_you_mean(name, names)}"

@@ -82,7 +82,7 @@ class Bisection:
         if not 0.5 <= certainty < 1.0:
             raise SearchError(f"A certainty is a probability from 0.5 to below 1, not {certainty!r}.")
         self._revisions = tuple(revisions)
-        self._places = {revision: place for place, revision in enumerate(self._revisions)}
+        self._places = {revision: index for index, revision in enumerate(self._revisions)}
         self._least_change = least_change
         self._certainty = certainty
         self._limit = limit

@@ -236,7 +236,7 @@ def _chart(name: str, record: BuildRecord) -> list[str]:
     values = [value for _, value in measured]
     room = max(values) * 0.01
     low, high = max(0.0, min(values) - room), max(values) + room
-    labels = ", ".join(f'"{place} {build}"' for place, (build, _) in enumerate(measured, start=1))
+    labels = ", ".join(f'"{number} {build}"' for number, (build, _) in enumerate(measured, start=1))
     return [
         "```mermaid",
         "xychart-beta",

@@ -104,9 +104,9 @@ def replay_estimate(
     warm_ups = 0 if settings.get("warm_up_duration_s") is None else 1
     return estimate(
         journal.results[warm_ups:],
-        target_loss_ratio=_given(target_loss_ratio, search, "target_loss_ratio", path),
-        min_load=_given(min_load, search, "min_load_fps", path),
-        max_load=_given(max_load, search, "max_load_fps", path),
+        target_loss_ratio=_option_or_journal(target_loss_ratio, search, "target_loss_ratio", path),
+        min_load=_option_or_journal(min_load, search, "min_load_fps", path),
+        max_load=_option_or_journal(max_load, search, "max_load_fps", path),
         likelihood=LikelihoodName(likelihood) if likelihood else settings.get("likelihood", LikelihoodName.VARYING),
         weighting=Weighting(weighting) if weighting else settings.get("weighting", Weighting.EVIDENCE),
     )
@@ -154,9 +154,9 @@ def _number(values: Mapping[str, Any], name: str, path: Path, way_out: str = "")
     return float(values[name])
 
 
-def _given(asked: float | None, search: Mapping[str, Any], name: str, path: Path) -> float:
-    option = name.removesuffix("_fps").replace("_", "-")
-    return _number(search, name, path, f": give it with --{option}") if asked is None else asked
+def _option_or_journal(option: float | None, search: Mapping[str, Any], name: str, path: Path) -> float:
+    way_out = f": give it with --{name.removesuffix('_fps').replace('_', '-')}"
+    return _number(search, name, path, way_out) if option is None else option
 
 
 def _rate(rate: float | None) -> str:

@@ -68,9 +68,9 @@ def sparkline(values: Sequence[float | None]) -> str:
     low, high = min(known), max(known)
     room = high - low or 1.0
     path, is_on = "", False
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if value is not None:
-            x, y = 100.0 * place / (len(values) - 1), 22.0 - 18.0 * (value - low) / room
+            x, y = 100.0 * index / (len(values) - 1), 22.0 - 18.0 * (value - low) / room
             path += f"{'L' if is_on else 'M'}{x:.1f} {y:.1f}"
         is_on = value is not None
     return (

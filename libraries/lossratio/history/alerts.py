@@ -309,12 +309,12 @@ def _problems(loaded: _AlertsFile) -> Iterator[tuple[tuple[str | int, ...], str]
     if not loaded.alerts:
         yield ("alerts",), "there is no alert; add one, or leave --alert out"
     names = [alert.name for alert in loaded.alerts]
-    for place, alert in enumerate(loaded.alerts):
-        if alert.name in names[:place]:
-            yield ("alerts", place, "name"), f"another alert is called {alert.name!r}"
+    for index, alert in enumerate(loaded.alerts):
+        if alert.name in names[:index]:
+            yield ("alerts", index, "name"), f"another alert is called {alert.name!r}"
         for variable in alert.variables():
             if variable not in os.environ:
-                yield ("alerts", place), f"the environment variable {variable} is not set; export it before"
+                yield ("alerts", index), f"the environment variable {variable} is not set; export it before"
 
 
 class _NotSentError(Exception):

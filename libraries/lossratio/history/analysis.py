@@ -232,7 +232,7 @@ def _continued(earlier: Series | None, entry: Entry) -> Series:
     )
     if earlier is None:
         return newest
-    before = earlier.chosen([place for place, time in enumerate(earlier.times) if time < entry.started])
+    before = earlier.chosen([index for index, time in enumerate(earlier.times) if time < entry.started])
     return replace(
         newest,
         times=before.times + newest.times,

@@ -208,7 +208,7 @@ class Series:
         for known in (self.measured_as, self.generators):
             newest = known[-1] if known else None
             if newest is not None:
-                alike &= {place for place, meaning in enumerate(known) if meaning in (None, newest)}
+                alike &= {index for index, meaning in enumerate(known) if meaning in (None, newest)}
         return self if len(alike) == len(self.times) else self.chosen(sorted(alike))
 
 

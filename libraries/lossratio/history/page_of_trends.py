@@ -212,7 +212,7 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
     trends = sorted(
         (*analysis.trends, *analysis.readings), key=lambda trend: (trend.series.is_reading, order.index(trend.verdict))
     )
-    rows = [_Row(trend, place) for place, trend in enumerate(trends, start=1)]
+    rows = [_Row(trend, number) for number, trend in enumerate(trends, start=1)]
     numbers = sum(len(row.series.times) for row in rows)
     body = partial(html_fragment, PAGES, "trend_section.html.jinja")
     sections = [
@@ -426,9 +426,9 @@ def _axes(series: Series) -> tuple[Axis, Axis]:
 
 def _error_bars(series: Series, times: Sequence[float]) -> Iterator[tuple[float, float, float]]:
     """The bounds of each value that has both: day, lower and upper bound."""
-    for place, day in enumerate(times):
-        low, high = series.bounds_of(place)
-        if low is not None and high is not None and np.isfinite(series.values[place]):
+    for index, day in enumerate(times):
+        low, high = series.bounds_of(index)
+        if low is not None and high is not None and np.isfinite(series.values[index]):
             yield day, low, high
 
 

@@ -194,8 +194,8 @@ def _of_direction(timeline: Timeline) -> ResetTime:
 
 def _pauses(outages: Sequence[Outage], silences: Sequence[Silence]) -> Iterator[_Pause]:
     """The time without forwarding of each outage: its own, or the silence in which it lies."""
-    for place, outage in enumerate(outages):
-        if outage.end is None and place and outage.last_sent - outage.first_sent <= EARLY:
+    for index, outage in enumerate(outages):
+        if outage.end is None and index and outage.last_sent - outage.first_sent <= EARLY:
             # The very last frames were lost, long after the device came back: the load is too high for it.
             continue
         if outage.start is None or outage.end is None:

@@ -237,14 +237,14 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
     changes = [quantity.difference for quantity in comparison.quantities if quantity.difference is not None]
     ends = [abs(end) for change in changes for end in (change.change, *(change.interval or ())) if abs(end) < 1.0]
     most = max((*ends, 0.02))
-    for place, compared in enumerate(comparison.quantities, start=1):
+    for number, compared in enumerate(comparison.quantities, start=1):
         sides = (("A", compared.findings_before), ("B", compared.findings_after))
         values = tuple(
             _Value(side, known[id(finding.result)][0], finding, known[id(finding.result)][1])
             for side, findings in sides
             for finding in findings
         )
-        yield _Row(compared, place, values, most)
+        yield _Row(compared, number, values, most)
 
 
 def _headline(comparison: Comparison, before: Sequence[Run], after: Sequence[Run], names: tuple[str, str]) -> str:

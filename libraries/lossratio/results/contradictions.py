@@ -47,12 +47,12 @@ def _contradictions(result: TestResult) -> Iterator[str]:
 
 
 def _trials(result: TestResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-    for place, (trial, trial_result) in enumerate(zip(result.trials, trials, strict=True), start=1):
-        if trial.number != place:
-            yield f"trials: number {trial.number} is in place {place}; some are missing, doubled or swapped"
+    for number, (trial, trial_result) in enumerate(zip(result.trials, trials, strict=True), start=1):
+        if trial.number != number:
+            yield f"trials: number {trial.number} is in place {number}; some are missing, doubled or swapped"
             return
         for problem in contradictions(trial_result.output):
-            yield f"trial {place}: {problem}"
+            yield f"trial {number}: {problem}"
         lost = trial_result.loss_ratio
         if trial_result.is_early and trial.sent_frames:
             # Its loss ratio is a share of the frames of the whole trial.
@@ -60,8 +60,8 @@ def _trials(result: TestResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         forwarded = trial_result.load * (1.0 - lost)
         if trial.directions and not same_value(trial.forwarding_rate_per_interface_fps, forwarded):
             yield (
-                f"trial {place}: forwarding_rate_per_interface_fps is {trial.forwarding_rate_per_interface_fps!r}, and "
-                f"load and loss ratio make {forwarded!r}"
+                f"trial {number}: forwarding_rate_per_interface_fps is {trial.forwarding_rate_per_interface_fps!r}, "
+                f"and load and loss ratio make {forwarded!r}"
             )
 
 
@@ -79,8 +79,8 @@ def _rates_in(value: object, name: str) -> Iterator[tuple[str, Rate]]:
         for part in type(value).model_fields:
             yield from _rates_in(getattr(value, part), f"{name}.{part}")
     elif isinstance(value, tuple):
-        for place, part in enumerate(value):
-            yield from _rates_in(part, f"{name}[{place}]")
+        for index, part in enumerate(value):
+            yield from _rates_in(part, f"{name}[{index}]")
 
 
 def differences(said: Record, made: Record, name: str) -> Iterator[str]:
@@ -100,8 +100,8 @@ def _unequal(said: Any, made: Any, name: str) -> Iterator[str]:
         for key in made:
             yield from _unequal(said[key], made[key], f"{name}.{key}")
     elif isinstance(made, tuple) and isinstance(said, tuple) and len(said) == len(made):
-        for place, (said_item, made_item) in enumerate(zip(said, made, strict=True)):
-            yield from _unequal(said_item, made_item, f"{name}[{place}]")
+        for index, (said_item, made_item) in enumerate(zip(said, made, strict=True)):
+            yield from _unequal(said_item, made_item, f"{name}[{index}]")
     elif not same_value(said, made):
         yield f"{name} is {said!r}, and what was measured makes {made!r}"
 

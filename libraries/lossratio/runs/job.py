@@ -166,9 +166,9 @@ def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
         *((("topologies", number), TOPOLOGIES, topology) for number, topology in enumerate(file.topologies)),
         *((("self_test", "topologies", name), TOPOLOGIES, cable) for name, cable in cables.items()),
         *(
-            (("tests", number, "suites", place), SUITES, suite)
+            (("tests", number, "suites", index), SUITES, suite)
             for number, tests in enumerate(file.tests)
-            for place, suite in enumerate(tests.suites)
+            for index, suite in enumerate(tests.suites)
         ),
     ]
     for where, kind, given in named:

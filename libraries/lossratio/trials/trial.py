@@ -318,26 +318,23 @@ class TrialResult:
     @property
     def traffic_duration(self) -> float:
         """Seconds of traffic: the duration, or fewer where an early verdict ended it."""
-        given = self.output.decided_after
-        return self.input.duration if given is None else given
+        return self.input.duration if self.output.decided_after is None else self.output.decided_after
 
     @property
     def effective_duration(self) -> float:
         """Seconds that count towards a goal's duration sum."""
-        given = self.output.effective_duration
-        return self.input.duration if given is None else given
+        return self.input.duration if self.output.effective_duration is None else self.output.effective_duration
 
     @property
     def elapsed(self) -> float:
         """Seconds that the trial took in all."""
-        given = self.output.elapsed
-        return self.input.duration if given is None else given
+        return self.input.duration if self.output.elapsed is None else self.output.elapsed
 
     @property
     def forwarding_rate(self) -> float:
         """Trial forwarding rate per transmitting interface, in frames per second."""
-        given = self.output.forwarding_rate
-        return self.input.load * (1.0 - self.output.loss_ratio) if given is None else given
+        rate = self.output.forwarding_rate
+        return self.input.load * (1.0 - self.output.loss_ratio) if rate is None else rate
 
 
 ResultT_co = TypeVar("ResultT_co", covariant=True)

@@ -331,10 +331,10 @@ def latency_trials_contradictions(result: LatencyResult, trials: Sequence[TrialR
     if len(measured) != len(trials):
         yield f"latency: there are {len(measured)} loads and {len(trials)} trials"
         return
-    for place, (at_load, trial) in enumerate(zip(measured, trials, strict=True)):
+    for index, (at_load, trial) in enumerate(zip(measured, trials, strict=True)):
         if at_load.loss_ratio != trial.loss_ratio or not same_value(at_load.load.per_interface_fps, trial.load):
-            yield f"latency[{place}]: load or loss ratio differ from trial {place + 1}"
-        yield from latency_contradictions(at_load, f"latency[{place}]")
+            yield f"latency[{index}]: load or loss ratio differ from trial {index + 1}"
+        yield from latency_contradictions(at_load, f"latency[{index}]")
 
 
 def latency_contradictions(latency: LatencyAtLoad, name: str) -> Iterator[str]:

@@ -169,7 +169,7 @@ def _drawn(plot: Plot, curves: Sequence[_Curve], x: str, about: str, marks: Coll
 
 def _load_curves(latency: Sequence[LatencyAtLoad]) -> Iterator[_Curve]:
     ways = dict.fromkeys(direction.direction for at_load in latency for direction in at_load.directions)
-    for place, percent in enumerate(PERCENTILES):
+    for index, percent in enumerate(PERCENTILES):
         for way, name in enumerate(ways):
             by_load: dict[float, list[float]] = {}
             for at_load in latency:
@@ -179,7 +179,7 @@ def _load_curves(latency: Sequence[LatencyAtLoad]) -> Iterator[_Curve]:
                         by_load.setdefault(at_load.load.per_interface_fps, []).append(value)
             points = [(load, fmean(values)) for load, values in sorted(by_load.items())]
             if len(points) > 1:
-                yield _Curve(f"{percent:g} %, {name}", series_colour(place), _DASHES[way % len(_DASHES)], points)
+                yield _Curve(f"{percent:g} %, {name}", series_colour(index), _DASHES[way % len(_DASHES)], points)
 
 
 def _trial_marks(trials: Sequence[Trial]) -> dict[Mark, list[tuple[float, float, str]]]:
@@ -195,12 +195,12 @@ def _trial_marks(trials: Sequence[Trial]) -> dict[Mark, list[tuple[float, float,
 
 
 def _curves(latency: Sequence[LatencyAtLoad]) -> Iterator[_Curve]:
-    for place, at_load in enumerate(latency):
+    for index, at_load in enumerate(latency):
         for way, direction in enumerate(at_load.directions):
             points = _points(direction)
             if points:
                 name = f"{name_load(at_load)}, {direction.direction}"
-                yield _Curve(name, series_colour(place), _DASHES[way % len(_DASHES)], points)
+                yield _Curve(name, series_colour(index), _DASHES[way % len(_DASHES)], points)
 
 
 def _points(direction: DirectionLatency) -> list[tuple[float, float]]:

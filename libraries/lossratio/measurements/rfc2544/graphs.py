@@ -61,8 +61,8 @@ def draw_loss(run: Rfc2544Run) -> str:
     plot.frame(plot.x.ticks(11), plot.y.ticks(11), in_unit(1), in_unit(1))
     dashes = (None, "6 3", "2 3", "8 3 2 3")
     names = []
-    for place, (name, points) in enumerate(lines):
-        colour, dash = series_colour(place), dashes[place % len(dashes)]
+    for index, (name, points) in enumerate(lines):
+        colour, dash = series_colour(index), dashes[index % len(dashes)]
         plot.line(points, colour, dash=dash)
         _dots(plot, points, colour, f"{name}: {{1:.4g}} % lost at {{0:.4g}} % load")
         names.append((name, colour, dash))
@@ -80,9 +80,9 @@ def _finish(plot: Plot, names: Sequence[tuple[str, str, str | None]], y: str, x:
     captions = [text_at(4.0, 14.0, y), text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 34.0, x, text_anchor="middle")]
     keys: list[str] = []
     columns = 2 if len(names) < 3 else 4
-    for place, (name, colour, dash) in enumerate(names):
-        left = _LEFT + (place % columns) * (_RIGHT - _LEFT) / columns
-        top = _BOTTOM + 54.0 + LINE_HEIGHT * (place // columns)
+    for index, (name, colour, dash) in enumerate(names):
+        left = _LEFT + (index % columns) * (_RIGHT - _LEFT) / columns
+        top = _BOTTOM + 54.0 + LINE_HEIGHT * (index // columns)
         line = {"stroke": colour, "stroke_width": 1.6, "stroke_dasharray": dash, "fill": "none"}
         keys += [element("path", d=f"M{left:.0f} {top - 4:.0f}h26", **line), text_at(left + 34, top, name)]
     return drawing(_WIDTH, _HEIGHT + LINE_HEIGHT, f"{title}.", [*captions, *plot.parts, *keys])

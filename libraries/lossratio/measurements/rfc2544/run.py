@@ -122,10 +122,10 @@ class Rfc2544Request:
 
     def planned(self) -> Iterator[tuple[TrafficProfile, Rfc2544Test]]:
         """The measurements, in their order. Resets are at the first, which is the smallest, frame size."""
-        for place, profile in enumerate(self.profiles):
+        for index, profile in enumerate(self.profiles):
             for test in ALL_TESTS:
                 is_wanted = test in self.tests or test is Rfc2544Test.THROUGHPUT
-                if is_wanted and (test is not Rfc2544Test.RESET or place == 0):
+                if is_wanted and (test is not Rfc2544Test.RESET or index == 0):
                     yield profile, test
 
 

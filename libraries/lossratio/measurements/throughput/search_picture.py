@@ -238,7 +238,7 @@ def _steps(history: Mapping[int, GoalBounds]) -> Iterator[tuple[float, float, Go
     """Ranges of trials with the same bounds: number of the first trial, the range's end, and the bounds."""
     numbers = list(history)
     changes = [
-        number for place, number in enumerate(numbers) if place == 0 or history[numbers[place - 1]] != history[number]
+        number for index, number in enumerate(numbers) if index == 0 or history[numbers[index - 1]] != history[number]
     ]
     for start, end in zip(changes, [*changes[1:], numbers[-1] + 0.7] if numbers else [], strict=True):
         yield start, end, history[start]
@@ -258,7 +258,7 @@ def _goal_labels(goals: Sequence[GoalReport], history: History, window: Window, 
         x = _RIGHT + 18.0
         parts.append(element("rect", x=_RIGHT + 8.0, y=top, width=4, height=height, fill=series_colour(index)))
         parts.append(text_at(x, top + 11.0, goals[index].goal.name, font_weight="bold"))
-        parts += [text_at(x, top + 11.0 + LINE_HEIGHT * place, line) for place, line in enumerate(lines, start=1)]
+        parts += [text_at(x, top + 11.0 + LINE_HEIGHT * number, line) for number, line in enumerate(lines, start=1)]
         free = top + height + LINE_HEIGHT
     return [element("g", *parts, fill=INK)] if parts else []
 
@@ -339,8 +339,8 @@ def draw_loss(result: ThroughputResult, history: History) -> str:
     width = (_LOSS_RIGHT - _LOSS_LEFT - _LOSS_GAP * (len(windows) - 1)) / len(windows)
     marked = by_mark(result.trials)
     parts = [text_at(4.0, 14.0, "trial loss ratio")]
-    for place, window in enumerate(windows):
-        left = _LOSS_LEFT + place * (width + _LOSS_GAP)
+    for index, window in enumerate(windows):
+        left = _LOSS_LEFT + index * (width + _LOSS_GAP)
         parts += _loss_panel(result.goals, marked, window, extent=(left, left + width), floor=floor, scale=scale)
     middle = (_LOSS_LEFT + _LOSS_RIGHT) / 2
     parts.append(text_at(middle, _LOSS_BOTTOM + 35.0, f"load per interface, {prefix}fps", text_anchor="middle"))

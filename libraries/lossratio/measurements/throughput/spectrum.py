@@ -95,8 +95,8 @@ def draw_spectra(result: ThroughputResult) -> str:
     """
     spectra = spectra_of(result)
     parts: list[str] = []
-    for place, spectrum in enumerate(spectra):
-        row, column = divmod(place, _COLUMNS)
+    for index, spectrum in enumerate(spectra):
+        row, column = divmod(index, _COLUMNS)
         parts += _panel(spectrum, _LEFT + column * _CELL, row * _ROW)
     rows = (len(spectra) + _COLUMNS - 1) // _COLUMNS
     description = f"Forwarding rates at the relevant bounds, {result.test.name}."

@@ -161,14 +161,14 @@ def _frame(plot: Plot, x_ticks: Sequence[float], x_label: str, highest: float) -
 
 
 def _goals(sweeps: Sequence[Sweep]) -> list[tuple[str, str, float]]:
-    return [(sweep.goal, series_colour(place), 1.0) for place, sweep in enumerate(sweeps)]
+    return [(sweep.goal, series_colour(index), 1.0) for index, sweep in enumerate(sweeps)]
 
 
 def _finish(
     plot: Plot, sweeps: Sequence[Sweep], unit: str, swatches: Sequence[tuple[str, str, float]], about: str
 ) -> str:
-    for place, sweep in enumerate(sweeps):
-        colour = series_colour(place)
+    for index, sweep in enumerate(sweeps):
+        colour = series_colour(index)
         points = [(row.at, row.throughput.per_interface_fps) for row in sweep.rows if row.throughput]
         if points:
             plot.line(points, colour)

@@ -100,18 +100,18 @@ def serve(request: Request) -> None:
     indices = [socket.if_nametoindex(name) for name in interfaces]
     filtered = filtered_addresses() if request["rules"] is not None else None
     links = []
-    for place, side in enumerate(("west", "east")):
-        macs = request["macs"] and bytes.fromhex(request["macs"][place])
+    for index, side in enumerate(("west", "east")):
+        macs = request["macs"] and bytes.fromhex(request["macs"][index])
         way = Way(
             name=f"lossratio_{side}",
-            leaving=indices[1 - place],
+            leaving=indices[1 - index],
             macs=macs,
             rules=request["rules"],
             every=request["every"],
             faults=tuple(request["faults"]),
         )
         forwarder = Forwarder(way, filtered)
-        links.append(XdpLink(forwarder.program, indices[place], XdpMode[request["mode"].upper()]))
+        links.append(XdpLink(forwarder.program, indices[index], XdpMode[request["mode"].upper()]))
     delay = Delay(interfaces, request["delay"]) if "delay" in request["faults"] else None
     print("attached", flush=True)
     while delay is None:

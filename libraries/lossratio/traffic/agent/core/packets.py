@@ -33,8 +33,8 @@ def attach_filter(packets: socket.socket, program: Sequence[Jump]) -> None:
     """Has a packet socket take only the frames that a program of classic BPF takes."""
     size = len(program)
     code = b"".join(
-        struct.pack("=HBBI", what, *(jump if jump >= 0 else size + jump - place - 1 for jump in jumps), value)
-        for place, (what, *jumps, value) in enumerate(program)
+        struct.pack("=HBBI", what, *(jump if jump >= 0 else size + jump - index - 1 for jump in jumps), value)
+        for index, (what, *jumps, value) in enumerate(program)
     )
     buffer = ctypes.create_string_buffer(code, len(code))
     packets.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", size, ctypes.addressof(buffer)))

@@ -72,9 +72,9 @@ class Plan:
             for begin, length, part in _ramp(self.ramp)
         ]
         begin = self.ramp
-        for place, (step_load, duration) in enumerate(self.steps):
+        for index, (step_load, duration) in enumerate(self.steps):
             made = self._segment(step_load * direction.load_share, duration, begin, tag, share=share, catch_up=catch_up)
-            segments.append(replace(made, renumbers=place == 0))
+            segments.append(replace(made, renumbers=index == 0))
             begin += duration or 0.0
         # Only the last one may be empty, as that is the end.
         return [*(replace(segment, frames=max(1, segment.frames)) for segment in segments[:-1]), segments[-1]]

@@ -159,8 +159,8 @@ class SendProgram:
             if len(one) > MOST_SEGMENTS:
                 raise ValueError(f"A schedule has {len(one)} segments, and may have {MOST_SEGMENTS}.")
             ctypes.memset(ctypes.addressof(schedule), 0, ctypes.sizeof(schedule))
-            for place, segment in enumerate(one):
-                schedule.segments[place] = _packed(segment)
+            for index, segment in enumerate(one):
+                schedule.segments[index] = _packed(segment)
             schedule.left, schedule.fraction = schedule.segments[0].frames, schedule.segments[0].begin_fraction
         for number, schedule in enumerate(self._shared.schedules):
             if schedule.left:
