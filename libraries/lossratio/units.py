@@ -11,7 +11,7 @@ from dataclasses import dataclass
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _NUMBER = rf"\s*((?:(?:{_DIGITS})?\.)?{_DIGITS}(?:[eE][+-]?[0-9]+)?)\s*"
-_FRAME_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:pps|fps|frames/s|packets/s)?\s*")
+_FRAME_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:pps|fps|frames/s|packets/s|cps|connections/s)?\s*")
 _BARE_GIGA = re.compile(_NUMBER + r"G\s*")
 _BIT_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:bps|bit/s|b/s)?\s*")
 _RATIO = re.compile(_NUMBER + r"(%?)\s*")
@@ -48,6 +48,8 @@ FRAMES_PER_SECOND = Unit("fps")
 
 def parse_frame_rate(text: str | float) -> float:
     """Reads a frame rate such as ``10 kpps``, ``1.5 Mfps`` or ``64000``, in frames per second.
+
+    Connections per second are read in the same way (``10 kcps``): each is opened by one frame.
 
     Raises:
         ValueError: If it is not a positive rate, or may be a link's bit rate.

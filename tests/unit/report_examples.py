@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from lossratio.measurements import Measurement
 from lossratio.measurements.mrr import MaximumReceiveRate
-from lossratio.measurements.throughput.evidence import throughput_result
+from lossratio.measurements.throughput import ThroughputResult
+from lossratio.measurements.throughput.evidence import search_fields
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch, goal_result
 from lossratio.results.conditions import (
     Conditions,
@@ -119,7 +120,7 @@ def throughput(sut=None, goals=(NDR, PDR), *, origin=LoadOrigin.GENERATOR, error
     """The result of a whole throughput test on a simulated SUT; a knee at 150 kfps per interface if none is given."""
     goal_results, entries = searched(sut or SharpKnee(capacity=300_000.0), goals, **search)
     test_run = run(error=error) if name is None else run(name, error=error)
-    return throughput_result(test_run, *setup(test_run, origin=origin), goal_results, entries)
+    return ThroughputResult(**search_fields(test_run, *setup(test_run, origin=origin), goal_results, entries))
 
 
 def counted_trial(load, *, lost=0, unsent=0, duration=1.0):
@@ -143,7 +144,7 @@ def throughput_of(trials, goals=(NDR,), *, origin=LoadOrigin.GENERATOR, error=No
     test_run = run(error=error, remarks=remarks)
     goal_results = {goal: goal_result(goal, trials, min_load=MIN_LOAD, max_load=MAX_LOAD) for goal in goals}
     entries = [JournalEntry(trial) for trial in trials]
-    return throughput_result(test_run, *setup(test_run, origin=origin), goal_results, entries)
+    return ThroughputResult(**search_fields(test_run, *setup(test_run, origin=origin), goal_results, entries))
 
 
 def mrr(sut=None, *, error=None, trials=10, load=MAX_LOAD, **generator):
@@ -202,9 +203,8 @@ def throughput_results(draw):
     goal_results = {goal: goal_result(goal, trials, min_load=MIN_LOAD, max_load=MAX_LOAD) for goal in goals}
     name = draw(st.text(min_size=1, max_size=300))
     test_run = run(name, error=draw(st.none() | st.text(min_size=1)), remarks=tuple(draw(st.lists(st.text()))))
-    return throughput_result(
-        test_run, *setup(test_run, origin=draw(st.sampled_from(LoadOrigin))), goal_results, entries
-    )
+    about = setup(test_run, origin=draw(st.sampled_from(LoadOrigin)))
+    return ThroughputResult(**search_fields(test_run, *about, goal_results, entries))
 
 
 @st.composite

@@ -20,11 +20,14 @@ from lossratio.keywords.session import Keywords, Session
 from lossratio.measurements import AfterThroughput, Audience, MeasuredKind, Request, measure, warm_up_like
 from lossratio.measurements.back_to_back import BackToBack
 from lossratio.measurements.confirmation import Confirmation, ConfirmationRequest, ConfirmationResult
+from lossratio.measurements.connection_rate import ConnectionRate, ConnectionRateRequest, ConnectionRateResult
 from lossratio.measurements.frame_loss import FrameLossRate
 from lossratio.measurements.mrr import MaximumReceiveRate
 from lossratio.measurements.recovery import Recovery
 from lossratio.measurements.reset import Reset, ResetRequest, ResetResult, command_reset
 from lossratio.measurements.soak import Soak, SoakPreset, SoakRequest, SoakResult, warm_start_from
+from lossratio.measurements.throughput import require_lower_bounds
+from lossratio.mlrsearch import SearchGoal
 from lossratio.quantities import DURATION, FRAME_RATE, RATIO, Quantity, quantity_of
 from lossratio.results import TestResult
 from lossratio.traffic import load_profile
@@ -38,6 +41,8 @@ _TYPES: Mapping[Quantity, type] = MappingProxyType({DURATION: timedelta, FRAME_R
 """Types of Robot Framework's arguments, whose documentation names the units that users may write."""
 
 _SMALLEST = FrameSize("64B")
+CONNECTIONS_PROFILE = "ethip4-udp-connections"
+"""Traffic of which each frame opens a connection."""
 _WARM_UP = {"warm_up": timedelta, "warm_up_profile": str}
 _OTHERS = "The other arguments are described under `Arguments of measurements`."
 
@@ -181,6 +186,24 @@ class MeasurementKeywords(Keywords):
     measure_frame_loss_rate = measurement_keyword("Measure Frame Loss Rate", FrameLossRate)
     measure_back_to_back_frames = measurement_keyword("Measure Back-To-Back Frames", BackToBack)
     measure_system_recovery = measurement_keyword("Measure System Recovery", Recovery)
+
+    @asks(ConnectionRateRequest, without="goals warm_up_duration fail_fast hints early_verdict memory_rest")
+    @typed_keyword()
+    def find_connection_rate(  # noqa: D102 (the request has it)
+        self,
+        *goals: SearchGoal,
+        frame_size: FrameSize,
+        profile: str = CONNECTIONS_PROFILE,
+        must_find: bool = True,
+        resume: Path | None = None,
+        **fields: Any,
+    ) -> ConnectionRateResult:
+        asked = {"goals": goals, **fields} if goals else fields
+        request = request_of(self.session, ConnectionRateRequest, frame_size, profile, asked)
+        result = _measured(self.session, ConnectionRate, request, resume)
+        if must_find:
+            require_lower_bounds(result)
+        return result
 
     @asks(ResetRequest)
     @typed_keyword()

@@ -4,6 +4,7 @@ A model is an immutable value, e.g. `Policer(rate=50e3, burst=1000)`. `Simulated
 result of a perfect search.
 """
 
+from lossratio.simulation.connections import ConnectionTable as ConnectionTable
 from lossratio.simulation.constant_capacity import (
     BackgroundLoss as BackgroundLoss,
     Buffer as Buffer,

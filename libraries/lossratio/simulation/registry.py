@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from lossratio.shipped import did_you_mean
+from lossratio.simulation.connections import ConnectionTable
 from lossratio.simulation.constant_capacity import (
     BackgroundLoss,
     Buffer,
@@ -34,6 +35,7 @@ SUT_MODELS: Mapping[str, type] = MappingProxyType(
         "buffer": Buffer,
         "capacity_drift": CapacityDrift,
         "capacity_step": CapacityStep,
+        "connection_table": ConnectionTable,
         "constant_loss": ConstantLoss,
         "device": Device,
         "loss_inversion": LossInversion,

@@ -71,7 +71,7 @@ class Connections:
         for table in self._tables.values():
             table.check(Established(self._connections, self._to_one, self._rate, idle))
         seconds = 0.0
-        self._forget()
+        self.forget()
         for _ in range(_FILLS):
             output = fill(trial)
             seconds += trial.duration if output.elapsed is None else output.elapsed
@@ -81,7 +81,12 @@ class Connections:
         self._count()
         return seconds
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Empties all tables.
+
+        Raises:
+            DutError: If a device does not forget connections.
+        """
         for name, table in self._tables.items():
             table.forget()
             left = table.count()
@@ -120,9 +125,13 @@ class EstablishingMeasurer:
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Establishes all connections, and performs one trial; both are part of its time.
 
+        A trial that opens connections itself needs none before.
+
         Raises:
             LossRatioError: If connections are missing, or the trial could not be performed.
         """
+        if trial.answer_ratio is not None:
+            return self._measurer.measure(trial)
         seconds = self._connections.establish(trial.load, self._measurer.measure)
         output = self._measurer.measure(trial)
         return replace(output, elapsed=(output.elapsed or trial.duration) + seconds)

@@ -161,8 +161,19 @@ class LiveTestbed(Testbed):
                 facts = {**facts, "connections": connections.facts}
             conditions = set_up.conditions(self.request, profile, {**asdict(agent.facts), **facts})
             idle_time = max(set_up.idle_time, rest)
-            measurer = TrafficMeasurer(agent, idle_time=idle_time, ramp=ramp)
-            repairing = self._repairing(measurer, configuration, idle_time, ramp)
+
+            def measurer_with(agent: AgentClient) -> TrafficMeasurer:
+                return TrafficMeasurer(agent, idle_time=idle_time, ramp=ramp, forget=forget)
+
+            def forget() -> None:
+                for dut in self.duts:
+                    if dut.resets:
+                        dut.reset()
+                if connections is not None:
+                    connections.forget()
+
+            measurer = measurer_with(agent)
+            repairing = self._repairing(measurer, configuration, measurer_with)
             source = WatchedSource(measurer, self._watch, connections)
             if connections is not None:
                 repairing = EstablishingMeasurer(repairing, connections)
@@ -243,13 +254,15 @@ class LiveTestbed(Testbed):
         self._agent.see = self._see
         return self._agent
 
-    def _repairing(self, measurer: Measurer, configuration: Configuration, idle_time: float, ramp: float) -> Measurer:
+    def _repairing(
+        self, measurer: Measurer, configuration: Configuration, measurer_with: Callable[[AgentClient], Measurer]
+    ) -> Measurer:
         def repair() -> Measurer:
             self._end_agent()
             self._restore()
             self._verify_duts()
             agent, _ = self._configured(configuration)
-            return TrafficMeasurer(agent, idle_time=idle_time, ramp=ramp)
+            return measurer_with(agent)
 
         repairing = RepairingMeasurer(
             measurer, repair=repair, check=self._check_lease, watch=self._watch, recovery=self.request.recovery

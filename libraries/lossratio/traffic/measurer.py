@@ -5,7 +5,7 @@ The checks show that frames get through in every direction.
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -82,6 +82,7 @@ class TrafficMeasurer:
             from then on, at that load or a higher one, the first such attempt counts.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
+        forget: Makes devices forget all connections, before each attempt to open some.
     """
 
     def __init__(
@@ -93,8 +94,10 @@ class TrafficMeasurer:
         repeats: int = REPEATS,
         tolerance: float = START_TOLERANCE,
         ramp: float = 0.0,
+        forget: Callable[[], None] = lambda: None,
     ) -> None:
         self._agent = agent
+        self._forget = forget
         self._idle_time = idle_time
         self._negative_loss = negative_loss
         self._repeats = repeats
@@ -167,7 +170,10 @@ class TrafficMeasurer:
     def _measure_once(self, trial: TrialInput, started: float) -> TrialOutput:
         self._wait_until_idle(trial.rest)
         watched = None
-        if trial.certain_above is None:
+        if trial.answer_ratio is not None:
+            self._forget()
+            directions = self._agent.connect(trial.load, round(trial.load * trial.duration), trial.answer_ratio)
+        elif trial.certain_above is None:
             directions = self._agent.trial(trial.load, trial.duration, ramp=self._ramp)
         else:
             watched = self._agent.watched_trial(

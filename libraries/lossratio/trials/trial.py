@@ -42,11 +42,13 @@ class TrialInput(Observed):
     steps: tuple[Step, ...] = ()
     """The steps of a schedule, which follow each other without a gap. Empty: the trial is no schedule."""
     certain_above: float | None = None
-    """The trial may end as soon as its loss ratio is certain to be above this one, because then all that the controller
-    asks is answered (an early verdict); None: it takes its whole duration. A measurer may ignore it."""
+    """The trial may end as soon as its loss ratio is certain to be above this one (an early verdict); None: it takes
+    its whole duration. A measurer may ignore it."""
     rest: float = 0.0
-    """Least seconds without traffic before the trial, besides what the testbed has before each. They are part of the
-    trial's time."""
+    """Least seconds without traffic before the trial, besides the testbed's; they are part of its time."""
+    answer_ratio: float | None = None
+    """Each frame opens a connection. Then a frame goes back over each one, at this multiple of the load (RFC 9693,
+    alpha); None: frames are not answered."""
 
     def __post_init__(self) -> None:
         for name in ("duration", "load"):
@@ -192,6 +194,8 @@ class DirectionCounters(Observed):
     """The largest of these latencies."""
     jitter_us: float | None = None
     """Mean difference (absolute) between the latencies of successive frames (RFC 3393; IPDV of RFC 5481)."""
+    unanswered_frames: Frames | None = None
+    """Those of the lost frames that arrived, and whose answer did not come back; None: frames are not answered."""
     streams: tuple[StreamCounters, ...] = ()
     """Counters of its streams; empty: the generator does not count them."""
 
@@ -262,8 +266,7 @@ class TrialOutput(Observed):
     """Number of earlier attempts at this trial that were discarded, because their counters could not be trusted or the
     generator failed. Their time is part of `elapsed`."""
     repairs: tuple[str, ...] = ()
-    """Failures of earlier attempts that say nothing about the SUT, such as a lost connection, and that were repaired
-    before this attempt."""
+    """Failures of earlier attempts that say nothing about the SUT and were repaired, such as a lost connection."""
     incidents: tuple[Incident, ...] = ()
     """Changes of the testbed around this trial and earlier attempts at it."""
     directions: tuple[DirectionCounters, ...] = ()
@@ -271,8 +274,7 @@ class TrialOutput(Observed):
     timelines: tuple[Timeline, ...] = ()
     """The course of each direction's traffic in time, for bursts and schedules; otherwise empty."""
     decided_after: float | None = None
-    """Seconds of traffic until an early verdict ended it, see `TrialInput.certain_above`; None: the trial took its
-    whole duration."""
+    """Seconds of traffic until an early verdict ended it, see `TrialInput.certain_above`; None: none did."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.loss_ratio <= 1.0:

@@ -7,7 +7,8 @@ from report_examples import counted_trial, mrr, run, setup, throughput, throughp
 from lossratio.builds.measuring import BuildBench
 from lossratio.errors import BuildError
 from lossratio.exit_status import ExitStatus
-from lossratio.measurements.throughput.evidence import throughput_result
+from lossratio.measurements.throughput import ThroughputResult
+from lossratio.measurements.throughput.evidence import search_fields
 from lossratio.mlrsearch import NDR, GoalResult, IrregularReason
 from lossratio.results.run_directory import RunDirectory
 from lossratio.runs.robot_run import RunRequest
@@ -26,7 +27,7 @@ def measured(tmp_path, *results, quantity=None, warn=lambda caveat: None):
 def stopped(reason, bound):
     goal_result = GoalResult(NDR, False, bound, None, bound, reason)
     entries = [] if bound is None else [JournalEntry(counted_trial(bound))] * 30
-    return throughput_result(run(), *setup(run()), {NDR: goal_result}, entries)
+    return ThroughputResult(**search_fields(run(), *setup(run()), {NDR: goal_result}, entries))
 
 
 def test_a_latency_is_no_throughput_of_nothing(tmp_path):

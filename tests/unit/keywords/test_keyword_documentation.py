@@ -15,6 +15,7 @@ def test_the_names_are_those_that_suites_use():
         "Collect Telemetry",
         "Confirm Critical Load",
         "Find Conditional Throughput",
+        "Find Connection Rate",
         "Find Critical Load",
         "Find NDR And PDR",
         "Find Tester Limit",

@@ -20,7 +20,8 @@ from report_examples import (
     throughput_results,
 )
 
-from lossratio.measurements.throughput.evidence import throughput_result
+from lossratio.measurements.throughput import ThroughputResult
+from lossratio.measurements.throughput.evidence import search_fields
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.results.conditions import LoadOrigin, LoadSemantics, load_semantics, trial_timing
 from lossratio.results.model import Outcome
@@ -270,7 +271,7 @@ def test_a_warm_up_is_kept_but_is_no_evidence():
     test_run = run()
     max_load, search = setup(test_run)
     search["settings"]["warm_up_duration_s"] = 1.0
-    result = throughput_result(test_run, max_load, search, goal_results, entries)
+    result = ThroughputResult(**search_fields(test_run, max_load, search, goal_results, entries))
     assert [trial.is_evidence for trial in result.trials] == [False, *[True] * (len(entries) - 1)]
 
 

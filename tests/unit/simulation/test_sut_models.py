@@ -27,6 +27,7 @@ ARGUMENTS = {
     "capacity_drift": {"capacity": 1e6, "per_second": -1e-4},
     "capacity_step": {"before": 1e6, "after": 9e5, "at": "30 s"},
     "device": {"capacity": "1 Mfps", "size": 9, "recovery": "2 s", "downtime": "300 ms", "resets": [2.0, "4 s"]},
+    "connection_table": {"rate": "20 kcps", "burst": 100, "room": 5000, "scan": "1 us", "timeout": "30 s"},
     "constant_loss": {"loss_ratio": 0.1},
     "loss_inversion": {"capacity": 1e6, "band_start": 8e5, "band_end": 9e5, "loss_ratio": 0.1},
     "performance_spectrum": {"capacity": 1e6, "jitter": 0.01, "tail_share": 0.1},

@@ -7,9 +7,11 @@ from lossratio.measurements.throughput.goals import (
     duration_after_search as duration_after_search,
     goal_from as goal_from,
     goal_set_from as goal_set_from,
+    goals_from as goals_from,
 )
 from lossratio.measurements.throughput.measure import (
     DEFAULT_TIMEOUT as DEFAULT_TIMEOUT,
+    GoalSearch as GoalSearch,
     SearchRequest as SearchRequest,
     Throughput as Throughput,
     find_conditional_throughput as find_conditional_throughput,
@@ -19,6 +21,7 @@ from lossratio.measurements.throughput.measure import (
 )
 from lossratio.measurements.throughput.result import (
     Goal as Goal,
+    GoalsResult as GoalsResult,
     ThroughputResult as ThroughputResult,
     search_goal as search_goal,
 )

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -19,7 +19,7 @@ from lossratio.measurements.throughput.result import (
     Goal,
     GoalOutcome,
     GoalReport,
-    ThroughputResult,
+    GoalsResult,
     describe_goal,
     outcome_of,
     search_goal,
@@ -50,7 +50,7 @@ from lossratio.results import (
     same_value,
     with_early_verdicts,
 )
-from lossratio.trials import Addition, JournalContents, JournalEntry, TrialResult
+from lossratio.trials import Addition, Integrity, JournalContents, JournalEntry, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
 ALGORITHM = "MLRsearch"
@@ -66,6 +66,9 @@ MEMORY_REST = "memory_rest_s"
 """The setting of the rest before the trial at the end of a search, which asks whether the SUT passes more then."""
 
 _ALSO_DUE_TO_THE_GENERATOR = (IrregularReason.MAX_LOAD_IS_LOWER_BOUND, IrregularReason.MIN_LOAD_IS_UPPER_BOUND)
+
+
+ResultT = TypeVar("ResultT", bound=GoalsResult)
 
 
 class BoundsSoFar:
@@ -91,7 +94,7 @@ class BoundsSoFar:
         )
 
 
-def bounds_history(result: ThroughputResult) -> dict[int, tuple[GoalBounds, ...]]:
+def bounds_history(result: GoalsResult) -> dict[int, tuple[GoalBounds, ...]]:
     """The bounds of all goals of a result after each trial that counts, by the trial's number."""
     so_far = BoundsSoFar(search_goal(report.goal) for report in result.goals)
     evidence = (trial for trial in result.trials if trial.is_evidence)
@@ -103,14 +106,14 @@ def warm_ups_in(settings: Mapping[str, Any]) -> int:
     return 0 if settings.get("warm_up_duration_s") is None else 1
 
 
-def throughput_result(
+def search_fields(
     run: TestRun,
     max_load: MaxLoad,
     search: Mapping[str, Any],
     results: Mapping[SearchGoal, GoalResult],
     entries: Sequence[JournalEntry],
-) -> ThroughputResult:
-    """Makes the result of a search, in which the generator's limits are marked as such.
+) -> dict[str, Any]:
+    """The fields of the result of a search, in which the generator's limits are marked as such.
 
     Args:
         run: The test.
@@ -130,18 +133,18 @@ def throughput_result(
         None if run.error is not None else _goal_outcome(result, evidence, run, max_load.origin)
         for result in results.values()
     ]
-    return ThroughputResult(
+    return {
         **run.stated(),
-        outcome=Outcome.FAILED if run.error is not None else outcome_of(outcomes),
-        trials=describe_trials(entries, warm_ups=warm_ups),
-        algorithm=ALGORITHM,
-        settings=dict(settings),
-        min_load=run.conditions.rate(search["min_load_fps"]),
-        max_load=max_load,
-        goals=tuple(
+        "outcome": Outcome.FAILED if run.error is not None else outcome_of(outcomes),
+        "trials": describe_trials(entries, warm_ups=warm_ups),
+        "algorithm": ALGORITHM,
+        "settings": dict(settings),
+        "min_load": run.conditions.rate(search["min_load_fps"]),
+        "max_load": max_load,
+        "goals": tuple(
             GoalReport(goal=describe_goal(goal), result=result) for goal, result in zip(results, outcomes, strict=True)
         ),
-    )
+    }
 
 
 def _remark_on_rest(evidence: Sequence[TrialResult]) -> Iterator[str]:
@@ -211,7 +214,7 @@ class _About(BaseModel):
     max_load: MaxLoad
 
 
-def rebuilt(journal: JournalContents) -> ThroughputResult | None:
+def rebuilt(kind: type[ResultT], journal: JournalContents) -> ResultT | None:
     """The result of a finished search, from its journal alone; its end is that of its last trial.
 
     Returns:
@@ -225,16 +228,16 @@ def rebuilt(journal: JournalContents) -> ThroughputResult | None:
     except (ValueError, SearchError):
         return None
     # With this setting a last trial may have ended the measurement, which is not seen from its counts alone.
-    is_checked = "integrity" in journal.search
+    is_checked = journal.search.get("integrity") == Integrity.FAIL.value
     if is_checked or not journal.entries or controller.next_trial() is not None:
         return None
     ended = created + timedelta(seconds=sum(trial.elapsed for trial in journal.results))
     run = TestRun(about.test, created, ended, about.conditions, about.remarks)
-    result = throughput_result(run, about.max_load, journal.search, controller.result(), journal.entries)
-    return with_additions(result, journal.additions)
+    fields = search_fields(run, about.max_load, journal.search, controller.result(), journal.entries)
+    return with_additions(kind(**fields), journal.additions)
 
 
-def with_additions(result: ThroughputResult, additions: Sequence[Addition]) -> ThroughputResult | None:
+def with_additions(result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
     """A result with the latency and the telemetry in its journal.
 
     A later measurement of latency takes the place of an earlier one, and each telemetry stays. Where the result has
@@ -346,7 +349,7 @@ def check_generator(trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_e
     )
 
 
-def search_contradictions(result: ThroughputResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+def search_contradictions(result: GoalsResult, trials: Sequence[TrialResult]) -> Iterator[str]:
     """Contradictions in the result of a search, whose bounds and verdicts must follow from its trials."""
     least, most = result.min_load.per_interface_fps, result.max_load.rate.per_interface_fps
     for place, trial in enumerate(trials, start=1):
@@ -381,7 +384,7 @@ def _goal_outcome(result: GoalResult, trials: Sequence[TrialResult], run: TestRu
 
 
 def _goal_contradictions(
-    report: GoalReport, said: GoalOutcome, result: ThroughputResult, evidence: Sequence[TrialResult]
+    report: GoalReport, said: GoalOutcome, result: GoalsResult, evidence: Sequence[TrialResult]
 ) -> Iterator[str]:
     least, most = result.min_load.per_interface_fps, result.max_load.rate.per_interface_fps
     made = goal_result(search_goal(report.goal), evidence, min_load=least, max_load=most)

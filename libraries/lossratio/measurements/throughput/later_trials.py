@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lossratio.measurements.latency.result import name_load
-from lossratio.measurements.throughput.result import Goal, ThroughputResult
+from lossratio.measurements.throughput.result import Goal, GoalsResult
 from lossratio.records import Rate
 from lossratio.results import ROUNDING, Doubt, DoubtKind, Offered, unsent_frames
 from lossratio.units import format_frame_rate, format_ratio
@@ -41,7 +41,7 @@ class _LaterTrial:
         return self.lost / self.offered.sent if self.offered.sent else 0.0
 
 
-def doubts_of_later_trials(result: ThroughputResult) -> Iterator[Doubt]:
+def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
     """Doubts about a search by the trials of latency and telemetry that follow it."""
     trials = [*_latency_trials(result), *_telemetry_trials(result)]
     unsent = unsent_frames((trial.offered for trial in trials), "the trials after the search")
@@ -69,7 +69,7 @@ def _by_bucket(trial: _LaterTrial, goal: Goal) -> float:
     return USUAL_BUCKET * max(0.0, trial.duration - search) / (trial.duration * search)
 
 
-def _strictest_met(result: ThroughputResult, load: float) -> Goal | None:
+def _strictest_met(result: GoalsResult, load: float) -> Goal | None:
     """The goal with the least loss ratio of those that the search found this load to meet; None: it meets none."""
     met = [
         report.goal
@@ -81,7 +81,7 @@ def _strictest_met(result: ThroughputResult, load: float) -> Goal | None:
     return min(met, key=lambda goal: goal.loss_ratio, default=None)
 
 
-def _latency_trials(result: ThroughputResult) -> Iterator[_LaterTrial]:
+def _latency_trials(result: GoalsResult) -> Iterator[_LaterTrial]:
     for at_load in result.latency:
         if at_load.duration_s is not None and at_load.loss_ratio is not None:
             intended, unsent = _intended(at_load.load, at_load.duration_s), at_load.unsent_frames or 0
@@ -90,7 +90,7 @@ def _latency_trials(result: ThroughputResult) -> Iterator[_LaterTrial]:
             yield _LaterTrial(f"latency trial at {name_load(at_load)},", offered, lost, at_load.duration_s)
 
 
-def _telemetry_trials(result: ThroughputResult) -> Iterator[_LaterTrial]:
+def _telemetry_trials(result: GoalsResult) -> Iterator[_LaterTrial]:
     for trial in result.telemetry:
         load, unsent = trial.load.per_interface_fps, max(0, _intended(trial.load, trial.duration_s) - trial.sent_frames)
         what = f"telemetry's trial at {format_frame_rate(load)} per interface"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationError
 
@@ -31,7 +31,7 @@ from lossratio.measurements.throughput.evidence import (
     is_generators_limit,
     rebuilt,
     search_contradictions,
-    throughput_result,
+    search_fields,
     warm_ups_in,
     with_additions,
 )
@@ -40,6 +40,7 @@ from lossratio.measurements.throughput.result import (
     Goal,
     GoalReport,
     GoalSpread,
+    GoalsResult,
     ThroughputResult,
     describe_goal,
     format_regularity,
@@ -58,7 +59,7 @@ from lossratio.results import (
     read_result,
 )
 from lossratio.trials import Addition, JournalContents, TrialResult, read_journal
-from lossratio.units import format_frame_rate
+from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed
@@ -107,19 +108,17 @@ class SearchRequest(Request):
 OnResult = Callable[[ThroughputResult, TestPlace], None]
 
 
-class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResult]):
-    """The kind: searches for conditional throughput; each search has an object of its own, with its hints."""
+ResultT = TypeVar("ResultT", bound=GoalsResult)
+RequestT = TypeVar("RequestT", bound=SearchRequest)
 
-    name = "throughput"
-    title = "Searching for the conditional throughput"
-    algorithm = ALGORITHM
-    request = SearchRequest
-    result = ThroughputResult
+
+class GoalSearch(MeasuredKind[RequestT, MLRsearch, Progress, ResultT], Generic[RequestT, ResultT]):
+    """Searches with MLRsearch; each search has an object of its own, with its hints."""
 
     def __init__(self) -> None:
         self._earlier: Sequence[EarlierSearch] = ()
 
-    def prepare(self, testbed: Testbed, request: SearchRequest, place: TestPlace) -> None:
+    def prepare(self, testbed: Testbed, request: RequestT, place: TestPlace) -> None:
         """Reads the hints, and checks that the generator can end trials early if it is to.
 
         Raises:
@@ -132,7 +131,7 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
 
             check_early_verdicts(testbed.request.topology.generator)
 
-    def controller(self, request: SearchRequest, loads: LoadRange) -> MLRsearch:
+    def controller(self, request: RequestT, loads: LoadRange) -> MLRsearch:
         """MLRsearch."""
         controller = MLRsearch(
             # Goals warn when they are made, and that may have been long before anybody could see the warning.
@@ -149,7 +148,7 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
         _check_names(controller.goals)
         return controller
 
-    def inputs(self, request: SearchRequest, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
+    def inputs(self, request: RequestT, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
         """Goals, loads and settings."""
         stated = request.inputs()
         if request.hints is not None:
@@ -164,7 +163,7 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
             **stated,
         }
 
-    def remarks(self, request: SearchRequest, controller: MLRsearch) -> Iterator[str]:
+    def remarks(self, request: RequestT, controller: MLRsearch) -> Iterator[str]:
         """The loads where the search started because of hints."""
         starts = ", ".join(f"{goal} at {format_frame_rate(load)}" for goal, load in controller.hinted_loads.items())
         if starts:
@@ -175,12 +174,12 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
         elif request.hints is not None:
             yield f"hints were asked for, but there is no earlier search of this test in {request.hints}"
 
-    def progress(self, request: SearchRequest, controller: MLRsearch, trial: TrialResult) -> Progress:
+    def progress(self, request: RequestT, controller: MLRsearch, trial: TrialResult) -> Progress:
         """The progress of the search, as the controller sees it."""
         purpose = controller.last_purpose
         return Progress.of(controller, trial, purpose, None if purpose is None else purpose.rule)
 
-    def watch(self, request: SearchRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
+    def watch(self, request: RequestT, loads: LoadRange) -> Callable[[TrialResult], None]:
         """Ends a search whose generator cannot send the smallest load: nothing would be known about the SUT."""
 
         def check(trial: TrialResult) -> None:
@@ -190,32 +189,32 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
         return check
 
     def build(
-        self, measured: Measurement[Any], request: SearchRequest, inputs: Mapping[str, Any], max_load: MaxLoad
-    ) -> ThroughputResult:
+        self, measured: Measurement[Any], request: RequestT, inputs: Mapping[str, Any], max_load: MaxLoad
+    ) -> ResultT:
         """The result of each goal."""
-        return throughput_result(measured.run, max_load, inputs, measured.result, measured.entries)
+        return self.result(**search_fields(measured.run, max_load, inputs, measured.result, measured.entries))
 
     def warm_ups(self, settings: Mapping[str, Any]) -> int:
         """One, if the settings have a warm-up."""
         return warm_ups_in(settings)
 
-    def contradictions(self, result: ThroughputResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+    def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Bounds and verdicts that do not follow from the trials."""
         return search_contradictions(result, trials)
 
-    def follows_from_trials(self, result: ThroughputResult) -> bool:
+    def follows_from_trials(self, result: ResultT) -> bool:
         """Whether the result needs no other searches, latency and telemetry apart."""
         return result.algorithm == ALGORITHM and not result.spread
 
-    def with_additions(self, result: ThroughputResult, additions: Sequence[Addition]) -> ThroughputResult | None:
+    def with_additions(self, result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
         """The result with the latency and the telemetry in its journal; see `with_additions`."""
         return with_additions(result, additions)
 
-    def rebuilt(self, journal: JournalContents) -> ThroughputResult | None:
+    def rebuilt(self, journal: JournalContents) -> ResultT | None:
         """The result of a finished search, from its journal alone."""
-        return rebuilt(journal)
+        return rebuilt(self.result, journal)
 
-    def search_of(self, result: ThroughputResult) -> Mapping[str, Any]:
+    def search_of(self, result: ResultT) -> Mapping[str, Any]:
         """Goals, settings and minimum load."""
         goals = [report.goal.model_dump(mode="json") for report in result.goals]
         return {"goals": goals, "settings": result.settings, "min_load_fps": result.min_load.per_interface_fps}
@@ -232,6 +231,16 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
         for goal_bounds in bounds[-1] if bounds else ():
             interval = format_interval(goal_bounds.leaning.lower, goal_bounds.leaning.upper)
             yield f"{goal_bounds.goal}: so far {interval} per interface, not proved"
+
+
+class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
+    """The kind: searches for conditional throughput."""
+
+    name = "throughput"
+    title = "Searching for the conditional throughput"
+    algorithm = ALGORITHM
+    request = SearchRequest
+    result = ThroughputResult
 
 
 def find_conditional_throughput(
@@ -295,23 +304,25 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
         TesterError: If it is less, or there is none, by the generator's limit: nothing is known about the SUT then.
         SearchError: If the result is not that of a search, or has no such goal.
     """
-    report = _required_goal(result, goal)
+    report, unit = _required_goal(result, goal)
+    is_frames = unit is FRAMES_PER_SECOND
+    written, per_interface = (format_frames_per_second, " per interface") if is_frames else (unit.format, "")
     throughput = None if report.result is None else report.result.conditional_throughput
     if throughput is None or throughput.per_interface_fps < least:
         _refuse_generators_limit([report])
     if throughput is None:
         raise AssertionError(
             f"{report.goal.name} has no conditional throughput ({format_regularity(report)}); "
-            f"it should be at least {format_frames_per_second(least)} per interface."
+            f"it should be at least {written(least)}{per_interface}."
         )
     if throughput.per_interface_fps < least:
         raise AssertionError(
-            f"{report.goal.name} is {format_frames_per_second(throughput.per_interface_fps)} per interface "
-            f"({format_regularity(report)}); it should be at least {format_frames_per_second(least)}."
+            f"{report.goal.name} is {written(throughput.per_interface_fps)}{per_interface} "
+            f"({format_regularity(report)}); it should be at least {written(least)}."
         )
 
 
-def require_lower_bounds(result: ThroughputResult) -> None:
+def require_lower_bounds(result: GoalsResult) -> None:
     """Checks that the search found a relevant lower bound for each goal.
 
     Raises:
@@ -355,13 +366,13 @@ def spread_of(results: Sequence[ThroughputResult]) -> tuple[GoalSpread, ...]:
     return tuple(spreads)
 
 
-def _required_goal(result: TestResult, name: str | None) -> GoalReport:
-    if not isinstance(result, ThroughputResult):
+def _required_goal(result: TestResult, name: str | None) -> tuple[GoalReport, Unit]:
+    if not isinstance(result, GoalsResult):
         raise SearchError(
             f"The result of {result.test.name} is of kind {result.kind!r} and has no conditional throughput. "
             f"Search for one first, e.g. with 'Find NDR And PDR'."
         )
-    return result.goals[0] if name is None else result.goal_named(name)
+    return result.goals[0] if name is None else result.goal_named(name), result.unit
 
 
 def _earlier(request: SearchRequest, place: TestPlace) -> tuple[EarlierSearch, ...]:

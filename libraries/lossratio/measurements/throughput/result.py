@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import warnings
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -15,6 +15,7 @@ from lossratio.measurements.telemetry.result import TelemetryTrial
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning, SequentialGoal
 from lossratio.records import Rate, Ratio, Record, Seconds
 from lossratio.results import MaxLoad, Outcome, TestResult
+from lossratio.units import FRAMES_PER_SECOND, Unit
 
 _PDR = "PDR"
 
@@ -126,10 +127,13 @@ class GoalSpread(Record):
         return (max(self.known_values) - min(self.known_values)) / self.mean if self.mean else None
 
 
-class ThroughputResult(TestResult):
-    """The result of a search for conditional throughput."""
+class GoalsResult(TestResult):
+    """The result of a search with goals, over loads of any unit."""
 
-    kind: Literal["throughput"] = "throughput"
+    unit: ClassVar[Unit] = FRAMES_PER_SECOND
+    """The unit of its loads."""
+
+    kind: str
     """The kind of the result."""
     algorithm: str
     """The search algorithm, e.g. ``MLRsearch``."""
@@ -149,7 +153,7 @@ class ThroughputResult(TestResult):
     """Spread of this result and those before it; empty: the search was not repeated, or this result is the first."""
 
     @model_validator(mode="after")
-    def _outcome_is_that_of_the_goals(self) -> ThroughputResult:
+    def _outcome_is_that_of_the_goals(self) -> GoalsResult:
         results = [report.result for report in self.goals]
         if self.outcome is Outcome.FAILED:
             if any(result is not None for result in results):
@@ -217,6 +221,13 @@ class ThroughputResult(TestResult):
         if bound is None:
             raise SearchError(f"{chosen.goal.name} has no relevant lower bound that a trial could be made at.")
         return chosen.goal.name, bound.per_interface_fps
+
+
+class ThroughputResult(GoalsResult):
+    """The result of a search for conditional throughput."""
+
+    kind: Literal["throughput"] = "throughput"
+    """The kind of the result."""
 
 
 def outcome_of(results: list[GoalOutcome | None]) -> Outcome:

@@ -35,7 +35,7 @@ from lossratio.drawing import (
     unit_of,
 )
 from lossratio.measurements.throughput.evidence import bounds_history
-from lossratio.measurements.throughput.result import GoalReport, ThroughputResult, format_regularity
+from lossratio.measurements.throughput.result import GoalReport, GoalsResult, format_regularity
 from lossratio.mlrsearch import GoalBounds, RelevantBounds
 from lossratio.results import Trial, format_interval
 from lossratio.units import format_frame_rate, format_ratio
@@ -81,7 +81,7 @@ class Window:
         return (load - self.low) / (self.high - self.low)
 
 
-def search_picture(result: ThroughputResult) -> str:
+def search_picture(result: GoalsResult) -> str:
     """Draws a search: all of it, and close-ups of the loads around the goals' last bounds.
 
     Returns:
@@ -90,7 +90,7 @@ def search_picture(result: ThroughputResult) -> str:
     return draw_search(result, bounds_history(result))
 
 
-def draw_search(result: ThroughputResult, history: History) -> str:
+def draw_search(result: GoalsResult, history: History) -> str:
     """Draws a search whose bounds after each trial are known already.
 
     Args:
@@ -116,7 +116,7 @@ def draw_search(result: ThroughputResult, history: History) -> str:
     return drawing(_WIDTH, bottom + _BOTTOM, _description(result), parts)
 
 
-def search_chart(result: ThroughputResult, history: History | None = None) -> dict[str, JsonValue]:
+def search_chart(result: GoalsResult, history: History | None = None) -> dict[str, JsonValue]:
     """The trials of a search in columns, from which a script draws the search's pictures.
 
     Loads are rounded to seven digits, loss ratios to four. Trials, and bounds in the history, have the place of their
@@ -188,7 +188,7 @@ def _by_rule(trials: Sequence[Trial]) -> str:
 
 
 def _row(
-    result: ThroughputResult,
+    result: GoalsResult,
     history: History,
     marked: Mapping[Mark, Sequence[Trial]],
     window: Window,
@@ -278,12 +278,12 @@ def _bounds_in_words(report: GoalReport) -> Iterator[str]:
     yield from textwrap.wrap(format_regularity(report), 30)
 
 
-def _description(result: ThroughputResult) -> str:
+def _description(result: GoalsResult) -> str:
     outcomes = "; ".join(f"{report.goal.name} {format_regularity(report)}" for report in result.goals)
     return f"Search of {result.test.name}: load per interface over {len(result.trials)} trials. {outcomes}."
 
 
-def windows_of(result: ThroughputResult, history: Mapping[int, tuple[GoalBounds, ...]]) -> list[Window]:
+def windows_of(result: GoalsResult, history: Mapping[int, tuple[GoalBounds, ...]]) -> list[Window]:
     """The windows of a picture, from top to bottom.
 
     Goals whose close-ups would overlap share one. The whole search comes first, unless one close-up shows it anyway.
@@ -302,7 +302,7 @@ def windows_of(result: ThroughputResult, history: Mapping[int, tuple[GoalBounds,
     return [Window(low - room, high + room, goals), *close_ups]
 
 
-def _close_ups(result: ThroughputResult, last: tuple[GoalBounds, ...]) -> list[Window]:
+def _close_ups(result: GoalsResult, last: tuple[GoalBounds, ...]) -> list[Window]:
     close_ups: list[Window] = []
     unbounded = []
     for index, bounds in enumerate(last):
@@ -323,7 +323,7 @@ def _close_ups(result: ThroughputResult, last: tuple[GoalBounds, ...]) -> list[W
     return close_ups
 
 
-def draw_loss(result: ThroughputResult, history: History) -> str:
+def draw_loss(result: GoalsResult, history: History) -> str:
     """Draws loss over load: of all trials, and close-ups of the loads around the goals' last bounds.
 
     Args:
@@ -351,7 +351,7 @@ def draw_loss(result: ThroughputResult, history: History) -> str:
     return drawing(_LOSS_WIDTH, _LOSS_HEIGHT, f"Loss ratio over load per interface, {result.test.name}.", parts)
 
 
-def _lossless_place(result: ThroughputResult) -> float:
+def _lossless_place(result: GoalsResult) -> float:
     """The place of a loss ratio of zero on the axis."""
     losses = [trial.loss_ratio for trial in result.trials] + [report.goal.loss_ratio for report in result.goals]
     smallest = min((loss for loss in losses if loss > 0.0), default=0.01)

@@ -12,7 +12,7 @@ from itertools import groupby
 from pydantic import JsonValue
 
 from lossratio.drawing import Axis, Plot, drawing, in_unit, series_colour, text_at, unit_of
-from lossratio.measurements.throughput.result import Goal, GoalReport, ThroughputResult
+from lossratio.measurements.throughput.result import Goal, GoalReport, GoalsResult
 from lossratio.records import Rate
 from lossratio.results import Trial
 from lossratio.units import format_frame_rate, format_ratio
@@ -75,7 +75,7 @@ def spectrum_at(trials: Sequence[Trial], load: float, goal: Goal) -> tuple[Level
     return tuple(levels)
 
 
-def spectra_of(result: ThroughputResult) -> list[Spectrum]:
+def spectra_of(result: GoalsResult) -> list[Spectrum]:
     """The spectra at all relevant bounds of a result where full-length trials were measured."""
     spectra = []
     for index, report in enumerate(result.goals):
@@ -87,7 +87,7 @@ def spectra_of(result: ThroughputResult) -> list[Spectrum]:
     return spectra
 
 
-def draw_spectra(result: ThroughputResult) -> str:
+def draw_spectra(result: GoalsResult) -> str:
     """Draws the performance spectra at the relevant bounds of all goals, in the order of the goals.
 
     Returns:
@@ -103,7 +103,7 @@ def draw_spectra(result: ThroughputResult) -> str:
     return drawing(_WIDTH, rows * _ROW, description, parts) if spectra else ""
 
 
-def spectra_chart(result: ThroughputResult) -> list[JsonValue]:
+def spectra_chart(result: GoalsResult) -> list[JsonValue]:
     """The same spectra as lists, from which a script draws them: goal, bound, load, quantile, and levels."""
     return [
         [

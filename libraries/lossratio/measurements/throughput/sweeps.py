@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lossratio.drawing import Axis, Mark, Plot, drawing, in_unit, legend, series_colour, text_at, unit_of
-from lossratio.measurements.throughput.result import ThroughputResult
+from lossratio.measurements.throughput.result import GoalsResult
 from lossratio.records import Rate
 from lossratio.units import L1_OVERHEAD, format_frame_rate
 
@@ -61,18 +61,18 @@ class Sweep:
         return row.throughput.per_interface_fps / row.at / self.per_core
 
 
-def size_sweeps(results: Iterable[ThroughputResult]) -> list[list[Sweep]]:
+def size_sweeps(results: Iterable[GoalsResult]) -> list[list[Sweep]]:
     """Sweeps over frame size: of tests whose names are the same but for a part like ``64B`` or ``IMIX_v4_1``."""
     return _sweeps(results, _SIZE, lambda result, _: result.conditions.traffic.average_frame_size_bytes)
 
 
-def core_sweeps(results: Iterable[ThroughputResult]) -> list[list[Sweep]]:
+def core_sweeps(results: Iterable[GoalsResult]) -> list[list[Sweep]]:
     """Sweeps over cores: of tests whose names are the same but for a part like ``2c``."""
     return _sweeps(results, _CORES, lambda _, cores: int(cores[:-1]))
 
 
 def _sweeps(
-    results: Iterable[ThroughputResult], pattern: re.Pattern[str], value: Callable[[ThroughputResult, str], float]
+    results: Iterable[GoalsResult], pattern: re.Pattern[str], value: Callable[[GoalsResult, str], float]
 ) -> list[list[Sweep]]:
     """The sweeps with at least two values; those of the same tests together, one for each goal.
 

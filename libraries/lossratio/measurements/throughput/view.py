@@ -24,8 +24,8 @@ from lossratio.measurements.throughput.result import (
     Goal,
     GoalReport,
     GoalSpread,
+    GoalsResult,
     SequentialRule,
-    ThroughputResult,
     format_regularity,
     search_goal,
 )
@@ -107,7 +107,7 @@ class ComplianceStatement:
     """Why compliance is not unconditional, and departures from RFC 2544 that do not depend on the goal."""
 
 
-class ThroughputView(View[ThroughputResult]):
+class ThroughputView(View[GoalsResult]):
     """How a search for conditional throughput is shown."""
 
     in_order = "regular"
@@ -115,7 +115,7 @@ class ThroughputView(View[ThroughputResult]):
     method = "RFC 9971"
     value_name = "conditional throughput"
 
-    def lines(self, result: ThroughputResult) -> Iterator[str]:
+    def lines(self, result: GoalsResult) -> Iterator[str]:
         """Each goal, with its bounds; latency and spread, if they were added."""
         for report in result.goals:
             allowed = f"loss ratio at most {format_ratio(report.goal.loss_ratio)}"
@@ -130,16 +130,16 @@ class ThroughputView(View[ThroughputResult]):
         yield from latency_lines(result.latency)
         yield from spread_lines(result.spread)
 
-    def pictures(self, result: ThroughputResult) -> Iterator[Picture]:
+    def pictures(self, result: GoalsResult) -> Iterator[Picture]:
         """The search, loss over load, spectra, latency over load if it is known, and latency if it was added."""
         yield from self._of_search(result)
         yield from self._of_latency(result)
 
-    def columns(self, result: ThroughputResult) -> Mapping[str, JsonValue]:
+    def columns(self, result: GoalsResult) -> Mapping[str, JsonValue]:
         """The trials, for loss over load."""
         return search_chart(result)
 
-    def charts(self, result: ThroughputResult) -> Charts:
+    def charts(self, result: GoalsResult) -> Charts:
         """The search, loss over load and spectra."""
         chart = search_chart(result, bounds_history(result))
         chart["spectra"] = spectra_chart(result)
@@ -148,7 +148,7 @@ class ThroughputView(View[ThroughputResult]):
             del drawn["spectra"]
         return Charts(chart, drawn, tuple(self._of_latency(result)))
 
-    def log(self, result: ThroughputResult) -> Iterator[Picture | str]:
+    def log(self, result: GoalsResult) -> Iterator[Picture | str]:
         """The search; if latency was added to the result, the latency."""
         if result.latency:
             yield latency_picture(result.latency, result.test.name)
@@ -157,13 +157,13 @@ class ThroughputView(View[ThroughputResult]):
             yield trials_in_words(result.trials)
             yield from self._of_search(result)
 
-    def warnings(self, result: ThroughputResult) -> Iterator[str]:
+    def warnings(self, result: GoalsResult) -> Iterator[str]:
         """Warnings of irregular goal results, when the search is over."""
         for report in result.goals:
             if report.result is not None and not report.result.regular and not result.latency:
                 yield f"{report.goal.name} is {format_regularity(report)}"
 
-    def overviews(self, results: Sequence[ThroughputResult]) -> Iterator[str]:
+    def overviews(self, results: Sequence[GoalsResult]) -> Iterator[str]:
         """Throughput over frame size of the same tests (RFC 2544, section 26.1), and over cores."""
         for sweeps, template, draw in (
             (size_sweeps(results), "frame_sizes.html.jinja", draw_frame_sizes),
@@ -173,7 +173,7 @@ class ThroughputView(View[ThroughputResult]):
                 filters = {"fps": format_frames_per_second}
                 yield html_fragment(__package__, template, filters=filters, tests=tests, picture=draw(tests))
 
-    def conditions(self, result: ThroughputResult) -> str:
+    def conditions(self, result: GoalsResult) -> str:
         """The goals, and their compliance with RFC 2544."""
         rules = {report.goal.name: report.goal.sequential for report in result.goals}
         return html_fragment(
@@ -184,7 +184,7 @@ class ThroughputView(View[ThroughputResult]):
             rules={name: sequential_rule(rule) for name, rule in rules.items() if rule is not None},
         )
 
-    def findings(self, result: ThroughputResult) -> Iterator[Finding]:
+    def findings(self, result: GoalsResult) -> Iterator[Finding]:
         """A finding for each goal."""
         for report in result.goals:
             outcome, name = report.result, report.goal.name
@@ -201,21 +201,21 @@ class ThroughputView(View[ThroughputResult]):
                     outcome.relevant_upper_bound,
                 )
 
-    def aspects(self, result: ThroughputResult, finding: Finding) -> Mapping[str, JsonValue]:
+    def aspects(self, result: GoalsResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The goal."""
         goal = next(report.goal for report in result.goals if report.goal.name == finding.quantity)
         early = {EARLY_VERDICT: True} if result.settings.get(EARLY_VERDICT) else {}
         return {"goal": {**goal.model_dump(mode="json", exclude={"name"}), **early}}
 
-    def is_too_slow(self, result: ThroughputResult, finding: Finding) -> bool:
+    def is_too_slow(self, result: GoalsResult, finding: Finding) -> bool:
         """Whether the minimum load is an upper bound."""
         return finding.value is None and finding.reason == IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
 
-    def is_at_limit(self, result: ThroughputResult, finding: Finding) -> bool:
+    def is_at_limit(self, result: GoalsResult, finding: Finding) -> bool:
         """Whether the maximum load is a lower bound, or the generator is the limit."""
         return finding.reason == IrregularReason.MAX_LOAD_IS_LOWER_BOUND.value or is_generators_limit(finding.reason)
 
-    def offered(self, result: ThroughputResult, finding: Finding) -> Sequence[Offered]:
+    def offered(self, result: GoalsResult, finding: Finding) -> Sequence[Offered]:
         """The trials at the upper bound if the generator made it one; the search judges other unsent frames itself."""
         bound = finding.upper_bound
         if not (isinstance(bound, Rate) and is_generators_limit(finding.reason)):
@@ -226,11 +226,11 @@ class ThroughputView(View[ThroughputResult]):
             if trial.is_evidence and trial.load_per_interface_fps == bound.per_interface_fps
         )
 
-    def stalls(self, result: ThroughputResult, trials: Sequence[Trial]) -> Doubt | None:
+    def stalls(self, result: GoalsResult, trials: Sequence[Trial]) -> Doubt | None:
         """Stalls that may have decided whether a load meets a goal."""
         return generator_stalls(trials, [report.goal.loss_ratio for report in result.goals])
 
-    def doubts(self, result: ThroughputResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
+    def doubts(self, result: GoalsResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
         """The doubts that the SUT stayed the same, that the load is the cause of loss, and that it is one SUT."""
         rested = _rested(result)
         yield from (doubt for doubt in _constancy_doubts(result.trials) if not rested or doubt.kind is not rested.kind)
@@ -239,15 +239,15 @@ class ThroughputView(View[ThroughputResult]):
         yield from telemetry_doubts(result.telemetry)
         yield from doubts_of_later_trials(result)
 
-    def telemetry(self, result: ThroughputResult) -> Sequence[Record]:
+    def telemetry(self, result: GoalsResult) -> Sequence[Record]:
         """The trials before and after which the DUTs were asked."""
         return result.telemetry
 
-    def latencies(self, result: ThroughputResult) -> Iterator[LatencyPoint]:
+    def latencies(self, result: GoalsResult) -> Iterator[LatencyPoint]:
         """Those that were added to the throughput."""
         return latency_points(result.latency)
 
-    def csit(self, result: ThroughputResult) -> dict[str, Any]:
+    def csit(self, result: GoalsResult) -> dict[str, Any]:
         """NDR and PDR, with latency if it was added."""
         if result.settings.get(EARLY_VERDICT):
             raise CsitExportError(
@@ -256,13 +256,13 @@ class ThroughputView(View[ThroughputResult]):
         bounds = {"ndr": _csit_bounds(result, NDR), "pdr": _csit_bounds(result, PDR)}
         return {"type": "ndrpdr", **bounds, **csit_latencies(result.latency, result.conditions)}
 
-    def _of_search(self, result: ThroughputResult) -> Iterator[Picture]:
+    def _of_search(self, result: GoalsResult) -> Iterator[Picture]:
         history = bounds_history(result)
         drawings = (draw_search(result, history), draw_loss(result, history), draw_spectra(result))
         for picture, svg in zip(_SEARCH_PICTURES, drawings, strict=True):
             yield replace(picture, svg=svg)
 
-    def _of_latency(self, result: ThroughputResult) -> Iterator[Picture]:
+    def _of_latency(self, result: GoalsResult) -> Iterator[Picture]:
         if result.latency:
             yield latency_picture(result.latency, result.test.name)
         yield latency_over_load_picture(result.latency, result.trials, result.test.name)
@@ -282,7 +282,7 @@ def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
         yield Doubt(DoubtKind.LOSS_AT_ANY_LOAD, _level(level))
 
 
-def _rested(result: ThroughputResult) -> Doubt | None:
+def _rested(result: GoalsResult) -> Doubt | None:
     """The doubt that the SUT passes more after a rest, from the trials at the end of the search."""
     found = [
         (report.result.relevant_upper_bound.per_interface_fps, report.goal.loss_ratio)
@@ -345,7 +345,7 @@ def _level(level: LevelLoss) -> str:
     )
 
 
-def compliance_of(result: ThroughputResult) -> list[ComplianceStatement]:
+def compliance_of(result: GoalsResult) -> list[ComplianceStatement]:
     """A statement for each goal, in the goals' order; the trial's timing departs from RFC 2544 for all goals alike."""
     steps = [deviation.step for deviation in result.conditions.timing.deviations]
     timing = (f"the trial departs from section 23: {', '.join(steps)}",) if steps else ()
@@ -377,7 +377,7 @@ def sequential_rule(rule: SequentialRule) -> str:
     return f"sequential tests, not RFC 9971: {promise} (indifference {format_ratio(rule.indifference_ratio)})"
 
 
-def _bound_line(label: str, bound: Rate | None, result: ThroughputResult) -> str:
+def _bound_line(label: str, bound: Rate | None, result: GoalsResult) -> str:
     line = rate_line(label, bound)
     if bound == result.max_load.rate:
         return f"{line} (the maximum load)"
@@ -419,7 +419,7 @@ def spread_lines(spread: Sequence[GoalSpread]) -> Iterator[str]:
         yield f"  {'values':<{LABEL_WIDTH}}  {values} fps per interface"
 
 
-def _csit_bounds(result: ThroughputResult, wanted: SearchGoal) -> dict[str, Any]:
+def _csit_bounds(result: GoalsResult, wanted: SearchGoal) -> dict[str, Any]:
     """The result of the goal that is the same as one of CSIT's; lower is the conditional throughput."""
     report = next((report for report in result.goals if _is_same(report, wanted)), None)
     if report is None or report.result is None:

@@ -13,7 +13,14 @@ from typing import Callable, cast
 
 from .core.configuration import PARTS, Configuration, Speaker
 from .core.early_verdict import Watch
-from .core.generator import Generator, TimedGenerator, WatchingGenerator, make_generator, open_cards
+from .core.generator import (
+    ConnectingGenerator,
+    Generator,
+    TimedGenerator,
+    WatchingGenerator,
+    make_generator,
+    open_cards,
+)
 from .core.links import read_links
 from .core.neighbours import AnsweringWire, Question, Responder, open_wire, resolve
 from .core.packets import Wire
@@ -56,8 +63,8 @@ def _answer(agent: Agent, line: bytes) -> Message:
 
 
 _OPERATIONS = (
-    *("hello", "configure", "trial", "watched_trial", "latency", "schedule", "clock"),
-    *("resolve", "probe", "start", "stop", "late", "bye"),
+    *("hello", "configure", "trial", "watched_trial", "latency", "connect", "schedule"),
+    *("clock", "resolve", "probe", "start", "stop", "late", "bye"),
 )
 """Operations of requests: each is a method of `Agent`, with an underscore before its name."""
 
@@ -180,6 +187,11 @@ class Agent:
         load, duration = _positive(request, "load"), _positive(request, "duration")
         return self._idle_generator().latency(load, duration, self._check)
 
+    def _connect(self, request: Message) -> Message:
+        load, count = _positive(request, "load"), int(_positive(request, "count"))
+        generator = cast(ConnectingGenerator, self._able_generator("connect", "open connections"))
+        return {"directions": generator.connect(load, count, _positive(request, "answer_ratio"), self._check)}
+
     def _schedule(self, request: Message) -> Message:
         steps = [(_positive(step, "load"), _positive(step, "duration")) for step in request["steps"]]
         is_burst = bool(request.get("burst"))
@@ -274,14 +286,18 @@ class Agent:
             raise AgentError("busy", "Traffic is running; stop it first.")
 
     def _timed_generator(self, method: str) -> TimedGenerator:
+        asked = "send bursts or schedules" if method == "schedule" else "locate losses of running traffic in time"
+        return cast(TimedGenerator, self._able_generator(method, asked))
+
+    def _able_generator(self, method: str, asked: str) -> Generator:
+        """The idle generator, if it has a method; else an error that says what it cannot do."""
         generator = self._idle_generator()
         if not hasattr(generator, method):
-            asked = "send bursts or schedules" if method == "schedule" else "locate losses of running traffic in time"
             raise AgentError(
                 "unsupported",
                 f"This generator cannot {asked}: its program has no method {method!r}. Use 'kind: afpacket'.",
             )
-        return cast(TimedGenerator, generator)
+        return generator
 
 
 def _positive(request: Message, field: str) -> float:

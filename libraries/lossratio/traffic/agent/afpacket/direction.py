@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Mapping, Sequence
 
+import numpy as np
+
 from ..core.configuration import Direction
 from ..core.early_verdict import SoFar
 from ..core.generator import late_and_copies
@@ -12,6 +14,7 @@ from ..core.links import Link
 from ..core.pacing import BATCH
 from ..core.protocol import AgentError, Message
 from .arrivals import ArrivalLog, course
+from .connections import ConnectionTable, answering_frames, answers_to, are_own
 from .examination import AT_ONCE, Examiner
 from .frames import build_frames
 from .latency import Probe, latency_frames
@@ -55,6 +58,8 @@ class ActiveDirection:
         self._examiner = Examiner(direction, cycle, sink) if examines else None
         self._source, self._sink = source, sink
         self._arrivals: ArrivalLog | None = None
+        self._tables: list[ConnectionTable] = []
+        self._entries = np.empty(0, dtype=np.int64)
         self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpus, catch_up)
         self.sender = Sender(self._setup)
         self.broadcaster: Sender | None = None
@@ -95,6 +100,31 @@ class ActiveDirection:
             place = self._direction.frames.tag_place
             loads = [load for load, _ in order.steps] or [order.load]
             self._arrivals = ArrivalLog(self._sink, place, order.tag, (min(loads), max(loads)))
+        if order.connections:
+            self._tables = [ConnectionTable(self._sink, self._direction.frames, order.tag, order.connections)]
+
+    def answer(self, load: float, tag: int) -> tuple[Sender, SendOrder] | None:
+        """Makes a sender that answers over each connection that the Responder has; None: it has none.
+
+        The frames that come back are noted from now on.
+        """
+        (table,) = self._tables
+        # Frames that open a connection too late are not answered.
+        self._entries = entries = table.entries()
+        if not len(entries):
+            return None
+        frames = self._direction.frames
+        cycle = answering_frames(self._setup.cycle, answers_to(table.headers(entries), frames))
+        self._tables.append(ConnectionTable(self._source, frames, tag, len(entries)))
+        setup = replace(self._setup, interface=self._sink.name, cycle=cycle, drops_beyond=self._sink.kind == "veth")
+        return Sender(setup), SendOrder(load, (len(entries) - 0.5) / load, tag=tag)
+
+    def answered(self, first: int) -> int:
+        """How many connections were answered at their own addresses; `first` is the number of the first frame."""
+        answers = self._tables[-1]
+        arrived = answers.entries()
+        sent, _ = self._setup.cycle.frames(first + self._entries[arrived])
+        return are_own(answers.headers(arrived), sent, self._direction.frames)
 
     def note_arrivals(self, least: int = AT_ONCE) -> None:
         """Examines frames that have arrived, if there are so many, and makes room where losses are located in time."""
@@ -103,6 +133,8 @@ class ActiveDirection:
             self._examiner.look(first, least)
         if self._arrivals is not None:
             self._arrivals.note()
+        for table in self._tables:
+            table.note()
 
     def renew(self) -> None:
         """Renews traffic without an end, and keeps room for the frames that come back."""
@@ -199,4 +231,6 @@ class ActiveDirection:
     def _stop_noting(self) -> None:
         if self._arrivals is not None:
             self._arrivals.close()
-        self._arrivals = None
+        for table in self._tables:
+            table.close()
+        self._arrivals, self._tables = None, []

@@ -12,6 +12,7 @@ from __future__ import annotations
 import mmap
 from dataclasses import dataclass
 from math import gcd
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -258,6 +259,21 @@ def _column(memory: Bytes, start: int, width: int) -> NDArray[np.void]:
     return column
 
 
+class Patches(Protocol):
+    """The parts in which frames differ from those of the round before; see `HeaderPatches`."""
+
+    parts: list[tuple[int, NDArray[np.void]]]
+
+    def run(self, number: int) -> int:
+        """How many frames can be patched at once, from the one of this number on."""
+
+    def rows(self, number: int, count: int) -> Numbers:
+        """Which parts belong to so many frames from a number on."""
+
+    def write(self, data: Bytes, numbers: Numbers) -> None:
+        """Writes the parts that belong to any frames, one in each row, by their numbers."""
+
+
 @dataclass(frozen=True)
 class FrameCycle:
     """Frames of one direction, in the order in which they are sent, over and over."""
@@ -266,7 +282,7 @@ class FrameCycle:
     """One row per frame, without FCS; what lies behind its length is not sent."""
     lengths: NDArray[np.uint32]
     """Bytes of each frame, without FCS."""
-    patches: HeaderPatches | None = None
+    patches: Patches | None = None
     """What frames differ in from those of the round before; None: these are all frames that differ."""
 
     def frames(self, numbers: Numbers) -> tuple[Bytes, NDArray[np.uint32]]:

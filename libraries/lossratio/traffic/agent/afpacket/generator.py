@@ -124,6 +124,32 @@ class AfPacketGenerator:
             "latency": latency,
         }
 
+    def connect(self, load: float, count: int, answer_ratio: float, check: Callable[[], None]) -> list[Message]:
+        """See `ConnectingGenerator.connect`."""
+        if len(self._directions) != 1:
+            raise AgentError("unsupported", "Connections are opened in one direction, on one link. Send one way only.")
+        (direction,) = self._directions
+        try:
+            self._begin(SendOrder(load, (count - 0.5) / load, connections=count))
+            reports = self._finish(self._senders(), check)
+            counters = self._counters(reports)[0]
+            opened = direction.answer(load * answer_ratio, self._tags.next())
+        except OSError as error:
+            raise _socket_error(error) from error
+        arrived = unsent = answered = 0
+        if opened is not None:
+            sender, order = opened
+            try:
+                sender.start(order)
+                sent = self._finish([sender], check)[sender].transmission
+            finally:
+                sender.close()
+            arrived, unsent = sent.intended, max(0, sent.intended - sent.sent)
+            answered = direction.answered(reports[direction.sender].first)
+        # A connection over which no answer could be sent is neither established nor lost.
+        counters = _sum(counters, {"sent_frames": -unsent, "unsent_frames": unsent})
+        return [{**counters, "received_frames": answered, "unanswered_frames": arrived - unsent - answered}]
+
     def start(self, load: float) -> None:
         """See `Generator.start`."""
         self._begin(SendOrder(load, None))

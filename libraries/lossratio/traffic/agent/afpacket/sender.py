@@ -67,6 +67,8 @@ class SendOrder:
     """The tag of the first latency frame."""
     probes: tuple[int, ...] = ()
     """Numbers of the frames that measure latency, from 0 on, in their order."""
+    connections: int = 0
+    """How many connections the frames open, one each; 0: nobody keeps these."""
 
     @property
     def locates(self) -> bool:

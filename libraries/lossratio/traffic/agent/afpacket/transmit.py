@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..core.configuration import TagPlace
 from ..core.protocol import AgentError
-from .frames import SLOT_HEADER_BYTES, FrameCycle, HeaderPatches, Numbering, slot_bytes, slots_per_block, tag_bytes
+from .frames import SLOT_HEADER_BYTES, FrameCycle, Numbering, Patches, slot_bytes, slots_per_block, tag_bytes
 
 _SOL_PACKET = 263
 _PACKET_VERSION, _PACKET_TX_RING, _PACKET_LOSS, _PACKET_VNET_HDR, _PACKET_QDISC_BYPASS = 10, 13, 14, 15, 20
@@ -113,7 +113,7 @@ class TransmitRing:
             raise _failure(self._setup, error_number)
         return left
 
-    def _patch(self, patches: HeaderPatches, count: int) -> None:
+    def _patch(self, patches: Patches, count: int) -> None:
         """Makes the next slots' frames those whose turn it is."""
         rows = patches.rows(self._number, count)
         for slots, (_, table) in zip(self._parts, patches.parts):

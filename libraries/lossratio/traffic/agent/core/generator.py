@@ -85,6 +85,26 @@ class Generator(Protocol):
         """Stops all traffic at once, and releases the ports."""
 
 
+class ConnectingGenerator(Protocol):
+    """A generator that opens connections, and answers over them (RFC 9693)."""
+
+    def connect(self, load: float, count: int, answer_ratio: float, check: Callable[[], None]) -> list[Message]:
+        """Opens connections in its only direction, and answers over each one that arrives.
+
+        A connection counts as received if the answer came back to the address and port that opened it.
+
+        Args:
+            load: Connections per second that are opened.
+            count: How many.
+            answer_ratio: Rate of the answers, as a multiple of the load.
+            check: As for `Generator`.
+
+        Returns:
+            Counters as `Generator.trial` returns them, with ``unanswered_frames``: those that arrived, and whose
+            answer did not come back.
+        """
+
+
 class WatchingGenerator(Generator, Protocol):
     """A generator that watches its counters in a trial, and can end it early.
 

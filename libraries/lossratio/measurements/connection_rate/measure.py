@@ -1,0 +1,94 @@
+"""The search for the connection rate (RFC 9693, maximum connection establishment rate): request, result and kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import floor
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
+
+from lossratio.measurements import NOT_IN_FILES, OnProgress, TestPlace, measure
+from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningMeasurer, OpeningRequest, check_flows
+from lossratio.measurements.throughput import GoalSearch, GoalsResult, SearchRequest, goals_from
+from lossratio.mlrsearch import MLRsearch, SearchGoal
+from lossratio.quantities import Duration
+from lossratio.trials import Measurer
+from lossratio.units import Unit
+
+if TYPE_CHECKING:
+    from lossratio.testbed import LoadRange, Ready, Testbed
+
+ALL_ESTABLISHED = SearchGoal(0.0, 0.5, 1.0, 5.0, 0.005, name="connection rate")
+"""All connections are established in at least half of 5 trials of a second."""
+
+
+class ConnectionRateRequest(OpeningRequest, SearchRequest):
+    """Searches for the largest rate at which a device establishes all connections (RFC 9693), and returns the result.
+
+    A trial of T seconds at the rate R opens R * T connections, each by one UDP frame. Then a frame goes back over each
+    entry that the Responder has. A connection is established if that answer comes back to its own address. Before each
+    trial the devices' tables are emptied. The search is MLRsearch, over connections per second. ``goals`` are its
+    goals, see the type ``SearchGoal``: a trial's duration states how many connections it opens. Left out, all
+    connections must be established in trials of a second.
+
+    | `Find Connection Rate`    frame_size=100B    max_load=50 kcps
+    | `Find Connection Rate`    {"loss_ratio": "0.1 %", "final_trial_duration": "2 s"}    frame_size=100B
+    """
+
+    goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(goals_from), NOT_IN_FILES] = (ALL_ESTABLISHED,)
+    """The search goals. A trial's duration states the number of its connections, at the rate that is asked for."""
+    memory_rest: Annotated[Duration | None, Field(exclude=True)] = 0.0
+    """No trial at the end asks for a memory of the device, as its table is emptied before each one."""
+
+    def most_connections(self, rate: float) -> int:
+        """Connections of the largest trial at a rate."""
+        return floor(rate * max(goal.final_trial_duration for goal in self.goals))
+
+
+class ConnectionRateResult(GoalsResult):
+    """The result of a search for the connection rate. Each frame of the load opens a connection."""
+
+    unit: ClassVar[Unit] = CONNECTIONS_PER_SECOND
+
+    kind: Literal["connection_rate"] = "connection_rate"
+    """The kind of the result."""
+
+
+class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
+    """The kind: searches for the connection rate."""
+
+    name = "connection_rate"
+    title = "Searching for the connection rate"
+    algorithm = "MLRsearch over connections per second"
+    request = ConnectionRateRequest
+    result = ConnectionRateResult
+
+    def prepare(self, testbed: Testbed, request: ConnectionRateRequest, place: TestPlace) -> None:
+        """Checks devices and traffic."""
+        request.check(testbed)
+        super().prepare(testbed, request, place)
+
+    def controller(self, request: ConnectionRateRequest, loads: LoadRange) -> MLRsearch:
+        """MLRsearch, over rates whose trials have enough connections."""
+        self._max_load = loads.max_load
+        most = request.most_connections(loads.max_load)
+        rate = request.profile.flows / most * loads.max_load if most else loads.max_load
+        check_flows(request.profile, most, f"Give max_load={floor(rate)} cps, or goals with shorter trials")
+        return super().controller(request, loads)
+
+    def inputs(self, request: ConnectionRateRequest, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
+        """Goals, loads and settings, with the unit of the loads."""
+        return {**super().inputs(request, loads, controller), "load_unit": CONNECTIONS_PER_SECOND.name}
+
+    def measurer(self, request: ConnectionRateRequest, testbed: Testbed, ready: Ready) -> Measurer:
+        """Opens connections."""
+        request.check_tables(testbed, request.most_connections(self._max_load), self._max_load)
+        return OpeningMeasurer(ready.measurer, request.answer_ratio)
+
+
+def find_connection_rate(
+    testbed: Testbed, request: ConnectionRateRequest, place: TestPlace, on_progress: OnProgress | None = None
+) -> ConnectionRateResult:
+    """Searches for the connection rate; see `lossratio.measurements.measure`."""
+    return measure(ConnectionRate(), testbed, request, place, on_progress)

@@ -1,0 +1,114 @@
+"""What measurements that open connections share (RFC 9693): the request, the checks, and the measurer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil, lcm
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from lossratio.errors import SearchError
+from lossratio.measurements import NOT_IN_FILES, Request
+from lossratio.quantities import FrameRate
+from lossratio.trials import Integrity, Measurer, TrialInput, TrialOutput
+from lossratio.units import Unit
+
+if TYPE_CHECKING:
+    from lossratio.testbed import Testbed
+    from lossratio.traffic import TrafficProfile
+
+CONNECTIONS_PER_SECOND = Unit("connections/s")
+"""The unit of connection rates."""
+
+
+class OpeningRequest(Request):
+    """The settings of every measurement that opens connections."""
+
+    unused = frozenset({"ramp", "warm_up", "integrity"})
+
+    min_load: Annotated[FrameRate | None, NOT_IN_FILES] = 100.0
+    """The smallest rate, connections per second."""
+    integrity: Annotated[Integrity, NOT_IN_FILES] = Integrity.OFF
+    """Frames are not compared with what was sent, as a device may translate addresses; answers must be addressed to
+    those who opened their connections."""
+    answer_ratio: Annotated[float, Field(gt=0.0, le=10.0)] = 1.0
+    """Rate of the answers, as a multiple of the rate at which connections were opened (RFC 9693, alpha)."""
+    stateless: bool = False
+    """Whether it is right that no device on the path keeps connections: the measurement of the tester's own limit."""
+
+    def check(self, testbed: Testbed) -> None:
+        """Checks, before any traffic, that connections can be opened, and forgotten before the next trial.
+
+        Raises:
+            SearchError: If the traffic goes both ways, or no device is known to keep connections.
+        """
+        if self.profile.bidirectional:
+            raise SearchError(
+                f"Connections are opened one way, and {self.profile.name} sends both ways. Take "
+                "profile=ethip4-udp-connections, or bidirectional=False."
+            )
+        duts = testbed.duts
+        if not self.stateless and duts and not any(dut.connections is not None or dut.resets for dut in duts):
+            names = ", ".join(dict.fromkeys(f"{dut.hop.node_name} ({dut.kind})" for dut in duts))
+            raise SearchError(
+                f"No device on the path keeps connections, as far as is known: {names}. Give it state (a linux_router: "
+                "nat or firewall), or a way to forget (a black_box: a reset). To measure the tester's own limit, say "
+                "stateless=True."
+            )
+
+    def check_tables(self, testbed: Testbed, connections: int, rate: float) -> None:
+        """Checks, before any trial, that devices have room for connections, and keep them for long enough.
+
+        Args:
+            testbed: The testbed.
+            connections: The most connections of a trial.
+            rate: Connections per second of that trial.
+
+        Raises:
+            DutError: If a device has no room, or forgets them too soon.
+        """
+        # Imported here because paramiko takes a while, and reports of results need none of it.
+        from lossratio.dut import Established
+
+        seconds = connections / rate * (1.0 + 1.0 / self.answer_ratio)
+        to_one = ceil(connections / _destinations(self.profile))
+        for dut in testbed.duts:
+            if dut.connections is not None:
+                dut.connections.check(Established(connections, to_one, rate, seconds))
+
+
+def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None:
+    """Checks that traffic has enough different addresses and ports.
+
+    Raises:
+        SearchError: If it has fewer than so many connections.
+    """
+    if connections > profile.flows:
+        raise SearchError(
+            f"The addresses and ports of {profile.name} make {profile.flows:,} connections, and {connections:,} would "
+            f"be opened in one trial. {way_out}, or take a profile with more flows, such as ethip4-udp-connections."
+        )
+
+
+def _destinations(profile: TrafficProfile) -> int:
+    """How many different addresses and ports connections lead to."""
+    ranges = dict(profile.directions[0].headers.ranges())
+    return lcm(*(values.count for name, values in ranges.items() if name.startswith("destination")))
+
+
+class OpeningMeasurer:
+    """Performs trials whose frames open connections, and are answered.
+
+    Args:
+        measurer: Performs them.
+        answer_ratio: See `TrialInput.answer_ratio`.
+    """
+
+    def __init__(self, measurer: Measurer, answer_ratio: float) -> None:
+        self._measurer = measurer
+        self._answer_ratio = answer_ratio
+
+    def measure(self, trial: TrialInput) -> TrialOutput:
+        """Performs a trial."""
+        return self._measurer.measure(replace(trial, answer_ratio=self._answer_ratio, certain_above=None))

@@ -1,0 +1,132 @@
+"""The search for the connection rate: on simulated devices with a known truth, and with real frames."""
+
+from __future__ import annotations
+
+import pytest
+from local_testbeds import local_topology, needs_testbed, own_state
+from measurement_examples import SIMULATED, place
+
+from lossratio.errors import DutError, SearchError
+from lossratio.measurements.connection_rate import ConnectionRateRequest, find_connection_rate
+from lossratio.measurements.throughput import require_throughput
+from lossratio.mlrsearch import SearchGoal
+from lossratio.results import Outcome, findings_of, message
+from lossratio.results.repair import repair
+from lossratio.results.run_directory import RunDirectory, read_result
+from lossratio.simulation import ConnectionTable
+from lossratio.testbed.live import open_testbed
+from lossratio.traffic import load_profile
+from lossratio.trials import read_journal
+
+PROFILE = load_profile("ethip4-udp-connections", frame_size=100)
+WIDTH = 0.01
+QUICK = (SearchGoal(0.0, 0.5, 0.5, 0.5, WIDTH, name="connection rate"),)
+
+
+def simulated(tmp_path, **model):
+    file = tmp_path / "device.yaml"
+    sut = ", ".join(f"{name}: {value}" for name, value in {"model": "connection_table", **model}.items())
+    file.write_text(SIMULATED.read_text().replace("model: sharp_knee, capacity: 150 kfps", sut))
+    return open_testbed(file)
+
+
+def found_by(testbed, tmp_path, **asked):
+    request = ConnectionRateRequest(**{"profile": PROFILE, "goals": QUICK, "max_load": 100e3, **asked})
+    result = find_connection_rate(testbed, request, place(tmp_path / "run"))
+    assert read_result(RunDirectory(tmp_path / "run").result_path(result.test.full_name)) == result
+    (finding,) = findings_of([result])
+    return result, finding
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"rate": 20_000.0, "burst": 400},
+        {"rate": 80_000.0, "room": 5000},
+        {"rate": 80_000.0, "room": 5000, "kept": 1000},
+        {"rate": 20_000.0, "scan": 1e-7},
+    ],
+)
+def test_the_rate_of_a_simulated_device_is_found_to_within_the_goals_width(tmp_path, model):
+    result, finding = found_by(simulated(tmp_path, **model), tmp_path)
+    truth = ConnectionTable(**model).truth(loss_ratio=0.0, duration=0.5, exceed_ratio=0.5)
+    assert finding.lower_bound <= truth <= finding.upper_bound
+    assert finding.upper_bound - finding.lower_bound <= WIDTH * finding.upper_bound
+    assert result.outcome is Outcome.MEASURED
+
+
+def test_a_device_that_forgets_before_it_is_answered_has_no_rate(tmp_path):
+    result, finding = found_by(simulated(tmp_path, rate=20_000.0, timeout=0.5), tmp_path)
+    assert (result.outcome, finding.value) == (Outcome.IRREGULAR, None)
+    with pytest.raises(AssertionError, match="it should be at least 5000 connections/s"):
+        require_throughput(result, 5000.0)
+
+
+def test_the_unit_is_in_journal_report_and_demands(tmp_path):
+    result, finding = found_by(simulated(tmp_path, rate=20_000.0), tmp_path)
+    assert finding.unit.name == "connections/s"
+    assert "connections/s" in finding.in_short
+    assert "fps" not in "".join(line for line in message(result).splitlines() if "bound  " in line)
+    journal = read_journal(RunDirectory(tmp_path / "run").journal_path(result.test.full_name))
+    assert journal.search["load_unit"] == "connections/s"
+    require_throughput(result, 19_000.0)
+    with pytest.raises(AssertionError, match=r"is 19,\d\d\d connections/s .*at least 30,000 connections/s"):
+        require_throughput(result, 30_000.0)
+
+
+def test_a_result_that_was_lost_is_made_again_from_its_journal(tmp_path):
+    result, _ = found_by(simulated(tmp_path, rate=20_000.0), tmp_path)
+    file = RunDirectory(tmp_path / "run").result_path(result.test.full_name)
+    file.unlink()
+    assert list(repair(tmp_path / "run"))
+    assert read_result(file).goals == result.goals
+
+
+def test_more_connections_than_addresses_and_ports_make_are_refused(tmp_path):
+    profile = load_profile("ethip4-udp-10kflows", frame_size=100, bidirectional=False)
+    with pytest.raises(SearchError, match=r"make 10,000 connections, and 50,000 would .* Give max_load=20000 cps"):
+        found_by(simulated(tmp_path, rate=20_000.0), tmp_path, profile=profile)
+
+
+def test_traffic_both_ways_is_refused(tmp_path):
+    with pytest.raises(SearchError, match="profile=ethip4-udp-connections, or bidirectional=False"):
+        found_by(simulated(tmp_path, rate=1e4), tmp_path, profile=load_profile("ethip4-udp", frame_size=100))
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    with own_state():
+        yield local_topology(tmp_path_factory.mktemp("topology"), "connection-rate")
+
+
+@pytest.mark.netns
+@needs_testbed
+def test_a_device_without_state_is_refused_unless_it_is_the_testers_twin(file, tmp_path):
+    with open_testbed(file, dut="linux_router") as testbed, pytest.raises(SearchError, match=r"DUT1 \(linux_router\)"):
+        found_by(testbed, tmp_path)
+
+
+@pytest.mark.netns
+@needs_testbed
+def test_more_connections_than_a_device_has_room_for_are_refused_before_any_trial(file, tmp_path):
+    options = {"firewall": "conntrack", "most_connections": 4000}
+    with open_testbed(file, dut="linux_router", options=options) as testbed:
+        with pytest.raises(DutError, match=r"10,000 connections cannot be established first: .* 4,000 at once"):
+            found_by(testbed, tmp_path, max_load=20e3)
+        assert not read_journal(RunDirectory(tmp_path / "run").journal_path("a suite.a test")).results
+
+
+@pytest.mark.netns
+@needs_testbed
+@pytest.mark.parametrize(("rate", "burst"), [(500, 50), (5000, 100)])
+def test_the_rate_of_a_real_firewall_is_that_of_its_bucket(file, tmp_path, rate, burst):
+    options = {"firewall": "conntrack", "new_connections": rate, "new_burst": burst}
+    with open_testbed(file, dut="linux_router", options=options) as testbed:
+        result, finding = found_by(testbed, tmp_path, max_load=4.0 * rate, min_load=rate / 4.0)
+    # A bucket that is full at the start passes what comes before the last connection leaves.
+    truth = rate + (burst - 1) / 0.5
+    assert finding.lower_bound <= truth * (1.0 + WIDTH)
+    assert finding.upper_bound >= truth * (1.0 - WIDTH)
+    lost = [trial for trial in result.trials if trial.lost_frames]
+    assert lost
+    assert all(trial.directions[0].unanswered_frames == 0 for trial in lost)
