@@ -93,8 +93,12 @@ def conditions(directions=("port0>port1", "port1>port0")):
     )
 
 
+@cache
 def searched(sut, goals=(NDR, PDR), *, max_load=MAX_LOAD, min_load=MIN_LOAD, trials=1000, seed=1, **generator):
-    """The search result and the journal entries of a search on a simulated SUT, cut off after so many trials."""
+    """The search result and the journal entries of a search on a simulated SUT, cut off after so many trials.
+
+    The same search has the same result, so each is made once in a process.
+    """
     controller = MLRsearch(goals, min_load, max_load)
     measurer = SimulatedMeasurer(sut, seed=seed, directions=2, overhead=0.02, **generator)
     entries = []
@@ -102,7 +106,7 @@ def searched(sut, goals=(NDR, PDR), *, max_load=MAX_LOAD, min_load=MIN_LOAD, tri
         entry = JournalEntry(TrialResult(trial, measurer.measure(trial)), str(controller.purpose))
         controller.record(entry.result)
         entries.append(entry)
-    return controller.result(), entries
+    return controller.result(), tuple(entries)
 
 
 def run(name="64B-1c-eth-l2bdbase-ndrpdr", *, error=None, remarks=(), seconds=40.0):
