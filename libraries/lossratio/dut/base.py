@@ -165,6 +165,11 @@ class ConnectionTable(ABC):
     translates: bool
     safe_rate: float | None
 
+    @property
+    @abstractmethod
+    def timeout(self) -> float:
+        """Seconds after which an idle UDP connection is forgotten."""
+
     @abstractmethod
     def check(self, wanted: Established) -> None:
         """Checks before any traffic that it can keep connections until the end of a trial.

@@ -20,6 +20,7 @@ from lossratio.keywords.session import Keywords, Session
 from lossratio.measurements import AfterThroughput, Audience, MeasuredKind, Request, measure, warm_up_like
 from lossratio.measurements.back_to_back import BackToBack
 from lossratio.measurements.confirmation import Confirmation, ConfirmationRequest, ConfirmationResult
+from lossratio.measurements.connection_capacity import ConnectionCapacity
 from lossratio.measurements.connection_rate import ConnectionRate, ConnectionRateRequest, ConnectionRateResult
 from lossratio.measurements.frame_loss import FrameLossRate
 from lossratio.measurements.mrr import MaximumReceiveRate
@@ -139,12 +140,15 @@ def _measured(session: Session, kind: Kind[ResultT], request: Request, resume: P
     )
 
 
-def measurement_keyword(name: str, kind: Kind[ResultT]) -> Callable[..., ResultT]:
+def measurement_keyword(
+    name: str, kind: Kind[ResultT], default_profile: str = DEFAULT_PROFILE
+) -> Callable[..., ResultT]:
     """A keyword that measures; its arguments, their types and its documentation are those of the kind's request.
 
     Args:
         name: The keyword's name.
         kind: The kind of measurement.
+        default_profile: The traffic where none is named.
     """
 
     @asks(kind.request)
@@ -152,7 +156,7 @@ def measurement_keyword(name: str, kind: Kind[ResultT]) -> Callable[..., ResultT
     def method(
         self: Keywords,
         frame_size: FrameSize,
-        profile: str = DEFAULT_PROFILE,
+        profile: str = default_profile,
         *,
         resume: Path | None = None,
         **fields: Any,
@@ -185,6 +189,9 @@ class MeasurementKeywords(Keywords):
     measure_mrr = measurement_keyword("Measure MRR", MaximumReceiveRate)
     measure_frame_loss_rate = measurement_keyword("Measure Frame Loss Rate", FrameLossRate)
     measure_back_to_back_frames = measurement_keyword("Measure Back-To-Back Frames", BackToBack)
+    find_connection_table_capacity = measurement_keyword(
+        "Find Connection Table Capacity", ConnectionCapacity, CONNECTIONS_PROFILE
+    )
     measure_system_recovery = measurement_keyword("Measure System Recovery", Recovery)
 
     @asks(ConnectionRateRequest, without="goals warm_up_duration fail_fast hints early_verdict memory_rest")

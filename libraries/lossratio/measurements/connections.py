@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil, lcm
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -103,12 +105,28 @@ class OpeningMeasurer:
     Args:
         measurer: Performs them.
         answer_ratio: See `TrialInput.answer_ratio`.
+        timeouts: Seconds after which devices forget an idle connection, by name.
     """
 
-    def __init__(self, measurer: Measurer, answer_ratio: float) -> None:
+    def __init__(
+        self, measurer: Measurer, answer_ratio: float, timeouts: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
         self._measurer = measurer
         self._answer_ratio = answer_ratio
+        self._timeouts = timeouts
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs a trial."""
+        """Performs a trial.
+
+        Raises:
+            SearchError: If a device would forget the first connection before the last one is answered.
+        """
+        seconds = trial.duration * (1.0 + 1.0 / self._answer_ratio)
+        for name, timeout in self._timeouts.items():
+            if seconds >= timeout:
+                raise SearchError(
+                    f"To open {trial.load * trial.duration:,.0f} connections and answer over them takes "
+                    f"{seconds:.3g} s, and {name} forgets one after {timeout:g} s. Raise its time-out (udp_timeout), "
+                    "open them faster (max_load), or try fewer (most)."
+                )
         return self._measurer.measure(replace(trial, answer_ratio=self._answer_ratio, certain_above=None))

@@ -29,6 +29,7 @@ _BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "back_to_back": "BackToBack",
         "confirmation": "Confirmation",
+        "connection_capacity": "ConnectionCapacity",
         "connection_rate": "ConnectionRate",
         "frame_loss": "FrameLossRate",
         "latency": "Latency",

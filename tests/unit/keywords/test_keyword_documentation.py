@@ -16,6 +16,7 @@ def test_the_names_are_those_that_suites_use():
         "Confirm Critical Load",
         "Find Conditional Throughput",
         "Find Connection Rate",
+        "Find Connection Table Capacity",
         "Find Critical Load",
         "Find NDR And PDR",
         "Find Tester Limit",

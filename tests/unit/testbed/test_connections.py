@@ -35,6 +35,7 @@ class Table(ConnectionTable):
 
     translates = False
     safe_rate = None
+    timeout = 30.0
 
     def __init__(self, room=FLOWS, kept=0):
         self.room, self.kept, self.entries, self.log = room, kept, 0, []

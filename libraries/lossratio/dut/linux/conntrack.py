@@ -153,6 +153,11 @@ class Conntrack(ConnectionTable):
         self._options = options
         self._renew = renew
 
+    @property
+    def timeout(self) -> float:
+        """The node's setting."""
+        return float(self._setting("udp_timeout"))
+
     def check(self, wanted: Established) -> None:
         """Checks that the table, the pool of ports and the time-out are large enough; see `ConnectionTable.check`."""
         room = int(self._setting("max")) - int(self._setting("count")) + self.count()
@@ -172,10 +177,9 @@ class Conntrack(ConnectionTable):
                 f"has {pool:,} ports for these. Give it more nat_addresses (with nat=snat), or the traffic more "
                 "destinations."
             )
-        timeout = float(self._setting("udp_timeout"))
-        if wanted.idle_s >= timeout:
+        if wanted.idle_s >= self.timeout:
             raise DutError(
-                f"{wanted.text}: {self.node.name} forgets a UDP connection after {timeout:g} s, and a connection here "
+                f"{wanted.text}: {self.node.name} forgets a UDP connection after {self.timeout:g} s, and one here "
                 f"is idle for up to {wanted.idle_s:.3g} s. Raise udp_timeout, take fewer flows, or a higher load."
             )
 

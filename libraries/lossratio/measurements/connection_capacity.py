@@ -1,0 +1,324 @@
+"""Connections that a device's table holds (RFC 9693, capacity of the connection tracking table)."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from lossratio.errors import SearchError, TesterError
+from lossratio.measurements import (
+    FoundResult,
+    MeasuredKind,
+    Measurement,
+    Progress,
+    Settings,
+    SettingsOf,
+    TestPlace,
+    measure,
+)
+from lossratio.measurements.connections import OpeningMeasurer, OpeningRequest, check_flows
+from lossratio.mlrsearch import Forecast
+from lossratio.quantities import Repeats
+from lossratio.records import Record
+from lossratio.results import LABEL_WIDTH, MaxLoad, View, value_line
+from lossratio.trials import Measurer, TrialInput, TrialResult
+from lossratio.units import Unit
+
+if TYPE_CHECKING:
+    from lossratio.testbed import LoadRange, Ready, Testbed
+
+CONNECTIONS = Unit("connections")
+"""The unit of capacities; the larger one is the better one."""
+
+Connections = Annotated[int, Field(ge=1)]
+
+
+class CapacityRequest(OpeningRequest):
+    """Searches for the most connections that a device keeps at once (RFC 9693), and returns the result.
+
+    Connections are opened at the rate ``max_load``, which must be safe: below the connection rate. Their number is
+    doubled until some are lost, and then a bisection follows. There are several such searches; the result has their
+    median and percentiles.
+
+    | `Find Connection Table Capacity`    frame_size=100B    max_load=20 kcps
+    """
+
+    unused = frozenset({"ramp", "warm_up", "integrity", "min_load"})
+
+    first: Connections = 1000
+    """Connections of the first trial of a search."""
+    most: Connections | None = None
+    """The most connections that are tried; None: as many as the traffic has."""
+    step: Connections = 1
+    """A search ends when its bounds are this close."""
+    repeats: Repeats = 10
+    """Number of searches (RFC 9693 wants ten)."""
+
+    def forecast(self, loads: LoadRange, waits: float) -> Forecast:
+        """The time of searches up to the most connections, and down to the first."""
+        most = self.most or self.profile.flows
+
+        def seconds(connections: int) -> float:
+            trials = 2.0 * math.log2(max(2.0, connections / self.step))
+            return self.repeats * trials * (connections / loads.max_load * (1.0 + 1.0 / self.answer_ratio) + waits)
+
+        return Forecast(seconds(most) / 2.0, seconds(self.first), seconds(most))
+
+
+class CapacityFound(Record):
+    """The end of one search."""
+
+    established: int = Field(ge=0)
+    """The most connections of a trial that lost none."""
+    lossy: int | None
+    """The fewest connections of a trial that lost some; null: none did, so there may be room for more."""
+    trials: int = Field(ge=1)
+    """Trials of the search."""
+
+
+class CapacityValues(Record):
+    """The capacities of all searches, and the values that follow from them."""
+
+    searches: tuple[CapacityFound, ...] = Field(min_length=1)
+    """The searches, each independent of the others."""
+    median_connections: float = Field(ge=0.0)
+    """The benchmark: median of the capacities."""
+    percentile_1_connections: float = Field(ge=0.0)
+    """1st percentile."""
+    percentile_99_connections: float = Field(ge=0.0)
+    """99th percentile."""
+    is_at_limit: bool
+    """Whether a search ended without loss: then the values are "at least"."""
+
+
+class ConnectionCapacityResult(FoundResult):
+    """The result of a search for the capacity of a table of connections."""
+
+    found = "capacity"
+    kind: Literal["connection_capacity"] = "connection_capacity"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The rate at which connections were opened: each frame opens one."""
+    settings: Annotated[Settings, SettingsOf(CapacityRequest)]
+    """The parameters of the search."""
+    most_connections: int
+    """The most connections that were tried."""
+    capacity: CapacityValues | None
+    """The capacities; null if the measurement failed."""
+    reason: str | None
+    """Why the result is irregular; null: it is not."""
+
+
+def capacity_values(searches: Sequence[CapacityFound]) -> CapacityValues:
+    """Median, 1st and 99th percentile of the capacities, interpolated between neighbours (RFC 9693)."""
+    found = sorted(search.established for search in searches)
+
+    def percentile(share: float) -> float:
+        place = share * (len(found) - 1)
+        low = found[math.floor(place)]
+        return low + (found[math.ceil(place)] - low) * (place - math.floor(place))
+
+    return CapacityValues(
+        searches=tuple(searches),
+        median_connections=statistics.median(found),
+        percentile_1_connections=percentile(0.01),
+        percentile_99_connections=percentile(0.99),
+        is_at_limit=any(search.lossy is None for search in searches),
+    )
+
+
+def _is_unknown(trial: TrialResult) -> bool:
+    """Whether the generator opened fewer connections than it was to, and none of these was lost."""
+    return bool(trial.output.unsent_frames) and not trial.output.lost_frames
+
+
+class CapacitySearch:
+    """Searches for the most connections without loss, several times; a `lossratio.trials.Controller`.
+
+    Args:
+        rate: Connections per second.
+        first: Connections of the first trial of a search; each one without loss is followed by twice as many.
+        most: The most connections.
+        step: A search ends when its bounds are this close.
+        repeats: Number of searches.
+
+    Attributes:
+        trials: Number of trials recorded.
+        elapsed: Seconds that they took.
+    """
+
+    def __init__(self, rate: float, first: int, most: int, *, step: int = 1, repeats: int = 1) -> None:
+        self._rate, self._first, self._most = rate, min(first, most), most
+        self._step, self._repeats = step, repeats
+        self._ended: list[CapacityFound] = []
+        self.trials = 0
+        self.elapsed = 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._established, self._of_search = 0, 0
+        self._lossy: int | None = None
+
+    @property
+    def purpose(self) -> str | None:
+        """Why the next number was chosen."""
+        if self.next_trial() is None:
+            return None
+        upper = "no bound yet" if self._lossy is None else f"{self._lossy:,}"
+        return f"search {len(self._ended) + 1} of {self._repeats}: between {self._established:,} and {upper}"
+
+    def forecast(self) -> Forecast:
+        """The time left: other searches take as long as those that ended, and this one as many trials as it may."""
+        per_trial = self.elapsed / max(1, self.trials)
+        whole = 2.0 * math.log2(max(2.0, self._most / self._step))
+        if self._ended:
+            whole = statistics.fmean(search.trials for search in self._ended)
+        left = max(0.0, (self._repeats - len(self._ended)) * whole - self._of_search) * per_trial
+        return Forecast(left, left / 2.0, 2.0 * left)
+
+    def next_trial(self) -> TrialInput | None:
+        """The next number of connections; None when all searches have ended."""
+        if len(self._ended) == self._repeats:
+            return None
+        return TrialInput(self._next_number() / self._rate, self._rate)
+
+    def record(self, result: TrialResult) -> None:
+        """Takes in a trial. One of another number than the last one of `next_trial` shows nothing here."""
+        self.trials += 1
+        self.elapsed += result.elapsed
+        self._of_search += 1
+        number = self._next_number()
+        if round(result.load * result.duration) != number or len(self._ended) == self._repeats:
+            return
+        if _is_unknown(result):
+            return
+        if result.loss_ratio == 0.0:
+            self._established = number
+        else:
+            self._lossy = number
+        if self._established == self._most or (self._lossy or math.inf) - self._established <= self._step:
+            found = CapacityFound(established=self._established, lossy=self._lossy, trials=self._of_search)
+            self._ended.append(found)
+            self._begin()
+
+    def result(self) -> tuple[CapacityFound, ...]:
+        """The ends of the searches so far."""
+        return tuple(self._ended)
+
+    def _next_number(self) -> int:
+        if self._lossy is None:
+            return min(self._most, 2 * self._established or self._first)
+        return (self._established + self._lossy) // 2
+
+
+class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress, ConnectionCapacityResult]):
+    """The kind: the capacity of a table of connections."""
+
+    name = "connection_capacity"
+    follows = True
+    title = "Searching for the capacity of the table of connections"
+    algorithm = "capacity of the table of connections"
+    request = CapacityRequest
+    result = ConnectionCapacityResult
+
+    def prepare(self, testbed: Testbed, request: CapacityRequest, place: TestPlace) -> None:
+        """Checks devices and traffic."""
+        request.check(testbed)
+        check_flows(request.profile, request.most or 1, f"Give most={request.profile.flows}")
+
+    def controller(self, request: CapacityRequest, loads: LoadRange) -> CapacitySearch:
+        """Doublings and bisections over the number of connections."""
+        most = request.most or request.profile.flows
+        return CapacitySearch(loads.max_load, request.first, most, step=request.step, repeats=request.repeats)
+
+    def measurer(self, request: CapacityRequest, testbed: Testbed, ready: Ready) -> Measurer:
+        """Opens connections, and checks before each trial that no device forgets them meanwhile."""
+        timeouts = {dut.hop.node_name: dut.connections.timeout for dut in testbed.duts if dut.connections is not None}
+        return OpeningMeasurer(ready.measurer, request.answer_ratio, timeouts)
+
+    def watch(self, request: CapacityRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
+        """Ends a search whose generator cannot open so many: nothing would be known about the device."""
+
+        def check(trial: TrialResult) -> None:
+            if _is_unknown(trial):
+                raise TesterError(
+                    f"The generator could not open {trial.output.unsent_frames:,} of "
+                    f"{trial.load * trial.duration:,.0f} connections, or answer over them, at {trial.load:,.0f} per "
+                    "second. Leave its machine alone, or open them at a lower rate (max_load)."
+                )
+
+        return check
+
+    def build(
+        self, measured: Measurement[Any], request: CapacityRequest, inputs: Mapping[str, Any], max_load: MaxLoad
+    ) -> ConnectionCapacityResult:
+        """The capacities."""
+        values = capacity_values(measured.result) if measured.run.error is None else None
+        reason = None
+        if values is not None and values.is_at_limit:
+            reason = "no connection was lost, so there may be room for more: raise most, or take more flows"
+        elif values is not None and not values.median_connections:
+            reason = "even the fewest connections were lost: open them at a lower rate (max_load)"
+        return ConnectionCapacityResult(
+            **measured.stated(max_load, reason),
+            settings=request.settings,
+            most_connections=request.most or request.profile.flows,
+            capacity=values,
+            reason=reason,
+        )
+
+    def found_again(self, result: ConnectionCapacityResult, trials: Sequence[TrialResult]) -> CapacityValues:
+        """The capacities of the trials.
+
+        Raises:
+            SearchError: If the trials are no such searches.
+        """
+        settings, rate = result.settings, result.max_load.rate.per_interface_fps
+        search = CapacitySearch(
+            rate, settings.first, result.most_connections, step=settings.step, repeats=settings.repeats
+        )
+        for trial in trials:
+            search.record(trial)
+        searches = search.result()
+        if len(searches) != settings.repeats:
+            raise SearchError(
+                f"capacity: the trials are {len(searches)} searches, and there should be {settings.repeats}"
+            )
+        return capacity_values(searches)
+
+
+find_connection_table_capacity = partial(measure, ConnectionCapacity())
+
+
+class ConnectionCapacityView(View[ConnectionCapacityResult]):
+    """How the capacity of a table of connections is shown."""
+
+    quantity = "connection table"
+    has_value = True
+    measured_in = CONNECTIONS
+    method = "RFC 9693"
+
+    def lines(self, result: ConnectionCapacityResult) -> Iterator[str]:
+        """The median, and the percentiles."""
+        rate = result.max_load.rate.per_interface_fps
+        yield f"capacity of the table of connections (RFC 9693), {result.settings.repeats} searches" + (
+            "" if result.reason is None else f", irregular: {result.reason}"
+        )
+        yield f"  {'opened at':<{LABEL_WIDTH}}  {rate:,.0f} connections/s"
+        values = result.capacity
+        if values is not None:
+            yield value_line("at least" if values.is_at_limit else "median", values.median_connections, CONNECTIONS)
+            ends = f"{values.percentile_1_connections:,.6g}, {values.percentile_99_connections:,.6g} connections"
+            yield f"  {'1st, 99th percentile':<{LABEL_WIDTH}}  {ends}"
+
+    def values(self, result: ConnectionCapacityResult) -> Mapping[str, Any]:
+        """The median; only a lower bound where no connection was lost."""
+        values = result.capacity
+        if values is None:
+            return {}
+        return {"lower_bound" if values.is_at_limit else "value": values.median_connections}

@@ -1,0 +1,118 @@
+"""The search for the capacity of a table of connections: its controller, simulated devices, and real frames."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+from local_testbeds import local_topology, needs_testbed, own_state
+from measurement_examples import SIMULATED, place
+
+from lossratio.errors import SearchError, TesterError
+from lossratio.measurements.connection_capacity import (
+    CapacityRequest,
+    CapacitySearch,
+    capacity_values,
+    find_connection_table_capacity,
+)
+from lossratio.results import Outcome, findings_of, message
+from lossratio.testbed.live import open_testbed
+from lossratio.traffic import load_profile
+from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
+
+PROFILE = load_profile("ethip4-udp-connections", frame_size=100)
+
+
+class Table:
+    """Has so many entries."""
+
+    def __init__(self, entries):
+        self.entries = entries
+
+    def measure(self, trial):
+        opened = round(trial.load * trial.duration)
+        lost = max(0, opened - self.entries)
+        return TrialOutput(lost / opened, sent_frames=opened, lost_frames=lost)
+
+
+@given(entries=st.integers(0, 10**6), first=st.integers(1, 10**6), step=st.integers(1, 1000))
+def test_any_capacity_is_found_to_within_the_step(entries, first, step):
+    search = CapacitySearch(1e4, first, 10**6, step=step, repeats=2)
+    for found in run_search(search, Table(entries)):
+        assert found.established <= entries
+        assert found.lossy is None or entries < found.lossy <= found.established + step
+    assert search.next_trial() is None
+
+
+def test_a_trial_that_the_generator_did_not_send_in_full_shows_no_capacity():
+    search = CapacitySearch(1e4, 1000, 1000)
+    search.record(TrialResult(search.next_trial(), TrialOutput(0.1, sent_frames=900, lost_frames=0, unsent_frames=100)))
+    assert search.next_trial() == TrialInput(0.1, 1e4)
+    assert search.result() == ()
+
+
+def test_the_percentiles_are_interpolated():
+    found = [run_search(CapacitySearch(1e4, 100, 10_000), Table(entries))[0] for entries in (900, 1000, 1100)]
+    values = capacity_values(found)
+    assert values.median_connections == 1000
+    assert values.percentile_1_connections == pytest.approx(902.0)
+    assert values.percentile_99_connections == pytest.approx(1098.0)
+
+
+def found_by(testbed, tmp_path, **asked):
+    request = CapacityRequest(**{"profile": PROFILE, "max_load": 20e3, "repeats": 2, **asked})
+    result = find_connection_table_capacity(testbed, request, place(tmp_path / "run"))
+    (finding,) = findings_of([result])
+    return result, finding
+
+
+@pytest.mark.parametrize(("model", "truth"), [("room: 7777", 7777), ("room: 7777, kept: 777", 7000)])
+def test_the_table_of_a_simulated_device_is_found_exactly(tmp_path, model, truth):
+    file = tmp_path / "device.yaml"
+    sut = f"model: connection_table, rate: 50 kcps, {model}"
+    file.write_text(SIMULATED.read_text().replace("model: sharp_knee, capacity: 150 kfps", sut))
+    result, finding = found_by(open_testbed(file), tmp_path)
+    assert (finding.value, finding.unit.name) == (truth, "connections")
+    assert f"{truth} connections" in message(result)
+
+
+def test_a_table_that_nothing_fills_is_a_lower_bound(tmp_path):
+    file = tmp_path / "device.yaml"
+    sut = "model: connection_table, rate: 50 kcps"
+    file.write_text(SIMULATED.read_text().replace("model: sharp_knee, capacity: 150 kfps", sut))
+    result, finding = found_by(open_testbed(file), tmp_path, most=4000)
+    assert (result.outcome, finding.value, finding.lower_bound) == (Outcome.IRREGULAR, None, 4000)
+
+
+def test_a_generator_that_cannot_open_so_many_is_an_error(tmp_path):
+    file = tmp_path / "device.yaml"
+    sut = "model: connection_table, rate: 50 kcps"
+    text = SIMULATED.read_text().replace("model: sharp_knee, capacity: 150 kfps", sut)
+    file.write_text(text.replace("max_rate: 400 kfps", "max_rate: 10 kfps"))
+    with pytest.raises(TesterError, match=r"could not open 500 of 1,000 connections"):
+        found_by(open_testbed(file), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    with own_state():
+        yield local_topology(tmp_path_factory.mktemp("topology"), "capacity")
+
+
+@pytest.mark.netns
+@needs_testbed
+def test_the_limit_of_a_real_firewall_is_found_exactly(file, tmp_path):
+    options = {"firewall": "conntrack", "most_connections": 1234}
+    with open_testbed(file, dut="linux_router", options=options) as testbed:
+        _, finding = found_by(testbed, tmp_path, repeats=1)
+    assert finding.value == 1234
+
+
+@pytest.mark.netns
+@needs_testbed
+def test_a_timeout_that_is_shorter_than_a_trial_is_an_error_and_no_capacity(file, tmp_path):
+    options = {"firewall": "conntrack", "udp_timeout": "1 s"}
+    with (
+        open_testbed(file, dut="linux_router", options=options) as testbed,
+        pytest.raises(SearchError, match="DUT1 forgets one after 1 s"),
+    ):
+        found_by(testbed, tmp_path, max_load=1e3)
