@@ -213,6 +213,8 @@ class Dut(ABC, Generic[OptionsT_co]):
     """The program that forwards, and that a Linux node may lack; None: there is none."""
     tools: ClassVar[tuple[Tool, ...]] = ()
     """Programs that it needs on the node besides this one and those of every DUT."""
+    is_managed: ClassVar[bool] = True
+    """Whether lossratio sets it up, by commands on its node."""
     lab_addresses: ClassVar[bool] = False
     """Whether it forwards traffic with the lab's own addresses (``addresses: lab`` in the topology file). A kind that
     sets up routes or tables of its own sets them up for the benchmarking addresses."""
@@ -264,6 +266,11 @@ class Dut(ABC, Generic[OptionsT_co]):
     def described(self) -> dict[str, Any]:
         """The description with the identity, for results."""
         return {**self.identity(self.options), **self.describe()}
+
+    @property
+    def has_counters(self) -> bool:
+        """Whether it can be asked for counters."""
+        return True
 
     @abstractmethod
     def read_counters(self) -> DutCounters:
@@ -398,6 +405,8 @@ CABLE = "none"
 
 class LeftAsItIs(Dut[OptionsT_co]):
     """A device that lossratio does not set up, and of which it knows nothing."""
+
+    is_managed = False
 
     def set_up(self, west_mac: str, east_mac: str) -> None:
         """Does nothing."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.dut import BlackBox
 from lossratio.errors import LossRatioError
 from lossratio.keywords.arguments import credentials, seconds, typed_keyword, with_option_values
 from lossratio.keywords.live_view import say
@@ -118,7 +117,7 @@ class TestbedKeywords(Keywords):
             nic=nic,
             links=links,
         )
-        if isinstance(next(iter(self.session.testbed.duts), None), BlackBox):
+        if any(not dut.is_managed for dut in self.session.testbed.duts):
             say(
                 "Each measurement begins with a look for memory of the black box. It takes some "
                 f"{MEMORY_SECONDS:g} s, twice as long if there is one, and sees {MEMORY_REST:g} s of memory at most."

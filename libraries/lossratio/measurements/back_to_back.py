@@ -84,6 +84,11 @@ class BackToBackValues(Record):
     buffer_time: BufferTime
     """The buffer time of the average burst."""
 
+    @property
+    def prefix(self) -> str:
+        """The words before each value: ``at least`` at the longest burst of the tester."""
+        return "at least " if self.is_at_limit else ""
+
 
 class BackToBackRequest(AfterThroughput):
     """Measures the longest burst without loss (RFC 2544, section 26.4, by RFC 9004), and returns the result.
@@ -410,9 +415,7 @@ class BackToBackView(View[BackToBackResult]):
 
     def lines(self, result: BackToBackResult) -> Iterator[str]:
         """The average, its spread, and the buffer time."""
-        yield f"back-to-back frames (RFC 9004), {result.settings.repeats} searches" + (
-            "" if result.reason is None else f", irregular: {result.reason}"
-        )
+        yield self.head(result, f"back-to-back frames (RFC 9004), {result.settings.repeats} searches")
         yield rate_line("rate of the bursts", result.max_load.rate)
         if result.kept_rate is not None:
             yield rate_line("kept by the tester", result.kept_rate)
@@ -420,13 +423,12 @@ class BackToBackView(View[BackToBackResult]):
         values = result.back_to_back
         if values is None:
             return
-        yield value_line("at least" if values.is_at_limit else "average", values.average_frames, FRAMES)
+        yield value_line(values.prefix.strip() or "average", values.average_frames, FRAMES)
         spread = f"{values.least_frames:,}, {values.most_frames:,}, {values.stdev_frames:.4g} frames"
         yield f"  {'min, max, stddev':<{LABEL_WIDTH}}  {spread}"
         times = values.buffer_time
-        least = "at least " if values.is_at_limit else ""
-        yield f"  {'implied buffer time':<{LABEL_WIDTH}}  {least}{format_milliseconds(times.implied_s)}"
-        corrected = f"{least}{format_milliseconds(times.corrected_s)} ({times.buffer_frames:,.1f} frames)"
+        yield f"  {'implied buffer time':<{LABEL_WIDTH}}  {values.prefix}{format_milliseconds(times.implied_s)}"
+        corrected = f"{values.prefix}{format_milliseconds(times.corrected_s)} ({times.buffer_frames:,.1f} frames)"
         yield f"  {'corrected buffer time':<{LABEL_WIDTH}}  {corrected}"
 
     def caveats(self, result: BackToBackResult) -> Iterator[str]:

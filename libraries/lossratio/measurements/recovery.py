@@ -217,9 +217,7 @@ class RecoveryView(View[RecoveryResult]):
 
     def lines(self, result: RecoveryResult) -> Iterator[str]:
         """The average, its spread, and the loads."""
-        yield f"system recovery (RFC 2544, section 26.5), {result.settings.repeats} repetitions" + (
-            "" if result.reason is None else f", irregular: {result.reason}"
-        )
+        yield self.head(result, f"system recovery (RFC 2544, section 26.5), {result.settings.repeats} repetitions")
         yield rate_line("throughput", result.throughput)
         if result.recovery is None:
             return

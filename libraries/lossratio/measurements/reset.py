@@ -417,9 +417,8 @@ class ResetView(View[ResetResult]):
         if values is None:
             return
         number = len(values.times)
-        yield f"reset (RFC 6201): {result.settings.reset_name}, {number} {'trial' if number == 1 else 'trials'}" + (
-            "" if result.reason is None else f", irregular: {result.reason}"
-        )
+        trials = f"{number} {'trial' if number == 1 else 'trials'}"
+        yield self.head(result, f"reset (RFC 6201): {result.settings.reset_name}, {trials}")
         yield rate_line("load", result.load)
         yield from values.lines("by time stamps", none="no loss")
         lost = f"{format_milliseconds(values.average_by_loss_s)} ({values.average_lost_frames:,.1f} frames on average)"

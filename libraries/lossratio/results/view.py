@@ -178,6 +178,11 @@ class View(Generic[ResultT]):
         """The result in words, without the common last lines of all kinds; a failed one has one common line instead."""
         yield f"{result.kind}: {result.outcome.value}"
 
+    def head(self, result: ResultT, words: str) -> str:
+        """The first line of a result, with the reason if it is irregular."""
+        reason = getattr(result, "reason", None)
+        return words if reason is None else f"{words}, irregular: {reason}"
+
     def pictures(self, result: ResultT) -> Iterator[Picture]:
         """The pictures on the page, in their order."""
         yield from ()

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lossratio.dut import BlackBox, DestinationMacs
+from lossratio.dut import DestinationMacs
 from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NodeSession
 from lossratio.testbed.set_up import LiveLink, LiveSetUp
@@ -181,9 +181,7 @@ def _senders(link: LiveLink, profile: TrafficProfile) -> Iterator[tuple[Port, Tr
 
 def _question(link: LiveLink, port: Port, direction: TrafficDirection, name: str) -> Question | None:
     """The question for a port's next hop; None: it is known, or there is no gateway."""
-    if not all(isinstance(dut, BlackBox) for dut in link.duts):
-        return None
-    if link.duts and _given(link, port) is not None:
+    if any(dut.is_managed for dut in link.duts) or (link.duts and _has_fixed_mac(link, port)):
         return None
     return gateway_question(port, direction, name)
 
@@ -208,12 +206,11 @@ def gateway_question(port: Port, direction: TrafficDirection, name: str) -> Ques
     return Question(name, str(source), str(gateway), tags.hex())
 
 
-def _given(link: LiveLink, port: Port) -> str | None:
-    """The MAC address that a black box's options give."""
-    nearest = link.duts[0] if port == link.path.west else link.duts[-1]
-    if not isinstance(nearest, BlackBox):
-        return None
-    return nearest.options.west_mac if port == link.path.west else nearest.options.east_mac
+def _has_fixed_mac(link: LiveLink, port: Port) -> bool:
+    """Whether a MAC address follows from the nearest device alone: options of a black box can have it."""
+    if port == link.path.west:
+        return bool(link.duts[0].destination_macs("", "").from_west)
+    return bool(link.duts[-1].destination_macs("", "").from_east)
 
 
 def _one_of(port: Port, question: Question, answers: Sequence[str], elsewhere: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lossratio.dut import BlackBox, Dut, DutCounters, DutOptions
+from lossratio.dut import Dut, DutCounters, DutOptions
 from lossratio.errors import DutError
 from lossratio.testbed.changes import Side
 from lossratio.testbed.fingerprint import NodePrint
@@ -102,7 +102,7 @@ _Counter: TypeAlias = Dut[DutOptions] | _BlackBox
 def _locate(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch) -> list[_Loss]:
     """Sends frames again, and follows them by the counters of the hops. Returns one loss for each dead direction."""
     ways: list[Sequence[_Counter]] = [
-        [dut if _counts(dut) else _BlackBox(dut.hop, nodes) for dut in link.duts]
+        [dut if dut.has_counters else _BlackBox(dut.hop, nodes) for dut in link.duts]
         or [_BlackBox(hop, nodes) for hop in link.path.hops]
         for link in links
     ]
@@ -114,10 +114,6 @@ def _locate(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch) -> list
         counted = [(hop, hop.read_counters().since(then)) for hop, then in zip(way, earlier, strict=True)]
         losses += (_Loss(loss.is_in_dut, f"{where}{loss.sentence}") for loss in _losses(link.path, counted, directions))
     return losses
-
-
-def _counts(dut: Dut[DutOptions]) -> bool:
-    return not isinstance(dut, BlackBox) or dut.has_counters
 
 
 def _losses(

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lossratio.dut import BLACK_BOX, BlackBox, CommandRunner, DestinationMacs, Dut, DutOptions, create_dut, load_kind
+from lossratio.dut import BLACK_BOX, CommandRunner, DestinationMacs, Dut, DutOptions, create_dut, load_kind
 from lossratio.dut.linux import NodeDut, ProgramDut, ProgramOptions
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import CommandResult, NodeSession
@@ -110,7 +110,7 @@ def checked_duts(
         )
     options = request.options.model_dump()
     missing = sorted({hop.node_name for path in paths for hop in path.hops} - sessions.keys())
-    if missing and request.kind != BLACK_BOX:
+    if missing and load_kind(request.kind).is_managed:
         raise DutError(
             f"{', '.join(missing)}: a {request.kind} is set up by commands, and the topology file says no way to reach "
             f"the node. Add 'host', 'netns' or 'container'; or measure it as it is, with dut={BLACK_BOX}."
@@ -175,7 +175,7 @@ def set_up_duts(
         return None
     addressing = address_path(duts, west_mac, east_mac)
     for dut, neighbours in zip(duts, addressing.neighbours, strict=True):
-        if isinstance(dut, BlackBox):
+        if not dut.is_managed:
             continue
         session = sessions[dut.hop.node_name]
         if isinstance(dut, NodeDut):

@@ -61,6 +61,7 @@ class CountingDut:
     received: dict[str, int]
     transmitted: dict[str, int]
     dropped: dict[str, int] = field(default_factory=dict)
+    has_counters: bool = True
     _readings: int = 0
 
     def read_counters(self):

@@ -220,7 +220,7 @@ def _burst(value: Callable[[BackToBackValues], str], is_least: bool = False) -> 
         values = result.back_to_back
         if values is None:
             return ""
-        return ("at least " if is_least and values.is_at_limit else "") + value(values)
+        return (values.prefix if is_least else "") + value(values)
 
     return cell
 
