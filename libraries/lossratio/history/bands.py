@@ -3,9 +3,10 @@
 Steps explain such a series badly: each flip would be a step. So a series is described in two ways, and the more
 probable description counts. A regime is a sequence of values around one level, or around two levels between which the
 values flip. With a flat prior of each level and a scaled inverse chi-squared prior of the noise, levels and noise are
-integrated out in closed form (Gelman et al., Bayesian Data Analysis, sections 2.6 and 3.2). So is the chain of states,
-whose two chances to flip have uniform priors. The best division into regimes is found as in Jackson et al., An
-algorithm for optimal partitioning of data on an interval (IEEE Signal Processing Letters 12, 2005).
+integrated out in closed form (Gelman et al., Bayesian Data Analysis, sections 2.6 and 3.2). The chain of states is
+integrated out, too: its two probabilities of a flip have uniform priors. The best division into regimes is found as
+in Jackson et al., An algorithm for optimal partitioning of data on an interval (IEEE Signal Processing Letters 12,
+2005).
 
 A series with bands is then judged by its lower band: values of the upper one are divided by the ratio of both. Regimes
 are computed again for these values, so that a real step moves both bands.

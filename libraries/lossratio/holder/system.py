@@ -103,8 +103,8 @@ def switch_offloads_off(interface: str) -> None:
 def take_xdp_frames(interface: str) -> None:
     """Lets a veth of the current network namespace take frames that an XDP program at its other end redirects.
 
-    It does so while it receives as cards do, which generic receive offload asks for. That joins segments of TCP only,
-    and test traffic has none.
+    It does so while it receives as cards do, which generic receive offload asks for. This offload only joins
+    segments of TCP, and test traffic has none.
 
     Raises:
         OSError: If there is no such interface.

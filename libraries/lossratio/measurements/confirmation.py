@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LEAST_TRIALS = 10
 """Trials that verify a load, at least."""
 _FRAMES = -math.log(0.025)
-"""Frames without loss that show a loss ratio to be below the target (probability 97.5 %), times that target."""
+"""So many frames without loss, divided by the target loss ratio, show that the loss ratio is below it (97.5 %)."""
 _ROOM = 2.0
 """Planned frames, in these: two lost frames are allowed."""
 _LONGEST = 86_400.0

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _SAME = 1e-9
 
 QUIET_RATIO = 0.1
-"""The last share of the time after the change; a loss in it means that the DUT has not recovered yet."""
+"""Share of the time after the change, at its end: a loss there means that the DUT has not recovered yet."""
 
 
 class RecoveryTime(Record):

@@ -121,7 +121,7 @@ class BackgroundProgram:
 
         Args:
             signal: Name of the signal that asks the program to end.
-            seconds: Time that the program has to end before it is killed, and then again to be gone.
+            seconds: Time until the program is killed, if it has not ended; and until it must be gone after that.
         """
         return ("sh", "-c", _STOP, "stop", self.files, signal, str(round(10 * seconds)))
 

@@ -104,7 +104,7 @@ def verdicts_of(result: Result, kinds: Mapping[str, FailureKind]) -> tuple[TestV
 
 
 def write_result(result: Result, directory: Path, options: Mapping[str, Any]) -> None:
-    """Writes output, log and report as one run's; each appears as a whole.
+    """Writes output, log and report, as of one run. A file appears only when it is complete.
 
     Raises:
         StorageError: If the disk does not take the files.
@@ -164,7 +164,7 @@ _WHOLE = frozenset({"test", "suite", "kw"})
 
 
 def salvage(path: Path) -> bytes | None:
-    """The whole part of an output that may have been cut off.
+    """The complete part of an output, which may have been cut off.
 
     Returns:
         An output that Robot Framework can read: up to the last finished test (or set-up), with its suites closed as

@@ -193,7 +193,7 @@ class Change:
 
     @property
     def is_of_a_reset(self) -> bool:
-        """Whether a reset of a DUT makes such a change, so that it says nothing against the measurement of a reset."""
+        """Whether a reset of a DUT makes such a change: then a measurement of resets goes on."""
         return (self.rule.place, self.rule.change) in _RESET
 
     @property

@@ -31,7 +31,7 @@ class AgentClock:
     """The agent's clock that cannot be set, as the controller sees it."""
 
     behind: float
-    """Seconds to add to its times, so that they are those of the controller's own such clock."""
+    """Seconds to add to its times to get times of the controller's clock that cannot be set."""
     error: float
     """Seconds by which that may be wrong."""
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from lossratio.dut.base import SIDES, DestinationMacs, Dut, DutOptions, Tool
 from lossratio.dut.changes import Changes
+from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.addressing import count_host_routes
 from lossratio.dut.linux.interfaces import (
     MADE,
@@ -91,6 +92,8 @@ class NodeDut(Dut[OptionsT_co]):
         self.west = self.port_name(hop.west)
         self.east = self.port_name(hop.east)
         self.stem = f"{MADE}{self.west[-10:]}"
+        self.daemons: list[Daemon] = []
+        """The programs that must run while it is set up."""
         self._changes: Changes | None = None
         self._present: SetUp | None = None
 
@@ -169,7 +172,8 @@ class NodeDut(Dut[OptionsT_co]):
 
     def check_running(self) -> None:
         """Checks that the programs of a DUT that is set up are running."""
-        return
+        for daemon in self.daemons:
+            daemon.check_alive()
 
     def facts(self) -> dict[str, Any]:
         """The further facts of this kind for its description."""

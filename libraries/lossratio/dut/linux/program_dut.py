@@ -23,7 +23,7 @@ from lossratio.dut.linux.cores import (
 from lossratio.dut.linux.interfaces import check_interfaces, existing_links
 from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.errors import DutError
-from lossratio.nodes import CommandRunner, DutNode
+from lossratio.nodes import DutNode
 from lossratio.topology import Hop, Port
 
 _DEVICES = "/sys/bus/pci/devices"
@@ -82,11 +82,6 @@ class ProgramDut(NodeDut[OptionsT_co]):
     """Seconds that frames may wait in front of it on interfaces of the kernel."""
     places_queues: ClassVar[bool] = False
     """Whether it can have the receive queues of each card on workers of that card's NUMA node."""
-
-    def __init__(self, session: CommandRunner, hop: Hop, options: OptionsT_co) -> None:
-        super().__init__(session, hop, options)
-        self.daemons: list[Daemon] = []
-        """The programs that must run while it is set up."""
 
     @abstractmethod
     def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
@@ -174,11 +169,6 @@ class ProgramDut(NodeDut[OptionsT_co]):
     def check_kind(self) -> None:
         """Checks that there are enough cores."""
         self._choose_cores()
-
-    def check_running(self) -> None:
-        """Checks that its programs run."""
-        for daemon in self.daemons:
-            daemon.check_alive()
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Takes the cards, keeps the kernel quiet on its interfaces, and starts the program."""

@@ -155,8 +155,6 @@ class XdpDevice(NodeDut[XdpOptions]):
 
     def __init__(self, session: CommandRunner, hop: Hop, options: XdpOptions) -> None:
         super().__init__(session, hop, options)
-        self.daemons: list[Daemon] = []
-        """The process that has attached lossratio's programs."""
         self._mode = XdpAttachment.GENERIC
         self._not_native: str | None = None
 
@@ -188,11 +186,6 @@ class XdpDevice(NodeDut[XdpOptions]):
                 f"{self.node.name}: this ip cannot load BPF objects ({version.strip()}). Install one with libbpf there "
                 f"(Debian 12's iproute2), or load and pin the program yourself, and give 'pinned'."
             )
-
-    def check_running(self) -> None:
-        """Checks that the process lives that has attached the programs."""
-        for daemon in self.daemons:
-            daemon.check_alive()
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Attaches the programs."""

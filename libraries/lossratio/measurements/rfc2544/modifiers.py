@@ -49,7 +49,7 @@ class _Commands:
     number: int
     """Their number."""
     interval: float
-    """Seconds from the beginning of one to that of the next one."""
+    """Seconds from the beginning of one command to the beginning of the next."""
     example: str
     """An example, for the message."""
 

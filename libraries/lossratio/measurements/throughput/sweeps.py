@@ -62,12 +62,12 @@ class Sweep:
 
 
 def size_sweeps(results: Iterable[GoalsResult]) -> list[list[Sweep]]:
-    """Sweeps over frame size: of tests whose names are the same but for a part like ``64B`` or ``IMIX_v4_1``."""
+    """Sweeps over frame size: tests whose names differ in one part only, such as ``64B`` or ``IMIX_v4_1``."""
     return _sweeps(results, _SIZE, lambda result, _: result.conditions.traffic.average_frame_size_bytes)
 
 
 def core_sweeps(results: Iterable[GoalsResult]) -> list[list[Sweep]]:
-    """Sweeps over cores: of tests whose names are the same but for a part like ``2c``."""
+    """Sweeps over cores: tests whose names differ in one part only, such as ``2c``."""
     return _sweeps(results, _CORES, lambda _, cores: int(cores[:-1]))
 
 

@@ -130,7 +130,7 @@ class StampRing:
 
 
 def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) -> Message:
-    """The latency of one direction, as a reply to ``latency`` has it; each frame left once."""
+    """The latency of one direction, as a reply to ``latency`` has it. Each frame was sent once."""
     numbers, first = np.unique(arrived.numbers, return_index=True)
     in_order = np.sort(first)
     firsts = arrived.numbers[in_order]

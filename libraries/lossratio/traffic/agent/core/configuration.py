@@ -31,7 +31,7 @@ DIRECTIONS = 0xFF
 """Bits of a tag that distinguish the directions of a trial, or its streams; the others are the same for all."""
 
 COMPENSATION_BYTES = 2
-"""Bytes of the word that makes up for both in checksums."""
+"""Bytes of the word that makes up for a tag and its sequence number in checksums."""
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def latency_answer(name: str, statistics: Mapping[str, Any], group: int) -> Mess
 def check_arrivals(
     directions: Sequence[Direction], statistics: Mapping[str, Any], groups: Mapping[str, int], ports: Mapping[str, int]
 ) -> None:
-    """Makes sure that no direction's latency frames come out of another port only: ports count frames of any direction.
+    """Refuses a direction whose latency frames all came out of another port: ports count frames of every direction.
 
     `groups` are numbers of counters by direction, and `ports` TRex's numbers of the ports, by name.
 

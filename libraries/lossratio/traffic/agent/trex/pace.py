@@ -43,8 +43,8 @@ class Pace:
 
     A server that was stalled sends at once what was due meanwhile, and its counters are right in the end. A device with
     memory, such as a policer, passes less of that. While nothing was sent too early, each look says when traffic began
-    at the latest, and at the earliest if nothing were late. The largest difference of the two is a lateness that there
-    was at least.
+    at the latest, and at the earliest if nothing were late. The largest difference of both is the least lateness that
+    explains the looks.
 
     All its frames lie between the last look before the first of them and the first look after the last one.
 

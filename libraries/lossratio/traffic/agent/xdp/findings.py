@@ -11,7 +11,7 @@ from ..core.protocol import Message
 from . import histogram
 
 MAXIMA = ("displacement", "extent", "late_offset", "latency_most")
-"""Findings that are the largest one of all frames, and no sum."""
+"""Findings of which a direction has the largest of its frames, and not their sum."""
 
 _MICROSECOND = 1000.0
 
@@ -42,8 +42,8 @@ class ReceivedFrames:
     """By how many numbers a frame was behind the highest one at most."""
     extent: int
     """How many frames had come, at most, from the first one with a higher number than a reordered frame on to that
-    frame (RFC 4737, reordering extent). Of a frame that was missing before the 16 latest gaps in the numbers it is
-    not known."""
+    frame (RFC 4737, reordering extent). It is not known of a frame that was missing before the 16
+    latest gaps in the numbers."""
     late_offset: int
     """Nanoseconds between these two arrivals at most (RFC 4737, late-time offset)."""
     latency_sum: int
