@@ -6,6 +6,7 @@ length of its numbers are limited. An alias counts as many values as it stands f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -193,7 +194,11 @@ def _message(item: Any, model: type[BaseModel]) -> str:
     message = _shortened(str(item["msg"]).removeprefix("Value error, "), _LONGEST_MESSAGE)
     shown = item["input"]
     is_said = isinstance(shown, (dict, list)) or item["type"] in ("missing", "value_error")
-    return message[0].lower() + message[1:] + ("" if is_said else f", not {_shortened(repr(shown))}")
+    # A choice among names, of an enumeration or a union, says which there are.
+    names = re.findall(r"'([^']+)'", str(item.get("ctx", {}).get("expected", "")))
+    meant = did_you_mean(str(shown), names)
+    said = "" if is_said else f", not {_shortened(repr(shown))}"
+    return message[0].lower() + message[1:] + said + (f".{meant}" if meant else "")
 
 
 def _fields(model: type[BaseModel], location: Location) -> set[str]:

@@ -31,6 +31,7 @@ from lossratio.measurements.throughput import require_lower_bounds
 from lossratio.mlrsearch import SearchGoal
 from lossratio.quantities import DURATION, FRAME_RATE, RATIO, Quantity, quantity_of
 from lossratio.results import TestResult
+from lossratio.shipped import did_you_mean
 from lossratio.traffic import load_profile
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -122,6 +123,11 @@ def request_of(
     Raises:
         LossRatioError: If an argument makes no sense.
     """
+    name, is_named, _ = profile.partition("=")
+    if is_named and name.isidentifier():
+        # Robot Framework hands a named argument that a keyword does not have over as a positional one.
+        known = [*inspect.signature(request).parameters, *_WARM_UP, "bidirectional", "frame_size", "resume"]
+        raise SearchError(f"There is no argument {name!r}.{did_you_mean(name, known)}")
     traffic = load_profile(profile, frame_size=frame_size, bidirectional=fields.pop("bidirectional", None))
     length, warm_up_profile = (fields.pop(name, None) for name in _WARM_UP)
     if (length, warm_up_profile) != (None, None):

@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, computed_field, field_validator, mo
 
 from lossratio.errors import TrafficError
 from lossratio.records import FileModel
+from lossratio.shipped import did_you_mean
 from lossratio.topology import EAST, WEST, Side
 from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_BYTES
 from lossratio.traffic.headers import AddressRange, Headers, InnerHeaders
@@ -250,7 +251,7 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
         near = get_close_matches(name_or_path, names, n=_NEAR_NAMES, cutoff=0.3) or names
         raise TrafficError(
             f"There is no traffic profile {name_or_path!r}; among others there are {', '.join(near)}. "
-            "A file of your own is given by its path."
+            f"A file of your own is given by its path.{did_you_mean(name_or_path, names)}"
         )
     with as_file(files("lossratio").joinpath(_PROFILES).joinpath(f"{name_or_path}.yaml")) as path:
         return load_yaml_file(path, ProfileFile, TrafficError)
@@ -281,7 +282,8 @@ def parse_frame_size(frame_size: int | str) -> int | str:
     text = str(frame_size).strip()
     name, is_named, _ = text.partition("=")
     if is_named and name.isidentifier():
-        raise ValueError(f"there is no argument {name!r}: {text!r} was taken for the frame size, such as 64B.")
+        meant = did_you_mean(name, ("frame_size", "profile", "bidirectional"))
+        raise ValueError(f"there is no argument {name!r}: {text!r} was taken for the frame size, such as 64B.{meant}")
     if text.casefold() == "imix":
         return _IMIX
     if text[:1].isalpha():

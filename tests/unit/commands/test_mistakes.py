@@ -31,11 +31,16 @@ IN_FILES = {
     "two fields in one": (r"name: local", "name: local: x", "not YAML"),
     "a tab": (r"\ndescription", "\n\tdescription", "not YAML"),
     "wrong format": (r"topology/1", "topology/7", "format: input should be 'lossratio-topology/1'"),
-    "misspelt field": (r"nodes:", "nods:", "nods: unknown field"),
-    "misspelt field of a node": (r"generator: \{", "genrator: {", "nodes.TG.genrator: unknown field"),
+    "misspelt field": (r"nodes:", "nods:", "nods: unknown field. Did you mean 'nodes'?"),
+    "misspelt field of a node": (
+        r"generator: \{",
+        "genrator: {",
+        "nodes.TG.genrator: unknown field. Did you mean 'generator'?",
+    ),
     "misspelt generator": (r"kind: afpacket", "kind: afpaket", "Did you mean 'afpacket'?"),
-    "misspelt setting of a generator": (r"max_rate:", "maxrate:", "nodes.TG.generator.maxrate: unknown field"),
-    "unknown kind of testbed": (r"testbed: local", "testbed: locla", "testbed: input should be 'lab', 'local' or"),
+    "misspelt setting of a generator": (r"max_rate:", "maxrate:", "unknown field. Did you mean 'max_rate'?"),
+    "misspelt kind of testbed": (r"testbed: local", "testbed: locla", "not 'locla'. Did you mean 'local'?"),
+    "misspelt type of a node": (r"type: DUT", "type: DTU", "not 'DTU'. Did you mean 'DUT'?"),
     "unit that is none": (r"200 kfps", "200 kilos", "'200 kilos' is not a frame rate; write it like '10 kpps'"),
     "time that is none": (r"5 ms", "5 parsecs", "nodes.TG.generator.catch_up: "),
     "no TG": (r"type: TG", "type: DUT", "exactly one node of type TG, and there are 0"),
@@ -66,6 +71,54 @@ def test_a_mistake_in_a_topology_file_is_one_error_with_its_line(lossratio, tmp_
     assert err.count("Error: ") == 1
 
 
+JOB = "format: lossratio-job/1\nname: x\n{}: [simulated]\ntests: [{{suites: [linux_bridge], {}: [64B]}}]\n"
+TREND = ("trend", ".")
+IN_OTHER_FILES = {
+    "misspelt field of a job": (
+        ("plan", "--job"),
+        JOB.format("toplogies", "frame_sizes"),
+        "Did you mean 'topologies'?",
+    ),
+    "misspelt field of its tests": (("plan", "--job"), JOB.format("topologies", "framesize"), "mean 'frame_sizes'?"),
+    "misspelt way of an alert": (
+        (*TREND, "--alert"),
+        "alerts: [{name: x, webhok: {url: 'http://x'}}]",
+        "Did you mean 'webhook'?",
+    ),
+    "misspelt field of an alert": ((*TREND, "--alert"), "alerts: [{name: x, comand: tee}]", "Did you mean 'command'?"),
+    "misspelt security of a mail": (
+        (*TREND, "--alert"),
+        "alerts: [{name: x, email: {host: a, from: a@b, to: [c@d], security: startls}}]",
+        "Did you mean 'starttls'?",
+    ),
+    "misspelt SUT model": (("check",), SIMULATED.read_text().replace("sharp_knee", "sharp_kne"), "mean 'sharp_knee'?"),
+    "misspelt field of a SUT": (
+        ("check",),
+        SIMULATED.read_text().replace("capacity:", "capasity:"),
+        "mean 'capacity'?",
+    ),
+}
+
+
+@pytest.mark.parametrize(("command", "text", "error"), IN_OTHER_FILES.values(), ids=IN_OTHER_FILES)
+def test_a_mistake_in_another_file_is_answered_with_the_right_name(lossratio, tmp_path, command, text, error):
+    (tmp_path / "file.yaml").write_text(text)
+    status, out, err = lossratio(*command, "file.yaml")
+    assert (status, out) == (2, "")
+    assert err.startswith("Error: file.yaml:")
+    assert error in err
+
+
+def test_a_misspelt_field_of_goals_is_answered_with_the_right_one(tmp_path):
+    goals = tmp_path / "mine.yaml"
+    goals.write_text("goals: {mine: {loss_ratoi: 0}}")
+    with (
+        pytest.raises(LossRatioError, match=r"Did you mean 'loss_ratio'\?"),
+        open_testbed("simulated", results=tmp_path) as testbed,
+    ):
+        testbed.ndr_pdr("64B", goals=str(goals))
+
+
 IN_COMMANDS = {
     "no such topology": (("check", "nope.yaml"), "Cannot read nope.yaml: No such file or directory."),
     "directory for a file": (("check", "."), "Cannot read .: Is a directory."),
@@ -88,6 +141,11 @@ IN_COMMANDS = {
     "self-test through a device": (("self-test", LOCAL), "between the TG's ports there is DUT1"),
     "local testbed of a simulated one": (("testbed", "up", SIMULATED), "Topology simulated is no local testbed"),
     "no such command": (("mesure",), "No such command 'mesure'"),
+    "misspelt command": (("repot", "a"), "No such command 'repot'. Did you mean 'report'?"),
+    "misspelt option": (("run", "--topolgy", "local"), "Did you mean '--topology'?"),
+    "misspelt testbed": (("run", "--topology", "simulatd", "linux_bridge"), "Did you mean 'simulated'?"),
+    "misspelt suite": ((*ON_SIMULATED, "linux_brige"), "There is no file linux_brige. Did you mean 'linux_bridge'?"),
+    "misspelt format": (("report", "a", "--format", "htlm"), "'htlm' is not one of 'html', 'json'"),
 }
 
 
@@ -120,10 +178,7 @@ def test_a_shell_completes_commands_and_options():
 IN_SUITES = {
     "no set-up": ("Find NDR And PDR    64B", "No testbed is set up. Call the keyword 'Set Up Testbed' first"),
     "misspelt kind of DUT": ("Set Up Testbed    {}    dut=linux_brige", "Did you mean 'linux_bridge'?"),
-    "misspelt option": (
-        "Set Up Testbed    {}    dut=linux_bridge    polise=1 kfps",
-        "it has no option 'polise'. Its options",
-    ),
+    "misspelt option": ("Set Up Testbed    {}    dut=linux_bridge    polise=1 kfps", "Did you mean 'police'?"),
     "option without a kind": ("Set Up Testbed    {}    police=1 kfps", "The options police belong to a kind of DUT"),
     "rate of an option that is none": (
         "Set Up Testbed    {}    dut=linux_bridge    police=fast",
@@ -148,7 +203,15 @@ IN_SUITES = {
         "bidirectional: Input should be a valid",
     ),
     "no run to continue": ("Find NDR And PDR    64B    resume=nowhere", "There is no run to be continued in nowhere"),
-    "misspelt argument": ("Find NDR And PDR    framesize=64B", "there is no argument 'framesize'"),
+    "misspelt frame size": ("Find NDR And PDR    framesize=64B", "Did you mean 'frame_size'?"),
+    "misspelt profile": (
+        "Find NDR And PDR    64B    profil=ethip4-udp",
+        "no argument 'profil'. Did you mean 'profile'?",
+    ),
+    "misspelt number of trials": ("Measure MRR    64B    trails=3", "no argument 'trails'. Did you mean 'trials'?"),
+    "name of a profile, misspelt": ("Find NDR And PDR    64B    profile=ethip4-upd", "Did you mean 'ethip4-udp'?"),
+    "misspelt goals": ("Find NDR And PDR    64B    goals=quik", "Did you mean 'quick'?"),
+    "misspelt preset": ("Find NDR And PDR    64B    goals=NDR, PRD", "Did you mean 'PDR'?"),
     "load of nothing": ("Find NDR And PDR    64B    max_load=0", "'0' is not a frame rate"),
     "bits for frames": ("Find NDR And PDR    64B    max_load=100 Mbps", "'100 Mbps' is not a frame rate"),
     "least load above the limit": (

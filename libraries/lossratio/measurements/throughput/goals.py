@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning, SequentialGoal
 from lossratio.records import FileModel
+from lossratio.shipped import did_you_mean
 from lossratio.units import parse_duration, parse_ratio
 from lossratio.yaml_file import Problem, load_yaml_file
 
@@ -196,6 +197,7 @@ def goal_set_from(description: str) -> GoalSet:
         raise SearchError(
             f"There is no set of search goals {text!r}. Say {', '.join(NdrPdrGoals.__members__)}, presets by name "
             f"({', '.join(PRESETS)}), or a file that ends with .yaml."
+            f"{did_you_mean(unknown[0], [*NdrPdrGoals.__members__, *PRESETS])}"
         )
     return GoalSet(tuple(PRESETS[name.upper()] for name in names))
 
