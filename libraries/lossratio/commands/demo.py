@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +13,7 @@ from lossratio.commands.parameters import command, option
 from lossratio.exit_status import ExitStatus
 
 if TYPE_CHECKING:
-    from lossratio.runs import RunOutcome
+    from lossratio.runs import RunOutcome, RunRequest
 
 _JOB = Path(__file__).parents[1] / "resources" / "demo.yaml"
 _OF_THIS_MACHINE = (ExitStatus.FAILED, ExitStatus.INFRASTRUCTURE, ExitStatus.UNAVAILABLE)
@@ -28,15 +29,10 @@ def demo(output: Path = option("Directory for the results.", default=Path("resul
     Exit status: that of `lossratio run`.
     """
     # Imported here because all that reaches a testbed takes a while.
-    from lossratio.testbed.local import why_unavailable
+    from lossratio.runs import RunRequest
 
-    reason = why_unavailable()
-    outcome = None if reason else _measured("local", output)
-    if outcome is not None and outcome.status in _OF_THIS_MACHINE:
-        reason = outcome.error or "this machine could not measure it, as shown above."
-    if outcome is None or reason:
-        click.echo(f"Simulated instead of real: {reason}")
-        outcome = _measured("simulated", output)
+    real = RunRequest((Path("local"),), (), (), ("--outputdir", str(output)), job=_JOB)
+    outcome = measured_or_simulated(real, replace(real, topologies=(Path("simulated"),)))
     if outcome.directory is not None and outcome.status is ExitStatus.PASSED:
         _show_truth(outcome.directory)
         click.echo(f"The page of this measurement: {(outcome.directory / 'lossratio.html').resolve()}")
@@ -45,10 +41,20 @@ def demo(output: Path = option("Directory for the results.", default=Path("resul
     sys.exit(int(outcome.status))
 
 
-def _measured(testbed: str, output: Path) -> RunOutcome:
-    from lossratio.runs import RunRequest, run
+def measured_or_simulated(real: RunRequest, simulated: RunRequest) -> RunOutcome:
+    """Measures on a local testbed; where this machine cannot, or is too busy, simulates, and shows the reason."""
+    # Imported here because all that reaches a testbed takes a while.
+    from lossratio.runs import run
+    from lossratio.testbed.local import why_unavailable
 
-    return run(RunRequest((Path(testbed),), (), (), ("--outputdir", str(output)), job=_JOB))
+    reason = why_unavailable()
+    outcome = None if reason else run(real)
+    if outcome is not None and outcome.status in _OF_THIS_MACHINE:
+        reason = outcome.error or "this machine could not measure it, as shown above."
+    if outcome is None or reason:
+        click.echo(f"Simulated instead of real: {reason}")
+        outcome = run(simulated)
+    return outcome
 
 
 def _show_truth(directory: Path) -> None:

@@ -1,6 +1,7 @@
 """The command ``lossratio init``: topology, suite and job of a new lab, from answers or from TRex's configuration."""
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ import click
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from lossratio.commands.demo import measured_or_simulated
 from lossratio.commands.parameters import FRAME_RATE, argument, command, option
 from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
 from lossratio.errors import TopologyError
@@ -107,7 +109,8 @@ def init(
 ) -> None:
     """Write topology, suite and job of a new lab to DIRECTORY.
 
-    It asks for what it must know; Enter takes the answer in brackets.
+    It asks for what it must know; Enter takes the answer in brackets. A lab of network namespaces is measured at once;
+    where this machine cannot, or is too busy, it is simulated, and the reason is shown.
     """
     name = _ask("Name of the testbed", "lab1", _NAME, "letters, digits, '_', '.' and '-'")
     is_local = trex is None and click.confirm(
@@ -161,9 +164,26 @@ def init(
     click.echo(f"Written: {', '.join(map(str, texts))}. Next:")
     click.echo(f"  lossratio check {directory / name}.yaml{'' if is_local else ' --connect'}")
     click.echo(f"  lossratio run --job {directory / name}-job.yaml")
-    if demand:
-        click.echo("Where this machine is too busy to send, the same is simulated:")
-        click.echo(f"  lossratio run --topology simulated {directory / name}.robot --include ndrpdrAND64b")
+    if is_local and _confirmed("Measure it now? It takes a minute or two."):
+        # Imported here because Robot Framework takes a while.
+        from lossratio.runs import RunRequest
+
+        lab_file, suite, job = texts
+        results = ("--outputdir", str(directory / "results"))
+        real = RunRequest((lab_file,), (), (), results, job=job)
+        quick = (*results, "--variable", "GOALS:quick")
+        outcome = measured_or_simulated(real, RunRequest((Path("simulated"),), (suite,), ("ndrpdrAND64b",), quick))
+        if outcome.error is not None:
+            click.echo(f"Error: {outcome.error}", err=True)
+        sys.exit(int(outcome.status))
+
+
+def _confirmed(question: str) -> bool:
+    """Asks whether to go on; answers that end before are none."""
+    try:
+        return click.confirm(question, default=True)
+    except click.Abort:
+        return False
 
 
 def _asked_lab(name: str, is_local: bool) -> _Lab:

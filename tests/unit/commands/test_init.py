@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import subprocess
 import sys
 
@@ -56,7 +55,7 @@ def ask(tmp_path, monkeypatch):
 def test_enter_alone_makes_a_lab_that_is_measured_at_once(ask, tmp_path, monkeypatch):
     # One trial measures; ten of a second at full rate cost half a minute of CPU.
     monkeypatch.setattr("lossratio.measurements.mrr.PlannedTrials", lambda trials: PlannedTrials(trials[:1]))
-    shown = ask("\n" * 9, "labs")
+    shown = ask("\n" * 8 + "n\n", "labs")
     assert "lossratio check labs/lab1.yaml\n  lossratio run --job labs/lab1-job.yaml" in shown
     assert load_topology("labs/lab1.yaml").path().hops[0].node_name == "DUT1"
     # The policer gives the search its upper bound, and the self-test proves that the tester sends more than that.
@@ -76,23 +75,24 @@ def test_enter_alone_makes_a_lab_that_is_measured_at_once(ask, tmp_path, monkeyp
     assert list((tmp_path / "out" / "results").glob("*mrr.json"))
 
 
-def test_a_lab_of_this_machine_can_be_simulated_and_its_search_ends_with_a_number(ask, tmp_path):
-    shown = ask("\n" * 9)
-    (words,) = re.findall(r"simulated:\n  lossratio (run .*)\n", shown)
-    command = [
-        sys.executable,
-        "-m",
-        "lossratio",
-        *words.split(),
-        "--",
-        "--variable",
-        "GOALS:quick",
-        "--outputdir",
-        "out",
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+WITHOUT_NAMESPACES = (
+    "import lossratio.testbed.local as local; local.why_unavailable = lambda: 'there are no network namespaces.'; "
+)
+
+
+@pytest.mark.netns
+@needs_testbed
+@pytest.mark.parametrize("before", ["", WITHOUT_NAMESPACES], ids=["measured", "simulated"])
+def test_enter_alone_ends_with_a_number_measured_or_else_simulated_with_the_reason(tmp_path, before):
+    code = f"import sys; {before}from lossratio.commands.main import main; sys.argv = ['lossratio', 'init']; main()"
+    with own_state():
+        done = subprocess.run(
+            [sys.executable, "-c", code], input="\n" * 9, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "QUICK_NDR (loss ratio at most 0 %): regular" in done.stdout
+    assert not before or "Simulated instead of real: there are no network namespaces." in done.stdout
+    assert (tmp_path / "results" / "lossratio.html").exists()
 
 
 def test_answers_that_do_not_do_are_asked_again_and_a_device_without_a_log_in_is_a_black_box(ask):
@@ -129,11 +129,11 @@ def test_the_tg_is_that_of_trex_with_its_cores_and_next_hops(ask, tmp_path):
 
 
 def test_nothing_is_overwritten(ask, tmp_path):
-    ask("\n" * 9)
+    ask("\n" * 8 + "n\n")
     (tmp_path / "lab1.yaml").unlink()
     before = (tmp_path / "lab1.robot").read_text()
     with pytest.raises(TopologyError, match=r"^lab1.robot, lab1-job.yaml: there already"):
-        ask("\n" * 9)
+        ask("\n" * 8 + "n\n")
     assert (tmp_path / "lab1.robot").read_text() == before
     assert not (tmp_path / "lab1.yaml").exists()
 
