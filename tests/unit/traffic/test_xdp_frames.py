@@ -408,6 +408,27 @@ def test_a_sender_gives_its_processor_back_although_its_agent_hangs(monkeypatch)
 
 
 @needs_bpf
+def test_an_agent_that_is_stopped_while_it_lets_a_sender_go_first_is_rescued(monkeypatch):
+    seen = []
+
+    def stopped(tid):
+        time.sleep(0.1)
+        seen.append(os.sched_getscheduler(tid))
+        return True
+
+    monkeypatch.setattr(sender, "_set_deadline", stopped)
+    plan, reception = FramePlan(spec(), SOURCE_MAC, DESTINATION_MAC), Reception(1, 1)
+    sending = Sender(SendProgram([SendStream(plan, 1)], reception.times), max(os.sched_getaffinity(0)))
+    try:
+        sending.promote(0.05)
+        assert seen == [os.SCHED_OTHER] * 3
+        assert sending.scheduling != "deadline"
+    finally:
+        sending.close()
+        reception.close()
+
+
+@needs_bpf
 def test_frames_that_are_too_late_stay_unsent_and_the_next_one_is_on_time():
     with Bench(spec()) as bench:
         bench.reception.watch(TAG, TAG ^ 0x100)

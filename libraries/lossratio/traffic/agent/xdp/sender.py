@@ -32,6 +32,7 @@ _TIMES = 1 << 31
 _START_SECONDS = 10.0
 _POLL_SECONDS = 0.0002
 _RESTING_SECONDS = 0.002
+_RESCUE_SECONDS = 0.005
 _PRIORITY = 10
 
 AGENT_PRIORITY = 20
@@ -104,14 +105,9 @@ class Sender:
         # The time of the order before counts as taken for a little while, and the thread may have been moved.
         for _ in range(_DEADLINE_TRIES if seconds <= LONGEST_DEADLINE else 0):
             self._hurry()
-            if _set_deadline(self._thread_id):
-                time.sleep(_POLL_SECONDS)
-                if self.program.last_processor() == self.cpu:
-                    self.scheduling = "deadline"
-                    self._guard = threading.Timer(seconds + GUARD_SECONDS, self._step_back)
-                    self._guard.daemon = True
-                    self._guard.start()
-                    return
+            if self._reserve():
+                self._guard = self._step_back_after(seconds + GUARD_SECONDS)
+                return
             self.relax()
             time.sleep(_RESTING_SECONDS)
         self._hurry()
@@ -123,6 +119,25 @@ class Sender:
             guard.cancel()
             guard.join()
         self._step_back()
+
+    def _reserve(self) -> bool:
+        """Has the kernel give the thread its processor; returns whether it did.
+
+        The kernel may move it to the processor that this caller runs on, and finds no other one for the caller.
+        """
+        rescue = self._step_back_after(_RESCUE_SECONDS)
+        self.scheduling = "deadline"
+        granted = _set_deadline(self._thread_id)
+        time.sleep(_POLL_SECONDS)
+        rescue.cancel()
+        rescue.join()
+        return granted and self.scheduling == "deadline" and self.program.last_processor() == self.cpu
+
+    def _step_back_after(self, seconds: float) -> threading.Timer:
+        timer = threading.Timer(seconds, self._step_back)
+        timer.daemon = True
+        timer.start()
+        return timer
 
     def _step_back(self) -> None:
         os.sched_setscheduler(self._thread_id, os.SCHED_OTHER, os.sched_param(0))
