@@ -26,7 +26,6 @@ from lossratio.plrsearch.model import (
     LikelihoodName,
     SelectionName,
     StopReason,
-    TrialCounts,
     Weighting,
     chosen,
     count,
@@ -250,6 +249,8 @@ class PLRsearch:
         step = 1.0 if self._follows_draft else _STEP
         self._tracker = Tracker(self._question, self._likelihood, self._weighting, step)
         self._estimate: CriticalLoadEstimate | None = None
+        self._pace: Pace | None = None
+        self._judged: CriticalLoadEstimate | None = None
 
     @property
     def trials(self) -> int:
@@ -267,7 +268,7 @@ class PLRsearch:
             self._given = self._usable = len(self._rows)
         if self._next is None and self._stopped_by is None:
             self._decide(len(self._rows) - self._given)
-            self._usable = len(self._rows)
+            self._usable, self._pace = len(self._rows), self._pace_so_far()
         return None if self._next is None else self._next[0]
 
     def meanwhile(self) -> None:
@@ -277,6 +278,11 @@ class PLRsearch:
         """
         if self._usable >= self._selection.needs_posterior_from - 1:
             self._tracker.follow(self._rows[: self._usable])
+        latest = self._latest(0.0)
+        if self._is_examined or (latest is not None and self._may_end(latest)):
+            # What the choice asks of it is computed here, and kept in it.
+            judged = self._exact()
+            judged.interval(), judged.misfit, judged.averaging
 
     def record(self, result: TrialResult) -> None:
         """See `Controller.record`.
@@ -298,16 +304,33 @@ class PLRsearch:
     def result(self) -> CriticalLoadEstimate:
         """See `Controller.result`; the estimate's `stopped_by` says why the search ended, if it did."""
         if self._estimate is None:
-            estimate = estimate_from_counts(self._counts(), self._question, self._likelihood, self._weighting)
-            own = self.trials - (self._given or 0)
-            pace = Pace(self.elapsed / own, self._traffic_time / own) if self._given is not None and own else None
-            factor = self._stopping_factor(len(estimate.counts))
-            self._estimate = replace(estimate, stopping_factor=factor, pace=pace)
+            self._estimate = self._of(self._rows, self._pace_so_far())
         csit = None if self._csit is None else self._csit.estimate
         return replace(self._estimate, stopped_by=self._stopped_by, history=self.history, csit=csit)
 
+    def _of(self, rows: Sequence[tuple[float, float, float]], pace: Pace | None) -> CriticalLoadEstimate:
+        """The estimate of trials."""
+        found = estimate_from_counts(from_rows(rows), self._question, self._likelihood, self._weighting)
+        return replace(found, stopping_factor=self._stopping_factor(len(rows)), pace=pace)
+
+    def _exact(self) -> CriticalLoadEstimate:
+        """The estimate of the trials that choices are based on: all but the last one."""
+        if self._judged is None or len(self._judged.counts) != self._usable:
+            self._judged = self._of(self._rows[: self._usable], self._pace)
+        return self._judged
+
+    def _pace_so_far(self) -> Pace | None:
+        own = self.trials - (self._given or 0)
+        return Pace(self.elapsed / own, self._traffic_time / own) if self._given is not None and own else None
+
+    @property
+    def _is_examined(self) -> bool:
+        """Whether the duration of trials is chosen now."""
+        own_trials = self._usable - (self._given or 0)
+        return bool(self._examined_after) and own_trials >= self._examined_after[0]
+
     def _decide(self, own_trials: int) -> None:
-        if self._examined_after and own_trials >= self._examined_after[0]:
+        if self._is_examined:
             del self._examined_after[0]
             self._lengthen()
         wanted = self._durations.initial + self._durations.increment * own_trials
@@ -326,7 +349,7 @@ class PLRsearch:
 
     def _lengthen(self) -> None:
         """Makes trials as long as the noise of the capacity is alike, if trials so far show that it is."""
-        averaging = self.result().averaging
+        averaging = self._exact().averaging
         if averaging is None or averaging.recommended_duration_s <= self._durations.initial:
             return
         longest = self._timeout / TRIALS_FOR_TAILS
@@ -342,33 +365,39 @@ class PLRsearch:
         self._tracker.follow(self._rows[:usable])
         if self._tracker.trials > self._described:
             self._described = self._tracker.trials
-            latest = self._tracker.interval(self.elapsed)
-            if latest is None:
-                return self._tracker.known
-            self.history += (latest.widened(self._stopping_factor(latest.trials), self._question),)
-            if self._is_below_min_load():
-                self._stopped_by = StopReason.MIN_LOAD
-            if usable >= _MIN_TRIALS_TO_STOP:
-                self._stopped_by = self._stopped_by or self._reason_to_stop()
+            latest = self._latest(self.elapsed)
+            if latest is not None:
+                self.history += (latest,)
+                if self._may_end(latest):
+                    self._stopped_by = self._reason_to_stop(latest)
         return self._tracker.known
 
-    def _is_below_min_load(self) -> bool:
-        """Whether trials at the minimum load show that the critical load is not above; the model has to agree."""
-        if self._follows_draft:
-            return False
-        lost_all = [load <= self._question.min_load and lost > 0.0 for load, _, lost in self._rows[-_TRIALS_AT_MIN:]]
-        if sum(lost_all) < _TRIALS_AT_MIN or self.history[-1].most_95_per_interface_fps > self._question.min_load:
-            return False
-        return self.result().is_surely_at_most_min_load
+    def _latest(self, elapsed: float) -> IntervalPoint | None:
+        """The estimate that is shown; None if it is not up to date."""
+        latest = self._tracker.interval(elapsed)
+        return latest and latest.widened(self._stopping_factor(latest.trials), self._question)
 
-    def _reason_to_stop(self) -> StopReason | None:
-        """The reason to end the search early, if any; the exact estimate is computed only if there may be one."""
-        latest = self.history[-1]
+    def _may_end(self, latest: IntervalPoint) -> bool:
+        """Whether the search may end early, so that the exact estimate has to be known."""
+        if self._is_at_min(latest):
+            return True
         mean, low, high = latest.interval
         narrow = self._precision is not None and high - low <= 1.05 * self._precision * mean
-        if not ((narrow and latest.trials >= self._least_trials) or self._stop_on_misfit):
-            return None
-        estimate = self.result()
+        enough = self._usable >= _MIN_TRIALS_TO_STOP
+        return enough and ((narrow and latest.trials >= self._least_trials) or self._stop_on_misfit)
+
+    def _is_at_min(self, latest: IntervalPoint) -> bool:
+        """Whether the last trials were at the minimum load, all with loss, and the model agrees."""
+        rows = self._rows[: self._usable][-_TRIALS_AT_MIN:]
+        lost_all = [load <= self._question.min_load and lost > 0.0 for load, _, lost in rows]
+        is_low = latest.most_95_per_interface_fps <= self._question.min_load
+        return not self._follows_draft and sum(lost_all) == _TRIALS_AT_MIN and is_low
+
+    def _reason_to_stop(self, latest: IntervalPoint) -> StopReason | None:
+        """The reason to end the search early, if any."""
+        estimate = self._exact()
+        if self._is_at_min(latest) and estimate.is_surely_at_most_min_load:
+            return StopReason.MIN_LOAD
         if estimate.misfit.provisional is not None:
             self._least_trials = TRIALS_FOR_TAILS
         if not estimate.misfit.fits:
@@ -377,9 +406,6 @@ class PLRsearch:
         inside = self._question.min_load < low and high < self._question.max_load
         precise = self._precision is not None and high - low <= self._precision * estimate.mean
         return StopReason.PRECISION if inside and precise else None
-
-    def _counts(self) -> TrialCounts:
-        return from_rows(self._rows)
 
     def _stopping_factor(self, trials: int) -> float:
         """How much wider the interval is for being looked at after each trial."""

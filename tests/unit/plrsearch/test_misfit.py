@@ -74,7 +74,7 @@ def test_a_capacity_that_falls_all_the_time_is_a_trend():
     assert misfit.fit.drift_ratio < 0.0
     drifting = misfit_of(CapacityDrift(6e6, -1e-5), "varying", below=0.0, above=0.1)
     assert not drifting.is_wrong
-    assert drifting.drift == pytest.approx(np.expm1(-1e-5 * 400.0), rel=0.1)
+    assert drifting.fit.drift_ratio == pytest.approx(np.expm1(-1e-5 * 400.0), rel=0.1)
 
 
 def test_few_trials_never_speak_against_a_model():
@@ -106,3 +106,12 @@ def test_findings_are_those_of_scipy(sample):
 
 def test_a_perfect_order_is_as_improbable_as_can_be():
     assert rank_correlation(np.arange(30.0), -(np.arange(30.0) ** 3)).probability < 1e-100
+
+
+def test_an_interval_that_reaches_far_down_is_provisional():
+    overload = [trial(8e6, 10_000_000), trial(8.1e6, 10_500_000)]
+    estimate = estimated(overload)
+    assert estimate.interval(0.95)[0] < 0.5 * estimate.mean
+    assert estimate.misfit.reasons == (estimate.misfit.provisional,)
+    assert "reaches down to 0.42 of the mean" in estimate.misfit.reasons[0]
+    assert estimated([*overload, *trials_of(SmoothKnee(6e6, 2e4), np.linspace(5.9e6, 6.1e6, 20))]).misfit.fits

@@ -260,6 +260,19 @@ def test_the_page_shows_everything_that_was_inferred_and_the_fit_around_the_knee
     assert "Fit around the knee" not in report_page([Run(Path("a-run"), (soak(),))], "a run")
 
 
+def test_trials_at_one_load_are_one_point_with_their_interval_around_the_knee():
+    def entry(load, lost):
+        output = TrialOutput(lost / load, sent_frames=int(load), lost_frames=lost, unsent_frames=0)
+        return JournalEntry(TrialResult(TrialInput(1.0, load), output))
+
+    trials = [entry(MEAN, lost) for lost in (9, 12, 11)] + [entry(MEAN + 100.0, 40)]
+    drawn = draw_knee(soak(trials=trials))
+    assert f"32 of {3 * int(MEAN):,} frames lost in 3 trials" in drawn
+    assert f"40 of {int(MEAN + 100.0):,} frames lost in 1 trials" in drawn
+    bars = drawn.count('stroke="#444444"') - draw_knee(soak(trials=trials[2:])).count('stroke="#444444"')
+    assert bars == 1
+
+
 def test_no_other_search_heads_a_page_of_soak_tests():
     page = report_page([Run(Path("a-run"), (whole(),))], "a run")
     assert "Method: PLRsearch (draft-vpolak-bmwg-plrsearch-02)." in page

@@ -153,8 +153,12 @@ class SoakProgress:
 
     def line(self) -> str:
         """The line that the console shows."""
-        interval = None if self.latest is None else self.latest.interval
-        line = soak_progress_line(self.number, self.trial, interval, self.time_left)
+        found = "critical load not known yet"
+        if self.latest is not None:
+            _, low, high = self.latest.interval
+            mean, low_shown, high_shown = (f"{load:,.{_digits(high - low)}f}" for load in self.latest.interval)
+            found = f"critical load {mean} fps ({low_shown} to {high_shown})"
+        line = f"{trial_in_words(self.number, self.trial)}  {found}  at most {seconds_in_words(self.time_left)} left"
         return line if self.set_aside is None else f"{line}  (set aside: {self.set_aside})"
 
 
@@ -264,24 +268,6 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
     if not loads:
         raise SearchError(f"{result.test.full_name} found no bounds: a soak test cannot begin from it.")
     return loads
-
-
-def soak_progress_line(
-    number: int, trial: TrialResult, interval: tuple[float, float, float] | None, time_left: float
-) -> str:
-    """The line that the console shows after a trial of a soak test.
-
-    Args:
-        number: The trial's number.
-        trial: The trial.
-        interval: Mean critical load and its 95 % interval, in frames per second per interface; None: not known yet.
-        time_left: Seconds that the remaining trials may take at most.
-    """
-    known = "critical load not known yet"
-    if interval is not None:
-        mean, low, high = (f"{load:,.{_digits(interval[2] - interval[1])}f}" for load in interval)
-        known = f"critical load {mean} fps ({low} to {high})"
-    return f"{trial_in_words(number, trial)}  {known}  at most {seconds_in_words(time_left)} left"
 
 
 def _digits(width: float) -> int:

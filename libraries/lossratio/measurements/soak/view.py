@@ -5,26 +5,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 from pydantic import JsonValue
 
-from lossratio.drawing import Axis, Plot, by_mark, drawing, in_unit, legend, series_colour, text_at, trial_hint, unit_of
+from lossratio.drawing import (
+    MARKS,
+    Axis,
+    Plot,
+    by_mark,
+    drawing,
+    in_unit,
+    legend,
+    series_colour,
+    text_at,
+    trial_hint,
+    unit_of,
+)
 from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.soak.inferred import fit_table, functions_in_words, limit_in_words
 from lossratio.measurements.soak.result import CriticalLoad, DensityPoint, SoakLimit, SoakResult
-from lossratio.plrsearch import IntervalPoint, Verdict
-from lossratio.results import (
-    LABEL_WIDTH,
-    STALL,
-    Doubt,
-    DoubtKind,
-    Finding,
-    Outcome,
-    Picture,
-    Trial,
-    View,
-    failure_line,
-    rate_line,
-)
+from lossratio.plrsearch import IntervalPoint, LossBounds, Verdict
+from lossratio.results import LABEL_WIDTH, STALL, Doubt, DoubtKind, Finding, Outcome, Picture, Trial, View, rate_line
 from lossratio.units import format_frame_rate, format_ratio, format_target
 
 CRITICAL_LOAD = "critical load"
@@ -58,7 +59,6 @@ class SoakView(View[SoakResult]):
         """The critical load, with its interval."""
         critical_load = result.critical_load
         if critical_load is None:
-            yield failure_line(result)
             return
         state = f"irregular: {critical_load.reason}"
         if critical_load.reason is None:
@@ -99,9 +99,10 @@ class SoakView(View[SoakResult]):
             yield Picture(
                 "Fit around the knee",
                 draw_knee(result),
-                "Above: the same trials and curves around the knee. Below: the distance of the capacity that explains "
-                "each trial's\nloss from the likeliest curve, in the model's standard deviations, also in overload; a "
-                "good fit has no pattern, and few beyond 3.",
+                "Above: the loss ratio of each load, all its trials together; bars: 95 % intervals, by how counts at "
+                "equal loads\nscatter; dashed: the target; lines: the fitted curves. Below: the distance of the "
+                "capacity that explains each\ntrial's loss from the likeliest curve, in standard deviations; a good "
+                "fit has no pattern, and few beyond 3.",
                 fit_table(result, result.critical_load),
             )
 
@@ -274,13 +275,30 @@ def _curves(
         shown = [(load, loss) for load, loss in points if x.holds(load) and loss >= floor]
         if shown:
             plot.line(shown, series_colour(index))
-    for mark, trials in by_mark(result.trials).items():
-        shown_trials = [trial for trial in trials if x.holds(trial.load_per_interface_fps)]
-        places = [
-            (trial.load_per_interface_fps, max(trial.loss_ratio, floor), trial_hint(trial)) for trial in shown_trials
-        ]
-        plot.marks(mark, places)
+    if place is _FITS:
+        _draw_counts(plot, result.trials)
+    else:
+        for mark, trials in by_mark(result.trials).items():
+            places = [(one.load_per_interface_fps, max(one.loss_ratio, floor), trial_hint(one)) for one in trials]
+            plot.marks(mark, places)
     return [text_at(4.0, 14.0, "loss ratio"), *plot.parts, _load_label(x, place[1] + 34.0)]
+
+
+def _draw_counts(plot: Plot, trials: Sequence[Trial]) -> None:
+    """Draws the loss ratio of each load, and its 95 % interval where several trials show how their counts scatter."""
+    counts: dict[float, list[tuple[float, float]]] = {}
+    for trial in trials:
+        if trial.is_evidence and trial.sent_frames and plot.x.holds(trial.load_per_interface_fps):
+            counted = (float(trial.sent_frames), float(trial.lost_frames or 0))
+            counts.setdefault(trial.load_per_interface_fps, []).append(counted)
+    marks = []
+    for load, rows in counts.items():
+        bounds, floor = LossBounds.of(*np.array(rows).T), plot.y.low
+        if bounds.trials > 1 and bounds.most > floor:
+            plot.line([(load, max(bounds.least, floor)), (load, bounds.most)], _COMBINED, width=1.0)
+        hint = f"{bounds.lost:,.0f} of {bounds.frames:,.0f} frames lost in {bounds.trials} trials"
+        marks.append((load, max(bounds.lost / bounds.frames, floor), hint))
+    plot.marks(MARKS[0], marks)
 
 
 def _posteriors(critical_load: CriticalLoad) -> list[str]:

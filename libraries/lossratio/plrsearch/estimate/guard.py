@@ -8,6 +8,7 @@ the load: so trials at and above a load bound the ratio at that load from above,
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -93,12 +94,8 @@ class LossBounds:
         """
         if self.most > target:
             return None
-        low, high = self.burst, max(self.frames, 1.0)
-        while high > low * 1.001:
-            middle = float(np.sqrt(low * high))
-            shown = _most(self.trials, self.lossy, self.frames, self.lost, middle) <= target
-            low, high = (middle, high) if shown else (low, middle)
-        return low
+        counts = self.trials, self.lossy, self.frames, self.lost
+        return _turning_point(lambda burst: _most(*counts, burst) > target, self.burst, max(self.frames, 1.0))[0]
 
     def missing_frames(self, target: float) -> float | None:
         """How many frames more, with loss as so far, would show that the loss ratio is below the target.
@@ -117,10 +114,15 @@ class LossBounds:
             low, high = high, 2.0 * high
             if high * max(self.frames, 1.0) > _MOST_FRAMES:
                 return None
-        while high > low * 1.001:
-            middle = float(np.sqrt(low * high))
-            low, high = (low, middle) if shows(middle) else (middle, high)
-        return high * max(self.frames, 1.0) - self.frames
+        return _turning_point(shows, low, high)[1] * max(self.frames, 1.0) - self.frames
+
+
+def _turning_point(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Numbers that differ by a thousandth: what does not hold for the first one holds for the second one."""
+    while high > low * 1.001:
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high
 
 
 def _burst(frames: Array, lost: Array) -> float:

@@ -29,6 +29,9 @@ from lossratio.units import format_target
 _LIMIT_SHARE = 0.025
 """With a larger probability beyond a limit the limit is part of the answer: the 95 % interval ends there."""
 
+_WIDE = 0.5
+"""An interval that reaches down to a smaller share of the mean is provisional."""
+
 
 @dataclass(frozen=True)
 class CombinedEstimate:
@@ -39,22 +42,15 @@ class CombinedEstimate:
     weights: tuple[float, ...]
     """Their weights; the sum is 1."""
 
-    @cached_property
+    @property
     def mean(self) -> float:
         """Mean critical load."""
-        return self._mixed("mean", "stdev")[0]
-
-    @cached_property
-    def stdev(self) -> float:
-        """Its standard deviation, the functions' disagreement included."""
-        return self._mixed("mean", "stdev")[1]
+        return self._mixed[0]
 
     @property
-    def of_logarithm(self) -> tuple[float, float]:
-        """Middle of exp(mean of log -/+ stdev of log), as FD.io CSIT reports it, and half their distance."""
-        mean, stdev = self._mixed("mean_log", "stdev_log")
-        upper, lower = np.exp(mean + stdev), np.exp(mean - stdev)
-        return float(0.5 * (upper + lower)), float(0.5 * (upper - lower))
+    def stdev(self) -> float:
+        """Its standard deviation, the functions' disagreement included."""
+        return self._mixed[1]
 
     def quantile(self, probability: float) -> float:
         """The load in frames per second that the critical load is below with this probability."""
@@ -83,12 +79,10 @@ class CombinedEstimate:
     def _sum(self, values: Iterable[float]) -> float:
         return sum(weight * value for weight, value in zip(self.weights, values, strict=True))
 
-    def _mixed(self, mean_name: str, stdev_name: str) -> tuple[float, float]:
-        """Mean and standard deviation of the mixture, around the first mean so that no digits are lost."""
-        means, stdevs = (
-            np.array([getattr(function.moments, name) for function in self.functions])
-            for name in (mean_name, stdev_name)
-        )
+    @cached_property
+    def _mixed(self) -> tuple[float, float]:
+        """Mean and standard deviation, around the first mean so that no digits are lost."""
+        means, stdevs = np.array([(function.mean, function.stdev) for function in self.functions]).T
         mean = float(means[0] + self._sum(means - means[0]))
         return mean, float(np.sqrt(self._sum(stdevs**2 + (means - mean) ** 2)))
 
@@ -245,7 +239,14 @@ class CriticalLoadEstimate:
         if self.is_surely_at_most_min_load:
             return replace(misfit, reasons=(), provisional=None)
         if self.guard.verdict is Verdict.CONTRADICTED:
-            return replace(misfit, reasons=(f"The reported load is {self.guard}.", *misfit.reasons))
+            misfit = replace(misfit, reasons=(f"The reported load is {self.guard}.", *misfit.reasons))
+        low = self.interval(0.95)[0]
+        if low < _WIDE * self.mean and misfit.fits and not (self.is_beyond_trials or self.is_at_most_min_load):
+            wide = (
+                f"The 95 % interval reaches down to {low / self.mean:.2g} of the mean: the trials leave open how low "
+                "the critical load is."
+            )
+            return replace(misfit, reasons=(wide,), provisional=wide)
         return misfit
 
     @property

@@ -87,8 +87,8 @@ def find_rows(density: RowDensity, starts: Array, drop: float = DROP) -> Rows:
     """
     ceiling, starts = _domain(density, starts, drop)
     scores = density.score(starts)
-    mode, peak, information = _maximum(density, starts, scores, ceiling)
-    low, high = _crossings(density, mode, peak, information, ceiling, drop)
+    mode, peak, _ = maximum = _maximum(density, starts, scores, ceiling)
+    low, high = _crossings(density, maximum, ceiling, drop)
     inside = scores.value > (peak - drop)[:, None]
     low = np.minimum(low, _next_outside(starts, inside, low, density.log_spread, below=True))
     high = np.maximum(high, _next_outside(starts, inside, high, ceiling, below=False))
@@ -196,9 +196,10 @@ def _maximum(
 
 
 def _crossings(
-    density: RowDensity, mode: Array, peak: Array, information: Array, ceiling: Array, drop: float
+    density: RowDensity, maximum: tuple[Array, Array, Array], ceiling: Array, drop: float
 ) -> tuple[Array, Array]:
     """Log m on both sides of the mode where the density is `drop` nats lower (or a tenth more), or the domain ends."""
+    mode, peak, information = maximum
     level = (peak - 1.05 * drop)[:, None]
     inside = np.stack([mode, mode], axis=1)
     outside = np.stack([density.log_spread, ceiling], axis=1)
