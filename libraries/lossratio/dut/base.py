@@ -183,8 +183,8 @@ class ConnectionTable(ABC):
         """How many it has."""
 
     @abstractmethod
-    def forget(self) -> None:
-        """Empties it, by a command of the device."""
+    def forget(self) -> float:
+        """Empties it, by a command of the device, and returns the seconds that the device took."""
 
     @abstractmethod
     def counters(self) -> Mapping[str, int]:

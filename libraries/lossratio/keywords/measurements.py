@@ -22,6 +22,7 @@ from lossratio.measurements.back_to_back import BackToBack
 from lossratio.measurements.confirmation import Confirmation, ConfirmationRequest, ConfirmationResult
 from lossratio.measurements.connection_capacity import ConnectionCapacity
 from lossratio.measurements.connection_rate import ConnectionRate, ConnectionRateRequest, ConnectionRateResult
+from lossratio.measurements.connection_teardown import ConnectionTeardown
 from lossratio.measurements.frame_loss import FrameLossRate
 from lossratio.measurements.mrr import MaximumReceiveRate
 from lossratio.measurements.recovery import Recovery
@@ -197,6 +198,9 @@ class MeasurementKeywords(Keywords):
     measure_back_to_back_frames = measurement_keyword("Measure Back-To-Back Frames", BackToBack)
     find_connection_table_capacity = measurement_keyword(
         "Find Connection Table Capacity", ConnectionCapacity, CONNECTIONS_PROFILE
+    )
+    measure_connection_teardown_rate = measurement_keyword(
+        "Measure Connection Teardown Rate", ConnectionTeardown, CONNECTIONS_PROFILE
     )
     measure_system_recovery = measurement_keyword("Measure System Recovery", Recovery)
 

@@ -21,7 +21,7 @@ from lossratio.measurements import (
     TestPlace,
     measure,
 )
-from lossratio.measurements.connections import OpeningMeasurer, OpeningRequest, check_flows
+from lossratio.measurements.connections import OpeningMeasurer, OpeningRequest, check_flows, percentiles
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record
@@ -115,19 +115,13 @@ class ConnectionCapacityResult(FoundResult):
 
 
 def capacity_values(searches: Sequence[CapacityFound]) -> CapacityValues:
-    """Median, 1st and 99th percentile of the capacities, interpolated between neighbours (RFC 9693)."""
-    found = sorted(search.established for search in searches)
-
-    def percentile(share: float) -> float:
-        place = share * (len(found) - 1)
-        low = found[math.floor(place)]
-        return low + (found[math.ceil(place)] - low) * (place - math.floor(place))
-
+    """Median, 1st and 99th percentile of the capacities (RFC 9693)."""
+    low, middle, high = percentiles([search.established for search in searches])
     return CapacityValues(
         searches=tuple(searches),
-        median_connections=statistics.median(found),
-        percentile_1_connections=percentile(0.01),
-        percentile_99_connections=percentile(0.99),
+        median_connections=middle,
+        percentile_1_connections=low,
+        percentile_99_connections=high,
         is_at_limit=any(search.lossy is None for search in searches),
     )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from math import ceil, lcm
+from math import ceil, floor, lcm
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
@@ -97,6 +97,18 @@ def _destinations(profile: TrafficProfile) -> int:
     """How many different addresses and ports connections lead to."""
     ranges = dict(profile.directions[0].headers.ranges())
     return lcm(*(values.count for name, values in ranges.items() if name.startswith("destination")))
+
+
+def percentiles(values: Iterable[float]) -> tuple[float, float, float]:
+    """1st percentile, median and 99th percentile, interpolated between neighbours."""
+    ranked = sorted(values)
+
+    def percentile(share: float) -> float:
+        place = share * (len(ranked) - 1)
+        low = ranked[floor(place)]
+        return low + (ranked[ceil(place)] - low) * (place - floor(place))
+
+    return percentile(0.01), percentile(0.5), percentile(0.99)
 
 
 class OpeningMeasurer:

@@ -31,6 +31,7 @@ _BUILT_IN: Mapping[str, str] = MappingProxyType(
         "confirmation": "Confirmation",
         "connection_capacity": "ConnectionCapacity",
         "connection_rate": "ConnectionRate",
+        "connection_teardown": "ConnectionTeardown",
         "frame_loss": "FrameLossRate",
         "latency": "Latency",
         "mrr": "MaximumReceiveRate",

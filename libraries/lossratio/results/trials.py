@@ -56,6 +56,8 @@ class Trial(Record):
     """Lost frames, summed per direction; None: not counted."""
     unsent_frames: FrameCount | None
     """Frames that the generator could not send, over all directions; None: not counted."""
+    forgotten_s: Seconds | None = None
+    """Time in which the device then deleted all connections by its own command; None: it was not told to."""
     repeats: int = Field(default=0, ge=0)
     """Earlier attempts at this trial that were thrown away as untrustworthy; ``elapsed_s`` includes their time."""
     repairs: tuple[str, ...] = ()

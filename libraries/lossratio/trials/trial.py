@@ -275,6 +275,8 @@ class TrialOutput(Observed):
     """The course of each direction's traffic in time, for bursts and schedules; otherwise empty."""
     decided_after: float | None = None
     """Seconds of traffic until an early verdict ended it, see `TrialInput.certain_above`; None: none did."""
+    forgotten: float | None = None
+    """Seconds in which the device then deleted all connections by its own command; None: it was not told to."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.loss_ratio <= 1.0:

@@ -21,6 +21,7 @@ def test_the_names_are_those_that_suites_use():
         "Find NDR And PDR",
         "Find Tester Limit",
         "Measure Back-To-Back Frames",
+        "Measure Connection Teardown Rate",
         "Measure Frame Loss Rate",
         "Measure Latency",
         "Measure MRR",

@@ -48,6 +48,7 @@ class Table(ConnectionTable):
 
     def forget(self):
         self.entries = min(self.kept, self.entries)
+        return 0.5
 
     def counters(self):
         return {"insert_failed": 7}

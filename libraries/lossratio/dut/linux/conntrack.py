@@ -25,13 +25,14 @@ _FIRST_PORT, _PORTS = 1024, 1 << 16
 _SHARE_OF_LIMIT = 0.5
 
 _ASK = """
-import socket, struct, sys
+import socket, struct, sys, time
 operation, mark = sys.argv[1], int(sys.argv[2])
 filters = ((8, mark), (21, 0xFFFFFFFF))
 attributes = b"".join(struct.pack("=HH", 8, kind) + value.to_bytes(4, "big") for kind, value in filters)
 kind, flags = (0x101, 0x301) if operation == "count" else (0x102, 5)
 packet = struct.pack("=IHHII4x", 20 + len(attributes), kind, flags, 1, 0) + attributes
 netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)
+began = time.monotonic()
 netlink.send(packet)
 count = 0
 while True:
@@ -40,7 +41,8 @@ while True:
         length, kind = struct.unpack_from("=IH", data, place)
         if kind in (2, 3):
             error = struct.unpack_from("=i", data, place + 16)[0] if kind == 2 else 0
-            sys.exit(f"netlink: error {-error}" if error else print(count))
+            took = time.monotonic() - began
+            sys.exit(f"netlink: error {-error}" if error else print(count if operation == "count" else took))
         count += 1
         place += length + 3 & ~3
 """
@@ -186,12 +188,13 @@ class Conntrack(ConnectionTable):
     def count(self) -> int:
         """Connections of test traffic in the table."""
         # The kernel's own count is quick, and no connection of test traffic is missing in it.
-        return 0 if int(self._setting("count")) == 0 else self._ask("count")
+        return 0 if int(self._setting("count")) == 0 else int(self._ask("count"))
 
-    def forget(self) -> None:
-        """Deletes them, and fills the bucket of new connections."""
-        self._ask("delete")
+    def forget(self) -> float:
+        """Deletes them, and fills the bucket of new connections; see `ConnectionTable.forget`."""
+        seconds = float(self._ask("delete"))
         self._renew()
+        return seconds
 
     def counters(self) -> Mapping[str, int]:
         """The kernel's counters of failures since it made the table, by their names."""
@@ -204,11 +207,11 @@ class Conntrack(ConnectionTable):
             raise DutError(f"{self.node.name}: the kernel keeps no connections (nf_conntrack); there is no {path}.")
         return found
 
-    def _ask(self, operation: str) -> int:
+    def _ask(self, operation: str) -> str:
         done = self.node.attempt("python3", "-c", _ASK, operation, str(_MARK))
         if done.exit_status != 0:
             raise DutError(f"{self.node.name}: cannot {operation} connections by netlink: {reason(done)}.")
-        return int(done.stdout)
+        return done.stdout
 
 
 def read_conntrack(node: DutNode) -> dict[str, int]:

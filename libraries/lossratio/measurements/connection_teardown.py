@@ -1,0 +1,206 @@
+"""How fast a device forgets connections by its own command (RFC 9693, connection tear-down rate)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, JsonValue
+
+from lossratio.errors import DutError, SearchError
+from lossratio.measurements import (
+    FoundResult,
+    Measurement,
+    PlannedKind,
+    PlannedTrials,
+    Settings,
+    SettingsOf,
+    TestPlace,
+    measure,
+)
+from lossratio.measurements.connections import (
+    CONNECTIONS_PER_SECOND,
+    OpeningMeasurer,
+    OpeningRequest,
+    check_flows,
+    percentiles,
+)
+from lossratio.mlrsearch import Forecast
+from lossratio.quantities import Repeats
+from lossratio.records import Record, Seconds
+from lossratio.results import LABEL_WIDTH, Finding, MaxLoad, View, value_line
+from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult
+
+if TYPE_CHECKING:
+    from lossratio.dut import ConnectionTable
+    from lossratio.testbed import LoadRange, Ready, Testbed
+
+
+class TeardownRequest(OpeningRequest):
+    """Measures how many connections per second a device forgets by its own command (RFC 9693), and returns the result.
+
+    All connections are opened at the rate ``max_load``, which must be safe, and verified. Then the device deletes
+    them, and says how long that took. The result has median and percentiles of several repetitions.
+
+    | `Measure Connection Teardown Rate`    frame_size=100B    max_load=20 kcps    connections=50000
+    """
+
+    unused = frozenset({"ramp", "warm_up", "integrity", "min_load"})
+
+    connections: Annotated[int, Field(ge=1)] = 10_000
+    """Connections that are deleted at once."""
+    repeats: Repeats = 10
+    """Number of repetitions."""
+
+    def forecast(self, loads: LoadRange, waits: float) -> Forecast:
+        """The time of all repetitions."""
+        seconds = self.repeats * (self.connections / loads.max_load * (1.0 + 1.0 / self.answer_ratio) + waits)
+        return Forecast(seconds, seconds, seconds)
+
+
+class TeardownValues(Record):
+    """The tear-down rates of all repetitions, and the values that follow from them."""
+
+    times: tuple[Seconds, ...] = Field(min_length=1)
+    """Seconds in which the device deleted all connections, of each repetition."""
+    median_per_second: float = Field(gt=0.0)
+    """The benchmark: median of the rates."""
+    percentile_1_per_second: float = Field(gt=0.0)
+    """1st percentile."""
+    percentile_99_per_second: float = Field(gt=0.0)
+    """99th percentile."""
+
+
+class ConnectionTeardownResult(FoundResult):
+    """The result of a measurement of the tear-down rate."""
+
+    found = "teardown"
+    kind: Literal["connection_teardown"] = "connection_teardown"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The rate at which connections were opened: each frame opens one."""
+    settings: Annotated[Settings, SettingsOf(TeardownRequest)]
+    """The parameters of the measurement."""
+    teardown: TeardownValues | None
+    """The tear-down rates; null if the measurement failed."""
+
+
+class TeardownMeasurer:
+    """Opens connections, and has the device delete them.
+
+    Args:
+        measurer: Opens them.
+        name: The device.
+        table: Its table.
+    """
+
+    def __init__(self, measurer: Measurer, name: str, table: ConnectionTable) -> None:
+        self._measurer = measurer
+        self._name = name
+        self._table = table
+
+    def measure(self, trial: TrialInput) -> TrialOutput:
+        """Performs a trial.
+
+        Raises:
+            DutError: If the device has not all connections then, or keeps some.
+        """
+        output = self._measurer.measure(trial)
+        wanted, opened = round(trial.load * trial.duration), self._table.count()
+        if output.loss_ratio or opened != wanted:
+            raise DutError(
+                f"{self._name} has {opened:,} of {wanted:,} connections, and {output.lost_frames or 0:,} were lost, so "
+                "nothing can be said about their tear-down. Open fewer (connections), or at a lower rate (max_load)."
+            )
+        seconds = self._table.forget()
+        left = self._table.count()
+        if left:
+            raise DutError(f"{self._name} does not forget: {left:,} of {wanted:,} connections are left in its table.")
+        return replace(output, forgotten=seconds)
+
+
+def teardown_values(trials: Sequence[TrialResult], connections: int) -> TeardownValues:
+    """Median, 1st and 99th percentile of the rates: connections over the time of their deletion (RFC 9693)."""
+    times = [trial.output.forgotten for trial in trials]
+    known = [seconds for seconds in times if seconds]
+    if len(known) < len(times) or not known:
+        raise SearchError("teardown: a trial has no time in which the device deleted its connections")
+    low, middle, high = percentiles([connections / seconds for seconds in known])
+    return TeardownValues(
+        times=tuple(known), median_per_second=middle, percentile_1_per_second=low, percentile_99_per_second=high
+    )
+
+
+class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult]):
+    """The kind: the tear-down rate."""
+
+    name = "connection_teardown"
+    follows = True
+    title = "Measuring the tear-down rate of connections"
+    algorithm = "tear-down rate of connections"
+    request = TeardownRequest
+    result = ConnectionTeardownResult
+
+    def prepare(self, testbed: Testbed, request: TeardownRequest, place: TestPlace) -> None:
+        """Checks devices and traffic."""
+        request.check(testbed)
+        check_flows(request.profile, request.connections, f"Give connections={request.profile.flows}")
+        if sum(dut.connections is not None for dut in testbed.duts) != 1:
+            raise SearchError(
+                "The tear-down rate is that of one device whose table lossratio can empty, such as a linux_router with "
+                f"nat or firewall. {testbed.request.topology.name} has another number of these on its path."
+            )
+
+    def controller(self, request: TeardownRequest, loads: LoadRange) -> PlannedTrials:
+        """The same trial in each repetition."""
+        return PlannedTrials([TrialInput(request.connections / loads.max_load, loads.max_load)] * request.repeats)
+
+    def measurer(self, request: TeardownRequest, testbed: Testbed, ready: Ready) -> Measurer:
+        """Opens connections, and has them deleted."""
+        tables = {dut.hop.node_name: dut.connections for dut in testbed.duts if dut.connections is not None}
+        timeouts = {name: table.timeout for name, table in tables.items()}
+        opening = OpeningMeasurer(ready.measurer, request.answer_ratio, timeouts)
+        return TeardownMeasurer(opening, *tables.popitem())
+
+    def build(
+        self, measured: Measurement[Any], request: TeardownRequest, inputs: Mapping[str, Any], max_load: MaxLoad
+    ) -> ConnectionTeardownResult:
+        """The rates."""
+        trials = [entry.result for entry in measured.entries]
+        values = teardown_values(trials, request.connections) if measured.run.error is None else None
+        return ConnectionTeardownResult(**measured.stated(max_load), settings=request.settings, teardown=values)
+
+    def found_again(self, result: ConnectionTeardownResult, trials: Sequence[TrialResult]) -> TeardownValues:
+        """The rates of the trials."""
+        return teardown_values(trials, result.settings.connections)
+
+
+measure_connection_teardown_rate = partial(measure, ConnectionTeardown())
+
+
+class ConnectionTeardownView(View[ConnectionTeardownResult]):
+    """How a tear-down rate is shown."""
+
+    quantity = "tear-down"
+    has_value = True
+    measured_in = CONNECTIONS_PER_SECOND
+    method = "RFC 9693"
+
+    def lines(self, result: ConnectionTeardownResult) -> Iterator[str]:
+        """The median, and the percentiles."""
+        settings, values = result.settings, result.teardown
+        yield f"tear-down of {settings.connections:,} connections (RFC 9693), {settings.repeats} repetitions"
+        if values is not None:
+            yield value_line("median", values.median_per_second, CONNECTIONS_PER_SECOND)
+            ends = f"{values.percentile_1_per_second:,.6g}, {values.percentile_99_per_second:,.6g} connections/s"
+            yield f"  {'1st, 99th percentile':<{LABEL_WIDTH}}  {ends}"
+
+    def values(self, result: ConnectionTeardownResult) -> Mapping[str, Any]:
+        """The median."""
+        return {} if result.teardown is None else {"value": result.teardown.median_per_second}
+
+    def aspects(self, result: ConnectionTeardownResult, finding: Finding) -> Mapping[str, JsonValue]:
+        """The number of connections."""
+        return {"goal": {"connections": result.settings.connections}}

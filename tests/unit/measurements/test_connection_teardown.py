@@ -1,0 +1,77 @@
+"""The tear-down rate of connections: a device that is known, and the kernel's table with real connections."""
+
+from __future__ import annotations
+
+import pytest
+from local_testbeds import local_topology, needs_testbed, own_state
+from measurement_examples import SIMULATED, place
+
+from lossratio.errors import DutError, SearchError
+from lossratio.measurements.connection_teardown import (
+    TeardownMeasurer,
+    TeardownRequest,
+    measure_connection_teardown_rate,
+    teardown_values,
+)
+from lossratio.results import findings_of, message
+from lossratio.testbed.live import open_testbed
+from lossratio.traffic import load_profile
+from lossratio.trials import TrialInput, TrialOutput, TrialResult
+
+PROFILE = load_profile("ethip4-udp-connections", frame_size=100)
+TRIAL = TrialInput(0.1, 10_000.0)
+
+
+class Table:
+    """Takes a millisecond to forget its connections, of which it may keep some."""
+
+    def __init__(self, opened=1000, kept=0):
+        self.entries, self.kept = opened, kept
+
+    def measure(self, trial):
+        return TrialOutput(0.0, sent_frames=1000, lost_frames=0)
+
+    def count(self):
+        return self.entries
+
+    def forget(self):
+        self.entries = self.kept
+        return 0.001
+
+
+def test_the_rate_is_connections_over_the_devices_own_time():
+    output = TeardownMeasurer(Table(), "DUT1", Table()).measure(TRIAL)
+    values = teardown_values([TrialResult(TRIAL, output)] * 2, 1000)
+    assert values.median_per_second == pytest.approx(1e6)
+    assert values.times == (0.001, 0.001)
+
+
+@pytest.mark.parametrize(
+    ("table", "error"),
+    [(Table(opened=999), r"DUT1 has 999 of 1,000 connections"), (Table(kept=1), "DUT1 does not forget: 1 of 1,000")],
+)
+def test_connections_that_are_missing_or_left_are_errors(table, error):
+    with pytest.raises(DutError, match=error):
+        TeardownMeasurer(table, "DUT1", table).measure(TRIAL)
+
+
+def test_a_simulated_device_has_no_table_that_could_be_emptied(tmp_path):
+    with pytest.raises(SearchError, match="one device whose table lossratio can empty"):
+        measure_connection_teardown_rate(
+            open_testbed(SIMULATED), TeardownRequest(profile=PROFILE, max_load=1e4), place(tmp_path)
+        )
+
+
+@pytest.mark.netns
+@needs_testbed
+def test_the_kernel_forgets_all_connections_of_a_nat(tmp_path):
+    with own_state():
+        file = local_topology(tmp_path, "teardown")
+        with open_testbed(file, dut="linux_router", options={"nat": "masquerade"}) as testbed:
+            request = TeardownRequest(profile=PROFILE, max_load=20e3, connections=5000, repeats=3)
+            result = measure_connection_teardown_rate(testbed, request, place(tmp_path))
+            assert testbed.duts[0].connections.count() == 0
+    (finding,) = findings_of([result])
+    assert finding.value == result.teardown.median_per_second > 5000
+    assert "tear-down of 5,000 connections" in message(result)
+    assert [trial.forgotten_s for trial in result.trials] == list(result.teardown.times)
