@@ -31,7 +31,8 @@ def otg_serve(
     except OSError as error:
         raise TopologyError(f"Cannot listen on {address}, TCP port {tcp_port}: {error.strerror}.") from error
     # The models warn of each deprecated field, in each of their steps.
-    logging.getLogger().setLevel(logging.ERROR)
+    for name in (None, "snappi"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     # As Ctrl-C does: a container is ended so.
     signal.signal(signal.SIGTERM, _interrupt)
     with server:

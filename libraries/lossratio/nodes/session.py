@@ -292,6 +292,8 @@ class NodeSession:
 
 
 def _opened(name: str, node: Node, credentials: Credentials) -> paramiko.SSHClient | Client:
+    if node.is_here:
+        return open_here()
     if node.netns is not None or node.container is not None:
         return open_namespace(name, node)
     return open_client(name, node, credentials.completed(name))

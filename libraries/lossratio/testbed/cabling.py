@@ -112,11 +112,11 @@ def probe_cabling(
         tester = topology.nodes[tg_name]
         generator = tester.generator
         if not isinstance(generator, RealGenerator) or (
-            takes_cards(tester) and not load_generator(generator.kind).has_single_frames
+            (takes_cards(tester) or tester.has_tester) and not load_generator(generator.kind).has_single_frames
         ):
             raise TopologyError(
-                f"{tg_name}: the cabling is probed with ports that the kernel has, and this generator takes its cards "
-                "from the kernel. Probe with 'generator: {kind: afpacket}' on the same ports."
+                f"{tg_name}: the cabling is probed with ports that the kernel has, and does not have those of this "
+                "generator. Probe with 'generator: {kind: afpacket}' on the same ports."
             )
         tg = undo.enter_context(NodeSession.connect(tg_name, tester))
         claim = make_claim(topology, purpose="probing the cabling")

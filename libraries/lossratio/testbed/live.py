@@ -93,9 +93,10 @@ class LiveTestbed(Testbed):
             tester = topology.nodes[topology.tg_name]
             if takes_cards(tester):
                 execute_last_wills(tg)
-            ports = read_ports([port for path in paths for port in path.ports], sessions)
+            with_ports = {name: session for name, session in sessions.items() if not topology.nodes[name].has_tester}
+            ports = read_ports([port for path in paths for port in path.ports], with_ports)
             for path in paths:
-                check_presence(request.file, path, ports, sessions)
+                check_presence(request.file, path, ports, with_ports)
             check_link_speeds(ports)
             paths = tuple(with_names(path, ports, takes_cards=takes_cards(tester)) for path in paths)
             duts = checked_duts(request.dut, paths, sessions, topology.addresses)

@@ -117,7 +117,7 @@ def _node_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator[Prob
     if node.sut is not None and not simulated:
         yield (*where, "sut"), "a model of the SUT only goes with 'testbed: simulated'"
     ways = [way for way in ("host", "netns", "container") if getattr(node, way) is not None]
-    if not ways and testbed is TestbedKind.LAB and node.type is NodeType.TG:
+    if not node.place and testbed is TestbedKind.LAB and node.type is NodeType.TG:
         yield where, "no 'host' to reach the node at, and no 'netns' or 'container' on this machine"
     if len(ways) > 1:
         yield (*where, ways[1]), f"{' and '.join(ways)} contradict each other; a node is reached in one way"
@@ -146,7 +146,7 @@ def _interface_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator
             names.add(interface.name)
         elif testbed is TestbedKind.LOCAL:
             yield where, "an interface of a local testbed needs a 'name'"
-        elif testbed is TestbedKind.LAB and interface.pci_address is None and node.place:
+        elif testbed is TestbedKind.LAB and interface.pci_address is None and node.place and not node.has_tester:
             yield where, "neither a 'name' nor a 'pci_address'"
         for field in ("address", "gateway", "network", "lldp") if node.type is NodeType.DUT else ():
             if getattr(interface, field):

@@ -41,6 +41,10 @@ class GeneratorSettings(FileModel):
     kind: str
     """Which generator it is."""
 
+    has_tester: ClassVar[bool] = False
+    """Whether a tester has its ports, to which its program speaks over the network. They are no interfaces of the TG
+    then, and the TG may be this machine."""
+
 
 class RealGenerator(GeneratorSettings):
     """Settings of a generator of real frames. One of another package has a subclass with its own fields."""

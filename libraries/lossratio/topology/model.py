@@ -60,7 +60,8 @@ class Node(FileModel):
     type: NodeType
     """TG (traffic generator) or DUT (device under test)."""
     host: HostName | None = None
-    """Host name or address of its sshd."""
+    """Host name or address of its sshd. A TG whose generator has a tester for its ports may have none: it is this
+    machine then."""
     netns: NamespaceName | None = None
     """Network namespace of this machine, instead of a host: a name in ``/run/netns``, e.g. ``clab-lab1-r1``."""
     container: NamespaceName | None = None
@@ -104,7 +105,18 @@ class Node(FileModel):
         if self.host is not None:
             return f"{self.host}:{self.port}"
         named = {"namespace": self.netns, "container": self.container}
-        return next((f"{kind} {name}" for kind, name in named.items() if name is not None), "")
+        reached = (f"{kind} {name}" for kind, name in named.items() if name is not None)
+        return next(reached, "this machine" if self.is_here else "")
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its programs run on this machine: it has no address, and a tester has its ports."""
+        return self.has_tester and all(way is None for way in (self.host, self.netns, self.container))
+
+    @property
+    def has_tester(self) -> bool:
+        """Whether a tester has its ports, and the node only a program that speaks to the tester."""
+        return self.generator is not None and self.generator.has_tester
 
     @model_validator(mode="before")
     @classmethod

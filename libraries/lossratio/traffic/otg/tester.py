@@ -13,6 +13,7 @@ from typing import Any
 from lossratio.errors import LossRatioError, NodeError, TrafficError
 from lossratio.nodes import NodeSession
 from lossratio.topology import AfPacketGenerator, AutoGenerator, RealGenerator, XdpGenerator
+from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.client import AgentClient
 from lossratio.traffic.generators import open_generator, start_agent
 from lossratio.traffic.generators.base import Generator, GeneratorNode
@@ -275,6 +276,7 @@ class _OwnGenerator:
 
     def __init__(self, kind: str) -> None:
         self.flows: Sequence[Flow] = ()
+        self._configuration: Configuration | None = None
         self._session = NodeSession.here(_NODE)
         settings = KINDS[kind].model_validate({"kind": kind, "python": sys.executable})
         self.agent: AgentClient = start_agent(settings, self._session)
@@ -283,10 +285,13 @@ class _OwnGenerator:
             settings, GeneratorNode(self._session, facts.interfaces, facts.cpus), ()
         )
 
-    def configure(self, flows: Sequence[Flow], configuration: Any) -> None:
+    def configure(self, flows: Sequence[Flow], configuration: Configuration) -> None:
         """Gets it ready for flows."""
-        self.flows = ()
-        self._generator.configure(self.agent, configuration)
+        # A new rate or duration alone needs nothing new.
+        if configuration != self._configuration:
+            self._configuration, self.flows = None, ()
+            self._generator.configure(self.agent, configuration)
+            self._configuration = configuration
         self.flows = flows
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from .pacing import BATCH
 from .packets import Wire
 from .protocol import AgentError, Message
 
-_OWN = ("afpacket", "trex", "xdp")
+_OWN = ("afpacket", "otg", "trex", "xdp")
 
 
 class Generator(Protocol):

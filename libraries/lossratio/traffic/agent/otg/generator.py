@@ -1,0 +1,286 @@
+"""A generator whose frames a tester sends and counts: one flow for each direction, counted by the metrics of ports."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Any, Callable, Mapping
+
+from ..core.configuration import Configuration, Direction
+from ..core.generator import late_and_copies, unknown_latency
+from ..core.pacing import frames_within, pause
+from ..core.protocol import AgentError, Message
+from .tester import TESTER, Tester
+
+WORST_ROUNDING = 1e-3
+"""Largest share by which the tester's rate, in whole frames per second, may differ from the load."""
+
+_POLL_SECONDS = 0.02
+_LIFE_SECONDS = 30.0
+_PATIENCE = 10.0
+"""Seconds beyond three times the duration after which a tester that still sends is stopped."""
+_NANOSECONDS = 1000.0
+
+
+class OtgGenerator:
+    """Sends with a tester of the Open Traffic Generator.
+
+    Args:
+        configuration: Ports, directions and settle time.
+        address: Address of its REST interface.
+        verify: Whether the certificate of that address must be valid.
+        timeout: Seconds that an answer may take.
+        metrics_delay: Seconds by which its metrics may be behind.
+        config: Its configuration, with a flow for each direction, but for rates, durations and metrics.
+        ports: Names of the ports in that configuration, by those of the generator's.
+
+    Raises:
+        AgentError: If it does not answer, or refuses the configuration.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        address: str,
+        verify: bool,
+        timeout: float,
+        metrics_delay: float,
+        config: Message,
+        ports: Mapping[str, str],
+    ) -> None:
+        self._configuration = configuration
+        self._directions = configuration.directions
+        self._tester = Tester(address, verify, timeout)
+        self._delay = metrics_delay
+        self._config, self._ports = config, ports
+        self._is_running = False
+        self._started = 0.0
+        self._load = 0.0
+        self._heard = 0.0
+        self._counted: dict[str, int] = {}
+        self._missing: dict[str, int] = {}
+        self._version = self._tester.version()
+        # A tester may refuse it: better now than in the first trial.
+        self._tester.configure(self._with_flows(1000.0 / min(each.load_share for each in self._directions), 1.0))
+
+    def facts(self) -> Message:
+        """The tester, and what OTG cannot say."""
+        return {
+            "generator": "otg",
+            "version": self._version,
+            "unknown": ["frames that the generator dropped", "foreign frames", "begin and end of the traffic"],
+            "integrity": {"in_trials": True, "checked": [], "not_checked": ["anything: OTG only counts frames"]},
+            "ports": dict(self._ports),
+        }
+
+    def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
+        """See `Generator.trial`."""
+        return self._send(load, duration, ramp, check)
+
+    def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
+        """See `Generator.latency`: least, mean and largest, as the models have no others."""
+        counters = self._send(load, duration, 0.0, check, latency=True)
+        metrics = self._tester.metrics("flow")
+        return {
+            "directions": counters,
+            "latency": [
+                _latency(each, metrics.get(flow["name"], {}).get("latency") or {})
+                for each, flow in zip(counters, self._config["flows"])
+            ],
+        }
+
+    def start(self, load: float) -> None:
+        """See `Generator.start`."""
+        self._begin(load, None)
+
+    def renew(self) -> None:
+        """Asks for metrics now and then, so that a tester knows that somebody is there."""
+        if time.monotonic() > self._heard + _LIFE_SECONDS:
+            self._read()
+
+    def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
+        """See `Generator.stop`."""
+        elapsed = time.monotonic() - self._started
+        self._end()
+        counts = self._settled(check)
+        # When the tester began and ended is not known exactly: it sent what was due.
+        counters = [
+            self._counters(direction, counts[direction.name], counts[direction.name][0], elapsed, self._delay)
+            for direction in self._directions
+        ]
+        late = self.late(late_wait, check)
+        return [{**each, "late": late[each["name"]]} for each in counters]
+
+    def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
+        """See `Generator.late`."""
+        pause(wait, check)
+        late = {}
+        for name, (_, received) in self._read().items():
+            late[name], _, missing = late_and_copies(received - self._counted[name], self._missing[name])
+            self._counted[name], self._missing[name] = received, missing or 0
+        return late
+
+    def close(self) -> None:
+        """See `Generator.close`."""
+        # A tester that does not answer cannot be stopped.
+        with suppress(AgentError):
+            self._end()
+        self._tester.close()
+
+    def _send(
+        self, load: float, duration: float, ramp: float, check: Callable[[], None], *, latency: bool = False
+    ) -> list[Message]:
+        if ramp:
+            raise AgentError("unsupported", "OTG has no ramp before a flow. Measure with ramp=0.")
+        packets = self._begin(load, duration, latency=latency)
+        begun = time.monotonic()
+        pause(duration, check)
+        elapsed = self._wait(packets, begun + duration, 3.0 * duration + _PATIENCE, check) - self._started
+        self._is_running = False
+        counts = self._settled(check)
+        # As the metrics may be behind, so much more is no proof that it was slow.
+        longer = elapsed - duration
+        is_slow = longer > self._delay
+        return [
+            self._counters(
+                direction,
+                counts[direction.name],
+                frames_within(elapsed, self._rate(load, direction)) if is_slow else packets[direction.name],
+                elapsed if is_slow else duration,
+                0.0 if is_slow else max(0.0, longer),
+            )
+            for direction in self._directions
+        ]
+
+    def _begin(self, load: float, duration: float | None, *, latency: bool = False) -> dict[str, int]:
+        """Starts the flows; returns how many packets each direction is to have."""
+        config = self._with_flows(load, duration, latency=latency)
+        self._tester.configure(config)
+        self._load = load
+        self._started = self._heard = time.monotonic()
+        self._is_running = True
+        self._tester.transmit("start")
+        if duration is None:
+            return {}
+        return {each.name: frames_within(duration, self._rate(load, each)) for each in self._directions}
+
+    def _end(self) -> None:
+        if self._is_running:
+            self._is_running = False
+            self._tester.transmit("stop")
+
+    def _wait(self, packets: Mapping[str, int], due: float, patience: float, check: Callable[[], None]) -> float:
+        """Waits until all packets have left; returns when that was seen."""
+        while True:
+            counts = self._read()
+            now = time.monotonic()
+            if all(counts[name][0] >= number for name, number in packets.items()):
+                return now
+            if now > due + patience:
+                sent = ", ".join(f"{name}: {counts[name][0]} of {number}" for name, number in packets.items())
+                with suppress(AgentError):
+                    self._end()
+                raise AgentError(
+                    "stalled",
+                    f"The tester {self._tester.address} did not send what it was to, or its metrics stand still: "
+                    f"{patience:.0f} s after the end of the traffic its ports had sent {sent}. Look at the tester; or "
+                    "measure at lower loads (max_rate).",
+                )
+            pause(_POLL_SECONDS, check)
+
+    def _settled(self, check: Callable[[], None]) -> dict[str, tuple[int, int]]:
+        """The counts when frames in flight had their time, and metrics were not behind."""
+        pause(self._configuration.settle_time, check)
+        counts = self._read()
+        while any(received < sent for sent, received in counts.values()):
+            pause(self._delay, check)
+            before, counts = counts, self._read()
+            if before == counts:
+                break
+        self._counted = {name: received for name, (_, received) in counts.items()}
+        self._missing = {name: max(0, sent - received) for name, (sent, received) in counts.items()}
+        return counts
+
+    def _read(self) -> dict[str, tuple[int, int]]:
+        """Frames sent and received, of each direction, by the metrics of its ports."""
+        metrics = self._tester.metrics("port")
+        self._heard = time.monotonic()
+        try:
+            return {
+                each.name: (
+                    _count(metrics[self._ports[each.transmit]], "frames_tx"),
+                    _count(metrics[self._ports[each.receive]], "frames_rx"),
+                )
+                for each in self._directions
+            }
+        except (KeyError, TypeError, ValueError) as error:
+            raise AgentError(
+                TESTER,
+                f"The tester {self._tester.address} has no counts of our ports any more ({error}). Somebody else may "
+                "have given it another configuration.",
+            ) from error
+
+    def _counters(
+        self, direction: Direction, counts: tuple[int, int], intended: int, elapsed: float, stretch: float
+    ) -> Message:
+        sent, received = counts
+        return {
+            "name": direction.name,
+            "intended_frames": intended,
+            "sent_frames": sent,
+            "received_frames": received,
+            "unsent_frames": max(0, intended - sent),
+            "generator_drop_frames": 0,
+            "late_frames": 0,
+            "elapsed_s": elapsed,
+            "stretch_s": stretch,
+            "load_ratio": self._rate(self._load, direction) / self._load,
+            "examination": None,
+        }
+
+    def _rate(self, load: float, direction: Direction) -> int:
+        """The rate of a direction in whole frames per second.
+
+        Raises:
+            AgentError: If that is another load.
+        """
+        wanted = load * direction.load_share
+        rate = max(1, round(wanted))
+        if abs(rate - wanted) > WORST_ROUNDING * wanted:
+            raise AgentError(
+                "unsupported",
+                f"OTG has rates in whole frames per second, and {wanted:.10g} frames/s would be {rate}, another load. "
+                f"Measure from {0.5 / WORST_ROUNDING:.0f} frames/s on (min_load).",
+            )
+        return rate
+
+    def _with_flows(self, load: float, duration: float | None, *, latency: bool = False) -> Message:
+        flows = []
+        for flow, direction in zip(self._config["flows"], self._directions):
+            rate = self._rate(load, direction)
+            lasts: Message = {"choice": "continuous", "continuous": {}}
+            if duration is not None:
+                lasts = {"choice": "fixed_packets", "fixed_packets": {"packets": frames_within(duration, rate)}}
+            metrics: dict[str, Any] = {"enable": True}
+            if latency:
+                metrics["latency"] = {"enable": True, "mode": "store_forward"}
+            flows.append({**flow, "rate": {"choice": "pps", "pps": rate}, "duration": lasts, "metrics": metrics})
+        return {**self._config, "flows": flows}
+
+
+def _count(metrics: Message, name: str) -> int:
+    # Numbers of 64 bits are text in JSON of Protocol Buffers.
+    return int(metrics[name])
+
+
+def _latency(counters: Message, found: Message) -> Message:
+    answer = {
+        **unknown_latency(counters["name"], 1 / _NANOSECONDS),
+        "sent_frames": counters["sent_frames"],
+        "received_frames": counters["received_frames"],
+    }
+    names = {"least_us": "minimum_ns", "mean_us": "average_ns", "most_us": "maximum_ns"}
+    try:
+        return {**answer, **{name: float(found[own]) / _NANOSECONDS for name, own in names.items()}}
+    except (KeyError, TypeError, ValueError):
+        return {**answer, "error": "The tester gave no latency of this flow."}

@@ -1,0 +1,171 @@
+"""A tester of the Open Traffic Generator on the controller's side: its settings, its configuration, and its version."""
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from lossratio.errors import LossRatioError, TopologyError
+from lossratio.nodes import NodeSession
+from lossratio.topology import Duration, Interface, Port, RealGenerator
+from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.client import AgentClient
+from lossratio.traffic.generators.base import Generator
+from lossratio.traffic.otg.models import checked, load_snappi
+from lossratio.traffic.otg.packets import write_packet
+from lossratio.yaml_file import Problem
+
+_MOST_PATTERNS = 4
+_ASK = """
+import json, ssl, sys
+from urllib.request import urlopen
+context = None if sys.argv[2] == "True" else ssl._create_unverified_context()
+answer = json.load(urlopen(sys.argv[1] + "/capabilities/version", timeout=float(sys.argv[3]), context=context))
+print(json.dumps([str(answer.get(name) or "unknown") for name in ("app_version", "api_spec_version")]))
+"""
+
+
+def _address(text: str) -> str:
+    address = urlsplit(text)
+    if address.scheme not in ("http", "https") or not address.hostname or address.path.strip("/") or address.query:
+        raise ValueError("it must be an address such as https://10.0.0.5:8443")
+    if address.username is not None:
+        raise ValueError("a user or password does not belong in a file")
+    _ = address.port
+    return text.rstrip("/")
+
+
+class OtgTester(RealGenerator):
+    """Settings of a tester that speaks OTG."""
+
+    has_tester = True
+    kind: Literal["otg"]
+    api: Annotated[str, AfterValidator(_address)]
+    """Address of its REST interface, as the TG reaches it."""
+    ports: dict[str, str] = Field(min_length=2)
+    """The tester's locations of the TG's ports, by the ports' names."""
+    verify: bool = True
+    """Whether the certificate of an https address must be valid."""
+    timeout: Duration = 30.0
+    """Seconds that an answer may take."""
+    metrics_delay: Duration = 1.0
+    """Seconds by which its metrics may be behind. Counters are read again after that time if frames are missing, and a
+    trial is seen to end that late without having been sent too slowly."""
+
+    def problems(self, ports: Mapping[str, Interface], pairs: int) -> Iterator[Problem]:
+        """Ports without a location or MAC address, and what flows of a tester cannot do."""
+        for name, interface in ports.items():
+            where = ("interfaces", name)
+            if name not in self.ports:
+                yield ("generator", "ports"), f"the tester's location of port {name!r} is missing"
+            if interface.mac_address is None:
+                yield where, "the port's 'mac_address' is needed: the source of its frames, e.g. 02:00:00:00:00:01"
+            for field in ("address", "gateway", "lldp"):
+                if getattr(interface, field):
+                    yield (*where, field), "a tester's flows answer nothing: give the DUT static neighbours"
+        if len(set(self.ports.values())) < len(self.ports):
+            yield ("generator", "ports"), "two ports have the same location"
+
+
+class Otg(Generator[OtgTester]):
+    """A tester of the Open Traffic Generator."""
+
+    settings_type = OtgTester
+    runs_schedules = locates_running_losses = False
+
+    @classmethod
+    def needs(cls, settings: OtgTester, session: NodeSession) -> Iterator[str]:
+        """Snappi on the controller, and a tester that answers."""
+        try:
+            load_snappi()
+            _versions(settings, session)
+        except LossRatioError as error:
+            yield str(error)
+
+    @classmethod
+    def choices(cls, settings: OtgTester, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
+        """The tester's version, and what OTG cannot say."""
+        try:
+            app, models = _versions(settings, session)
+        except LossRatioError:
+            # It is among the needs.
+            return
+        yield f"tester: {app}, OTG {models}"
+        yield "OTG has no bursts with a checked rate, no schedules, and of latency least, mean and largest only"
+        if session.node.is_here:
+            yield "the reservation is a file of this machine: users of the tester on other machines do not see it"
+
+    def ready(self) -> Mapping[str, Any]:
+        """See `Generator.ready`: how the tester is reached; `configure` adds its configuration."""
+        settings = self.settings
+        names = ("verify", "timeout", "metrics_delay")
+        return {"address": settings.api, **{name: getattr(settings, name) for name in names}}
+
+    def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
+        """See `Generator.configure`; the models check the configuration before it is sent."""
+        # Somebody else's configuration of the tester has no ports of these names.
+        token = secrets.token_hex(4)
+        ports = {name: f"{name} {token}" for name in configuration.ports}
+        config = checked("Config", self._config(configuration, ports))
+        options = {**self.ready(), "config": config, "ports": ports}
+        return agent.configure(configuration, generator=self.settings.kind, options=options)
+
+    def port_name(self, port: Port) -> str:
+        """See `Generator.port_name`: that in the topology file."""
+        return port.name
+
+    def mac_address(self, port: Port) -> str:
+        """That in the topology file."""
+        if port.interface.mac_address is None:
+            raise TopologyError(f"{port}: the tester needs the port's 'mac_address' in the topology file.")
+        return port.interface.mac_address.lower()
+
+    def _config(self, configuration: Configuration, ports: Mapping[str, str]) -> dict[str, Any]:
+        macs = {self.port_name(port): self.mac_address(port) for port in self.ports}
+        flows = []
+        for direction in configuration.directions:
+            frames, sink = direction.frames, direction.receive
+            if len(frames.fields) > _MOST_PATTERNS:
+                raise TopologyError(
+                    f"{direction.name}: {len(frames.fields)} fields of its frames change, and a flow of OTG has "
+                    f"{_MOST_PATTERNS} patterns at most. Take another traffic profile."
+                )
+            size: dict[str, Any] = {"choice": "fixed", "fixed": frames.max_size}
+            if len(frames.sizes) > 1:
+                pairs = [{"size": each, "weight": float(weight)} for each, weight in frames.sizes]
+                size = {"choice": "weight_pairs", "weight_pairs": {"choice": "custom", "custom": pairs}}
+            flows.append(
+                {
+                    "name": f"{direction.name} {ports[direction.transmit].rpartition(' ')[2]}",
+                    "tx_rx": {
+                        "choice": "port",
+                        "port": {"tx_name": ports[direction.transmit], "rx_names": [ports[sink]]},
+                    },
+                    "packet": write_packet(frames, macs[direction.transmit], direction.destination_mac or macs[sink]),
+                    "size": size,
+                }
+            )
+        located = [{"name": own, "location": self.settings.ports[name]} for name, own in ports.items()]
+        return {"ports": located, "flows": flows}
+
+
+def _versions(settings: OtgTester, session: NodeSession) -> tuple[str, str]:
+    """Versions of the tester, and of the models that it speaks.
+
+    Raises:
+        TopologyError: If it does not answer.
+    """
+    timeout = f"{settings.timeout:g}"
+    asked = session.run(settings.python, "-c", _ASK, settings.api, str(settings.verify), timeout, check=False)
+    try:
+        app, models = json.loads(asked.stdout)
+    except ValueError as error:
+        words = (asked.stderr.strip().splitlines() or ["no answer"])[-1]
+        raise TopologyError(
+            f"the tester {settings.api} does not answer as OTG does ({words}): start it, or correct the generator's "
+            "'api' in the topology file"
+        ) from error
+    return app, models
