@@ -14,8 +14,9 @@ from netns import NetnsLab, NetnsUnavailableError
 
 from lossratio.commands.main import main
 
-# How long an example takes says something about the machine, and nothing about the code.
-hypothesis.settings.register_profile("lossratio", deadline=None)
+# How long an example takes says something about the machine, and nothing about the code. Where fifty examples are too
+# few, a test says how many it needs.
+hypothesis.settings.register_profile("lossratio", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("lossratio")
 
 # A run that was started in the background ignores Ctrl-C, and so would all programs that tests start and interrupt.

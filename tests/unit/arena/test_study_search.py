@@ -132,7 +132,8 @@ def test_a_recorder_keeps_trials_in_order():
     assert [trial.loss_ratio for trial in recorder.trials] == [0.5, 0.0]
 
 
-def test_decisions_of_a_hundred_and_of_a_thousand_trials_are_set_side_by_side():
+def test_decisions_of_a_hundred_and_of_a_thousand_trials_are_set_side_by_side(monkeypatch):
+    monkeypatch.setitem(decision_time_growth.__globals__, "ATTEMPTS", 1)
     growth = decision_time_growth()
     assert 80 <= growth.short_trials <= 150
     assert 900 <= growth.long_trials <= 1200

@@ -33,7 +33,7 @@ MOST_BYTES = 3 << 30
 """Address space of the process."""
 MOST_CPU_SECONDS = 60
 """What one document may take; a busy machine does not count."""
-EXAMPLES = 20
+EXAMPLES = 10
 """Documents of a round; the time is looked at after each round only, as a round that is cut off looks flaky."""
 LONGEST_MESSAGE = 10_000
 LONGEST_SHRINKING = 600
