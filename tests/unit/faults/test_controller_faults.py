@@ -182,7 +182,8 @@ def test_ctrl_c_stops_in_order_once_and_at_once_when_it_is_pressed_twice(testbed
         assert len(read_result(directory.result_path("Suite.Second")).trials) == len(journal.entries)
 
 
-@pytest.mark.parametrize("pause", [0.02, 0.1, 0.4])
+# Second presses after 0.05 and 0.25 s are above.
+@pytest.mark.parametrize("pause", [0.02, 0.4])
 def test_however_often_ctrl_c_is_pressed_the_dut_is_put_back(testbed, controller, tmp_path, pause):
     process = controller(start_new_session=True)
     wait_for_second_test(process, RunDirectory(tmp_path / "out"))
