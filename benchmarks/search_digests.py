@@ -12,6 +12,7 @@ SUT, with hints that are nonsense, and as FD.io CSIT searches: wide coarse targe
 from __future__ import annotations
 
 import hashlib
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,33 +21,19 @@ from pathlib import Path
 import click
 from joblib import Parallel, delayed
 
-from lossratio.arena.algorithms import ALGORITHMS, OURS, Algorithm, Goals
-from lossratio.arena.csit import COARSE_TARGETS, TIMEOUT, WARM_UP_DURATION
+from lossratio.arena.algorithms import OURS
 from lossratio.arena.nights import CHANGES
-from lossratio.arena.outcome import Outcome, searched
+from lossratio.arena.outcome import Outcome
 from lossratio.arena.search import GOAL_SETS, SEARCH_STREAM
-from lossratio.arena.study import EVERY_ALGORITHM, FAMILY_SETS, NO_OVERHEAD
-from lossratio.arena.suts import Family, Subject
-from lossratio.mlrsearch import MLRsearch, SearchGoalWarning
-from lossratio.trials.trial import Measurer
+from lossratio.arena.study import FAMILY_SETS, NO_OVERHEAD, algorithm_named
+from lossratio.arena.suts import Family
+from lossratio.mlrsearch import SearchGoalWarning
 
 WITH_HINTS = (CHANGES["unchanged"].with_hints, CHANGES["nonsense"].with_hints)
 
 
-def search_as_csit(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
-    """Searches with the settings of FD.io CSIT, whatever the goals."""
-    controller = MLRsearch(
-        goals,
-        subject.min_load,
-        subject.max_load,
-        timeout=TIMEOUT,
-        warm_up_duration=WARM_UP_DURATION,
-        coarse_targets=COARSE_TARGETS,
-    )
-    return searched(controller, measurer)
-
-
-SEARCHES = (ALGORITHMS[OURS], *(EVERY_ALGORITHM[name] for name in WITH_HINTS), Algorithm("as CSIT", search_as_csit))
+sys.path.append(str(Path(__file__).parent / "study"))
+SEARCHES = tuple(map(algorithm_named, (OURS, *WITH_HINTS, "csit:AS_CSIT")))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 import math
 
+import csit
 import pytest
 
-from lossratio.arena import csit
 from lossratio.mlrsearch import NDR, PDR, Bound, IrregularReason, classify
 from lossratio.simulation import ConstantLoss, SharpKnee, SimulatedMeasurer
 from lossratio.trials.counters import output_from_counters

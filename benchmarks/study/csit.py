@@ -7,19 +7,23 @@ CSIT's settings, and their names here:
 - a warm-up trial of 1 s at max load, whose result is ignored; the search ends when the minimum load is an upper bound
   for any goal ("fail fast"), and after 1200 s: `controller`;
 - every trial takes 0.5 s besides its traffic, which count towards its effective duration, so that 7 trials prove a
-lower
-  bound, not 11: `TRIAL_OVERHEAD` and `MEASURER_ARGUMENTS`;
+  lower bound, not 11: `TRIAL_OVERHEAD` and `MEASURER_ARGUMENTS`;
 - a surplus of received frames counts as loss: `NEGATIVE_LOSS`, for `lossratio.trials.counters`;
 - intermediate targets of 1 s and 4.58 s, at four and two goal widths: `COARSE_TARGETS`;
 - the forwarding rate at max load (MRR) as the first candidate load, the forwarding rate at that load as the second one,
   smaller candidates first: the controller does so with any parameters. Where both loads are overloaded, it draws a line
   through both forwarding rates. On a SUT with the same forwarding rate at both loads, that gives the second candidate.
+
+`AS_CSIT` is the algorithm of a study that searches so, whatever the goals: `--algorithm csit:AS_CSIT`.
 """
 
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
-from lossratio.mlrsearch import NDR, PDR, CoarseTarget, MLRsearch
+from lossratio.arena import Algorithm, Goals, Outcome, Subject, searched
+from lossratio.mlrsearch import NDR, PDR, CoarseTarget, MLRsearch, SearchGoal
+from lossratio.trials import Measurer
 
 GOALS: Final = (NDR, PDR)
 
@@ -44,18 +48,19 @@ MEASURER_ARGUMENTS: Final = MappingProxyType({"overhead": TRIAL_OVERHEAD, "count
 """Arguments with which a `lossratio.simulation.SimulatedMeasurer` spends and counts time as CSIT's measurer does."""
 
 
-def controller(max_load: float, *, min_load: float = MIN_LOAD) -> MLRsearch:
+def controller(max_load: float, *, min_load: float = MIN_LOAD, goals: Sequence[SearchGoal] = GOALS) -> MLRsearch:
     """Makes the controller of a search with CSIT's settings.
 
     Args:
         max_load: Largest load, frames per second per interface; CSIT computes it from the limits of the NICs.
         min_load: Smallest load, frames per second per interface.
+        goals: The search goals.
 
     Raises:
         SearchError: If the loads make no sense.
     """
     return MLRsearch(
-        GOALS,
+        goals,
         min_load,
         max_load,
         timeout=TIMEOUT,
@@ -63,3 +68,10 @@ def controller(max_load: float, *, min_load: float = MIN_LOAD) -> MLRsearch:
         fail_fast=True,
         coarse_targets=COARSE_TARGETS,
     )
+
+
+def _search(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
+    return searched(controller(subject.max_load, min_load=subject.min_load, goals=goals), measurer)
+
+
+AS_CSIT = Algorithm("as CSIT", _search)
