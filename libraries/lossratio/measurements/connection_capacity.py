@@ -37,6 +37,9 @@ CONNECTIONS = Unit("connections")
 
 Connections = Annotated[int, Field(ge=1)]
 
+MOST_UNKNOWN = 5
+"""Trials in a row of which the generator left a part unsent, that end a search."""
+
 
 class CapacityRequest(OpeningRequest):
     """Searches for the most connections that a device keeps at once (RFC 9693), and returns the result.
@@ -236,10 +239,13 @@ class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress,
         return OpeningMeasurer(ready.measurer, request.answer_ratio, timeouts)
 
     def watch(self, request: CapacityRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
-        """Ends a search whose generator cannot open so many: nothing would be known about the device."""
+        """Ends a search whose generator cannot open so many, again and again: nothing is known about the device."""
+        unknown = 0
 
         def check(trial: TrialResult) -> None:
-            if _is_unknown(trial):
+            nonlocal unknown
+            unknown = unknown + 1 if _is_unknown(trial) else 0
+            if unknown == MOST_UNKNOWN:
                 raise TesterError(
                     f"The generator could not open {trial.output.unsent_frames:,} of "
                     f"{trial.load * trial.duration:,.0f} connections, or answer over them, at {trial.load:,.0f} per "

@@ -44,9 +44,12 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
     # Each trial has a rule now, the time of an early verdict and a rest, and so the digest is another one.
     added = [(trial.pop("rule"), trial.pop("decided_after_s"), trial.pop("rest_s")) for trial in again["trials"]]
     assert added == [(None, None, 0.0)] * len(as_written["trials"])
+    # And it may have opened connections, which were answered and forgotten.
+    assert {trial.pop("forgotten_s") for trial in again["trials"]} <= {None}
     # And each direction has findings of generators that look at every frame.
     directions = [direction for trial in again["trials"] for direction in trial["directions"]]
     assert {direction.pop(name) for direction in directions for name in OF_EVERY_FRAME} <= {None}
+    assert {direction.pop("unanswered_frames") for direction in directions} <= {None}
     # And of those that count streams.
     assert all((direction.pop("streams"), direction.pop("refused_frames")) == ([], 0) for direction in directions)
     assert {direction.pop("load_ratio") for direction in directions} <= {1.0}
@@ -72,6 +75,7 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
 
 def test_there_is_a_result_of_each_kind_of_that_version_among_those_of_format_2():
     younger = {"back_to_back", "confirmation", "recovery", "reset"}
+    younger |= {"connection_capacity", "connection_rate", "connection_teardown"}
     assert {read_result(path).kind for path in FORMAT_2_SAMPLES} == {kind.name for kind in built_in_kinds()} - younger
 
 
