@@ -23,7 +23,7 @@ _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _RTA_DST, _RTA_OIF, _RTA_MULTIPATH = 1, 4, 9
 _RTN_UNICAST = 1
 _ADDRESS_BYTES = {int(socket.AF_INET): 4, int(socket.AF_INET6): 16}
-_TX_DROPPED, _RX_FIFO_ERRORS, _RX_MISSED_ERRORS = 7, 14, 15
+_TX_PACKETS, _TX_DROPPED, _RX_FIFO_ERRORS, _RX_MISSED_ERRORS = 1, 7, 14, 15
 
 Network = Union[IPv4Network, IPv6Network]
 
@@ -54,6 +54,8 @@ class Link:
     """Frames that it dropped on arrival for lack of buffers."""
     transmit_drops: int
     """Frames that were given to it, and did not get through."""
+    transmitted: int = 0
+    """Frames that it sent, as its driver counts them."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,7 @@ def _link(body: bytes) -> Link:
         carrier_changes=_number(attributes, _IFLA_CARRIER_CHANGES) or 0,
         receive_drops=stats[_RX_FIFO_ERRORS] + stats[_RX_MISSED_ERRORS],
         transmit_drops=stats[_TX_DROPPED],
+        transmitted=stats[_TX_PACKETS],
     )
 
 

@@ -18,6 +18,7 @@ from ..core.pacing import CATCH_UP, pause
 from ..core.ports import Ports
 from ..core.processors import DeviceProcessors
 from ..core.protocol import AgentError, Message
+from .cards import transmitted
 from .devices import attach, check_can_send, check_may_attach, possible_cpus
 from .findings import ReceivedFrames, examination_of, integrity, latency_of, merged, times_of
 from .frames import FramePlan
@@ -75,6 +76,8 @@ class XdpGenerator:
     ) -> None:
         self._batch = batch
         self._configuration = configuration
+        self._directions = configuration.directions
+        self._transmitted: dict[str, int | None] = {}
         self._catch_up = catch_up
         self._plan = Plan(((0.0, None),))
         self._ports = Ports(configuration)
@@ -111,6 +114,11 @@ class XdpGenerator:
             "catch_up": self._catch_up,
             "cpus": list(self._cpus),
             "receives": {name: mode.name.lower() for name, mode in self._modes.items()},
+            "sent_by": {
+                port: found[0]
+                for port in dict.fromkeys(one.transmit for one in self._directions)
+                if (found := transmitted(self._ports.before[port])) is not None
+            },
             "integrity": integrity(self._configuration),
             "ports": self._ports.facts(),
         }
@@ -246,6 +254,7 @@ class XdpGenerator:
     def _begin(self, plan: Plan) -> None:
         self._stay()
         self._ports.mark()
+        self._transmitted = {one.transmit: self._transmitted_by(one, self._ports.before) for one in self._directions}
         self._late_before, self._counted = self._count_late(), None
         self._missing_before, self._missing = self._missing, [None] * len(self._late_before)
         self._plan = plan
@@ -378,13 +387,34 @@ class XdpGenerator:
     def _refused(self, direction: Direction, now: Mapping[str, Link]) -> int:
         """Frames of the running or latest traffic that the port did not take, so that no device can have lost them.
 
-        A veth counts those for which the ring at its other end had no room.
-        """
-        return now[direction.transmit].transmit_drops - self._ports.before[direction.transmit].transmit_drops
+        A veth counts those for which the ring at its other end had no room; a card only those that it sent.
 
-    def _parts_sent(self, direction: int) -> list[SentSegment]:
-        """What was sent so far, of each segment and stream of a direction, without the ramp."""
-        segments = range(self._plan.ramp_segments, self._plan.ramp_segments + len(self._plan.steps))
+        Raises:
+            AgentError: Of kind ``counters``, if a card has counted none of the frames.
+        """
+        port, counted = direction.transmit, self._transmitted[direction.transmit]
+        if counted is None:
+            return now[port].transmit_drops - self._ports.before[port].transmit_drops
+        sharing = [number for number, one in enumerate(self._directions) if one.transmit == port]
+        segments = range(self._plan.ramp_segments + len(self._plan.steps))
+        sent = sum(part.sent for number in sharing for part in self._parts_sent(number, segments))
+        left = (self._transmitted_by(direction, now) or 0) - counted
+        if sent and not left and self._have_finished():
+            raise AgentError(
+                "counters",
+                f"The driver of {port} has counted none of {sent} frames that it was given, so that nobody knows how "
+                "many left. Use 'kind: afpacket'.",
+            )
+        return max(0, sent - left)
+
+    def _transmitted_by(self, direction: Direction, links: Mapping[str, Link]) -> int | None:
+        """What the port of a direction has sent by its own counter; None: it counts what it refuses."""
+        found = transmitted(links[direction.transmit])
+        return None if found is None else found[1]
+
+    def _parts_sent(self, direction: int, segments: Sequence[int] = ()) -> list[SentSegment]:
+        """What was sent so far, of each segment and stream of a direction; without the ramp, unless it is named."""
+        segments = segments or range(self._plan.ramp_segments, self._plan.ramp_segments + len(self._plan.steps))
         return [
             self._senders[stream.sender].program.sent(stream.place, segment)
             for stream in self._of(direction)
@@ -419,7 +449,8 @@ class XdpGenerator:
         direction, received = self._configuration.directions[number], self._received[number]
         streams, plan, parts = self._of(number), self._plan, self._parts_sent(number)
         sent = sum(part.sent for part in parts)
-        refused = min(sent, self._refused(direction, after))
+        # Frames of the ramp may be among the refused ones, and no frame that arrived is.
+        refused = min(max(0, sent - received.intact), self._refused(direction, after))
         sent -= refused
         strayed = sum(self._reception.strayed(stream.number) for stream in streams)
         due, intended = sum(part.sent + part.unsent for part in parts), plan.intended(direction)

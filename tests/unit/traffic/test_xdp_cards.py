@@ -1,0 +1,124 @@
+"""Cards that refuse frames of programs: stand-ins for their drivers in front of a veth, which count as they do.
+
+What the stand-in refuses never leaves it, so that no device can have lost it. Its counter of frames sent is the
+kernel's, of the link behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from lossratio.bpf import why_impossible
+from lossratio.traffic.agent.xdp import cards
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}"),
+]
+
+DRIVERS = {
+    # Its rings are cleaned late, so that the interface's own counter is behind.
+    "ice": lambda left: {"tx_unicast.nic": left, "tx_packets": left // 2},
+    "i40e": lambda left: {"port.tx_unicast": left, "tx_dropped": 0},
+    # The interface's counter leaves frames of programs out.
+    "mlx5": lambda left: {"tx_packets_phy": left, "tx_packets": 0},
+    "ixgbe": lambda left: {"tx_pkts_nic": left},
+    "another": lambda left: {},
+}
+
+TRIALS = """
+import json, sys
+from dataclasses import replace
+from pathlib import Path
+from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic.agent.core import links, ports
+from lossratio.traffic.agent.xdp import cards, generator
+
+names, counts_none = sys.argv[1].split(","), sys.argv[2] == "none"
+read_links = links.read_links
+
+def left():
+    # The stand-in's other end of the wire sends what it has taken.
+    return 0 if counts_none else int(Path("/sys/class/net/wire/statistics/tx_packets").read_text())
+
+def stand_in():
+    found = read_links()
+    return {**found, "card": replace(found["card"], kind="", transmitted=left())}
+
+ports.read_links = stand_in
+cards.statistics = lambda name: dict.fromkeys(names, left()) if names != [""] else {}
+profile = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
+pair = PortPair(TrafficPort("west", "card"), TrafficPort("east", "east"))
+made = generator.XdpGenerator(make_configuration(profile, [pair], settle_time=0.2), catch_up=10.0)
+try:
+    for ramp in (0.0, 0.1):
+        (way,) = made.trial(20_000.0, 0.3, ramp, lambda: None)
+        print(json.dumps({**way, "sent_by": made.facts()["sent_by"]}), flush=True)
+except generator.AgentError as error:
+    print(json.dumps({"kind": error.kind, "message": error.message}), flush=True)
+finally:
+    made.close()
+"""
+
+
+@pytest.fixture
+def card(netns_lab):
+    """A port `card` whose frames go to `east`, but for one in twenty."""
+    netns_lab.namespace("tg")
+    netns_lab.veth("tg", "card", "tg", "inside")
+    netns_lab.veth("tg", "wire", "tg", "east")
+    for interface in ("inside", "east", "wire", "card"):
+        netns_lab.run("tg", "ethtool", "-K", interface, "gro", "on")
+    netns_lab.bridge("tg", "driver", "inside", "wire")
+    rule = "numgen inc mod 20 < 1 drop"
+    hook = 'type filter hook ingress device "inside" priority 0;'
+    netns_lab.run("tg", "nft", "-f", "-", input=f"table netdev card {{\nchain refuse {{\n{hook}\n{rule}\n}}\n}}\n")
+    return netns_lab
+
+
+def trials(lab, counters, counted="all"):
+    process = lab.popen("tg", sys.executable, "-c", TRIALS, counters, counted, stdout=subprocess.PIPE, text=True)
+    return [json.loads(line) for line in process.communicate(timeout=120)[0].splitlines()]
+
+
+@pytest.mark.parametrize("driver", sorted(DRIVERS))
+def test_frames_that_a_card_refuses_are_unsent_and_never_lost(card, driver):
+    name = next((name for name in DRIVERS[driver](1) if name in cards.HARDWARE), "tx_packets")
+    plain, ramped = trials(card, name if name in cards.HARDWARE else "")
+    # Frames of the ramp that were refused take nothing from the trial.
+    for way in (plain, ramped):
+        assert way["sent_by"] == {"card": name}
+        assert way["sent_frames"] + way["unsent_frames"] == way["intended_frames"] == 6_000
+        assert way["received_frames"] == way["sent_frames"]
+        assert 299 <= way["refused_frames"] <= way["unsent_frames"]
+
+
+def test_a_card_that_counts_no_frames_of_programs_is_an_error(card):
+    (answer,) = trials(card, "tx_packets_phy", "none")
+    assert answer["kind"] == "counters"
+    assert "card has counted none of" in answer["message"]
+
+
+@pytest.mark.parametrize("driver", sorted(DRIVERS))
+def test_the_counter_of_the_hardware_goes_before_the_interfaces(monkeypatch, driver):
+    from lossratio.traffic.agent.core.links import Link
+
+    port = Link(5, "p0", bytes(6), 1500, "", True, None, None, 0, 0, 0, transmitted=77)
+    monkeypatch.setattr(cards, "statistics", lambda name: DRIVERS[driver](1000))
+    name, count = cards.transmitted(port)
+    assert (name, count) == (("tx_packets", 77) if driver == "another" else (name, 1000))
+
+
+def test_the_statistics_of_a_driver_are_those_of_ethtool(netns_lab):
+    netns_lab.namespace("tg")
+    netns_lab.veth("tg", "west", "tg", "east")
+    code = "import json; from lossratio.traffic.agent.xdp.cards import statistics as s; "
+    code += "print(json.dumps([s('west'), s('lo'), s('nothing')]))"
+    ours, *none = json.loads(netns_lab.run("tg", sys.executable, "-c", code).stdout)
+    lines = netns_lab.run("tg", "ethtool", "-S", "west").stdout.splitlines()[1:]
+    assert ours == {name.strip(): int(value) for name, _, value in (line.rpartition(":") for line in lines)}
+    assert none == [{}, {}]
