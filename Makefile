@@ -75,8 +75,9 @@ docs:
 	@echo "The documentation: build/docs/index.html"
 
 pictures: environment
-	.venv/bin/robot --outputdir results/pictures docs/pictures/search.robot
-	.venv/bin/python docs/pictures/export.py results/pictures/lossratio.html docs/pictures/search.svg
+	.venv/bin/robot --outputdir results/pictures docs/pictures
+	.venv/bin/python docs/pictures/export.py results/pictures/lossratio.html docs/pictures
+	.venv/bin/python docs/pictures/trend.py docs/pictures/trend.svg
 	.venv/bin/python docs/pictures/house.py docs/pictures/house.svg
 
 environment:

@@ -1,21 +1,35 @@
-"""Writes the picture of a search from a run's page, lossratio.html, into a file of its own: export.py PAGE PICTURE."""
+"""Writes pictures from a run's page, lossratio.html, into files: export.py PAGE DIRECTORY [PICTURE...]."""
 
 import re
 import sys
 from pathlib import Path
 
+PICTURES = {
+    "search.svg": "Search of ",
+    "loss.svg": "Loss ratio over load per interface, ",
+    "soak.svg": "Loss over load and critical load of ",
+}
+"""How the title of each picture begins."""
 
-def main(page: Path, picture: Path) -> None:
-    """Writes the first picture of a page.
+
+def main(page: Path, directory: Path, *names: str) -> None:
+    """Writes pictures of a page.
+
+    Args:
+        page: The page.
+        directory: Where they go.
+        names: Names in `PICTURES`; none: all.
 
     Raises:
-        SystemExit: If the page has no picture.
+        SystemExit: If the page lacks one.
     """
-    drawing = re.search(r"<svg .*?</svg>", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    if drawing is None:
-        raise SystemExit(f"{page} has no picture of a search")
-    picture.write_text(drawing.group() + "\n", encoding="utf-8")
+    drawings = re.findall(r"<svg .*?</svg>", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for name in names or PICTURES:
+        found = [drawing for drawing in drawings if f"<title>{PICTURES[name]}" in drawing]
+        if not found:
+            raise SystemExit(f"{page} has no picture {name}")
+        (directory / name).write_text(found[0] + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(*map(Path, sys.argv[1:3]), *sys.argv[3:])

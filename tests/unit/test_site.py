@@ -68,12 +68,29 @@ def test_the_picture_of_the_readme_is_drawn_by_its_command(tmp_path):
     run += ["--outputdir", str(tmp_path), str(DOCS / "pictures" / "search.robot")]
     subprocess.run(run, check=True, capture_output=True)
     picture = tmp_path / "search.svg"
-    command = [sys.executable, str(DOCS / "pictures" / "export.py"), str(tmp_path / "lossratio.html"), str(picture)]
-    subprocess.run(command, check=True)
+    command = [sys.executable, DOCS / "pictures" / "export.py", tmp_path / "lossratio.html", tmp_path]
+    subprocess.run([*command, "search.svg", "loss.svg"], check=True)
     drawn, committed = (
         re.findall(">([^<]+)<", path.read_text()) for path in (picture, DOCS / "pictures" / "search.svg")
     )
     assert drawn == committed, "make pictures draws another picture than the one in docs/pictures"
+
+
+def test_the_other_pictures_of_the_first_page_are_drawn_by_their_commands(tmp_path):
+    run = [sys.executable, "-m", "robot", "--output", "NONE", "--log", "NONE", "--report", "NONE"]
+    subprocess.run([*run, "--outputdir", tmp_path, DOCS / "pictures" / "soak.robot"], check=True, capture_output=True)
+    command = [sys.executable, DOCS / "pictures" / "export.py", tmp_path / "lossratio.html", tmp_path, "soak.svg"]
+    subprocess.run(command, check=True)
+    # A soak's numbers change when its estimate does, and its picture with `make pictures`.
+    titles = [
+        re.findall("<title>([^<]+)<", (where / "soak.svg").read_text())[0] for where in (tmp_path, DOCS / "pictures")
+    ]
+    assert titles[0] == titles[1]
+    subprocess.run([sys.executable, DOCS / "pictures" / "trend.py", tmp_path / "trend.svg"], check=True)
+    drawn, committed = ((where / "trend.svg").read_text() for where in (tmp_path, DOCS / "pictures"))
+    assert drawn == committed, "make pictures draws another trend than the one in docs/pictures"
+    shown = set(re.findall(r"pictures/(\w+\.svg)", (DOCS / "index.md").read_text()))
+    assert shown == {"search.svg", "loss.svg", "soak.svg", "trend.svg"}
 
 
 def test_the_picture_of_the_house_shows_the_table_of_rooms(tmp_path):

@@ -189,7 +189,7 @@ def _bound(head: str, read: Callable[[FindingRow], Rate | float | None]) -> Colu
 _TEST = test_column(FindingRow)
 _MEASURED: Column[FindingRow] = Column(_VALUE, lambda row: row.value)
 _PICTURE: Column[FindingRow] = Column("bounds", lambda row: row.bounds, markup=lambda row: row.picture)
-_LATENCY: Column[FindingRow] = Column("latency", lambda row: row.latency[0], lambda row: row.latency[1], style="number")
+_LATENCY: Column[FindingRow] = Column("latency", lambda row: row.latency[0], lambda row: row.latency[1], style="words")
 _SIZE: Column[FindingRow] = Column("frame size", lambda row: row.frame_size, lambda row: row.average_size_bytes)
 COLUMNS: tuple[Column[FindingRow], ...] = (
     _TEST,

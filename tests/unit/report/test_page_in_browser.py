@@ -178,6 +178,14 @@ def test_colours_are_light_dark_and_those_of_print(page):
     page.run(theme)
 
 
+def test_a_screen_of_1200_pixels_shows_all_columns_of_the_overview_and_whole_notes(page):
+    page.run("Promise.all([...document.querySelectorAll('main > details')].map(details => open(details.id)))")
+    page.size(1200, 900)
+    shown = "[...document.querySelectorAll('pre, div.wide:has(table.overview)')]"
+    cut = f"{shown}.filter(one => one.scrollWidth > one.clientWidth)"
+    assert page.run(f"{cut}.map(one => one.textContent.slice(0, 80))") == []
+
+
 def test_a_phone_shows_test_value_and_verdict_and_paper_cuts_nothing(page):
     page.run("Promise.all([...document.querySelectorAll('main > details')].map(details => open(details.id)))")
     page.size(390, 800)

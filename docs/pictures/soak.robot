@@ -1,0 +1,12 @@
+*** Settings ***
+Documentation       The soak test that the documentation's first page shows: `make pictures` draws docs/pictures/soak.svg.
+
+Library             lossratio.keywords.LossRatio
+
+Suite Setup         Set Up Testbed    ${CURDIR}/testbed.yaml
+Suite Teardown      Tear Down Testbed
+
+
+*** Test Cases ***
+64B Lose One Frame In Ten Million At This Load
+    Find Critical Load    64B    timeout=300 s
