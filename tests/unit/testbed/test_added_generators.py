@@ -120,7 +120,7 @@ def test_a_wrong_setting_is_refused_with_file_line_and_field(our_generators, tmp
 
 def test_an_unknown_generator_is_refused_with_those_that_there_are(our_generators, tmp_path):
     with pytest.raises(
-        TopologyError, match=r"afpacket, auto, simulated, trex, warmed_up, xdp\. Did you mean 'warmed_up'\?"
+        TopologyError, match=r"afpacket, auto, otg, simulated, trex, warmed_up, xdp\. Did you mean 'warmed_up'\?"
     ):
         load_topology(topology(tmp_path, "{kind: warmed_down, load: 1}"))
 
