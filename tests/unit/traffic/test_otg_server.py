@@ -150,6 +150,35 @@ def test_what_is_not_supported_is_an_error_with_its_name(server, fields, error):
     assert ask(server, "GET", "/config") == (200, {})
 
 
+def test_a_number_beyond_all_others_is_no_duration(server):
+    lasting = {"choice": "fixed_seconds", "fixed_seconds": {"seconds": 777.5}}
+    text = json.dumps({"ports": PORTS, "flows": [flow(duration=lasting)]}).replace("777.5", "1e999")
+    status, answer = ask(server, "POST", "/config", text.encode())
+    assert (status, answer["errors"]) == (
+        400,
+        ["flows[0].duration.fixed_seconds.seconds: it must be above 0, and have an end"],
+    )
+
+
+def test_of_several_clients_that_start_flows_at_once_one_does(server, monkeypatch):
+    running = threading.Event()
+    monkeypatch.setattr("lossratio.traffic.otg.tester._Run._send", lambda run: running.wait(20) and [])
+    assert configure(server, flow())[0] == 200
+    start = {"choice": "traffic", "traffic": {"choice": "flow_transmit", "flow_transmit": {"state": "start"}}}
+    found = []
+    clients = [
+        threading.Thread(target=lambda: found.append(ask(server, "POST", "/control/state", start)[0])) for _ in range(4)
+    ]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    assert sorted(found) == [200, 409, 409, 409]
+    assert configure(server, flow())[0] == 409
+    running.set()
+    wait_until(lambda: configure(server, flow())[0] == 200)
+
+
 def test_fields_that_change_nothing_are_warnings(server):
     options = {"port_options": {"location_preemption": True}}
     layer1 = [{"name": "l", "port_names": ["a"], "speed": "speed_10_gbps"}]

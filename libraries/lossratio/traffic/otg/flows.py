@@ -5,6 +5,7 @@ A field that the table does not have, or not with this value, is refused by its 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -199,8 +200,8 @@ def _flow(model: Mapping[str, Any], ports: Sequence[str], where: str) -> Flow:
         seconds = packets / rate
     elif duration["choice"] == "fixed_seconds":
         seconds = duration.get("fixed_seconds", {}).get("seconds", 1.0)
-        if not seconds > 0:
-            raise FieldError(f"{where}.duration.fixed_seconds.seconds", "it must be above 0")
+        if not 0.0 < seconds < math.inf:
+            raise FieldError(f"{where}.duration.fixed_seconds.seconds", "it must be above 0, and have an end")
     metrics = model.get("metrics", {})
     return Flow(
         name=model["name"],
