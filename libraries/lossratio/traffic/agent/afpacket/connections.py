@@ -13,9 +13,9 @@ from ..core.configuration import COMPENSATION_BYTES, TAG_BYTES, FramesSpec
 from ..core.links import Link
 from ..core.protocol import AgentError
 from .frames import Bytes, FrameCycle, Numbers
-from .receive import ReceiveRing, let_tag_through, ring_slot_bytes
+from .receive import ReceiveRing, let_nothing_through, let_tag_through, ring_slot_bytes
 
-_ROOM = 1 << 16
+_ROOM = 1 << 17
 _PORT_BYTES = 2
 _MAC_BYTES = 6
 
@@ -23,26 +23,38 @@ _MAC_BYTES = 6
 class ConnectionTable:
     """Notes each connection of which a frame arrives, by the frame's sequence number, with its headers.
 
+    It is made once, as closing the ring of a port takes the kernel tens of milliseconds.
+
     Args:
         sink: The port where frames arrive.
         frames: The frames.
-        tag: Their tag.
-        most: How many connections there may be.
 
     Raises:
         OSError: If the kernel does not give the ring.
         AgentError: Of kind ``unsupported``, if the frames have no numbers or no ports.
     """
 
-    def __init__(self, sink: Link, frames: FramesSpec, tag: int, most: int) -> None:
+    def __init__(self, sink: Link, frames: FramesSpec) -> None:
         check_answerable(frames)
-        place = frames.tag_place
-        self._start = place.offset
+        self._place = frames.tag_place
+        self._start = self._place.offset
         self._sink = sink.name
-        self._headers = np.zeros((most, place.offset), dtype=np.uint8)
+        self._headers = np.empty((0, self._start), dtype=np.uint8)
+        self._has_arrived = np.empty(0, dtype=bool)
+        self._ring = ReceiveRing(sink, ring_slot_bytes(self._start + TAG_BYTES), _ROOM)
+
+    def begin(self, tag: int, most: int) -> None:
+        """Forgets all connections, and notes those of frames with a tag from now on: so many at most."""
+        self.end()
+        self._ring.release(len(self._ring.captured()))
+        self._ring.overlooked()
+        self._headers = np.zeros((most, self._start), dtype=np.uint8)
         self._has_arrived = np.zeros(most, dtype=bool)
-        self._ring = ReceiveRing(sink, ring_slot_bytes(place.offset + TAG_BYTES), _ROOM)
-        let_tag_through(self._ring.socket, place, tag)
+        let_tag_through(self._ring.socket, self._place, tag)
+
+    def end(self) -> None:
+        """Notes no more."""
+        let_nothing_through(self._ring.socket)
 
     def note(self) -> None:
         """Takes the frames out of the ring, so that there is room for more."""

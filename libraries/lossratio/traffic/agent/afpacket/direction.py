@@ -101,27 +101,29 @@ class ActiveDirection:
             loads = [load for load, _ in order.steps] or [order.load]
             self._arrivals = ArrivalLog(self._sink, place, order.tag, (min(loads), max(loads)))
         if order.connections:
-            self._tables = [ConnectionTable(self._sink, self._direction.frames, order.tag, order.connections)]
+            if not self._tables:
+                self._tables = [ConnectionTable(port, self._direction.frames) for port in (self._sink, self._source)]
+            self._tables[0].begin(order.tag, order.connections)
 
     def answer(self, load: float, tag: int) -> tuple[Sender, SendOrder] | None:
         """Makes a sender that answers over each connection that the Responder has; None: it has none.
 
         The frames that come back are noted from now on.
         """
-        (table,) = self._tables
+        table, answers = self._tables
         # Frames that open a connection too late are not answered.
         self._entries = entries = table.entries()
         if not len(entries):
             return None
         frames = self._direction.frames
         cycle = answering_frames(self._setup.cycle, answers_to(table.headers(entries), frames))
-        self._tables.append(ConnectionTable(self._source, frames, tag, len(entries)))
+        answers.begin(tag, len(entries))
         setup = replace(self._setup, interface=self._sink.name, cycle=cycle, drops_beyond=self._sink.kind == "veth")
         return Sender(setup), SendOrder(load, (len(entries) - 0.5) / load, tag=tag)
 
     def answered(self, first: int) -> int:
         """How many connections were answered at their own addresses; `first` is the number of the first frame."""
-        answers = self._tables[-1]
+        _, answers = self._tables
         arrived = answers.entries()
         sent, _ = self._setup.cycle.frames(first + self._entries[arrived])
         return are_own(answers.headers(arrived), sent, self._direction.frames)
@@ -227,10 +229,12 @@ class ActiveDirection:
         if self._examiner is not None:
             self._examiner.close()
         self._stop_noting()
+        for table in self._tables:
+            table.close()
 
     def _stop_noting(self) -> None:
         if self._arrivals is not None:
             self._arrivals.close()
         for table in self._tables:
-            table.close()
-        self._arrivals, self._tables = None, []
+            table.end()
+        self._arrivals = None

@@ -49,6 +49,7 @@ class AfPacketGenerator:
         self._links_may_change = False
         self._ports = Ports(configuration)
         self._directions: list[ActiveDirection] = []
+        self._ended: list[Sender] = []
         self._tags = Tags()
         self._probe_tags: list[int] = []
         self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
@@ -129,6 +130,7 @@ class AfPacketGenerator:
         if len(self._directions) != 1:
             raise AgentError("unsupported", "Connections are opened in one direction, on one link. Send one way only.")
         (direction,) = self._directions
+        self._close_ended()
         try:
             self._begin(SendOrder(load, (count - 0.5) / load, connections=count))
             reports = self._finish(self._senders(), check)
@@ -143,7 +145,9 @@ class AfPacketGenerator:
                 sender.start(order)
                 sent = self._finish([sender], check)[sender].transmission
             finally:
-                sender.close()
+                # The kernel takes tens of milliseconds for its ring.
+                sender.end()
+                self._ended.append(sender)
             arrived, unsent = sent.intended, max(0, sent.intended - sent.sent)
             answered = direction.answered(reports[direction.sender].first)
         # A connection over which no answer could be sent is neither established nor lost.
@@ -182,6 +186,12 @@ class AfPacketGenerator:
         for direction in self._directions:
             direction.close()
         self._directions = []
+        self._close_ended()
+
+    def _close_ended(self) -> None:
+        for sender in self._ended:
+            sender.close()
+        self._ended = []
 
     def _begin(self, wanted: SendOrder, probes: Sequence[Probe] = ()) -> None:
         """Starts all directions: `wanted` is the order to one that has the whole load, with any tags."""

@@ -310,9 +310,13 @@ class Sender:
                 # Its report must not be taken for the next one's.
                 self._process.kill()
 
+    def end(self) -> None:
+        """Ends the process, and with it all traffic, without waiting for that; call `close` later."""
+        self._process.kill()
+
     def close(self) -> None:
         """Ends the process, and with it all traffic."""
-        self._process.kill()
+        self.end()
         self._process.join()
         self.connection.close()
 
