@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation       The soak test that the documentation's first page shows: `make pictures` draws docs/pictures/soak.svg.
+Documentation       The soak test on the first page of the documentation: `make pictures` draws docs/pictures/soak.svg.
 
 Library             lossratio.keywords.LossRatio
 

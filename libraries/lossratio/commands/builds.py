@@ -87,6 +87,7 @@ def ab(
         set_up_build,
     )
     from lossratio.report import write_report
+    from lossratio.results import in_columns
 
     bench = measured.bench()
     commands = {Build.A: set_up_a, Build.B: set_up_b}
@@ -100,7 +101,7 @@ def ab(
     request = AbRequest(measured.least_change / 100, measured.limit, certainty / 100)
     results = compare_builds(request, record, measure, click.echo)
     for name, result in results.items():
-        click.echo(describe_comparison(name, result))
+        click.echo(in_columns(describe_comparison(name, result)))
     if markdown is not None:
         write_report(markdown, comparison_comment(results, record, request))
     verdicts = {result.verdict for result in results.values()}
@@ -147,6 +148,7 @@ def bisect(
         subject_of,
     )
     from lossratio.history import TrendRequest, analyse, explain_alarms, is_url, open_history, put_annotations
+    from lossratio.results import in_columns
     from lossratio.topology import load_topology
 
     chosen = folder = None
@@ -185,7 +187,7 @@ def bisect(
     click.echo(f"{len(revisions) - 1} revisions could have changed the throughput.")
     result = search_revisions(search, record, measure, click.echo)
     answer = describe_bisection(result, subject_of(repository))
-    click.echo(answer)
+    click.echo(in_columns(answer))
     if chosen is not None and folder is not None and history is not None:
         explain_alarms(folder, chosen, " ".join(answer.split()), BISECTED_BY, keeps_open=True)
         if is_url(history):

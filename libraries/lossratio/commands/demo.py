@@ -44,6 +44,7 @@ def demo(output: Path = option("Directory for the results.", default=Path("resul
 def measured_or_simulated(real: RunRequest, simulated: RunRequest) -> RunOutcome:
     """Measures on a local testbed; where this machine cannot, or is too busy, simulates, and shows the reason."""
     # Imported here because all that reaches a testbed takes a while.
+    from lossratio.results import in_columns
     from lossratio.runs import run
     from lossratio.testbed.local import why_unavailable
 
@@ -52,7 +53,7 @@ def measured_or_simulated(real: RunRequest, simulated: RunRequest) -> RunOutcome
     if outcome is not None and outcome.status in _OF_THIS_MACHINE:
         reason = outcome.error or "this machine could not measure it, as shown above."
     if outcome is None or reason:
-        click.echo(f"Simulated instead of real: {reason}")
+        click.echo(in_columns(f"Simulated instead of real: {reason}"))
         outcome = run(simulated)
     return outcome
 

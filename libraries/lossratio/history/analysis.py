@@ -19,7 +19,7 @@ from lossratio.history.store import History, StoredEntries
 from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, NO_VERDICT, Trend, TrendRules, describe_trend, trends_of
 from lossratio.report import Run, read_run
 from lossratio.results import TestResult
-from lossratio.shipped import names_near
+from lossratio.shipped import did_you_mean, names_near
 from lossratio.units import Unit
 
 
@@ -82,10 +82,17 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
         stored: The entries, with their readings if these are to have trends.
         known: Known changes.
         request: Which trends to compute; its testbed and annotations were regarded before.
+
+    Raises:
+        ReportError: If there is no such test or quantity.
     """
     whole = list(series_of(stored.table, request.last))
     newest = _newest_by_testbed(whole)
     readings = list(series_of_readings(stored.table, request.last, request.fresh)) if request.readings else []
+    for what, wanted in (("test", request.test), ("quantity", request.quantity)):
+        names = dict.fromkeys(getattr(series.key, what) for series in (*whole, *readings))
+        if names and not any(fnmatchcase(name, wanted) for name in names):
+            raise ReportError(f"The history has no {what} {wanted!r}.{did_you_mean(wanted, names)}")
     trends, explaining = (
         tuple(
             replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])

@@ -37,6 +37,7 @@ from lossratio.results.findings import (
     format_frames_per_second as format_frames_per_second,
     format_interval as format_interval,
     generator_of as generator_of,
+    in_columns as in_columns,
     is_at_limit as is_at_limit,
     is_too_slow as is_too_slow,
     load_per_interface as load_per_interface,

@@ -115,6 +115,15 @@ def test_an_alarm_stays_until_it_is_explained_by_name_and_no_other_series_is(tmp
     assert (answer.exit_code, "No such alarm is open" in answer.output) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("option", "meant"), [("--quantity=NRD", "'NRD'. Did you mean 'NDR'?"), ("--test=Suite.64B-ndrpd", "-ndrpdr'?")]
+)
+def test_a_misspelt_test_or_quantity_is_answered_with_the_right_one(tmp_path, option, meant):
+    answer = CliRunner().invoke(trend, [history_of(tmp_path, STEADY), option])
+    assert isinstance(answer.exception, ReportError)
+    assert str(answer.exception).endswith(meant)
+
+
 def test_who_looks_at_an_alarm_is_noted_and_the_alarm_stays_open(tmp_path):
     history = history_of(tmp_path / "history", [*STEADY, 90e3, 90.1e3])
     answer = CliRunner().invoke(ack, [history, "I look at it", "--by=ann", "--keep-open"])
