@@ -32,9 +32,6 @@ A picture: a generator sends for 5 ms of each second. 21 s of full-length trials
 goal is given up after 2100 at one load.
 """
 
-LEAST_PLANNED = 12.0
-"""Trials in a duration sum from which on proofs are planned; with fewer, plans save nothing."""
-
 _EXPECTATIONS = {
     Bound.LOWER: "low loss is expected",
     Bound.UPPER: "high loss is expected",
@@ -87,7 +84,6 @@ class GoalSearch:
         stages = Stages(goal, grid, targets_of(goal, coarse, early_verdict=early_verdict))
         is_planned = coarse is None and not early_verdict and not isinstance(goal, SequentialGoal)
         is_planned &= goal.first_duration == goal.final_trial_duration
-        is_planned &= goal.duration_sum >= LEAST_PLANNED * goal.final_trial_duration
         plan = Plan(goal, grid, Posterior(grid.top)) if is_planned else None
         self._view = GoalView(
             grid, grid.steps_within(goal.width), stages, curve, expectation, plan, fails_soon=early_verdict

@@ -1,18 +1,20 @@
 """What trials of one length say about all loads at once.
 
-The answer is a posterior over curves of the probability of a lossy trial, by load. A curve has a *centre* (the critical
-load), a *spread* of the knee around it, and a *floor*: the share of trials that are lossy at any load. All places and
-distances are in steps of the grid of loads.
+The answer is a posterior over curves of the probability of a lossy trial, by load. A curve is a Markov chain from load
+to load: it begins on a *floor*, leaves it where loss begins, and goes on from level to level, mostly up, after a few
+steps or many. So a cliff, a smooth knee and a plateau of chance are all curves. All positions and distances are in
+steps of the grid of loads.
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from scipy.linalg import expm
 
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
@@ -20,53 +22,92 @@ from lossratio.trials import TrialResult
 
 Floats = NDArray[np.float64]
 
-SPREADS = {0.2: 0.3, 0.7: 0.2, 2.0: 0.2, 6.0: 0.15, 18.0: 0.1, 54.0: 0.05}
-"""Spreads, and how probable each is before any trial. A fifth of a step is a cliff; on real routers every load of 60
-steps may be lossy in one half of its trials."""
+LEVELS = (0.004, 0.03, 0.1, 0.22, 0.36, 0.5, 0.64, 0.78, 0.9, 0.97, 0.996)
+"""Probabilities of a lossy trial that a curve may have after it left its floor."""
 
-FLOORS = {0.003: 0.7, 0.06: 0.15, 0.2: 0.1, 0.35: 0.05}
-"""Floors, likewise."""
+LENGTHS = {0.5: 0.5, 4.0: 0.25, 30.0: 0.25}
+"""Mean lengths of a level, in steps, and how probable each is for the first level. Half a step is a cliff; on real
+routers every load of 60 steps may be lossy in one half of its trials."""
 
-CEILING = 0.99
-"""The share of lossy trials far above the critical load."""
+FLOORS = {0.003: 0.75, 0.06: 0.12, 0.2: 0.08, 0.35: 0.05}
+"""Levels before the loss begins, and how probable each is."""
+
+TO_TOP, TO_NEXT = 0.35, 0.3
+"""Probability that the top level is the next one; and the level just above. Else all higher ones are as probable."""
+
+SAME_LENGTH = 0.6
+"""Probability that the next level has the same mean length."""
+
+DOWN = 0.04
+"""Steps down for each step up."""
 
 EXACT, NEAR = 0.45, 0.25
-"""Probability that the bound is where the overload shows it to be; and that it is about there."""
+"""Probability that loss begins where the overload shows it to begin; and that it begins about there."""
 
 EXACT_SCALE, NEAR_SCALE = 0.5, 0.1
 """Distance to the bound in the one case, in steps; in the other, as a share of the distance of the overload."""
 
-FAR_SCALE = 1.0
-"""Otherwise every distance has the same probability on a logarithmic scale, from so many steps on."""
+FADED = 0.6
+"""Otherwise, the probability that it begins where the loss of lossy trials fades away."""
 
-FINE = 60
-"""Most steps of a range that is looked at in half steps."""
+FADING = 0.03
+"""The largest loss ratio that shows it."""
 
-OFFSETS = 0.3 * 1.45 ** np.arange(22)
-"""Distances of centres from the expected bound, in a wider range."""
-
-TAIL, SHRINK = 2e-4, 0.4
-"""When centres outside of this share of the range have no more than this probability each, the range is narrowed."""
+LEAST_FADING = 3
+"""Loads that must show it."""
 
 PASSED = 2.0
 """Steps above the expected bound where a load passed, from which on the expectation is given up."""
 
-ONE_WAY = 2
+ONE_WAY = 4
 """So many trials must contradict earlier ones in one direction, and none in the other."""
 
-LEAST = 3e-3
-"""Curves less probable than this share of the most probable one are left out of plans."""
+_LONGEST = 400.0
+"""Steps from which on two loads say nothing about each other."""
+
+_MANY = len(LEVELS) * len(LENGTHS)
+LOSSY = np.array([*np.repeat(LEVELS, len(LENGTHS)), *FLOORS])
+"""The probability of a lossy trial in each state of the chain: the levels with each length, then the floors."""
 
 
 class Expected(NamedTuple):
-    """Where trials in overload show the bound to be."""
+    """Where loss is expected to begin."""
 
-    place: float
-    """The place."""
-    gap: float
-    """How far below the overload it is."""
+    overload: tuple[float, float] | None
+    """Where trials in overload show it to begin, and how far below the overload that is."""
     misses: int
     """How often a load there or below was lossy although it was expected not to be."""
+    faded: tuple[float, float] | None
+    """Where the loss of lossy trials fades away, and how sure that is, in steps."""
+
+    def begins_below(self, positions: Floats, top: int) -> Floats:
+        """The probability that loss begins below each position."""
+        below, left = np.zeros(len(positions)), 1.0
+        anchor, belief = None, 0.0
+        if self.overload is not None:
+            anchor, gap = self.overload
+            belief = 1.0 / (1.0 + self.misses) ** 2
+            below += belief * EXACT * _cauchy((positions - anchor) / EXACT_SCALE)
+            below += belief * NEAR * _cauchy((positions - anchor) / (1.0 + NEAR_SCALE * gap))
+            left -= belief * (EXACT + NEAR)
+        if self.faded is not None:
+            centre, scale = self.faded
+            share = FADED * left * (1.0 - belief / 2.0)
+            below += share * _cauchy((positions - centre) / scale)
+            left -= share
+            anchor = centre if anchor is None else anchor
+        if anchor is None:
+            return below + left * (positions + 2.0) / (top + 4.0)
+        # Every distance has the same probability on a logarithmic scale, from one step on.
+        off = positions - anchor
+        return below + left * (0.5 + np.sign(off) * np.log1p(np.abs(off)) / (2.0 * max(1.0, math.log1p(top))))
+
+
+NOTHING_EXPECTED = Expected(None, 0, None)
+
+
+def _cauchy(off: Floats) -> Floats:
+    return np.asarray(0.5 + np.arctan(off) / math.pi)
 
 
 class Posterior:
@@ -75,102 +116,106 @@ class Posterior:
     def __init__(self, top: int) -> None:
         self._top = top
         self._counts: dict[float, list[int]] = {}
-        self._build(-2.0, top + 2.0, None)
 
-    def add(self, place: float, is_low: bool) -> None:
+    def add(self, position: float, is_low: bool) -> None:
         """Counts a trial."""
-        self._counts.setdefault(place, [0, 0])[not is_low] += 1
-        self._count(place, int(is_low), int(not is_low))
-
-    def curves(self, expected: Expected | None) -> "Curves":
-        """The probable curves."""
-        if expected is not None and expected.place != self._around and self._is_wide:
-            self._build(self._first, self._last, expected.place)
-        weights = self._weights(expected)
-        by_centre = np.cumsum(weights.reshape(len(self._centres), -1).sum(axis=1))
-        low = self._centres[max(0, int(np.searchsorted(by_centre, TAIL)) - 1)]
-        high = self._centres[min(len(by_centre) - 1, int(np.searchsorted(by_centre, 1.0 - TAIL)) + 1)]
-        if high - low < SHRINK * (self._last - self._first) and self._last - self._first > 8.0:
-            margin = max(2.0, 0.15 * (high - low))
-            self._build(max(-2.0, low - margin), min(self._top + 2.0, high + margin), self._around)
-            weights = self._weights(expected)
-        kept = np.flatnonzero(weights > LEAST * weights.max())
-        centres, spreads, floors = (part[kept] for part in self._parts)
-        return Curves(centres, spreads, floors, weights[kept] / weights[kept].sum())
+        self._counts.setdefault(position, [0, 0])[not is_low] += 1
 
     @property
     def measured(self) -> Collection[float]:
-        """The places of all loads with a trial."""
+        """The positions of all loads with a trial."""
         return self._counts.keys()
 
-    @property
-    def _is_wide(self) -> bool:
-        return self._last - self._first > FINE
+    def counts(self, position: float) -> tuple[int, int]:
+        """How many trials at a load were not lossy, and how many were."""
+        low, high = self._counts.get(position, (0, 0))
+        return low, high
 
-    def _build(self, first: float, last: float, around: float | None) -> None:
-        """Lays the curves for a range of centres anew, finer around a place, and counts all trials again."""
-        self._first, self._last, self._around = first, last, around
-        centres = np.linspace(first, last, FINE if self._is_wide else max(4, math.ceil(2.0 * (last - first))))
-        if self._is_wide and around is not None:
-            near = np.concatenate([around - OFFSETS, [around], around + OFFSETS])
-            centres = np.unique(np.concatenate([centres, near[(near > first) & (near < last)]]))
-        self._centres, cells = centres, np.gradient(centres)
-        centre, spread, floor = (part.ravel() for part in np.meshgrid(centres, [*SPREADS], [*FLOORS], indexing="ij"))
-        cell = np.repeat(cells, len(SPREADS) * len(FLOORS))
-        # No curve is steeper than the centres are apart.
-        self._parts = centre, np.maximum(spread, cell / 2.0), floor
-        before = np.outer([*SPREADS.values()], [*FLOORS.values()]).ravel()
-        self._log = np.log(np.tile(before, len(centres)) * cell)
-        for place, (low, high) in self._counts.items():
-            self._count(place, low, high)
-
-    def _count(self, place: float, low: int, high: int) -> None:
-        lossy = _lossy(np.array([place]), *self._parts)[0]
-        self._log += low * np.log1p(-lossy) + high * np.log(lossy)
-
-    def _weights(self, expected: Expected | None) -> Floats:
-        log = self._log
-        if expected is not None:
-            belief = 1.0 / (1.0 + expected.misses) ** 2
-            distance = np.abs(self._parts[0] - expected.place)
-            decades = 2.0 * max(1.0, math.log1p(self._top / FAR_SCALE))
-            far = (1.0 - belief * (EXACT + NEAR)) / decades / (FAR_SCALE + distance)
-            near = NEAR * _cauchy(distance, FAR_SCALE + NEAR_SCALE * expected.gap)
-            log = log + np.log(far + belief * (EXACT * _cauchy(distance, EXACT_SCALE) + near))
-        weights = np.exp(log - log.max())
-        return np.asarray(weights / weights.sum())
+    def curves(self, expected: Expected, positions: NDArray[np.float64]) -> "Curves":
+        """The curves at these loads and at all measured ones."""
+        together = np.union1d(positions, [*self._counts])
+        begun = expected.begins_below(together, self._top)
+        return Curves(self._counts, together, np.clip(1.0 - begun, 1e-9, 1.0))
 
 
-class Curves(NamedTuple):
-    """Probable curves; each array has an item for each curve."""
+class Curves:
+    """What is known about some loads.
 
-    centres: Floats
-    """Their centres, ascending."""
-    spreads: Floats
-    """Their spreads."""
-    floors: Floats
-    """Their floors."""
-    weights: Floats
-    """Their probabilities."""
+    Attributes:
+        positions: Their positions, ascending.
+        chances: The probability of each state at each of them.
 
-    def lossy(self, places: ArrayLike) -> Floats:
-        """The probability of a lossy trial: a row for each place, a column for each curve."""
-        return _lossy(np.asarray(places, dtype=float), self.centres, self.spreads, self.floors)
+    Args:
+        counts: Low-loss and high-loss trials by position.
+        positions: The positions, ascending, all measured ones among them.
+        later: The probability that loss begins above each of them.
+    """
 
-    @property
-    def median(self) -> float:
-        """The median of the centres."""
-        number = int(np.searchsorted(np.cumsum(self.weights), 0.5))
-        return float(self.centres[min(number, len(self.centres) - 1)])
+    def __init__(self, counts: Mapping[float, list[int]], positions: Floats, later: Floats) -> None:
+        self.positions = positions
+        self._moves = _moves(np.diff(positions), later[1:] / later[:-1])
+        self._likely = np.ones((len(positions), len(LOSSY)))
+        for position, (low, high) in counts.items():
+            self._likely[np.searchsorted(positions, position)] = (1.0 - LOSSY) ** low * LOSSY**high
+        floors = np.array([*FLOORS.values()])
+        begun = floors @ _over(_LONGEST / 20.0)[1]
+        self._forward, self._backward = np.empty_like(self._likely), np.ones_like(self._likely)
+        state = np.concatenate([(1.0 - later[0]) * begun, later[0] * floors])
+        for row, likely in enumerate(self._likely):
+            state = (state @ self._moves[row - 1] if row else state) * likely
+            self._forward[row] = state = state / state.sum()
+        for row in range(len(positions) - 2, -1, -1):
+            state = self._moves[row] @ (self._backward[row + 1] * self._likely[row + 1])
+            self._backward[row] = state / state.max()
+        chances = self._forward * self._backward
+        self.chances = chances / chances.sum(axis=1, keepdims=True)
+
+    def joint(self, low: int, high: int) -> Floats:
+        """The probability of each state at one of the loads (rows) and at a higher one, by their numbers."""
+        move = self._moves[low]
+        for row in range(low + 1, high):
+            move = (move * self._likely[row]) @ self._moves[row]
+        joint = self._forward[low][:, None] * move * (self._likely[high] * self._backward[high])
+        return np.asarray(joint / joint.sum())
 
 
-def _lossy(places: Floats, centres: Floats, spreads: Floats, floors: Floats) -> Floats:
-    below = np.minimum((centres - places[:, None]) / spreads, 40.0)
-    return np.asarray(floors + (CEILING - floors) / (1.0 + np.exp(below)))
+def _moves(gaps: Floats, stays: Floats) -> Floats:
+    """The probability of each state after each gap, by the state before it, if a floor is left in it or not."""
+    moves = np.zeros((len(gaps), len(LOSSY), len(LOSSY)))
+    for move, gap, stay in zip(moves, gaps, stays, strict=True):
+        levels, floors = _over(max(0.5, round(min(gap, _LONGEST) * 2.0) / 2.0))
+        move[:_MANY, :_MANY], move[_MANY:, :_MANY] = levels, floors * (1.0 - stay)
+        np.fill_diagonal(move[_MANY:, _MANY:], stay)
+    return moves
 
 
-def _cauchy(distance: Floats, scale: float) -> Floats:
-    return np.asarray(1.0 / (math.pi * scale * (1.0 + (distance / scale) ** 2)))
+@lru_cache(maxsize=1024)
+def _over(gap: float) -> tuple[Floats, Floats]:
+    """The probability of each level after so many steps: by the level before, and by the floor left half-way."""
+    first = np.array([np.outer(_next_levels(floor), [*LENGTHS.values()]).ravel() for floor in FLOORS])
+    return expm(_rates() * gap), first @ expm(_rates() * (gap / 2.0))
+
+
+@lru_cache
+def _rates() -> Floats:
+    """How often a curve goes from each state (rows) to each other one, per step."""
+    lengths, stays = np.array([*LENGTHS]), SAME_LENGTH * np.eye(len(LENGTHS))
+    next_length = stays + (1.0 - SAME_LENGTH) / (len(LENGTHS) - 1) * (1.0 - np.eye(len(LENGTHS)))
+    next_level = np.array([_next_levels(level) for level in LEVELS]) + DOWN * np.eye(len(LEVELS), k=-1)
+    # The top level stays longer than others.
+    next_level[-1] /= 4.0
+    rates = np.kron(next_level, next_length / lengths[:, None])
+    return np.asarray(rates - np.diag(rates.sum(axis=1)))
+
+
+def _next_levels(level: float) -> Floats:
+    """How probable each level is after a level or a floor."""
+    higher = np.array(LEVELS) > level + 1e-9
+    chances = (1.0 - TO_TOP - TO_NEXT) * higher / max(1, higher.sum())
+    if higher.any():
+        chances[-1] += TO_TOP
+        chances[higher.argmax()] += TO_NEXT
+    return np.asarray(chances)
 
 
 @dataclass
@@ -181,53 +226,78 @@ class Plan:
     grid: LoadGrid
     posterior: Posterior
     passed: set[float] = field(default_factory=set)
-    """Places of loads with a lossless trial."""
-    expected: Expected | None = None
-    """Where the next trial is expected to find the bound."""
+    """Positions of loads with a lossless trial."""
+    expected: Expected = NOTHING_EXPECTED
+    """Where loss is expected to begin."""
     misses: int = 0
     """See `Expected`."""
     lowest_failure: float = math.inf
-    """Place of the smallest load with a lossy trial."""
+    """Position of the smallest load with a lossy trial."""
     slower: int = 0
     """Lossy trials at or below a load that had passed."""
     faster: int = 0
     """Lossless trials at or above a load that had been lossy."""
     begun: bool = False
     """Whether plans are made yet."""
+    losses: list[tuple[float, float]] = field(default_factory=list)
+    """Position and loss ratio of the trials that lost few frames."""
 
     def add(self, result: TrialResult) -> None:
         """Counts a trial."""
-        is_low, place = result.loss_ratio <= self.goal.loss_ratio, self.grid.position(result.load)
+        is_low, position = result.loss_ratio <= self.goal.loss_ratio, self.grid.position(result.load)
         if result.duration < self.goal.final_trial_duration or (is_low and result.is_early):
             return
-        self.posterior.add(place, is_low)
+        self.posterior.add(position, is_low)
+        if 0.0 < result.loss_ratio < FADING:
+            self.losses.append((position, result.loss_ratio))
         if is_low:
-            self.faster += place >= self.lowest_failure
-            self.passed.add(place)
+            self.faster += position >= self.lowest_failure
+            self.passed.add(position)
         else:
-            self.slower += place <= max(self.passed, default=-math.inf)
-            self.lowest_failure = min(self.lowest_failure, place)
-            self.misses += self.expected is not None and place <= self.expected.place
+            self.slower += position <= max(self.passed, default=-math.inf)
+            self.lowest_failure = min(self.lowest_failure, position)
+            self.misses += self.expected.overload is not None and position <= self.expected.overload[0]
 
     @property
     def may_drift(self) -> bool:
         """Whether loads only fail that had passed, or only pass that had failed: the SUT may change with time."""
         return max(self.slower, self.faster) >= ONE_WAY and not min(self.slower, self.faster)
 
-    def expect(self, place: float | None, upper: float | None) -> None:
+    def expect(self, position: float | None, upper: float | None) -> None:
         """Takes in where the overload shows the bound to be, and the smallest load that was lossy (frames/s)."""
-        self.expected = None
-        if place is not None and place > 0.0 and upper is not None:
-            lossy = self.grid.position(upper)
-            if not any(place + PASSED <= passed < lossy for passed in self.passed):
-                self.expected = Expected(place, abs(lossy - place), self.misses)
+        overload = faded = None
+        if upper is not None:
+            lossy, faded = self.grid.position(upper), self._faded(upper)
+            is_passed = position is not None and any(position + PASSED <= passed < lossy for passed in self.passed)
+            if position is not None and position > 0.0 and not is_passed:
+                overload = position, abs(lossy - position)
+        self.expected = Expected(overload, self.misses, faded)
+
+    def _faded(self, upper: float) -> tuple[float, float] | None:
+        """Where a line through the logarithms of losses, by load, falls to the goal's loss ratio, or to one frame."""
+        wanted = max(self.goal.loss_ratio, 1.0 / (upper * self.goal.final_trial_duration))
+        near = [(position, math.log(loss / wanted)) for position, loss in self.losses if loss > 0.1 * wanted]
+        if len({position for position, _ in near}) < LEAST_FADING:
+            return None
+        positions, logs = np.array(near).T
+        weights = 1.0 / (1.0 + np.abs(logs))
+        weights /= weights.sum()
+        centre, middle = weights @ positions, weights @ logs
+        spread, slope = weights @ (positions - centre) ** 2, weights @ ((positions - centre) * (logs - middle))
+        if slope <= 0.0:
+            return None
+        slope /= spread
+        crossing = centre - middle / slope
+        noise = math.sqrt(weights @ (logs - middle - slope * (positions - centre)) ** 2) + 0.1
+        error = noise / slope * math.sqrt((1.0 + (crossing - centre) ** 2 / spread) / len(near))
+        return float(crossing), float(1.0 + error)
 
 
 class Race(NamedTuple):
     """The race of a load's trials: whether it becomes a lower bound or an upper one, and after how long.
 
     Each array has an item for each number of low-loss trials that a lower bound still needs, for each number of
-    high-loss trials that an upper bound needs, and for each probability of a lossy trial, from 0 to 1 in `BINS` steps.
+    high-loss trials that an upper bound needs, and for each state of the chain (see `LOSSY`).
     """
 
     lower: Floats
@@ -236,17 +306,13 @@ class Race(NamedTuple):
     """The expected time in trials."""
 
 
-BINS = 32
-
-
 @lru_cache(maxsize=64)
 def race(lows: int, highs: int) -> Race:
     """The race for up to so many low-loss and high-loss trials."""
-    lossy = np.linspace(0.0, 1.0, BINS + 1).clip(0.002, 0.998)
-    lower, time = np.zeros((2, lows + 1, highs + 1, BINS + 1))
+    lower, time = np.zeros((2, lows + 1, highs + 1, len(LOSSY)))
     lower[0] = 1.0
     for low in range(1, lows + 1):
         for high in range(1, highs + 1):
-            lower[low, high] = (1.0 - lossy) * lower[low - 1, high] + lossy * lower[low, high - 1]
-            time[low, high] = 1.0 + (1.0 - lossy) * time[low - 1, high] + lossy * time[low, high - 1]
+            lower[low, high] = (1.0 - LOSSY) * lower[low - 1, high] + LOSSY * lower[low, high - 1]
+            time[low, high] = 1.0 + (1.0 - LOSSY) * time[low - 1, high] + LOSSY * time[low, high - 1]
     return Race(lower, time)

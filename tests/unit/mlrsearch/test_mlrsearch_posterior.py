@@ -4,55 +4,91 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from lossratio.mlrsearch import NDR, LoadGrid
-from lossratio.mlrsearch.posterior import BINS, Expected, Plan, Posterior, race
+from lossratio.mlrsearch.posterior import LOSSY, Expected, Plan, Posterior, race
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 GRID = LoadGrid(9001.0, 1e6, 0.005)
+NOTHING = Expected(None, 0, None)
+COIN = int(np.abs(LOSSY - 0.5).argmin())
+
+
+def lossy_at(posterior, position, expected=NOTHING):
+    """The mean probability of a lossy trial at a load."""
+    curves = posterior.curves(expected, np.array([position], dtype=float))
+    return float(curves.chances[np.searchsorted(curves.positions, position)] @ LOSSY)
 
 
 def test_a_race_that_a_fair_coin_decides_is_even_and_as_long_as_counted_by_hand():
     lower, time = race(2, 2)
-    assert lower[2, 2, BINS // 2] == pytest.approx(0.5)
-    assert time[2, 2, BINS // 2] == pytest.approx(2.5)
-    assert (lower[1, 2, BINS // 2], time[1, 1, BINS // 2]) == (pytest.approx(0.75), 1.0)
+    assert lower[2, 2, COIN] == pytest.approx(0.5)
+    assert time[2, 2, COIN] == pytest.approx(2.5)
+    assert (lower[1, 2, COIN], time[1, 1, COIN]) == (pytest.approx(0.75), 1.0)
     assert (lower[0, 2].min(), lower[2, 0].max(), time[0].max()) == (1.0, 0.0, 0.0)
 
 
-def test_trials_at_many_loads_show_where_loss_begins_and_how_wide_its_knee_is():
-    def seen(spread, rng):
-        posterior = Posterior(500)
-        for place in range(100, 300):
-            posterior.add(float(place), rng.random() * 2.0 * spread + 200.0 - spread > place)
-        return posterior.curves(None)
+@pytest.mark.parametrize("share", [1.0, 0.65])
+def test_trials_show_the_edge_of_a_cliff_and_of_a_plateau_of_chance(share):
+    rng, posterior = random.Random(1), Posterior(500)
+    for position in range(100, 300, 2):
+        posterior.add(float(position), position < 200 or rng.random() >= share)
+    assert lossy_at(posterior, 191) < 0.05
+    assert [lossy_at(posterior, position) for position in (215, 271)] == pytest.approx([share, share], abs=0.15)
 
-    sharp, wide = seen(0.4, random.Random(1)), seen(60.0, random.Random(1))
-    assert sharp.median == pytest.approx(200.0, abs=1.5)
-    assert wide.median == pytest.approx(200.0, abs=15.0)
-    assert (sharp.lossy([190, 210]) @ sharp.weights).round(1).tolist() == [0.0, 1.0]
-    assert 0.2 < (wide.lossy([190]) @ wide.weights)[0] < 0.7
+
+def test_a_load_far_from_all_trials_is_open():
+    posterior = Posterior(500)
+    posterior.add(400.0, is_low=False)
+    posterior.add(100.0, is_low=True)
+    assert lossy_at(posterior, 100) < 0.1 < lossy_at(posterior, 250) < 0.8 < lossy_at(posterior, 400)
 
 
 def test_an_expected_bound_is_believed_until_it_was_missed():
     posterior = Posterior(500)
     posterior.add(400.0, is_low=False)
-    medians = [posterior.curves(Expected(300.0, 100.0, misses)).median for misses in (0, 20)]
-    assert medians[0] == pytest.approx(300.0, abs=3.0)
-    assert abs(medians[1] - 300.0) > abs(medians[0] - 300.0)
+    steps = [
+        lossy_at(posterior, 302, expected) - lossy_at(posterior, 298, expected)
+        for expected in (Expected((300.0, 100.0), misses, None) for misses in (0, 2, 20))
+    ]
+    assert steps[0] > 0.3 > steps[1] > steps[2] >= 0.0
 
 
-def trial(place, loss):
-    return TrialResult(TrialInput(1.0, GRID.load(place)), TrialOutput(loss))
+def test_states_are_probable_together_as_they_are_alone():
+    posterior = Posterior(500)
+    for position, is_low in ((200.0, True), (210.0, False), (203.0, False), (203.0, True)):
+        posterior.add(position, is_low)
+    curves = posterior.curves(Expected((205.0, 5.0), 0, None), np.arange(195.0, 215.0))
+    low, high = np.searchsorted(curves.positions, [201, 206])
+    joint = curves.joint(low, high)
+    assert joint.sum(axis=1) == pytest.approx(curves.chances[low])
+    assert joint.sum(axis=0) == pytest.approx(curves.chances[high])
 
 
-@pytest.mark.parametrize(("places", "drifts"), [((50, 50, 49), True), ((50, 60, 61), False), ((50, 50, 49, 55), False)])
-def test_loads_that_only_fail_after_they_passed_show_a_drift(places, drifts):
+def test_losses_that_fade_from_load_to_load_show_where_they_end():
     plan = Plan(NDR, GRID, Posterior(GRID.top))
-    plan.add(trial(places[0], 0.0))
-    for place in places[1:3]:
-        plan.add(trial(place, 0.1))
-    for place in places[3:]:
-        plan.add(trial(place, 0.0))
+    # Ten steps make the loss ten times as large; one frame in a trial is lost at step 300.
+    for position in (310, 320, 330):
+        frame = 1.0 / GRID.load(300)
+        plan.add(trial(position, frame * 10.0 ** ((position - 300) / 10.0)))
+    plan.expect(None, GRID.load(310))
+    centre, scale = plan.expected.faded
+    assert centre == pytest.approx(300.0, abs=2.0)
+    assert 1.0 <= scale < 4.0
+
+
+def trial(position, loss):
+    return TrialResult(TrialInput(1.0, GRID.load(position)), TrialOutput(loss))
+
+
+@pytest.mark.parametrize(
+    ("passed", "failed", "then_passed", "drifts"),
+    [(50, [50, 49, 48, 47], [], True), (50, [60, 61, 62, 63], [], False), (50, [50, 49, 48, 47], [55], False)],
+)
+def test_loads_that_only_fail_after_they_passed_show_a_drift(passed, failed, then_passed, drifts):
+    plan = Plan(NDR, GRID, Posterior(GRID.top))
+    for position, loss in ((passed, 0.0), *((low, 0.1) for low in failed), *((high, 0.0) for high in then_passed)):
+        plan.add(trial(position, loss))
     assert plan.may_drift is drifts

@@ -4,9 +4,9 @@
 | --- | --- | --- |
 | `hint` | Did earlier searches prove a pair of loads, and does no trial speak against it? | a trial of that pair |
 | `level` | Do long trials lose as much at a low load as at a high one? | the minimum load |
+| `plan` | Do all trials have one length? | at the pair of loads whose proof takes the least time per success |
 | `landslide` | Did loads fail one after the other, far down (or pass, far up)? | one load, proved to the end |
 | `halving` | Were proofs begun at many loads in vain? | the middle of what is left, proved to the end |
-| `plan` | Do all trials have one length? | at the pair of loads whose proof takes the least time per success |
 | `fading` | Did a long trial lose the few frames that a short one could not show? | where a long one loses one frame |
 | `descent` | Did a load fail a target although it passed the coarser one? | a load farther down |
 | `proof` | Is the coarser target done? | the pair of loads that it left |
@@ -31,7 +31,7 @@ from lossratio.mlrsearch.rules.view import Choice, GoalView
 Rule = Callable[[GoalView], Choice | None]
 """Gives the trial that the rule wants next; None: the rule has no say now."""
 
-RULES: tuple[Rule, ...] = (follow_hint, ask_min_load, stop_landslide, halve, plan, follow_fading, descend, prove, look)
+RULES: tuple[Rule, ...] = (follow_hint, ask_min_load, plan, stop_landslide, halve, follow_fading, descend, prove, look)
 """The rules in their order."""
 
 

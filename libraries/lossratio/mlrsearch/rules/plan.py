@@ -2,9 +2,10 @@
 
 It plans for goals whose trials have one length. It begins when single trials have found two neighbouring loads, or when
 a load lost frames below the bound that the overload had predicted. For each pair of neighbouring loads it computes two
-numbers: the probability that the pair is the bounds, and the expected time of the proof, less the trials that are done.
-The next pair is the pair with the least time per success. Its first load is the load that saves more time by failing.
-As long as no pair is probable enough, the search measures the load that halves the range.
+numbers: the probability that the pair is the bounds, and the expected time of the proof, less the trials that are
+done. The best pair has the least time per success. Its first load is the load that saves more time by failing. If
+failures of that proof would take longer than to search for a better pair, the next load is the one whose trial says
+most about where the bounds are.
 """
 
 import math
@@ -13,25 +14,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lossratio.mlrsearch.classification import Bound
-from lossratio.mlrsearch.posterior import BINS, Curves, Expected, race
-from lossratio.mlrsearch.rules.look import proof_of_jump
+from lossratio.mlrsearch.posterior import LOSSY, Curves, Floats, Plan, race
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 
 NAME = "plan"
 
-PROBABLE, CHEAPER = 0.41, 0.42
-"""How probable a pair must be for its proof to begin, if one trial proves a load; and the exponent by which it may be
-less probable where more trials prove one.
+PATIENCE = 0.35
+"""How much longer than failures a search may take, for each trial that a lower bound needs.
 
-A picture: where one trial decides, a pair that fails in three of five cases is no better than halving. Where 11 trials
-prove each of two loads, a pair that fails in five of six cases fails soon, and its trials show where to go.
+A picture: a pair fails in two of three cases, after 20 trials. Its failures take 40 trials in the mean. 5 bits are
+missing, and a trial gives half a bit, so a search takes 10 trials. 11 low-loss trials prove a lower bound, so a search
+may take 3.9 times as long as it seems. That is 39 trials: the search goes on.
 """
 
-AROUND, AROUND_EXPECTED = 16, 3
-"""Steps around the middle of all centres, and around the expected bound, where pairs are compared."""
+AROUND, AROUND_EXPECTED = 12, 3
+"""Steps around the middle of all curves, and around the expected bound, where pairs are compared."""
 
-FAR = 10
-"""Goal widths below the smallest lossy load, from which on that load is proved for a few seconds first (see `look`)."""
+COARSE = 24
+"""Loads of the whole range that are looked at besides."""
+
+FAR, UNLUCKY, CHECKS = 16, 0.01, 2
+"""Before a search goes so many goal widths below the smallest lossy load, and that load lost no more than this share of
+frames, it must be lossy in so many trials more than it passes, unless it was asked twice as often. Goals that prove a
+load by as few trials have no such check.
+
+A picture: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a throughput where half of the trials may
+lose frames. One unlucky trial at 99 kfps promises that as much is lost at 10 kfps.
+"""
 
 MOST_LOADS = 40
 """Loads with a trial after which the other rules take over, because the SUT may change while it is searched."""
@@ -48,67 +57,108 @@ def plan(view: GoalView) -> Choice | None:
     is_below = view.expectation.position is None or view.expectation.position <= 0.0
     if interval.upper is None or (interval.lower is None and (is_below or not interval.open)):
         return None
-    grid, curves = view.grid, known.posterior.curves(known.expected)
-    index, bound = _best(view, curves, _lowers(view, curves.median, known.expected))
-    jump = proof_of_jump(view, index, view.width, FAR)
-    if jump is not None:
-        return Choice(NAME, jump.stage, jump.load, jump.expected)
-    is_new = view.stages[-1].evidence.tally(grid.load(index)).full_trials == 0
-    stage = 0 if bound is Bound.UNDECIDED and is_new else view.final
-    return Choice(NAME, stage, grid.load(index), bound)
+    index, bound = _checked(view, known.posterior.counts(view.grid.position(interval.upper)), *_best(view, known))
+    load = view.grid.load(index)
+    is_new = view.stages[-1].evidence.tally(load).full_trials == 0
+    return Choice(NAME, 0 if bound is Bound.UNDECIDED and is_new else view.final, load, bound)
 
 
-def _lowers(view: GoalView, median: float, expected: Expected | None) -> NDArray[np.intp]:
-    """Grid indexes of the lower loads of the pairs that are compared; -1 where the minimum load is the upper bound."""
-    interval = view.intervals[-1]
-    lowers = round(median) + np.arange(-AROUND, AROUND)
-    if expected is not None:
-        near = math.floor(expected.place) + np.arange(-AROUND_EXPECTED, AROUND_EXPECTED + 1)
-        lowers = np.concatenate([lowers, near])
-    return np.unique(lowers.clip(interval.first - 1, interval.last))
+def _checked(view: GoalView, counts: tuple[int, int], index: int, bound: Bound) -> tuple[int, Bound]:
+    """The smallest lossy load, if a jump far below it may come from bad luck; otherwise the load as it is."""
+    upper, (low, high) = view.intervals[0].upper, counts
+    if upper is None or _trials(view, 0.0)[0] <= 2 * CHECKS or view.curve.loss_ratio(upper) > UNLUCKY:
+        return index, bound
+    position = round(view.grid.position(upper))
+    is_sure = high - low >= CHECKS or high + low >= 2 * CHECKS
+    is_near = position - index <= FAR * view.width or position > view.intervals[-1].last
+    return (index, bound) if is_sure or is_near else (position, Bound.UPPER)
 
 
-def _best(view: GoalView, curves: Curves, lowers: NDArray[np.intp]) -> tuple[int, Bound]:
+def _best(view: GoalView, known: Plan) -> tuple[int, Bound]:
     """The grid index of the next load, and what it is expected to be."""
-    interval = view.intervals[-1]
-    uppers = np.where(lowers < 0, 0, np.minimum(lowers + view.width, interval.last + 1))
-    places = np.union1d(lowers, uppers)
-    low, high = np.searchsorted(places, lowers), np.searchsorted(places, uppers)
-    needed = _needed(view, places)
-    tables = race(*map(int, needed.max(axis=0)))
-    cells = needed[:, :1], needed[:, 1:], np.rint(curves.lossy(places) * BINS).astype(np.intp)
-    lower = tables.lower[cells]
-    success = (lower[low] * (1.0 - lower[high])) @ curves.weights
-    is_lower, time = lower @ curves.weights, tables.time[cells] @ curves.weights
-    low_first = time[low] + is_lower[low] * time[high]
-    high_first = time[high] + (1.0 - is_lower[high]) * time[low]
+    interval, fresh = view.intervals[-1], _trials(view, 0.0)
+    first, last = interval.first, interval.last
+    coarse = np.linspace(first, max(first, last), COARSE).round()
+    near = [] if known.expected.overload is None else [math.floor(known.expected.overload[0])]
+    around = np.add.outer(near, np.arange(-AROUND_EXPECTED, AROUND_EXPECTED + 1)).ravel()
+    looked_at = known.posterior.curves(known.expected, np.union1d(coarse, around))
+    middle = int(np.searchsorted(-(looked_at.chances @ race(*fresh).lower[fresh]), -0.5))
+    between = looked_at.positions[[max(0, middle - 1), min(len(looked_at.positions) - 1, middle)]].mean()
+    measured = np.array([position for position in known.posterior.measured if position == round(position)])
+    lowers = np.concatenate(
+        [round(between) + np.arange(-AROUND, AROUND), around, measured, measured - view.width, [first - 1]]
+    )
+    lowers = np.unique(lowers.clip(first - 1, last).astype(np.intp))
+    uppers = np.where(lowers < 0, 0, np.minimum(lowers + view.width, last + 1))
+    lowers, uppers = lowers[lowers < uppers], uppers[lowers < uppers]
+    curves = known.posterior.curves(known.expected, np.union1d(np.union1d(lowers, uppers), coarse))
+    success, low_first, high_first = _pairs(view, curves, lowers, uppers)
     best = int((np.minimum(low_first, high_first) / np.maximum(success, 1e-9)).argmin())
-    trials = max(1.0, view.stages[-1].evidence.missing(0.0, Bound.LOWER) / view.goal.final_trial_duration)
-    if success[best] < PROBABLE * trials**-CHEAPER:
-        is_open = (places >= interval.first) & (places <= interval.last)
-        return int(places[np.where(is_open, np.abs(is_lower - 0.5), math.inf).argmin()]), Bound.UNDECIDED
+    failures = min(low_first[best], high_first[best]) * (1.0 / max(success[best], 1e-9) - 1.0)
+    lower = race(*fresh).lower[fresh]
+    bits, information = _bits(curves, lower, view.width), _information(curves, lower)
+    positions = curves.positions
+    information[(positions < first) | (positions > last) | (positions != np.round(positions))] = 0.0
+    if failures * information.max() > PATIENCE * fresh[0] * bits and information.any():
+        return int(positions[information.argmax()]), Bound.UNDECIDED
     lower_index, upper_index = int(lowers[best]), int(uppers[best])
-    is_upper_open = upper_index <= interval.last
-    if lower_index >= interval.first and (not is_upper_open or low_first[best] <= high_first[best]):
+    if lower_index >= first and (upper_index > last or low_first[best] <= high_first[best]):
         return lower_index, Bound.LOWER
     return upper_index, Bound.UPPER
 
 
-def _needed(view: GoalView, places: NDArray[np.intp]) -> NDArray[np.intp]:
+def _pairs(view: GoalView, curves: Curves, lowers: NDArray[np.intp], uppers: NDArray[np.intp]) -> Floats:
+    """For each pair, the probability that it is the bounds; the time of its proof with either load first, in trials."""
+    needed = _needed(view, curves.positions)
+    tables = race(*map(int, needed.max(axis=0)))
+    lower, time = tables.lower[needed[:, 0], needed[:, 1]], tables.time[needed[:, 0], needed[:, 1]]
+    alone = (curves.chances * time).sum(axis=1)
+    figures = np.empty((len(lowers), 3))
+    numbers = (np.searchsorted(curves.positions, indexes) for indexes in (lowers, uppers))
+    for row, (low, high) in enumerate(zip(*numbers, strict=True)):
+        joint = curves.joint(low, high)
+        success, after_low = lower[low] @ joint @ (1.0 - lower[high]), lower[low] @ joint @ time[high]
+        figures[row] = success, alone[low] + after_low, alone[high] + time[low] @ joint @ (1.0 - lower[high])
+    return np.asarray(figures.T)
+
+
+def _information(curves: Curves, lower: Floats) -> Floats:
+    """How many bits a trial at each load says about whether that load is a lower bound; `lower` is by state."""
+    is_lower, is_lossy = (curves.chances @ lower).clip(1e-12, 1.0 - 1e-12), curves.chances @ LOSSY
+    both = curves.chances @ (lower * LOSSY)
+    of_lower, of_upper = both / is_lower, (is_lossy - both) / (1.0 - is_lower)
+    bits = _entropy(is_lossy) - is_lower * _entropy(of_lower) - (1.0 - is_lower) * _entropy(of_upper)
+    return np.asarray(np.maximum(0.0, bits))
+
+
+def _bits(curves: Curves, lower: Floats, width: int) -> float:
+    """How many bits are missing to know which pair is the bounds."""
+    falling = np.minimum.accumulate(curves.chances @ lower)
+    chances = np.maximum(-np.diff(falling, prepend=1.0, append=0.0), 1e-12)
+    pairs = np.concatenate([[1.0], np.maximum(1.0, np.diff(curves.positions) / width), [1.0]])
+    return float(chances @ np.log2(pairs / chances))
+
+
+def _entropy(chances: Floats) -> Floats:
+    chances = chances.clip(1e-12, 1.0 - 1e-12)
+    return np.asarray(-chances * np.log2(chances) - (1.0 - chances) * np.log2(1.0 - chances))
+
+
+def _needed(view: GoalView, positions: Floats) -> NDArray[np.intp]:
     """Low-loss and high-loss trials that loads still need to be a lower and an upper bound: a row for each load."""
     interval, measured = view.intervals[-1], view.plan.posterior.measured if view.plan is not None else ()
-    needed = np.tile([_trials(view, 0.0, bound) for bound in (Bound.LOWER, Bound.UPPER)], (len(places), 1))
-    for row, place in enumerate(places):
-        if place in measured:
-            load = view.grid.load(int(place))
-            needed[row] = _trials(view, load, Bound.LOWER), _trials(view, load, Bound.UPPER)
-    needed[places < interval.first] = 0, 1
-    needed[places > interval.last] = 1, 0
+    needed = np.tile(_trials(view, 0.0), (len(positions), 1))
+    for row in np.flatnonzero(np.isin(positions, [*measured])):
+        needed[row] = _trials(view, view.grid.load(int(positions[row])))
+    needed[positions < interval.first] = 0, 1
+    needed[positions > interval.last] = 1, 0
     return needed
 
 
-def _trials(view: GoalView, load: float, bound: Bound) -> int:
-    trials = view.stages[-1].evidence.missing(load, bound) / view.goal.final_trial_duration
+def _trials(view: GoalView, load: float) -> tuple[int, int]:
+    """Low-loss and high-loss trials that a load still needs; one that was never measured has no load."""
+    evidence, duration = view.stages[-1].evidence, view.goal.final_trial_duration
+    lows, highs = (evidence.missing(load, bound) / duration for bound in (Bound.LOWER, Bound.UPPER))
     # High-loss trials must exceed their share, low-loss ones must reach theirs.
-    whole = math.ceil(trials - 1e-9) if bound is Bound.LOWER else math.floor(trials + 1e-9) + 1
-    return min(MOST_TRIALS, max(1, whole))
+    whole = math.ceil(lows - 1e-9), math.floor(highs + 1e-9) + 1
+    return min(MOST_TRIALS, max(1, whole[0])), min(MOST_TRIALS, max(1, whole[1]))
