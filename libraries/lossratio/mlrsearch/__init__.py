@@ -41,3 +41,4 @@ from lossratio.mlrsearch.result import (
 )
 from lossratio.mlrsearch.sequential import SequentialGoal as SequentialGoal
 from lossratio.mlrsearch.stages import CoarseTarget as CoarseTarget, GoalBounds as GoalBounds
+from lossratio.mlrsearch.zone import LoadShare as LoadShare, Zone as Zone, zone_in as zone_in

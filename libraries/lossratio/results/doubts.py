@@ -56,6 +56,8 @@ class DoubtKind(str, Enum):
     """The device forwards less right after a trial, or after loss, than after a rest, and trials rest too short."""
     LOSS_AT_ANY_LOAD = "loss at any load"
     """The same is lost in trials at small loads and at large ones, so the load is not the cause."""
+    CHANCE = "zone of chance"
+    """Over more than a goal's width, trials at a load are lossy or not by chance: another search may end elsewhere."""
     LOSS_BESIDE_RESET = "loss beside the reset"
     """Frames were lost before a reset, or since then outside of its longest outage; they are not in the reset time."""
     UNEVEN = "uneven load"

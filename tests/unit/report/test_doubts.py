@@ -2,15 +2,17 @@ import random
 import re
 
 import pytest
-from report_examples import counted_trial, dropping_trial, mrr, throughput, throughput_of
+from report_examples import as_json, counted_trial, dropping_trial, mrr, throughput, throughput_of
 from test_csit_export import telemetry_trial
 
 from lossratio.arena.algorithms import ALGORITHMS, OURS
 from lossratio.arena.hard_families import Inconstant
 from lossratio.arena.suts import Overhead, Subject
+from lossratio.measurements.throughput.evidence import bounds_history
+from lossratio.measurements.throughput.search_picture import draw_loss
 from lossratio.mlrsearch import NDR, PDR, TST009
 from lossratio.results.doubts import DoubtKind, drift_in, two_bands_in
-from lossratio.results.findings import doubts_of
+from lossratio.results.findings import doubts_of, message
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.journal import JournalEntry
@@ -271,3 +273,22 @@ def test_a_worker_with_too_much_is_a_doubt_about_the_search_with_telemetry():
     ((doubt,),) = doubts_of([doubted])
     assert doubt.kind is DoubtKind.UNEVEN
     assert "of 2 workers pmd 2 takes 90.0 % of 10,000 frames" in doubt.reason
+
+
+def test_a_zone_of_chance_is_in_json_in_words_in_the_picture_and_a_doubt():
+    losses = {100_000.0: "lhhlhl", 101_000.0: "hlhhhl", 102_000.0: "hlhllh", 150_000.0: "hhhhhh"}
+    trials = [counted_trial(load, lost=5 * (one == "h")) for load, word in losses.items() for one in word]
+    result = throughput_of(trials)
+    zone = as_json(result)["goals"][0]["result"]["zone"]
+    assert [(share["trials"], share["lossy"], share["longest_run"]) for share in zone["shares"]] == [
+        (6, 3, 2),
+        (6, 4, 3),
+        (6, 3, 1),
+    ]
+    assert any(
+        "101,000 fps per interface: 4 of 6 trials lossy, 3 in a row at most" in line
+        for line in message(result).splitlines()
+    )
+    (doubt,) = (doubt for doubt in doubts_of([result])[0] if doubt.kind is DoubtKind.CHANCE)
+    assert "from 100.00 to 102.00 kfps per interface, 30 to 70 % of trials lose more than NDR allows" in doubt.reason
+    assert 'fill-opacity="0.1"' in draw_loss(result, bounds_history(result))

@@ -20,6 +20,8 @@ from lossratio.measurements.throughput.result import (
     GoalOutcome,
     GoalReport,
     GoalsResult,
+    LossyShare,
+    ZoneOfChance,
     describe_goal,
     outcome_of,
     search_goal,
@@ -31,10 +33,12 @@ from lossratio.mlrsearch import (
     GoalBounds,
     GoalResult,
     IrregularReason,
+    LoadShare,
     MLRsearch,
     SearchGoal,
     evidence_of,
     goal_result,
+    zone_in,
 )
 from lossratio.records import Rate
 from lossratio.results import (
@@ -130,7 +134,7 @@ def search_fields(
     if run.error is None and MEMORY_REST in settings:
         run = replace(run, remarks=(*run.remarks, *_remark_on_rest(evidence)))
     outcomes = [
-        None if run.error is not None else _goal_outcome(result, evidence, run, max_load.origin)
+        None if run.error is not None else _goal_outcome(result, evidence, run, search["min_load_fps"], max_load)
         for result in results.values()
     ]
     return {
@@ -368,8 +372,11 @@ def search_contradictions(result: GoalsResult, trials: Sequence[TrialResult]) ->
         yield from latency_contradictions(at_load, f"latency[{place}]")
 
 
-def _goal_outcome(result: GoalResult, trials: Sequence[TrialResult], run: TestRun, origin: LoadOrigin) -> GoalOutcome:
-    reason = judge(result, trials, max_load_origin=origin)
+def _goal_outcome(
+    result: GoalResult, trials: Sequence[TrialResult], run: TestRun, min_load: float, max_load: MaxLoad
+) -> GoalOutcome:
+    reason = judge(result, trials, max_load_origin=max_load.origin)
+    zone = zone_in(result.goal, trials, min_load, max_load.rate.per_interface_fps)
 
     def rate(load: float | None) -> Rate | None:
         return None if load is None else run.conditions.rate(load)
@@ -380,7 +387,24 @@ def _goal_outcome(result: GoalResult, trials: Sequence[TrialResult], run: TestRu
         relevant_lower_bound=rate(result.relevant_lower_bound),
         relevant_upper_bound=rate(result.relevant_upper_bound),
         conditional_throughput=rate(result.conditional_throughput),
+        zone=None
+        if zone is None
+        else ZoneOfChance(
+            shares=tuple(
+                LossyShare(
+                    load=run.conditions.rate(share.load),
+                    trials=share.trials,
+                    lossy=share.lossy,
+                    longest_run=share.longest_run,
+                )
+                for share in zone.shares
+            )
+        ),
     )
+
+
+def _counts(shares: Iterable[LossyShare | LoadShare]) -> list[tuple[int, int, int]]:
+    return [(share.trials, share.lossy, share.longest_run) for share in shares]
 
 
 def _goal_contradictions(
@@ -393,6 +417,9 @@ def _goal_contradictions(
         given = None if rate is None else rate.per_interface_fps
         if not same_value(given, load):
             yield f"goal {report.goal.name}: {name}.per_interface_fps is {given!r}, and the trials make {load!r}"
+    zone = zone_in(search_goal(report.goal), evidence, least, most)
+    if said.zone is not None and _counts(said.zone.shares) != _counts(() if zone is None else zone.shares):
+        yield f"goal {report.goal.name}: its zone of chance does not follow from the trials"
     reason = judge(made, evidence, max_load_origin=result.max_load.origin)
     if said.regular != (reason is None):
         yield f"goal {report.goal.name}: regular is {said.regular}, and the trials make it {not said.regular}"

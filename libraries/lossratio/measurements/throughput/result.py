@@ -61,6 +61,31 @@ class Goal(Record):
         return fields
 
 
+class LossyShare(Record):
+    """The full-length trials at one load that lost more than a goal allows."""
+
+    load: Rate
+    """The load."""
+    trials: int = Field(ge=1)
+    """Full-length trials at this load."""
+    lossy: int = Field(ge=0)
+    """How many of them lost more than the goal loss ratio."""
+    longest_run: int = Field(ge=0)
+    """The most of these in a row."""
+
+
+class ZoneOfChance(Record):
+    """Loads, farther apart than the goal width, at which a verdict is a coin: 30 to 70 % of trials are lossy."""
+
+    shares: tuple[LossyShare, ...] = Field(min_length=2)
+    """The measured loads of the zone, ascending; the first and the last one are its ends."""
+
+    @property
+    def ends(self) -> tuple[Rate, Rate]:
+        """The smallest and the largest load."""
+        return self.shares[0].load, self.shares[-1].load
+
+
 class GoalOutcome(Record):
     """A goal result (RFC 9971)."""
 
@@ -74,6 +99,16 @@ class GoalOutcome(Record):
     """The smallest load that does not meet the goal; null: there is none."""
     conditional_throughput: Rate | None
     """The typical forwarding rate at the relevant lower bound; null without one."""
+    zone: ZoneOfChance | None = None
+    """Loads that another search may find as well; left out: there is no such zone, or trials do not show one."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_no_zone(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        # Results of earlier versions are written as they were, see `Goal`.
+        fields: dict[str, Any] = serialize(self)
+        if fields.get("zone") is None:
+            fields.pop("zone", None)
+        return fields
 
     @model_validator(mode="after")
     def _is_consistent(self) -> GoalOutcome:

@@ -53,6 +53,7 @@ _LOGARITHMIC_FROM = 10.0
 _LOSS_WIDTH, _LOSS_HEIGHT = 900.0, 300.0
 _LOSS_LEFT, _LOSS_RIGHT, _LOSS_TOP, _LOSS_BOTTOM = 78.0, 880.0, 30.0, 230.0
 _LOSS_GAP = 62.0
+_ZONE_OPACITY = 0.1
 _DECADES_BELOW = 1.0
 """Distance of the line of trials without loss below the smallest loss, in decades."""
 
@@ -173,7 +174,17 @@ def _goal_of_chart(report: GoalReport) -> dict[str, JsonValue]:
     bounds = (None, None) if outcome is None else (outcome.relevant_lower_bound, outcome.relevant_upper_bound)
     lower, upper = (None if bound is None else bound.per_interface_fps for bound in bounds)
     words: list[JsonValue] = [*_bounds_in_words(report)]
-    return {"name": report.goal.name, "loss": report.goal.loss_ratio, "lower": lower, "upper": upper, "words": words}
+    zone: JsonValue = None
+    if outcome is not None and outcome.zone is not None:
+        zone = [end.per_interface_fps for end in outcome.zone.ends]
+    return {
+        "name": report.goal.name,
+        "loss": report.goal.loss_ratio,
+        "lower": lower,
+        "upper": upper,
+        "zone": zone,
+        "words": words,
+    }
 
 
 def _digits(value: float, digits: int) -> float | int:
@@ -390,6 +401,9 @@ def _draw_allowed_loss(plot: Plot, report: GoalReport, colour: str, floor: float
     allowed = max(report.goal.loss_ratio, floor)
     plot.line([(plot.x.low, allowed), (plot.x.high, allowed)], colour, dash="6 3")
     outcome = report.result
+    if outcome is not None and outcome.zone is not None:
+        low, high = (min(max(end.per_interface_fps, plot.x.low), plot.x.high) for end in outcome.zone.ends)
+        plot.bands([(low, high, floor, 1.0)] if low < high else [], colour, _ZONE_OPACITY)
     for bound in () if outcome is None else (outcome.relevant_lower_bound, outcome.relevant_upper_bound):
         if bound is not None and plot.x.holds(bound.per_interface_fps):
             plot.line([(bound.per_interface_fps, floor), (bound.per_interface_fps, 1.0)], colour, width=1.2)

@@ -22,6 +22,7 @@ from lossratio.measurements.throughput.evidence import EARLY_VERDICT, bounds_his
 from lossratio.measurements.throughput.later_trials import doubts_of_later_trials
 from lossratio.measurements.throughput.result import (
     Goal,
+    GoalOutcome,
     GoalReport,
     GoalSpread,
     GoalsResult,
@@ -61,6 +62,7 @@ from lossratio.results import (
     View,
     drift_in,
     format_frames_per_second,
+    format_interval,
     generator_stalls,
     offered_in,
     rate_line,
@@ -72,7 +74,12 @@ _RFC2544_DURATION_S = 60.0
 
 _SEARCH_PICTURES = (
     Picture("Search", ""),
-    Picture("Loss over load", "", "Dashed: the loss ratio that a goal allows. Upright: its relevant bounds."),
+    Picture(
+        "Loss over load",
+        "",
+        "Dashed: the loss ratio that a goal allows. Upright: its relevant bounds. Shaded: loads at which a verdict is "
+        "a coin.",
+    ),
     Picture(
         "Performance spectrum at the relevant bounds",
         "",
@@ -126,6 +133,7 @@ class ThroughputView(View[GoalsResult]):
                 yield _bound_line("relevant lower bound", report.result.relevant_lower_bound, result)
                 yield _bound_line("relevant upper bound", report.result.relevant_upper_bound, result)
                 yield rate_line("conditional throughput", report.result.conditional_throughput)
+                yield from _zone_lines(report.result)
                 yield from _latency_at(report.result.relevant_lower_bound, result.trials)
         yield from latency_lines(result.latency)
         yield from spread_lines(result.spread)
@@ -236,6 +244,7 @@ class ThroughputView(View[GoalsResult]):
         yield from (doubt for doubt in _constancy_doubts(result.trials) if not rested or doubt.kind is not rested.kind)
         if rested:
             yield rested
+        yield from _zone_doubts(result)
         yield from telemetry_doubts(result.telemetry)
         yield from doubts_of_later_trials(result)
 
@@ -306,6 +315,31 @@ def _rested(result: GoalsResult) -> Doubt | None:
         f"{format_frame_rate(max(passed))} per interface, {format_ratio(max(passed) / upper - 1.0)} above the upper "
         f"bound: {causes}; {way_out}. The trials are evidence like any other, and the bounds follow from all trials",
     )
+
+
+def _zone_lines(outcome: GoalOutcome) -> Iterator[str]:
+    """The share of lossy trials at each load of the zone where a verdict is a coin."""
+    for share in () if outcome.zone is None else outcome.zone.shares:
+        lossy = f"{share.lossy} of {share.trials} trials lossy, {share.longest_run} in a row at most"
+        yield f"  {'zone of chance':<{LABEL_WIDTH}}  {share.load.per_interface_fps:>12,.0f} fps per interface: {lossy}"
+
+
+def _zone_doubts(result: GoalsResult) -> Iterator[Doubt]:
+    for report in result.goals:
+        outcome = report.result
+        if outcome is None or outcome.zone is None:
+            continue
+        bounds = (outcome.relevant_lower_bound, outcome.relevant_upper_bound)
+        here, zone = (
+            format_interval(*(None if rate is None else rate.per_interface_fps for rate in rates))
+            for rates in (bounds, outcome.zone.ends)
+        )
+        yield Doubt(
+            DoubtKind.CHANCE,
+            f"from {zone} per interface, 30 to 70 % of trials lose more than {report.goal.name} allows. Its bounds are "
+            f"{here} by this search, and another search may find any load in there; repeatability is promised only "
+            "outside of the zone",
+        )
 
 
 def _memory(found: Inconstancy) -> str:

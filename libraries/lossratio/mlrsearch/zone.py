@@ -1,0 +1,98 @@
+"""The zone of loads in which the verdict on a load is a coin.
+
+Where 30 to 70 % of trials lose too many frames, another search may find any load of the zone. So the zone is part of a
+result: repeatability is promised only outside of it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from lossratio.mlrsearch.goal import SearchGoal
+from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.mlrsearch.posterior import LOSSY, NOTHING_EXPECTED, Posterior
+from lossratio.mlrsearch.result import within_width
+from lossratio.trials import TrialResult
+
+COIN = (0.3, 0.7)
+"""Shares of lossy trials between which a verdict is a coin."""
+
+SURE = 0.5
+"""Least probability, by all trials, that a load's share of lossy trials is between these."""
+
+LEAST_TRIALS, LEAST_SHARE = 3, 0.2
+"""Trials at the loads that are the ends of a zone, and the least share of them that was lossy, or was not."""
+
+
+@dataclass(frozen=True)
+class LoadShare:
+    """The full-length trials at one load, in the eyes of one goal."""
+
+    load: float
+    """Frames per second per interface."""
+    trials: int
+    """Their number."""
+    lossy: int
+    """How many of them lost more than the goal allows."""
+    longest_run: int
+    """The most of these in a row."""
+
+
+@dataclass(frozen=True)
+class Zone:
+    """Loads at which the verdict is a coin, and which are more than a goal's width apart."""
+
+    shares: tuple[LoadShare, ...]
+    """The measured loads of the zone, ascending; the first and the last one are its ends."""
+
+    @property
+    def loads(self) -> tuple[float, float]:
+        """Its ends, in frames per second per interface."""
+        return self.shares[0].load, self.shares[-1].load
+
+
+def zone_in(goal: SearchGoal, results: Sequence[TrialResult], min_load: float, max_load: float) -> Zone | None:
+    """The zone around the bounds of a goal; None: there is none, or a coin does not decide about the goal's loads.
+
+    Args:
+        goal: The goal.
+        results: All trials that count, in the order measured.
+        min_load: Smallest load of the search, frames per second.
+        max_load: Largest load of the search, frames per second.
+    """
+    if not COIN[0] <= goal.exceed_ratio <= COIN[1] or min_load >= max_load:
+        return None
+    grid, outcomes = LoadGrid(min_load, max_load, goal.width), dict[float, list[bool]]()
+    posterior = Posterior(grid.top)
+    for result in results:
+        is_low = result.loss_ratio <= goal.loss_ratio
+        if result.duration >= goal.final_trial_duration and not (is_low and result.is_early):
+            posterior.add(grid.position(result.load), is_low)
+            outcomes.setdefault(result.load, []).append(not is_low)
+    shares = [_share(load, outcomes[load]) for load in sorted(outcomes)]
+    if not shares:
+        return None
+    curves = posterior.curves(NOTHING_EXPECTED, np.array([grid.position(share.load) for share in shares]))
+    sure = curves.chances @ ((COIN[0] < LOSSY) & (COIN[1] > LOSSY))
+    runs = [[*run] for is_coin, run in groupby(shares, lambda share: sure[shares.index(share)] >= SURE) if is_coin]
+    zones = [Zone(tuple(run[first : last + 1])) for run in runs for first, last in _ends(run)]
+    widest = max(zones, key=lambda zone: zone.shares[-1].load / zone.shares[0].load, default=None)
+    return None if widest is None or within_width(goal.width, *widest.loads) else widest
+
+
+def _ends(run: Sequence[LoadShare]) -> Iterator[tuple[int, int]]:
+    """The first and the last load of a run that enough trials show to be a coin; none if there are none."""
+    shown = [
+        number
+        for number, share in enumerate(run)
+        if share.trials >= LEAST_TRIALS and min(share.lossy, share.trials - share.lossy) >= LEAST_SHARE * share.trials
+    ]
+    if shown:
+        yield shown[0], shown[-1]
+
+
+def _share(load: float, lossy: Sequence[bool]) -> LoadShare:
+    runs = [len([*run]) for is_lossy, run in groupby(lossy) if is_lossy]
+    return LoadShare(load, len(lossy), sum(lossy), max(runs, default=0))
