@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from lossratio.commands.demo import measured_or_simulated
-from lossratio.commands.parameters import FRAME_RATE, argument, command, option
+from lossratio.commands.parameters import FRAME_RATE, OneOf, argument, command, option
 from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
 from lossratio.errors import TopologyError
 from lossratio.topology import load_topology
@@ -123,7 +123,7 @@ def init(
     usual = _POLICED if is_local else BLACK_BOX
     kind = BLACK_BOX
     if is_local or dut:
-        kind = click.prompt("Kind of the device", default=usual, type=click.Choice(kinds))
+        kind = click.prompt("Kind of the device", default=usual, type=OneOf(kinds))
     names = ("dut0", "dut1") if is_local else ("eth1", "eth2")
     ends = [
         {"name": _interface(f"Its interface in the {side}", usual_name)} if is_local or dut else {}

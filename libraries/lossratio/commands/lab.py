@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from lossratio.commands.parameters import argument, command, option
+from lossratio.commands.parameters import OneOf, argument, command, option
 from lossratio.errors import TopologyError
 from lossratio.topology import import_lab, load_topology, read_containerlab, read_netlab
 
@@ -13,7 +13,7 @@ _READERS = {"containerlab": read_containerlab, "netlab": read_netlab}
 
 @command("import")
 def import_command(
-    tool: str = argument(type=click.Choice(list(_READERS))),
+    tool: str = argument(type=OneOf(list(_READERS))),
     file: Path = argument(),
     *,
     tg: str | None = option("The node of the lab that the generator is on.", metavar="NODE"),
@@ -23,7 +23,7 @@ def import_command(
     duts: tuple[str, ...] = option("A node that the path goes through; in this order.", "--dut", metavar="NODE"),
     addresses: str = option(
         "Addresses of test traffic: for benchmarking, or the lab's own.",
-        type=click.Choice(["benchmark", "lab"]),
+        type=OneOf(["benchmark", "lab"]),
         default="benchmark",
     ),
     output: Path | None = option("The topology file to write.", metavar="FILE"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lossratio.commands.parameters import SUITE, argument, command, option
+from lossratio.commands.parameters import SUITE, OneOf, argument, command, option
 from lossratio.shipped import SUITES
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def plan(
 @command()
 def matrix(
     places: tuple[Path, ...] = argument("FILE|DIR...", required=True),
-    kinds: tuple[str, ...] = option("Only these.", "--kind", type=click.Choice(["lab", "local", "simulated"])),
+    kinds: tuple[str, ...] = option("Only these.", "--kind", type=OneOf(["lab", "local", "simulated"])),
 ) -> None:
     """Print the jobs of a nightly as JSON for CI systems, one for each testbed.
 

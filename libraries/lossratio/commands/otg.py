@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from lossratio.commands.parameters import DURATION, argument, command, option
+from lossratio.commands.parameters import DURATION, OneOf, argument, command, option
 from lossratio.errors import TopologyError
 
 
@@ -15,7 +15,7 @@ from lossratio.errors import TopologyError
 def otg_serve(
     ports: tuple[str, ...] = argument("[LOCATION=]INTERFACE...", required=True),
     *,
-    generator: str = option("What sends and counts.", type=click.Choice(["auto", "afpacket", "xdp"]), default="auto"),
+    generator: str = option("What sends and counts.", type=OneOf(["auto", "afpacket", "xdp"]), default="auto"),
     address: str = option("The address to listen on.", default="127.0.0.1"),
     tcp_port: int = option("The TCP port to listen on.", default=8080, type=click.IntRange(0, 65_535)),
     settle_time: float = option("Time for frames in flight after the traffic.", default="0.2 s", type=DURATION),

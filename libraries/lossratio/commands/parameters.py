@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 
 import click
 
-from lossratio.shipped import SUITES
+from lossratio.shipped import SUITES, did_you_mean
 from lossratio.units import parse_duration, parse_frame_rate, parse_ratio
 
 
@@ -51,6 +51,18 @@ class _Suite(click.Path):
 
 
 SUITE = _Suite()
+
+
+class OneOf(click.Choice):  # type: ignore[type-arg]
+    """One of some words. The error about another word asks whether the nearest one is meant."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Reads a word."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            error.message += did_you_mean(str(value), map(str, self.choices))
+            raise
 
 
 @dataclass(frozen=True)

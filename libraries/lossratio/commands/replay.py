@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lossratio.commands.parameters import FRAME_RATE, RATIO
+from lossratio.commands.parameters import FRAME_RATE, RATIO, OneOf
 from lossratio.errors import SearchError
 from lossratio.units import format_target
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 )
 @click.option("--min-load", metavar="RATE", type=FRAME_RATE, help="Smallest critical load. Left out: the search's.")
 @click.option("--max-load", metavar="RATE", type=FRAME_RATE, help="Largest critical load. Left out: the search's.")
-@click.option("--likelihood", type=click.Choice(["geometric", "poisson", "varying"]), help="Left out: the search's.")
-@click.option("--weighting", type=click.Choice(["evidence", "equal"]), help="Left out: the search's.")
+@click.option("--likelihood", type=OneOf(["geometric", "poisson", "varying"]), help="Left out: the search's.")
+@click.option("--weighting", type=OneOf(["evidence", "equal"]), help="Left out: the search's.")
 def replay(journal: Path, **asked: Any) -> None:
     """Compute the result of a search again from the trials in its JOURNAL.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from lossratio.commands.parameters import argument, command, option
+from lossratio.commands.parameters import OneOf, argument, command, option
 from lossratio.errors import ReportError
 from lossratio.exit_status import ExitStatus
 from lossratio.report import (
@@ -28,10 +28,7 @@ def report(
     directories: tuple[Path, ...] = argument("DIR...", required=True),
     *,
     report_format: str = option(
-        "What to write.",
-        "--format",
-        type=click.Choice([name.value for name in ReportFormat]),
-        default=ReportFormat.HTML.value,
+        "What to write.", "--format", type=OneOf([name.value for name in ReportFormat]), default=ReportFormat.HTML.value
     ),
     output: Path | None = option(
         "The file to write; - is standard output. Left out, it is a file in DIR.",
@@ -93,7 +90,7 @@ def compare(
     table_format: str = option(
         "Plain text in the order of the tests, or Markdown with the regressions first.",
         "--format",
-        type=click.Choice(["text", "md"]),
+        type=OneOf(["text", "md"]),
         default="text",
     ),
     html: Path | None = option("Write a page, e.g. compare.html, too."),

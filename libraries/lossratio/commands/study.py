@@ -37,7 +37,7 @@ from lossratio.arena import (
     run_study,
     why_not_installed,
 )
-from lossratio.commands.parameters import command, option
+from lossratio.commands.parameters import OneOf, command, option
 
 PACKAGES = ("joblib", "pandas", "pyarrow")
 """The packages that only studies need."""
@@ -64,7 +64,7 @@ def study(
         "Families of SUTs: those that controllers may be tuned on, those for judging them, or those that break the "
         "suppositions of a search.",
         "--families",
-        type=click.Choice(list(FAMILY_SETS)),
+        type=OneOf(list(FAMILY_SETS)),
         default="development",
     ),
     replay: Path | None = option(
@@ -78,11 +78,11 @@ def study(
         "SUTs of each family.  [default: 0..1; with --full 0..19]", metavar="N..M", type=str, callback=_seed_range
     ),
     repeats: int | None = option("Searches on each SUT.  [default: 2; with --full 3]", type=click.IntRange(min=1)),
-    goal_sets: tuple[str, ...] = option("Only this goal set.", "--goals", type=click.Choice(list(GOAL_SETS))),
+    goal_sets: tuple[str, ...] = option("Only this goal set.", "--goals", type=OneOf(list(GOAL_SETS))),
     overheads: tuple[str, ...] = option(
         "Seconds that each trial takes besides its traffic, and whether they count.  [default: 0; with --full all]",
         "--overhead",
-        type=click.Choice(list(OVERHEADS)),
+        type=OneOf(list(OVERHEADS)),
     ),
     algorithms: tuple[str, ...] = option(
         f"Only this algorithm: {', '.join(ALGORITHMS)}, or an object of a module of yours, as module:NAME.  "
@@ -94,7 +94,7 @@ def study(
         "Compare searches with hints from earlier nights with those without, after this change of the SUT, in "
         "place of algorithms.",
         "--hints",
-        type=click.Choice(list(CHANGES)),
+        type=OneOf(list(CHANGES)),
     ),
     promises: int | None = option(
         "Measure how often sequential goals have a wrong bound, on so many SUTs for each goal, and nothing else. "

@@ -145,7 +145,7 @@ IN_COMMANDS = {
     "misspelt option": (("run", "--topolgy", "local"), "Did you mean '--topology'?"),
     "misspelt testbed": (("run", "--topology", "simulatd", "linux_bridge"), "Did you mean 'simulated'?"),
     "misspelt suite": ((*ON_SIMULATED, "linux_brige"), "There is no file linux_brige. Did you mean 'linux_bridge'?"),
-    "misspelt format": (("report", "a", "--format", "htlm"), "'htlm' is not one of 'html', 'json'"),
+    "misspelt format": (("report", "a", "--format", "htlm"), "Did you mean 'html'?"),
 }
 
 
