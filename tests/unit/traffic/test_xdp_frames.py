@@ -356,9 +356,7 @@ def test_times_and_numbers_of_traffic_that_lasts_for_days_do_not_wrap():
         assert bench.send() is None
         bench.begin()
         last = (1 << 32) - 3
-        bench.sender._shared.schedules[0].number = last
-        for blocks in bench.reception._blocks:
-            blocks[0].order.next = last
+        bench.sender._shared.schedules[0].number = bench.reception._shared.streams[0].next = last
         frames = [bench.send() for _ in range(6)]
         bench.arrive(*frames[:2], frames[4], frames[3])
         assert bench.counts() == {"arrived": 4, "intact": 4, "reordered": 1}
@@ -378,26 +376,6 @@ def test_the_program_notes_another_processor_than_its_own():
                 assert (bench.sender.last_processor(), bench.sender.strayed_to()) == (here, strayed_to)
         finally:
             os.sched_setaffinity(0, allowed)
-
-
-@needs_bpf
-def test_the_queues_of_a_card_on_several_processors_have_an_order_each():
-    allowed = os.sched_getaffinity(0)
-    if len(allowed) < 2:
-        pytest.skip("there is one processor")
-    one, other, *_ = sorted(allowed)
-    with Bench(spec()) as bench:
-        frames = [bench.send() for _ in range(12)]
-        try:
-            # Every other flow goes to the other queue, which is behind; there two frames change places.
-            for cpu, numbers in ((one, (0, 2, 4, 6, 8, 10)), (other, (1, 3, 7, 5, 9, 11))):
-                os.sched_setaffinity(0, {cpu})
-                bench.arrive(*(frames[number] for number in numbers))
-        finally:
-            os.sched_setaffinity(0, allowed)
-        assert bench.counts() == {"arrived": 12, "intact": 12, "reordered": 1}
-        received = bench.reception.received(0)
-        assert (received.displacement, received.extent) == (2, 1)
 
 
 @needs_bpf

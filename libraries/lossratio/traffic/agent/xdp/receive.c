@@ -15,18 +15,14 @@ struct gap {
     u64 start, end, position, time;
 };
 
-/* The order of a stream's frames on one processor: other queues of a card, on others, have frames of their own. */
-struct order {
-    /* The number after the highest one that has arrived, the number of arrivals, and the latest gaps. */
-    u64 next, position, gap_count;
-    struct gap gaps[MOST_GAPS];
-};
-
 struct stream {
     /* In the order of the network, and the sum of its two words. */
     u32 tag, tag_sum;
     /* Frames of the tag before, of other streams, and of no known tag. */
     u64 late, strayed, foreign;
+    /* The number after the highest one that has arrived, the number of arrivals, and the latest gaps. */
+    u64 next, position, gap_count;
+    struct gap gaps[MOST_GAPS];
 };
 
 struct reception {
@@ -41,7 +37,6 @@ struct counters {
     u64 reordered, displacement, extent, late_offset, latency_sum, latency_least, latency_most;
     u64 jitter_sum, jitter_count, next_in_turn, last_latency;
     u64 histogram[INTERVALS];
-    struct order order;
 };
 
 extern struct reception reception;
@@ -100,28 +95,27 @@ PART void count_latency(struct counters *counters, u64 latency, u64 number)
 }
 
 /* Looks whether a frame came behind one with a higher number (RFC 4737). Numbers go round after 2^32. */
-PART void note_order(struct counters *counters, u32 number, u64 now)
+PART void note_order(struct stream *stream, struct counters *counters, u32 number, u64 now)
 {
-    struct order *order = &counters->order;
-    u64 position = ++order->position;
-    u32 next = order->next;
+    u64 position = ++stream->position;
+    u32 next = stream->next;
     int ahead = number - next;
     if (!RARELY(ahead < 0)) {
         if (RARELY(ahead > 0)) {
             /* Numbers are missing: they are lost, or will be late. */
-            struct gap *gap = &order->gaps[order->gap_count++ & (MOST_GAPS - 1)];
+            struct gap *gap = &stream->gaps[stream->gap_count++ & (MOST_GAPS - 1)];
             gap->start = next;
             gap->end = number;
             gap->position = position;
             gap->time = now;
         }
-        order->next = number + 1;
+        stream->next = number + 1;
         return;
     }
     counters->reordered++;
     raise_to(&counters->displacement, (u32)(next - number - 1));
     for (u32 i = 0; i < MOST_GAPS; i++) {
-        struct gap *gap = &order->gaps[i];
+        struct gap *gap = &stream->gaps[i];
         if ((u32)(number - gap->start) < (u32)(gap->end - gap->start)) {
             raise_to(&counters->extent, position - gap->position);
             raise_to(&counters->late_offset, now - gap->time);
@@ -318,7 +312,7 @@ PART int take(struct xdp_md *context, const struct way *way, u32 lost, u64 numbe
         latency = 0;
     here->intact++;
     count_latency(here, latency, sequence);
-    note_order(here, sequence, now);
+    note_order(stream, here, sequence, now);
     if (KNOWN(way->counts_flows) && flow < frames->flows)
         __sync_fetch_and_add(&flow_counts[way->flow_counts + flow], 1);
     return XDP_DROP;

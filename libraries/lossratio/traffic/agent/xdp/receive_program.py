@@ -23,12 +23,10 @@ class _Gap(ctypes.Structure):
     _fields_ = members("u64 start, end, position, time")
 
 
-class _Order(ctypes.Structure):
-    _fields_ = members("u64 next, position, gap_count", gaps=_Gap * _MOST_GAPS)
-
-
 class _Stream(ctypes.Structure):
-    _fields_ = members("u32 tag, tag_sum", "u64 late, strayed, foreign")
+    _fields_ = members(
+        "u32 tag, tag_sum", "u64 late, strayed, foreign, next, position, gap_count", gaps=_Gap * _MOST_GAPS
+    )
 
 
 class _Counters(ctypes.Structure):
@@ -37,7 +35,6 @@ class _Counters(ctypes.Structure):
         "u64 reordered, displacement, extent, late_offset, latency_sum, latency_least, latency_most",
         "u64 jitter_sum, jitter_count, next_in_turn, last_latency",
         f"u64 histogram[{histogram.INTERVALS}]",
-        order=_Order,
     )
 
 
@@ -50,7 +47,7 @@ class _Way(ctypes.Structure):
 
 
 _WORDS = ctypes.sizeof(_Counters) // 8
-_NAMES = [name for name, _ in _Counters._fields_[:-2]]
+_NAMES = [name for name, _ in _Counters._fields_[:-1]]
 
 
 @dataclass(frozen=True)
