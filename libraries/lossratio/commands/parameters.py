@@ -61,8 +61,7 @@ class OneOf(click.Choice):  # type: ignore[type-arg]
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            error.message += did_you_mean(str(value), map(str, self.choices))
-            raise
+            self.fail(f"{error.message}{did_you_mean(str(value), map(str, self.choices))}", param, ctx)
 
 
 @dataclass(frozen=True)
