@@ -38,7 +38,7 @@ def otg_serve(
     with server:
         click.echo(f"http://{address}:{server.server_port} serves {', '.join(locations)}. Ctrl-C ends it.")
         if not _is_loopback(address):
-            click.echo("Whoever reaches this address can send traffic from these ports: it asks for no password.")
+            click.echo("Every host that reaches this address can send traffic from these ports, without a password.")
         server.serve_forever()
 
 

@@ -39,7 +39,7 @@ try:
 except Exception as error:
     print(json.dumps({"error": " ".join(str(error).split())}))
 """
-"""Evaluates an expression, with the configuration on its standard input."""
+"""Evaluates a test's expression beside the server, in its namespace; the configuration is on its standard input."""
 
 
 class OtgLab:

@@ -295,7 +295,7 @@ class _OwnGenerator:
         self.flows = flows
 
     def close(self) -> None:
-        """Ends all traffic at once. Whoever waits for an answer gets an error."""
+        """Ends all traffic at once. A request that waits for an answer gets an error."""
         self._session.close()
 
 
