@@ -14,7 +14,8 @@ from lossratio.bpf import why_impossible
 from lossratio.dut import create_dut, parse_options
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.vpp.clock import ClockReading, parse_clock, policers_stamps_per_second, stamps_per_second
-from lossratio.dut.vpp.configuration import both_ports, forwarding_commands
+from lossratio.dut.vpp.configuration import forwarding_commands
+from lossratio.dut.vpp.features import Command, Shown, both_ports
 from lossratio.dut.vpp.reports import parse_errors, parse_interfaces
 from lossratio.dut.vpp.startup import Card, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
@@ -120,7 +121,7 @@ def test_many_routes_are_added_in_pieces_that_vpp_answers_in_time():
     [(200_000, (), None, "64M"), (200_002, (), "3G", "3G"), (0, (Card("0000:3b:00.0", "west", 2, 1024),), "3G", "3G")],
 )
 def test_cards_and_many_routes_have_large_heaps(routes, cards, heap, statistics):
-    text = startup_configuration("/run/one", CORES, cards, routes=routes)
+    text = startup_configuration("/run/one", CORES, cards, entries=routes)
     assert ("main-heap-size 3G" in text) is (heap is not None)
     assert f"size {statistics}" in lines_of("statseg", text)
     assert ("page-size default\n  buffers-per-numa 16384" in text) is not bool(cards)
@@ -165,7 +166,8 @@ def test_the_description_has_the_whole_configuration(set_up):
 def test_reconfiguration_adds_entries(dut_lab, set_up, forwarding, line):
     dut = set_up(forwarding=forwarding)
     dut.reconfigure(500)
-    assert line in dut_lab.on_dut("cat", f"{dut.daemons[0].directory}/reconfiguration")
+    path = dut.describe()["commands"][-1].rpartition(" ")[2]
+    assert line in dut_lab.on_dut("cat", path)
     assert_passes(dut_lab, dut)
 
 
@@ -201,9 +203,42 @@ def test_a_command_that_vpp_refuses_fails_the_set_up_which_is_undone(dut_lab, se
     before = dut_lab.snapshot()
     dut = set_up(forwarding="ip4")
     with pytest.raises(DutError, match=r"DUT1: VPP refused 'set nonsense now': set.*unknown input"):
-        dut._control.configure(dut.present.changes, "set nonsense now")
+        dut._control.configure(dut.present.changes, Command("set nonsense now"))
     dut.tear_down()
     assert dut_lab.snapshot() == before
+
+
+def test_what_vpp_does_not_show_is_an_error(set_up):
+    control = set_up()._control
+    shown = Shown("show version", "vpp v", "its version")
+    assert control.check([shown]) == {"show version": "its version"}
+    with pytest.raises(DutError, match=r"DUT1: VPP's 'show mode' does not show a bridge: l.*"):
+        control.check([shown, Shown("show mode", "l2 bridge", "a bridge")])
+
+
+@pytest.mark.parametrize(
+    ("version", "plugins", "message"),
+    [
+        ("26.10", ("acl",), r"DUT1: police needs VPP's plugin policer, and \S+ has no policer_plugin\.so"),
+        ("26.02", (), r"DUT1: acl needs VPP's plugin acl, and \S+ has no acl_plugin\.so\. Install it there"),
+        ("26.02", ("acl",), None),
+    ],
+)
+def test_a_plugin_that_this_vpp_needs_is_missed_before_the_set_up(dut_lab, tmp_path, version, plugins, message):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "lib" / "vpp_plugins").mkdir(parents=True)
+    (tmp_path / "bin" / "vppctl").touch()
+    vpp = tmp_path / "bin" / "vpp"
+    vpp.write_text(f"#!/bin/sh\necho vpp v{version}-rc0\n")
+    vpp.chmod(0o755)
+    for name in plugins:
+        (tmp_path / "lib" / "vpp_plugins" / f"{name}_plugin.so").touch()
+    dut = dut_lab.create("vpp", home=str(tmp_path), acl=5, police="50 Mbps")
+    if message is None:
+        dut.check()
+    else:
+        with pytest.raises(DutError, match=message):
+            dut.check()
 
 
 def test_a_vpp_that_was_killed_is_one_error_and_the_next_set_up_is_fresh(dut_lab, set_up):
@@ -236,6 +271,7 @@ def home_with_clocks(tmp_path):
         (tmp_path / "bin").mkdir()
         for name in ("vpp", "vppctl"):
             (tmp_path / "bin" / name).symlink_to(STAND_IN / "bin" / name)
+        (tmp_path / "lib").symlink_to(STAND_IN / "lib")
         (tmp_path / "bin" / "clocks").write_text(" ".join(map(str, clocks)))
         return str(tmp_path)
 

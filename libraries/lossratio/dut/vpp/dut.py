@@ -5,7 +5,7 @@ Its command line controls it. The answers show success or failure, as the exit s
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -19,18 +19,15 @@ from lossratio.dut.linux.program_dut import ProgramDut, Sockets, bound_driver, d
 from lossratio.dut.vpp.clock import PolicerClock, read_clock
 from lossratio.dut.vpp.configuration import (
     HOME_VARIABLE,
-    ROUTES_ADDED,
-    VppForwarding,
     VppOptions,
-    VppPort,
-    both_ports,
     card_commands,
     entries_commands,
     forwarding_commands,
+    inner_ports,
     placement_commands,
-    policer_name,
     vpp_problem,
 )
+from lossratio.dut.vpp.features import ROUTES_ADDED, Command, Ports, Shown, VppForwarding, both_ports, policer_name
 from lossratio.dut.vpp.reports import (
     parse_bundles,
     parse_errors,
@@ -68,24 +65,71 @@ class VppControl:
         """Whether it answers."""
         return self.node.attempt(*self._line("show version")).exit_status == 0
 
-    def configure(self, changes: Changes, command: str, *, answer: str = "") -> None:
+    def configure(self, changes: Changes, command: Command) -> None:
         """Gives VPP a command that changes its configuration. The configuration ends with VPP, so there is no undo.
 
         Args:
             changes: Records the command.
             command: The command.
-            answer: Regular expression of VPP's answer to a command that succeeds.
 
         Raises:
             DutError: If the answer is another one: VPP reports a failure in no other way.
         """
-        written = self.ask(command).strip()
-        if re.fullmatch(answer, written) is None:
-            raise DutError(f"{self.node.name}: VPP refused {command!r}: {written or 'it gave no reason'}.")
-        changes.commands.append(f"vppctl {command}")
+        text = command.text
+        if "\n" in text:
+            path = f"{self.directory}/commands{len(changes.commands)}"
+            write_file(changes, path, text)
+            text = f"exec {path}"
+        written = self.ask(text).strip()
+        if re.fullmatch(command.answer, written) is None:
+            raise DutError(f"{self.node.name}: VPP refused {text!r}: {written or 'it gave no reason'}.")
+        changes.commands.append(f"vppctl {text}")
+
+    def check(self, shown: Collection[Shown]) -> dict[str, str]:
+        """Checks what VPP shows.
+
+        Returns:
+            By command, what it showed, in words.
+
+        Raises:
+            DutError: If VPP does not show it.
+        """
+        for each in shown:
+            if re.search(each.pattern, answer := self.ask(each.command)) is None:
+                said = " ".join(answer.split())
+                raise DutError(f"{self.node.name}: VPP's {each.command!r} does not show {each.meaning}: {said[-500:]}")
+        return {each.command: each.meaning for each in shown}
 
     def _line(self, command: str) -> tuple[str, ...]:
         return (f"{self.home}/bin/vppctl", "-s", f"{self.directory}/cli.sock", *command.split())
+
+
+_PLUGINS = 'cd "$1" && ls -d lib*/vpp_plugins/*.so lib*/*/vpp_plugins/*.so 2>/dev/null; "$2" --version'
+
+
+def check_installed(node: DutNode, program: str, options: VppOptions) -> None:
+    """Checks that the VPP of a node has what features need.
+
+    Raises:
+        DutError: If it is too old, or lacks a plugin.
+    """
+    if not any(feature.needs.plugins or feature.needs.version for feature in options.features):
+        return
+    text = node.run("sh", "-c", _PLUGINS, "plugins", options.home, program)
+    found = re.search(r"\bv(\d+\.\d+)", text)
+    version = found[1] if found else ""
+    for feature in options.features:
+        (option, *_) = feature.asked(options)
+        if version < feature.needs.version:
+            raise DutError(
+                f"{node.name}: {option} needs VPP {feature.needs.version} or later, and {program} is {version}."
+            )
+        for plugin, since in feature.needs.plugins.items():
+            if version >= since and f"/{plugin}_plugin.so" not in text:
+                raise DutError(
+                    f"{node.name}: {option} needs VPP's plugin {plugin}, and {options.home} has no {plugin}_plugin.so. "
+                    f"Install it there (Debian: vpp-plugin-core), or build VPP with it."
+                )
 
 
 _REPORTS_SECONDS = 3.0
@@ -114,6 +158,7 @@ class Vpp(ProgramDut[VppOptions]):
         super().__init__(session, hop, options)
         self._clock: PolicerClock | None = None
         self._starts = 0
+        self._verified: dict[str, str] = {}
 
     @property
     def cards(self) -> list[tuple[str, str]]:
@@ -162,8 +207,9 @@ class Vpp(ProgramDut[VppOptions]):
                 )
 
     def check_kind(self) -> None:
-        """Checks that there are enough CPUs, and that VPP's addresses are free."""
+        """Checks that there are enough CPUs, that VPP has what its features need, and that its addresses are free."""
         super().check_kind()
+        check_installed(self.node, self.program, self.options)
         ports = both_ports((self.west, self.east), ("", ""))
         if self.options.is_router:
             check_free(self.node, [port.routed(self.options.ip_version).network for port in ports])
@@ -188,6 +234,7 @@ class Vpp(ProgramDut[VppOptions]):
     def verify(self) -> None:
         """Checks the state, and the clock of policers if it has not been checked since VPP was started."""
         super().verify()
+        self._check_features(self._control, self._links)
         if self._clock is None:
             self._check_clock()
 
@@ -195,8 +242,10 @@ class Vpp(ProgramDut[VppOptions]):
         """Starts VPP and configures it command by command."""
         self._clock = None
         configuration = f"{directory}/startup.conf"
-        cards, routes = self._vpp_cards(cores), self.options.routes or 0
-        write_file(changes, configuration, startup_configuration(directory, cores, cards, self.hop.vpp, routes=routes))
+        options, cards = self.options, self._vpp_cards(cores)
+        lines = [line for feature in options.features for line in (*feature.plugin_lines(), *feature.startup(options))]
+        text = startup_configuration(directory, cores, cards, self.hop.vpp, entries=options.entries, lines=lines)
+        write_file(changes, configuration, text)
         program = (self.program, "-c", configuration)
         daemon = Daemon(self.node, directory, "vpp", program, None if self._polls else _PRIORITY)
         control = VppControl(self.node, self.options.home, directory)
@@ -205,13 +254,17 @@ class Vpp(ProgramDut[VppOptions]):
             self._take_kernel_interfaces(control, changes)
         elif self.hop.vpp.driver is not VppDriver.DPDK:
             self._take_cards(control, changes, cards)
-        for command in placement_commands(cards):
-            control.configure(changes, command.text)
-        for command in forwarding_commands(self.options, *self._vpp_ports(west_mac, east_mac)):
-            control.configure(changes, command.text, answer=command.answer)
-        if self.options.forwarding is VppForwarding.IP6:
+        links = both_ports(self._vpp_names, (west_mac, east_mac))
+        for command in (*placement_commands(cards), *forwarding_commands(options, *links)):
+            control.configure(changes, command)
+        self._verified = self._check_features(control, links)
+        if options.forwarding is VppForwarding.IP6:
             self._outlast_reports(control)
         return [daemon]
+
+    def _check_features(self, control: VppControl, links: Ports) -> dict[str, str]:
+        ports = inner_ports(self.options, *links)
+        return control.check([each for kind in self.options.features for each in kind.verified(self.options, ports)])
 
     def _outlast_reports(self, control: VppControl) -> None:
         """Waits until VPP has reported its multicast groups (RFC 3810) on both interfaces, which it does once.
@@ -234,7 +287,7 @@ class Vpp(ProgramDut[VppOptions]):
         if self.options.police_kilobits is None:
             return
         control = VppControl(self.node, self.options.home, self.daemons[0].directory)
-        policer = policer_name(self._vpp_ports("", "")[0])
+        policer = policer_name(both_ports(self._vpp_names, ("", ""))[0])
         clock = read_clock(control.ask, policer, self.options.police_kilobits)
         if clock is not None:
             clock.check(self.node.name, self._choose_cores().main)
@@ -243,7 +296,7 @@ class Vpp(ProgramDut[VppOptions]):
     @property
     def is_addressed(self) -> bool:
         """Routers and the ends of tunnels are."""
-        return self.options.is_router or self.options.vxlan
+        return self.options.is_addressed
 
     def facts(self) -> dict[str, Any]:
         """Version, start-up configuration, threads, placement and forwarding, as VPP reports them."""
@@ -255,6 +308,7 @@ class Vpp(ProgramDut[VppOptions]):
             "version": control.ask("show version").strip(),
             "startup": self.node.run("cat", f"{control.directory}/startup.conf").splitlines(),
             "clock": None if self._clock is None else {**asdict(self._clock), "starts": self._starts},
+            "verified": self._verified,
             "shown": {command: control.ask(command).splitlines() for command in shown},
         }
 
@@ -284,11 +338,11 @@ class Vpp(ProgramDut[VppOptions]):
         return DutCounters(received, transmitted, dropped, details=parse_errors(control.ask("show errors")))
 
     def reset(self) -> None:
-        """Fills the policers' buckets."""
+        """Undoes what trials leave behind, such as policers' empty buckets."""
         control = self._control
-        if self.options.police is not None:
-            for port in self._ports:
-                control.ask(f"policer reset name {policer_name(port)}")
+        for feature in self.options.features:
+            for command in feature.reset_commands(self.options, self._ports):
+                control.ask(command)
 
     def check_reconfigure(self, entries: int) -> None:
         """Refuses a forwarding mode without a table."""
@@ -298,26 +352,26 @@ class Vpp(ProgramDut[VppOptions]):
     def reconfigure(self, entries: int) -> None:
         """Adds routes, or entries of the bridge domain, by a file of commands."""
         control = self._control
-        lines = list(entries_commands(self.options, self._ports, entries))
+        lines = list(entries_commands(self.options, self._links, entries))
         if not lines:
             super().reconfigure(entries)
-        path = f"{control.directory}/reconfiguration"
-        changes = self.present.changes
-        write_file(changes, path, "".join(f"{line}\n" for line in lines))
-        control.configure(changes, f"exec {path}", answer=ROUTES_ADDED)
+        text = "".join(f"{line}\n" for line in lines)
+        control.configure(self.present.changes, Command(text, answer=ROUTES_ADDED))
 
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
-        """The counters of VPP's graph nodes, besides the reports of the node."""
+        """The counters of VPP's graph nodes, besides the reports of the node, and what its features prove then."""
         control = self._control
         for command in ("clear runtime", "clear errors", "clear interfaces", "clear hardware-interfaces"):
             control.ask(command)
         with super().telemetry() as report:
             yield report
-        for command in _SHOWN_ON_TRIALS:
+        features = self.options.features
+        for command in (*_SHOWN_ON_TRIALS, *(command for feature in features for command in feature.needs.shows)):
             report[command] = control.ask(command).splitlines()
         runtime = "\n".join(report["show runtime"])
         report["statistics"] += parse_runtime(runtime)
+        report["proved"] = control.check([each for kind in features for each in kind.proved(self.options, self._ports)])
         report["workers"] = parse_workers(runtime, control.ask("show interface rx-placement"))
 
     def probes(self) -> Sequence[str]:
@@ -331,7 +385,7 @@ class Vpp(ProgramDut[VppOptions]):
         control, bundle = self._control, name.removeprefix("perfmon ")
         report: dict[str, Any] = {}
         control.ask("perfmon reset")
-        control.configure(Changes(self.node), f"perfmon start bundle {bundle}")
+        control.configure(Changes(self.node), Command(f"perfmon start bundle {bundle}"))
         try:
             yield report
         finally:
@@ -346,11 +400,12 @@ class Vpp(ProgramDut[VppOptions]):
         return VppControl(self.node, self.options.home, self.running.directory)
 
     @property
-    def _ports(self) -> tuple[VppPort, VppPort]:
-        return self._vpp_ports(*self.present.neighbours)
+    def _links(self) -> Ports:
+        return both_ports(self._vpp_names, self.present.neighbours)
 
-    def _vpp_ports(self, west_mac: str, east_mac: str) -> tuple[VppPort, VppPort]:
-        return both_ports(self._vpp_names, (west_mac, east_mac))
+    @property
+    def _ports(self) -> Ports:
+        return inner_ports(self.options, *self._links)
 
     @property
     def _vpp_names(self) -> tuple[str, str]:
@@ -370,7 +425,7 @@ class Vpp(ProgramDut[VppOptions]):
             if name and not is_up(links[name]):
                 changes.run(*_SET_LINK, name, "up", undo=(*_SET_LINK, name, "down"))
             for command in card_commands(self.hop.vpp.driver, card, name, mac):
-                control.configure(changes, command.text)
+                control.configure(changes, command)
 
     def _take_kernel_interfaces(self, control: VppControl, changes: Changes) -> None:
         macs = self.own_macs()
@@ -379,13 +434,13 @@ class Vpp(ProgramDut[VppOptions]):
                 queues = f"num-rx-queues {self.options.queues or 'all'}"
                 sizes = f"rx-queue-size {self.options.frame_queue} tx-queue-size {self.options.frame_queue}"
                 command = f"create interface af_xdp host-if {name} name host-{name} {sizes} {queues}"
-                control.configure(changes, command)
+                control.configure(changes, Command(command))
                 # It would have an address of its own otherwise.
-                control.configure(changes, f"set interface mac address host-{name} {mac}")
+                control.configure(changes, Command(f"set interface mac address host-{name} {mac}"))
                 continue
             queues = f" num-rx-queues {self.options.queues}" if self.options.queues else ""
             # Without hw-addr VPP would choose an address that no neighbour knows.
             # On an interface without offloads, VPP would announce a header before each frame, but send none, and no
             # frame would pass. Test frames have their checksums, so they need no offloads.
             command = f"create host-interface name {name} hw-addr {mac}{queues} cksum-gso-disable"
-            control.configure(changes, command, answer=f"host-{name}")
+            control.configure(changes, Command(command, answer=f"host-{name}"))

@@ -1,6 +1,6 @@
 """VPP's startup.conf: its CPUs, memory, plugins and cards, and the free lines of the topology file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lossratio.dut.linux.cores import CoreChoice, cpu_list
@@ -11,7 +11,7 @@ _BUFFERS_OF_CARDS = 107_520
 _BUFFER_SIZE = 2048
 _BUFFER_HEADERS = 448
 """Bytes of a buffer besides its data: VPP's headers, and at most DPDK's."""
-_MANY_ROUTES = 200_000
+_MANY_ENTRIES = 200_000
 _LARGE = "3G"
 _SMALL_STATISTICS = "64M"
 _MEBI = 2**20
@@ -60,7 +60,13 @@ def both_cards(
 
 
 def startup_configuration(
-    directory: str, cores: CoreChoice, cards: Sequence[Card], start: VppStart | None = None, *, routes: int = 0
+    directory: str,
+    cores: CoreChoice,
+    cards: Sequence[Card],
+    start: VppStart | None = None,
+    *,
+    entries: int = 0,
+    lines: Iterable[tuple[str, str]] = (),
 ) -> str:
     """The file's text.
 
@@ -71,10 +77,11 @@ def startup_configuration(
         cores: The CPUs that it may use.
         cards: The cards that it polls; empty: it has interfaces of the kernel only.
         start: How it is started on this node; None: as everywhere.
-        routes: Routes that it will have.
+        entries: Entries that its largest table will have.
+        lines: Further lines, each with its section.
     """
     start = start or VppStart()
-    is_large = bool(cards) or routes > _MANY_ROUTES
+    is_large = bool(cards) or entries > _MANY_ENTRIES
     statistics = start.statseg_size or (_LARGE if is_large else _SMALL_STATISTICS)
     sections: dict[str, list[str]] = {
         "unix": [
@@ -94,12 +101,12 @@ def startup_configuration(
         "buffers": _buffers(start, cores, with_cards=bool(cards)),
         **_drivers(start.driver, cards),
     }
-    for section, lines in start.startup.items():
-        sections.setdefault(section, []).extend(lines)
+    for section, line in (*lines, *((name, line) for name, free in start.startup.items() for line in free)):
+        sections.setdefault(section, []).append(line)
     return "".join(
-        f"{section} {{\n{''.join(f'  {line}{chr(10)}' for line in lines)}}}\n"
-        for section, lines in sections.items()
-        if lines
+        f"{section} {{\n{''.join(f'  {line}{chr(10)}' for line in written)}}}\n"
+        for section, written in sections.items()
+        if written
     )
 
 

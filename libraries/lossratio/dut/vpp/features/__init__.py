@@ -1,0 +1,16 @@
+"""VPP's features, each a class of its own: options, commands, and what VPP must show."""
+
+from lossratio.dut.vpp.features.access_lists import AccessLists
+from lossratio.dut.vpp.features.feature import (
+    ROUTES_ADDED,
+    Command,
+    Feature,
+    Ports,
+    Shown,
+    VppForwarding,
+    VppPort,
+    both_ports,
+)
+from lossratio.dut.vpp.features.policer import Policer, policer_name
+from lossratio.dut.vpp.features.scale import Routes, many_routes
+from lossratio.dut.vpp.features.tunnels import Vxlan

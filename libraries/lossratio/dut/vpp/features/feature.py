@@ -1,0 +1,192 @@
+"""What a feature of VPP can say: its options, what it goes with and needs, its commands, and what VPP then shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar
+
+from lossratio.dut.linux.addressing import EAST_VNI, WEST_VNI, RouterSide, Tunnel
+from lossratio.dut.linux.program_dut import SocketOptions
+from lossratio.topology import EAST, WEST, Side
+
+ROUTES_ADDED = r"(\S+ routes/sec\s*)*"
+"""VPP's answer to a command that adds many routes: their rate."""
+
+
+class VppForwarding(str, Enum):
+    """How VPP forwards."""
+
+    CROSS_CONNECT = "l2xc"
+    """Layer 2 cross-connect: frames that enter on one interface leave on the other."""
+    BRIDGE_DOMAIN = "l2bd"
+    """Bridge domain with MAC learning."""
+    IP4 = "ip4"
+    """IPv4 routing."""
+    IP6 = "ip6"
+    """IPv6 routing."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command to VPP."""
+
+    text: str
+    """The command, or a command in each line, of which VPP then reads a file."""
+    answer: str = ""
+    """Regular expression of VPP's answer to a command that succeeds."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Something that VPP must show."""
+
+    command: str
+    """The command that shows it."""
+    pattern: str
+    """Regular expression of a part of the answer."""
+    meaning: str
+    """What it says, in words."""
+
+
+@dataclass(frozen=True)
+class VppPort:
+    """One side of VPP."""
+
+    link: str
+    """VPP's name of its interface on the link."""
+    interface: str
+    """The interface that forwards: that one, or one that a feature makes upon it."""
+    neighbour_mac: str
+    """MAC address of the neighbour at the other end of the link; empty: a bridge learns it."""
+    side: Side
+    """Networks behind the neighbour."""
+    opposite: Side
+    """Networks behind the other neighbour."""
+    vni: int
+    """VXLAN network identifier of the tunnel on this link, if there is one."""
+
+    def routed(self, ip_version: int) -> RouterSide:
+        """Its addresses and those of its neighbour, as a router."""
+        return RouterSide(self.interface, self.side.ipv4 if ip_version == 4 else self.side.ipv6)
+
+    @property
+    def tunnel(self) -> Tunnel:
+        """Its end of the tunnel on this link."""
+        return Tunnel(self.link, f"vxlan_tunnel{self.vni}", self.side.ipv4, self.opposite.ipv4, self.vni)
+
+
+Ports = tuple[VppPort, VppPort]
+"""Both sides of VPP, west and east."""
+
+
+def both_ports(interfaces: tuple[str, str], neighbours: tuple[str, str]) -> Ports:
+    """Both sides of VPP, with their interfaces and their neighbours' MAC addresses."""
+    return (
+        VppPort(interfaces[0], interfaces[0], neighbours[0], WEST, EAST, WEST_VNI),
+        VppPort(interfaces[1], interfaces[1], neighbours[1], EAST, WEST, EAST_VNI),
+    )
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a feature needs, and what belongs to it."""
+
+    forwarding: tuple[VppForwarding, ...] = tuple(VppForwarding)
+    """With which forwarding it goes."""
+    plugins: Mapping[str, str] = field(default_factory=dict)
+    """VPP's plugins that it needs, each with the version since which it is a plugin; empty: it always was."""
+    version: str = ""
+    """The first version of VPP that has it; empty: all have it."""
+    shows: tuple[str, ...] = ()
+    """Commands whose answers are kept with trials."""
+    tags: tuple[str, ...] = ()
+    """FD.io CSIT's tags: a suite with it has one of them."""
+
+
+class Feature(SocketOptions):
+    """A feature of VPP, which is on if one of its own fields differs from its default.
+
+    `VppOptions` inherits from every feature, and calls the methods of those that are on as ``Kind.method(options)``. So
+    a method sees the options of all features. A property that two features may have calls ``super()``.
+    """
+
+    forwarding: VppForwarding = VppForwarding.CROSS_CONNECT
+    """``l2xc`` (cross-connect; the default), ``l2bd`` (bridge domain), ``ip4`` or ``ip6``."""
+
+    needs: ClassVar[Needs] = Needs()
+    """What it needs."""
+
+    @classmethod
+    def asked(cls, options: Feature) -> list[str]:
+        """Its own options that are not as by default."""
+        own = [name for name in cls.model_fields if name not in Feature.model_fields]
+        return [name for name in own if getattr(options, name) != cls.model_fields[name].default]
+
+    @classmethod
+    def mismatch(cls, options: Feature) -> str | None:
+        """The reason why it does not go with the options' forwarding; None: it does."""
+        if options.forwarding in cls.needs.forwarding:
+            return None
+        verb = "go" if cls.asked(options)[0].endswith("s") else "goes"
+        return (
+            f"{cls.asked(options)[0]} {verb} with forwarding={' or '.join(item.value for item in cls.needs.forwarding)}"
+        )
+
+    @property
+    def is_router(self) -> bool:  # type: ignore[override]
+        """Whether it forwards by IP addresses."""
+        return self.forwarding in (VppForwarding.IP4, VppForwarding.IP6)
+
+    @property
+    def ip_version(self) -> int:
+        """IP version that it routes."""
+        return 6 if self.forwarding is VppForwarding.IP6 else 4
+
+    @property
+    def is_addressed(self) -> bool:
+        """Whether frames are addressed to VPP itself."""
+        return self.is_router
+
+    @property
+    def entries(self) -> int:
+        """Entries of its largest table."""
+        return 0
+
+    def problem(self) -> str | None:
+        """The reason why its options do not go together; None: they do. No machine has been touched yet."""
+        return None
+
+    @classmethod
+    def plugin_lines(cls) -> list[tuple[str, str]]:
+        """Lines of startup.conf that enable its plugins, each with its section."""
+        return [("plugins", f"plugin {name}_plugin.so {{ enable }}") for name in cls.needs.plugins]
+
+    def startup(self) -> Iterable[tuple[str, str]]:
+        """Further lines of startup.conf, each with its section."""
+        return ()
+
+    def below(self, port: VppPort) -> tuple[VppPort, Iterable[Command]]:
+        """A port as it forwards, with an interface that the feature makes, and the commands that make it."""
+        return port, ()
+
+    def routed(self, port: VppPort) -> Iterable[Command] | None:
+        """The routes to the networks behind a port; None: one to its network."""
+        return None
+
+    def commands(self, ports: Ports) -> Iterator[Command]:
+        """The commands after forwarding has been configured."""
+        yield from ()
+
+    def verified(self, ports: Ports) -> Iterator[Shown]:
+        """What VPP must show after its set-up, and later."""
+        yield from ()
+
+    def proved(self, ports: Ports) -> Iterator[Shown]:
+        """What VPP must show after the trial with telemetry, for which counters of errors begin at zero."""
+        yield from ()
+
+    def reset_commands(self, ports: Ports) -> Iterator[str]:
+        """The commands that undo what trials leave behind."""
+        yield from ()

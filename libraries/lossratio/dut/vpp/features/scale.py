@@ -1,0 +1,48 @@
+"""Tables of VPP with many entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address
+
+from pydantic import Field
+
+from lossratio.dut.linux.addressing import RouterSide
+from lossratio.dut.vpp.features.feature import ROUTES_ADDED, Command, Feature, Needs, VppForwarding, VppPort
+
+_MOST_IPV4_ROUTES = 130_000
+_ROUTES_AT_ONCE = 100_000
+"""VPP answers nothing else while it adds routes."""
+
+
+class Routes(Feature):
+    """Routes to single hosts."""
+
+    routes: int | None = Field(default=None, ge=2, le=2_000_000, multiple_of=2)
+    """Routes to single hosts, half of them to the first hosts of each side's network, and no others; with ``ip4`` (at
+    most 130,000) or ``ip6``."""
+
+    needs = Needs((VppForwarding.IP4, VppForwarding.IP6), tags=("scale",))
+
+    @property
+    def entries(self) -> int:
+        """The routes."""
+        return max(self.routes or 0, super().entries)
+
+    def problem(self) -> str | None:
+        """More routes than the networks of test traffic have hosts."""
+        if self.forwarding is VppForwarding.IP4 and self.entries > _MOST_IPV4_ROUTES:
+            return f"the networks of test traffic have {_MOST_IPV4_ROUTES} hosts; ask for fewer routes"
+        return None
+
+    def routed(self, port: VppPort) -> Iterator[Command]:
+        """The routes to the hosts behind a port."""
+        side, count = port.routed(self.ip_version), self.entries // 2
+        for start in range(0, count, _ROUTES_AT_ONCE):
+            piece = min(_ROUTES_AT_ONCE, count - start)
+            yield Command(many_routes(side, side.network[1] + start, piece), answer=ROUTES_ADDED)
+
+
+def many_routes(side: RouterSide, first: IPv4Address | IPv6Address, count: int) -> str:
+    """The command that adds routes to this many hosts, from the first one on."""
+    return f"ip route add count {count} {first}/{first.max_prefixlen} via {side.neighbour} {side.interface}"
