@@ -334,7 +334,8 @@ def measure(
 
     kind.prepare(testbed, request, place)
     limits = load_limits(testbed, request.profile)
-    loads = load_range(limits, min_load=request.min_load, max_load=request.max_load)
+    step = testbed.load_step(request.profile)
+    loads = load_range(limits, min_load=request.min_load, max_load=request.max_load, step=step)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SearchGoalWarning)
         controller = kind.controller(request, loads)
@@ -350,7 +351,7 @@ def measure(
             on_progress(kind.progress(request, controller, trial))
         watch(trial)
 
-    course = Course(inputs, remarks, lambda ready: kind.measurer(request, testbed, ready), seen, loads.describe)
+    course = Course(inputs, remarks, lambda ready: kind.measurer(request, testbed, ready), seen, loads)
     measured: Measurement[Any] = perform(controller, testbed, request, place, course)
     result = kind.build(measured, request, inputs, loads.describe(measured.run.conditions))
     place.directory.write(result)

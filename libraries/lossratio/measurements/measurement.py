@@ -43,7 +43,7 @@ from lossratio.units import format_frame_rate
 from lossratio.version import __version__
 
 if TYPE_CHECKING:
-    from lossratio.testbed import Ready, Testbed
+    from lossratio.testbed import LoadRange, Ready, Testbed
 
 ResultT = TypeVar("ResultT")
 
@@ -213,8 +213,8 @@ class Course:
     """Makes what performs the trials on the testbed that is ready."""
     seen: Callable[[TrialResult], None]
     """Takes each trial that was measured."""
-    max_load: Callable[[Conditions], MaxLoad]
-    """The largest load in the form of results, under the conditions; the journal's header has it."""
+    loads: LoadRange
+    """The loads; the journal's header has the largest one."""
 
 
 def perform(
@@ -237,7 +237,8 @@ def perform(
             attempt = _Attempt(testbed, ready, request, place, course)
             attempt.check_earlier()
             log = _ProvedLog(attempt.journal, ready.is_verified)
-            run_search(controller, course.measurer(ready), journal=log, on_trial=attempt.seen)
+            options: Any = {"journal": log, "on_trial": attempt.seen, "load_step": course.loads.step}
+            run_search(controller, course.measurer(ready), **options)
             attempt.late = ready.late_frames()
     except BaseException as error:
         # The caller raises the exception, also an interrupt, after it has written the result file. Before the first
@@ -261,7 +262,7 @@ class _Attempt:
         conditions = ready.conditions
         about = {
             **_about(place, conditions, self._remarks),
-            "max_load": course.max_load(conditions).model_dump(mode="json"),
+            "max_load": course.loads.describe(conditions).model_dump(mode="json"),
         }
         self.journal = _journal(place, conditions, _search(testbed, ready, inputs), about)
         self._span, self._continued = Span(), len(self.journal.results)

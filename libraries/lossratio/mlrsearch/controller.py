@@ -239,6 +239,7 @@ class MLRsearch:
         coarse_targets: Sequence[CoarseTarget] | None = None,
         early_verdict: bool = False,
         memory_rest: float = 0.0,
+        load_step: float = 0.0,
     ) -> None:
         """Prepares a search.
 
@@ -257,6 +258,7 @@ class MLRsearch:
                 counts as a full one then, so all verdicts are those of full trials; only the order of trials differs.
             memory_rest: Seconds of rest before a trial at the end that shows whether the SUT passes more then; 0: there
                 is no such trial.
+            load_step: The generator sends multiples of this load, in frames per second; 0: any load.
 
         Raises:
             SearchError: If there are no goals, or loads or times make no sense.
@@ -268,7 +270,7 @@ class MLRsearch:
             if value is not None and not 0.0 < value < math.inf:
                 raise SearchError(f"A search's {name} must be a positive number of seconds, not {value!r}.")
         self.goals = checked_goals(goals, min_load)
-        self._grid = LoadGrid(min_load, max_load, min(goal.width for goal in self.goals))
+        self._grid = LoadGrid(min_load, max_load, min(goal.width for goal in self.goals), load_step)
         self.min_load = self._grid.min_load
         self.max_load = self._grid.max_load
         self.elapsed = 0.0

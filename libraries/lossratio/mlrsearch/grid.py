@@ -6,6 +6,8 @@ Neighbours on the grid are within the smallest goal width, so any load can serve
 import math
 
 from lossratio.errors import SearchError
+from lossratio.trials import sendable
+from lossratio.units import format_ratio
 
 _ROUNDING = 1e-6
 """A load this close to a grid load (in steps) is that load."""
@@ -14,38 +16,54 @@ _ROUNDING = 1e-6
 class LoadGrid:
     """A geometric grid of loads; index 0 is the minimum load, index `top` the maximum load.
 
+    Where a generator sends only multiples of a step, each load is the nearest of them, and neighbours are as much
+    closer as they need to be to stay within the width.
+
     Attributes:
         min_load: Smallest load, frames per second.
         max_load: Largest load, frames per second.
         top: Index of the maximum load; 0 if it equals the minimum load.
     """
 
-    def __init__(self, min_load: float, max_load: float, width: float) -> None:
+    def __init__(self, min_load: float, max_load: float, width: float, load_step: float = 0.0) -> None:
         """Lays the grid.
 
         Args:
             min_load: Smallest load, frames per second.
             max_load: Largest load, frames per second.
             width: Largest distance of neighbours, relative to the larger one.
+            load_step: The generator sends multiples of this load, in frames per second; 0: any load.
 
         Raises:
-            SearchError: If the loads are not positive and finite, or the wrong way round.
+            SearchError: If the loads are not positive and finite, the wrong way round, or too small for the width.
         """
         if not 0.0 < min_load <= max_load < math.inf:
             raise SearchError(
                 f"A search needs 0 < min load <= max load, in frames per second, not {min_load!r} and {max_load!r}."
             )
-        self.min_load = float(min_load)
-        self.max_load = float(max_load)
+        if min_load < max_load and min_load * width <= 2.0 * load_step:
+            raise SearchError(
+                f"The generator sends loads in steps of {load_step:g} frames/s, too coarse for a width of "
+                f"{format_ratio(width)} at the minimum load of {min_load:.10g} frames/s. Give a min_load above "
+                f"{2.0 * load_step / width:.0f} frames/s, or goals with a larger width."
+            )
+        self._load_step = load_step
+        self.min_load = sendable(float(min_load), load_step)
+        self.max_load = sendable(float(max_load), load_step)
+        # Rounding moves two loads apart by one step at most, which is most at the smallest loads.
+        self._slack = load_step / self.min_load if self.min_load < self.max_load else 0.0
         # A little more than exact, so that rounding never makes neighbours wider than the width.
-        self.top = math.ceil(math.log(max_load / min_load) / -math.log1p(-width) * (1.0 + _ROUNDING))
-        self._step = math.log(max_load / min_load) / self.top if self.top else 1.0
+        ratio = math.log(self.max_load / self.min_load)
+        self.top = math.ceil(ratio / -math.log1p(self._slack - width) * (1.0 + _ROUNDING))
+        self._step = ratio / self.top if self.top else 1.0
 
     def load(self, index: int) -> float:
         """The load at an index, in frames per second."""
         if index >= self.top:
             return self.max_load
-        return self.min_load if index <= 0 else self.max_load * math.exp((index - self.top) * self._step)
+        if index <= 0:
+            return self.min_load
+        return sendable(self.max_load * math.exp((index - self.top) * self._step), self._load_step)
 
     def position(self, load: float) -> float:
         """The place of a load, in steps from the minimum load; a whole number for loads on the grid."""
@@ -53,11 +71,14 @@ class LoadGrid:
             return 0.0
         position = self.top + math.log(load / self.max_load) / self._step
         nearest = round(position)
-        return float(nearest) if abs(position - nearest) < _ROUNDING else position
+        if abs(position - nearest) < _ROUNDING:
+            return float(nearest)
+        around = (index for index in range(math.floor(position), math.ceil(position) + 1) if self.load(index) == load)
+        return float(next(around, position)) if self._load_step else position
 
     def steps_within(self, width: float) -> int:
         """How many steps apart two loads may be within a width; at least 1, for a width the grid was laid for."""
-        return max(1, math.floor(-math.log1p(-width) / self._step * (1.0 - _ROUNDING / 10)))
+        return max(1, math.floor(-math.log1p(self._slack - width) / self._step * (1.0 - _ROUNDING / 10)))
 
     def steps_of_loss(self, loss_ratio: float) -> float:
         """How many steps above its capacity a load is of which a SUT loses this share and forwards the rest."""

@@ -102,9 +102,10 @@ def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
     profile = load_profile(demand.profile, frame_size=demand.frame_size)
     opened = open_testbed(job.cable_of(testbed, demand), dut=CABLE)
     try:
+        trial = TrialInput(_TRIAL_SECONDS, load).sendable(opened.load_step(profile))
         with opened.ready_for(profile) as ready:
             for number in range(1, demand.trials + 1):
-                output = ready.measurer.measure(TrialInput(_TRIAL_SECONDS, load))
+                output = ready.measurer.measure(trial)
                 if output.lost_frames or output.unsent_frames:
                     behind = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
                     raise UnfitTesterError(

@@ -53,8 +53,7 @@ class LiveTestbed(Testbed):
     def __init__(self, request: TestbedRequest, set_up: LiveSetUp, agent: AgentClient, undo: ExitStack) -> None:
         self.request = request
         self.duts = set_up.duts
-        # The topology's ``max_rate``.
-        self.generator_limit = set_up.generator.settings.max_rate
+        self.generator = set_up.generator.settings
         self._set_up = set_up
         self._agent: AgentClient | None = agent
         self._undo = undo

@@ -19,6 +19,7 @@ from lossratio.results import Conditions, LoadOrigin, MaxLoad
 from lossratio.testbed.testbed import Testbed
 from lossratio.topology import FrameRate, NicModel, Port, Topology
 from lossratio.traffic import TrafficDirection, TrafficProfile
+from lossratio.trials import sendable
 from lossratio.units import L1_OVERHEAD, format_bit_rate, format_frame_rate
 from lossratio.yaml_file import load_yaml_file
 
@@ -142,7 +143,7 @@ def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, .
 
 
 def _generator_limits(testbed: Testbed) -> Iterator[LoadLimit]:
-    rate = testbed.generator_limit
+    rate = testbed.generator.max_rate
     if rate is not None:
         yield LoadLimit(
             rate, LoadOrigin.GENERATOR, f"the generator's max_rate, {format_frame_rate(rate)} per interface"
@@ -238,6 +239,8 @@ class LoadRange:
     """The limits of the load, the smallest first."""
     remarks: tuple[str, ...] = ()
     """Remarks for readers of the numbers."""
+    step: float = 0.0
+    """The generator sends multiples of this load; 0: any load."""
 
     def describe(self, conditions: Conditions) -> MaxLoad:
         """The largest load in the words of test reports."""
@@ -246,13 +249,16 @@ class LoadRange:
         return conditions.max_load(self.max_load, self.origin, link_limit=min(links, default=None), limits=reasons)
 
 
-def load_range(limits: Sequence[LoadLimit], *, min_load: float | None, max_load: float | None) -> LoadRange:
+def load_range(
+    limits: Sequence[LoadLimit], *, min_load: float | None, max_load: float | None, step: float = 0.0
+) -> LoadRange:
     """The loads of a measurement: those that were asked for, and defaults for the others.
 
     Args:
         limits: The limits of the load, the smallest first; see `load_limits`.
         min_load: The smallest load that was asked for; None: CSIT's, or a tenth of a maximum load below CSIT's.
         max_load: The largest load that was asked for; None: the smallest limit.
+        step: The generator sends multiples of this load; 0: any load. The range has the nearest of them.
 
     Raises:
         SearchError: If no maximum load is known, or it is below the minimum load.
@@ -271,7 +277,10 @@ def load_range(limits: Sequence[LoadLimit], *, min_load: float | None, max_load:
         raise SearchError(
             f"The minimum load ({format_frame_rate(lowest)}) is above the maximum load ({format_frame_rate(highest)})."
         )
-    return LoadRange(lowest, highest, origin, tuple(limits), _remarks(highest, limits))
+    remarks = _remarks(highest, limits)
+    # Not the nearest, as that may be above a limit.
+    most = sendable(highest - highest % step, step) if step else highest
+    return LoadRange(min(sendable(lowest, step), most), most, origin, tuple(limits), remarks, step)
 
 
 def _default_min_load(max_load: float) -> float:

@@ -9,7 +9,7 @@ from lossratio.errors import TrafficError
 from lossratio.results import Conditions
 from lossratio.testbed.testbed import Testbed
 from lossratio.traffic import StoppedTraffic, TrafficProfile
-from lossratio.trials import Integrity, NegativeLossError, check_integrity, faults_in_words
+from lossratio.trials import Integrity, NegativeLossError, check_integrity, faults_in_words, sendable
 from lossratio.units import format_frame_rate
 
 DEFAULT_LATE_WAIT = 0.5
@@ -39,11 +39,11 @@ class RunningTraffic:
             LossRatioError: If the traffic cannot be generated, or does not get through.
         """
         self.profile = profile
-        self.load = load
+        self.load = sendable(load, testbed.load_step(profile))
         self._integrity = integrity
         with ExitStack() as opened:
             ready = opened.enter_context(testbed.ready_for(profile, integrity=integrity))
-            ready.source.start_traffic(load)
+            ready.source.start_traffic(self.load)
             self._source = ready.source
             self.conditions: Conditions = ready.conditions
             self._opened = opened.pop_all()

@@ -140,8 +140,7 @@ class SimulatedTestbed(Testbed):
                 f"{request.file}: a simulated testbed has one link, and {request.links} parallel ones are asked for. "
                 "Use a local testbed, such as the topology local-2links."
             )
-        self._generator = generator
-        self.generator_limit = generator.max_rate
+        self.generator: SimulatedGenerator = generator
         known = None if request.dut is None else request.dut.options.modelled_as()
         self._has_known_truth = known is not None
         self._model = self._topology_model() if known is None else known
@@ -164,14 +163,14 @@ class SimulatedTestbed(Testbed):
         directions = profile.transmitting_directions
         measurer = SimulatedMeasurer(
             [self._sut] * directions if self._has_known_truth else self._sut,
-            seed=self._generator.seed,
-            overhead=(self._generator.overhead or 0.0) + ramp,
+            seed=self.generator.seed,
+            overhead=(self.generator.overhead or 0.0) + ramp,
             settle=max(self._recovery_time, rest),
-            max_rate=self._generator.max_rate,
+            max_rate=self.generator.max_rate,
             directions=directions,
             faults=None if integrity is Integrity.OFF else self._faults,
         )
-        source = SimulatedSource(measurer, self._capacity, shared=not self._has_known_truth, seed=self._generator.seed)
+        source = SimulatedSource(measurer, self._capacity, shared=not self._has_known_truth, seed=self.generator.seed)
         yield Ready(measurer, source, with_rest(with_ramp(self._conditions(profile), ramp), rest), lambda: 0)
 
     @property
@@ -190,7 +189,7 @@ class SimulatedTestbed(Testbed):
             testbed=describe_testbed(topology, str(self.request.file), self.request.paths),
             nodes={name: NodeFacts() for name in topology.nodes},
             controller=controller_facts(),
-            generator=self._generator.model_dump(mode="json"),
+            generator=self.generator.model_dump(mode="json"),
             duts=dict.fromkeys(topology.dut_names, dut),
             traffic=describe_traffic(profile),
             load=describe_load(

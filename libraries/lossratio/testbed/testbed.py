@@ -1,9 +1,11 @@
 """The interface that all testbeds have, and the request that opens one."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -11,12 +13,15 @@ from lossratio.dut import Dut, DutOptions, load_kind, parse_options
 from lossratio.errors import DutError, TopologyError
 from lossratio.nodes import NO_CREDENTIALS, Credentials
 from lossratio.results import Conditions
-from lossratio.topology import Topology, TrafficPath, generator_problems
+from lossratio.topology import GeneratorSettings, Topology, TrafficPath, generator_problems
 from lossratio.traffic import ANSWER_SECONDS, StoppedTraffic, TrafficProfile
 from lossratio.trials import Integrity, LatencyOutput, Measurer
 from lossratio.yaml_file import describe_problem
 
 TestbedT = TypeVar("TestbedT", bound="Testbed")
+
+_FINEST = 1000
+"""Shares of the load are multiples of a part that is not smaller than one in so many."""
 
 
 @dataclass(frozen=True)
@@ -177,8 +182,8 @@ class Testbed(ABC):
     """The request that it was opened with."""
     duts: tuple[Dut[DutOptions], ...] = ()
     """The DUTs that were set up, link by link, from west to east; empty if none were, or the testbed is simulated."""
-    generator_limit: float | None
-    """The most frames per second that the generator can send, per interface; None: not known."""
+    generator: GeneratorSettings
+    """The settings of the generator."""
     _see: Callable[[int, int], None] | None = None
 
     @abstractmethod
@@ -196,6 +201,14 @@ class Testbed(ABC):
         Raises:
             LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is in use.
         """
+
+    def load_step(self, profile: TrafficProfile) -> float:
+        """What loads with a traffic profile are multiples of, in frames per second; 0: any load can be sent.
+
+        A direction with a share of the load sends what the generator can send, too.
+        """
+        shares = (Fraction(direction.load_share) for direction in profile.directions)
+        return self.generator.load_step * math.lcm(*(share.limit_denominator(_FINEST).denominator for share in shares))
 
     def watch_trials(self, see: Callable[[int, int], None] | None) -> None:
         """Shows running trials from the next measurement on, where the generator can; it changes no trial.

@@ -41,6 +41,8 @@ class GeneratorSettings(FileModel):
     kind: str
     """Which generator it is."""
 
+    load_step: ClassVar[float] = 0.0
+    """The load of each direction is a multiple of this, in frames per second; 0: it may be any."""
     has_tester: ClassVar[bool] = False
     """Whether a tester has its ports, to which its program speaks over the network. They are no interfaces of the TG
     then, and the TG may be this machine."""

@@ -24,6 +24,11 @@ from lossratio.trials.journal import (
     read_journal as read_journal,
 )
 from lossratio.trials.journal_lines import Addition as Addition, JournalEntry as JournalEntry
+from lossratio.trials.latency import (
+    LatencyCounters as LatencyCounters,
+    LatencyOutput as LatencyOutput,
+    OneWayLatency as OneWayLatency,
+)
 from lossratio.trials.record import (
     Frames as Frames,
     Microseconds as Microseconds,
@@ -44,13 +49,11 @@ from lossratio.trials.trial import (
     Controller as Controller,
     DirectionCounters as DirectionCounters,
     Incident as Incident,
-    LatencyCounters as LatencyCounters,
-    LatencyOutput as LatencyOutput,
     Measurer as Measurer,
-    OneWayLatency as OneWayLatency,
     StreamCounters as StreamCounters,
     TrialInput as TrialInput,
     TrialOutput as TrialOutput,
     TrialResult as TrialResult,
     run_search as run_search,
+    sendable as sendable,
 )

@@ -10,15 +10,25 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from lossratio.errors import SearchError
-from lossratio.trials.record import Frames, Microseconds, Observed, Seconds
+from lossratio.trials.record import Frames, Observed, Seconds
 from lossratio.trials.timeline import Step, Timeline
 
 _ASIDE = 10
 """Niceness of the thread that computes while a trial runs: the generator may be on this machine, too."""
+
+
+def sendable(load: float, step: float) -> float:
+    """The load nearest to another one that a generator can send.
+
+    Args:
+        load: Frames per second.
+        step: Loads are multiples of this, in frames per second; 0: the generator sends any load.
+    """
+    return max(1, round(load / step)) * step if step else load
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,15 @@ class TrialInput(Observed):
             raise SearchError("A schedule has one step or more.")
         duration = sum(step.duration for step in steps)
         return cls(duration, sum(step.duration * step.load for step in steps) / duration, steps=steps)
+
+    def sendable(self, step: float) -> TrialInput:
+        """The same trial with the nearest loads that a generator can send; see the function `sendable`."""
+        if not step:
+            return self
+        if self.steps:
+            return TrialInput.schedule(*(replace(each, load=sendable(each.load, step)) for each in self.steps))
+        load = sendable(self.load, step)
+        return replace(self, load=load, duration=self.duration if self.frames is None else self.frames / load)
 
     @property
     def parts(self) -> tuple[Step, ...]:
@@ -392,6 +411,7 @@ def run_search(
     journal: TrialLog | None = None,
     timeout: float | None = None,
     on_trial: Callable[[TrialResult], None] | None = None,
+    load_step: float = 0.0,
 ) -> ResultT_co:
     """Runs a search to its end, and returns the controller's result.
 
@@ -404,6 +424,8 @@ def run_search(
         timeout: No trial starts after this many seconds of trials on the measurer's clock, those of the journal
             included. The result is then marked as not finished.
         on_trial: Called with each newly measured result, after the controller has taken it in.
+        load_step: The generator sends multiples of this load, in frames per second; 0: any load. A trial that the
+            controller asks for has the nearest such load, also in the journal and in the result that it takes in.
 
     Raises:
         LossRatioError: If the measurer raised it. All finished trials are in the journal then.
@@ -418,6 +440,7 @@ def run_search(
             trial = controller.next_trial()
             if trial is None:
                 break
+            trial = trial.sendable(load_step)
             purpose = getattr(controller, "purpose", None)
             meanwhile = beside.submit(controller.meanwhile) if hasattr(controller, "meanwhile") else None
             result = TrialResult(trial, measurer.measure(trial))
@@ -431,69 +454,3 @@ def run_search(
             if on_trial is not None:
                 on_trial(result)
     return controller.result()
-
-
-@dataclass(frozen=True)
-class OneWayLatency(Observed):
-    """The one-way latency of one direction in one trial.
-
-    A direction whose latency was not measured has an error, and None for every latency.
-
-    Raises:
-        ValueError: If it has neither latencies nor an error, or both.
-    """
-
-    direction: str
-    """The direction, e.g. ``port0>port1``."""
-    sent_frames: Frames
-    """Latency frames sent."""
-    received_frames: Frames
-    """Latency frames received, each counted once."""
-    out_of_order_frames: Frames
-    """Latency frames that arrived after one that was sent later."""
-    duplicate_frames: Frames
-    """Latency frames that arrived once more."""
-    least_us: Microseconds | None
-    """Smallest latency."""
-    mean_us: Microseconds | None
-    """Mean latency."""
-    most_us: Microseconds | None
-    """Largest latency."""
-    jitter_us: Microseconds | None
-    """Mean difference (absolute) between the latencies of successive frames, the mean of RFC 5481's IPDV: smoothed as
-    in RFC 3550, or over the whole trial, as the generator reports it."""
-    resolution_us: float
-    """Smallest difference of latencies that the generator can measure; the least width of the histogram's intervals."""
-    error: str | None
-    """Why the latency was not measured; None if it was."""
-    middle_us: Microseconds | None = None
-    """Latency of the first frame that was sent after the middle of the trial and came back: the single tagged frame of
-    RFC 2544, section 26.2; None: the generator does not report it."""
-
-    def __post_init__(self) -> None:
-        if (self.error is None) != (None not in (self.least_us, self.mean_us, self.most_us)):
-            raise ValueError("a direction has its latencies, or an error that says why not")
-
-
-@dataclass(frozen=True, kw_only=True)
-class LatencyCounters(OneWayLatency):
-    """The one-way latency of one direction, as a generator measured it."""
-
-    hdr: str | None
-    """All latencies in microseconds as an HdrHistogram, compressed and in base64; None where the generator gives a
-    `histogram`."""
-    histogram: tuple[tuple[float, int], ...]
-    """All latencies: one in each interval in microseconds with the number of frames in it; empty where the generator
-    gives an `hdr`, or the latencies could not be measured."""
-    interval_ratio: float = 0.0
-    """Width of the histogram's intervals as a share of the latency, where that is more."""
-
-
-@dataclass(frozen=True)
-class LatencyOutput:
-    """The output of one latency trial."""
-
-    directions: tuple[DirectionCounters, ...]
-    """The counters of all frames, those of the load and those for latency together."""
-    latency: tuple[LatencyCounters, ...]
-    """The latency of each direction."""

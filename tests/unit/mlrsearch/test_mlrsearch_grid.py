@@ -45,6 +45,32 @@ def test_the_position_of_a_grid_load_is_its_index(limits, width, where):
     assert grid.position(grid.load(index)) == index
 
 
+@given(st.integers(1, 10**5), st.floats(1e-3, 0.5), st.floats(2.001, 50.0), st.floats(1.0, 1e4), st.data())
+def test_loads_in_steps_are_distinct_and_within_the_width(step, width, coarseness, span, data):
+    limits = [round(load) * step for load in (coarseness / width + 1.0, (coarseness / width + 1.0) * span)]
+    grid = LoadGrid(*limits, width, float(step))
+    assert (grid.load(0), grid.load(grid.top)) == tuple(limits)
+    if grid.top:
+        index = data.draw(st.integers(0, grid.top - 1))
+        lower, upper = grid.load(index), grid.load(index + 1)
+        assert lower % step == upper % step == 0.0
+        assert lower < upper <= lower + width * upper * (1.0 + 1e-12)
+        assert (grid.position(lower), grid.position(upper)) == (index, index + 1)
+        wide = min(0.95, 3.0 * width)
+        last = min(grid.top, index + grid.steps_within(wide))
+        assert last == index + 1 or grid.load(last) - lower <= wide * grid.load(last) * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("min_load", [400.0, 10.0])
+def test_a_minimum_load_too_small_for_steps_is_refused_with_the_way_out(min_load):
+    with pytest.raises(
+        SearchError, match=r"steps of 1 frames/s, too coarse for a width of 0\.5 % .* above 400 frames/s"
+    ):
+        LoadGrid(min_load, 1000.0, 0.005, 1.0)
+    assert LoadGrid(401.0, 1000.0, 0.005, 1.0).load(1) > 401.0
+    assert LoadGrid(min_load, min_load, 0.005, 1.0).top == 0
+
+
 def test_loads_off_the_grid_lie_between_their_neighbours():
     grid = LoadGrid(100.0, 1000.0, 0.01)
     assert 10 < grid.position((grid.load(10) + grid.load(11)) / 2) < 11

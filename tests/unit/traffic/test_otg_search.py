@@ -85,6 +85,8 @@ def test_a_search_encloses_the_policer(otg, topology):
     ndr = json.loads(controller(otg, topology, f"testbed.{search}").communicate(timeout=500)[0])
     assert ndr["regular"], ndr
     lower, upper = (ndr[f"relevant_{name}_bound"]["per_interface_fps"] for name in ("lower", "upper"))
+    assert lower.is_integer()
+    assert upper.is_integer()
     # In a trial of half a second, it passes its burst besides.
     assert 0.98 * POLICED < lower < upper < 1.03 * (POLICED + 20)
 

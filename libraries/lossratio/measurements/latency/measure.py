@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -235,7 +235,8 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoin
     from lossratio.traffic import AgentRefusalError
 
     conditions: Conditions | None = None
-    trial = TrialInput(request.duration, point.load)
+    trial = TrialInput(request.duration, point.load).sendable(testbed.load_step(request.profile))
+    point = replace(point, load=trial.load)
     try:
         # Made ready for each load, so that an agent that failed at one load is replaced for the next one.
         with testbed.ready_for(request.profile, rest=request.rest, integrity=request.integrity) as ready:

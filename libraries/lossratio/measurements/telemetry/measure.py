@@ -151,10 +151,11 @@ def add_telemetry(
 
 def _observe(testbed: Testbed, request: TelemetryRequest) -> TelemetryTrial:
     """Performs the trials of the telemetry."""
+    trial = TrialInput(request.duration, request.load).sendable(testbed.load_step(request.profile))
     with testbed.ready_for(request.profile) as ready:
         for _ in range(_ATTEMPTS):
             with observed(testbed.duts) as observations:
-                output = ready.measurer.measure(TrialInput(request.duration, request.load))
+                output = ready.measurer.measure(trial)
             if not (output.repeats or output.repairs):
                 break
         else:
@@ -162,14 +163,14 @@ def _observe(testbed: Testbed, request: TelemetryRequest) -> TelemetryTrial:
                 f"The trial had to be measured again in each of {_ATTEMPTS} attempts, so that the DUTs' counters have "
                 "frames in them that were thrown away. Look for other work on the generator's node."
             )
-        rate = ready.conditions.rate(request.load)
+        rate = ready.conditions.rate(trial.load)
         wanted = {dut: tuple(dut.probes()) for dut in testbed.duts}
         for probe in dict.fromkeys(name for names in wanted.values() for name in names):
             with ExitStack() as opened:
                 answers = {
                     dut: opened.enter_context(dut.probe(probe)) for dut, names in wanted.items() if probe in names
                 }
-                ready.measurer.measure(TrialInput(request.duration, request.load))
+                ready.measurer.measure(trial)
             for observation in observations:
                 observation.add(answers.get(observation.dut, {}))
     return TelemetryTrial(

@@ -144,6 +144,7 @@ class GoalSearch(MeasuredKind[RequestT, MLRsearch, Progress, ResultT], Generic[R
             hints=[search.trials for search in self._earlier],
             early_verdict=request.early_verdict,
             memory_rest=request.last_rest,
+            load_step=loads.step,
         )
         _check_names(controller.goals)
         return controller

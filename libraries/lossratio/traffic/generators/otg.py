@@ -41,6 +41,8 @@ def _address(text: str) -> str:
 class OtgTester(RealGenerator):
     """Settings of a tester that speaks OTG."""
 
+    # OTG's ``rate.pps`` is a whole number.
+    load_step = 1.0
     has_tester = True
     kind: Literal["otg"]
     api: Annotated[str, AfterValidator(_address)]
