@@ -201,6 +201,7 @@ class Dut(ABC, Generic[OptionsT_co]):
         session: Runs commands on the DUT's node.
         hop: The two interfaces of the path.
         options: The suite's options.
+        chain: All DUTs of its path, from west to east, itself among them.
     """
 
     kind: ClassVar[str]
@@ -223,6 +224,7 @@ class Dut(ABC, Generic[OptionsT_co]):
         self.session = session
         self.hop = hop
         self.options = options
+        self.chain: tuple[Dut[Any], ...] = (self,)
 
     @classmethod
     def identity(cls, options: DutOptions) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 from robot.api import SuiteVisitor
@@ -39,6 +40,8 @@ class _Setting:
     """Values of variables, by their names."""
     tags: tuple[str, ...] = ()
     """Tags of its tests."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Those of the variables that the suite's metadata lists."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,11 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
 
     A test whose name has ``${FRAME_SIZE}`` in it becomes one test for each frame size: those of the suite's metadata
     ``Frame Sizes``, or `FRAME_SIZES`. A suite with metadata ``Cores`` is made for each of these numbers of cores
-    (``${CORES}``); others have ``1``. With a topology, the suite is made for each NIC model that the DUTs on the path
-    have, with as many parallel links as the suite's set-up asks for (``links=2``); ``${NIC}``, ``${DUTS}`` and
-    ``${TOPOLOGY}`` are set, and tests get FD.io CSIT's tags for topology and NIC. Where a suite is made more than once,
-    each is a suite of its own within it.
+    (``${CORES}``); others have ``1``. A suite with other metadata that is a variable in names of its tests, such as
+    ``Tunnels`` (``${TUNNELS}``), is made for each of these values. With a topology, the suite is made for each NIC
+    model that the DUTs on the path have, with as many parallel links as the suite's set-up asks for (``links=2``);
+    ``${NIC}``, ``${DUTS}`` and ``${TOPOLOGY}`` are set, and tests get FD.io CSIT's tags for topology and NIC. Where a
+    suite is made more than once, each is a suite of its own within it.
 
     Variables are replaced as Robot Framework itself does, in names, tags and the arguments of the suite's set-up, so a
     suite also runs without this: once, with the variables' values.
@@ -176,11 +180,13 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
         counts = self._cores or _listed_by(suite, "Cores") or ("1",)
         return [
             _Setting(
-                " ".join(part for part in (place.name, f"{cores}c" if len(counts) > 1 else "") if part),
-                {**place.variables, _CORES: cores},
+                " ".join(filter(None, (place.name, *values.values(), f"{cores}c" if len(counts) > 1 else ""))),
+                {**place.variables, **values, _CORES: cores},
                 place.tags,
+                values,
             )
             for place in self._places(suite)
+            for values in variants(suite)
             for cores in counts
         ]
 
@@ -217,8 +223,23 @@ def _copies(test: TestCase, sizes: Sequence[str], setting: _Setting) -> Iterable
         variables = _variables({**setting.variables, _FRAME_SIZE: size})
         tags = [*(_replaced(tag, variables) for tag in test.tags), *setting.tags]
         copy = TestCase.from_dict({**test.to_dict(), "name": _replaced(test.name, variables), "tags": tags})
-        copy.body.insert(0, Var(_FRAME_SIZE, (size,), lineno=test.lineno))
+        for name, value in {_FRAME_SIZE: size, **setting.values}.items():
+            copy.body.insert(0, Var(name, (value,), lineno=test.lineno))
         yield copy
+
+
+def variants(suite: TestSuite) -> list[dict[str, str]]:
+    """Values of the variables, besides the usual ones, for which a suite is made: every combination.
+
+    They are the suite's metadata whose names are variables in names of its tests.
+    """
+    lists = {
+        variable: _listed_by(suite, str(name))
+        for name in suite.metadata
+        if (variable := f"${{{str(name).upper()}}}") != _CORES
+        and any(_depends_on(test.name, variable) for test in suite.tests)
+    }
+    return [dict(zip(lists, values, strict=True)) for values in product(*lists.values())]
 
 
 def _place(file: Path, paths: Sequence[TrafficPath], topology: Topology, nic: str | None, *, several: bool) -> _Place:

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from lossratio.errors import JobError
+from lossratio.keywords import variants
 from lossratio.runs.job import unexpanded_tests
 from lossratio.shipped import names_near
 from lossratio.yaml_file import load_yaml_file
@@ -197,5 +198,9 @@ def _innermost(job: str, group: str, field: str, levels: Sequence[_Parameters]) 
 
 def _our_tests(suites: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
     for test in unexpanded_tests(suites):
-        if match := _OUR_NAME.fullmatch(test.name):
-            yield from ((str(tag), match["name"]) for tag in test.tags)
+        for values in variants(test.parent):
+            name = test.name
+            for variable, value in values.items():
+                name = name.replace(variable, value)
+            if match := _OUR_NAME.fullmatch(name):
+                yield from ((str(tag), match["name"]) for tag in test.tags)

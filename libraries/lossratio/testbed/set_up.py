@@ -120,6 +120,9 @@ def checked_duts(
         for path in paths
     )
     _check_cores(duts)
+    for path in duts:
+        for dut in path:
+            dut.chain = path
     for dut in itertools.chain(*duts):
         if isinstance(dut, NodeDut):
             execute_last_wills(sessions[dut.hop.node_name])

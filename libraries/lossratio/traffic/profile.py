@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
@@ -30,6 +31,8 @@ Address = IPv4Address | IPv6Address
 
 _NEAR_NAMES = 6
 _PROFILES = "resources/traffic_profiles"
+_COUNTED = re.compile(r"(?P<stem>ethip4-ip4dst)(?P<count>[1-9]\d{0,4})")
+"""Names of profiles that differ in nothing but their number of destinations; the file has ``N`` in its place."""
 _IMIX = "IMIX_v4_1"
 IMIX: Mapping[str, Mapping[int, int]] = MappingProxyType({_IMIX: {64: 28, 570: 16, 1518: 4}})
 """Mixes of frame sizes by name: bytes with FCS, each with its weight."""
@@ -246,6 +249,10 @@ def profile_names() -> tuple[str, ...]:
 def _read_profile(name_or_path: str | Path) -> ProfileFile:
     if isinstance(name_or_path, Path) or "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
         return load_yaml_file(name_or_path, ProfileFile, TrafficError)
+    if counted := _COUNTED.fullmatch(name_or_path):
+        fields = _read_profile(f"{counted['stem']}N").model_dump()
+        fields["ipv4"]["destination"]["count"] = int(counted["count"])
+        return ProfileFile.model_validate({**fields, "name": name_or_path})
     if name_or_path not in profile_names():
         names = profile_names()
         near = get_close_matches(name_or_path, names, n=_NEAR_NAMES, cutoff=0.3) or names

@@ -183,12 +183,20 @@ class DutLab:
         wait_until(lambda: not is_running(pid))
 
     def flood(
-        self, entry: str, destination: str, *, frames: int = 0, seconds: float = 0.0, version: int = 4
+        self,
+        entry: str,
+        destination: str,
+        *,
+        frames: int = 0,
+        seconds: float = 0.0,
+        version: int = 4,
+        destinations: int = 1,
     ) -> Flooded:
         """Sends frames into the DUT as fast as they go, and counts those of them that come out at the other side."""
         sides = ("tg0", "tg1") if entry == "west" else ("tg1", "tg0")
         asked = {"out": sides[0], "in": sides[1], "destination": destination, "source": self.lab.mac("tg", sides[0])}
         asked |= {"frames": frames, "seconds": seconds, "version": version, "west": entry == "west"}
+        asked["destinations"] = destinations
         answer = json.loads(self.lab.run("tg", sys.executable, "-IS", str(FLOOD), json.dumps(asked)).stdout)
         return Flooded(answer["sent"], answer["received"], tuple(answer["seconds"]), bytes.fromhex(answer["first"]))
 

@@ -24,11 +24,13 @@ def checksum(data: bytes) -> int:
     return ~(total + (total >> 16)) & 0xFFFF
 
 
-def frame(asked: dict) -> bytes:
+def frame(asked: dict, number: int = 0) -> bytes:
+    """A frame to the destination of a number, from 0."""
     version = asked["version"]
     family = socket.AF_INET if version == 4 else socket.AF_INET6
     ends = [socket.inet_pton(family, address) for address in ADDRESSES[version]]
     source, target = ends if asked["west"] else ends[::-1]
+    target = (int.from_bytes(target, "big") + number).to_bytes(len(target), "big")
     datagram = struct.pack("!HHHH", 1024, 9, 8 + len(PAYLOAD), 0) + PAYLOAD
     if version == 4:
         fields = struct.pack("!BBHHHBB", 0x45, 0, 20 + len(datagram), 0, 0, 64, socket.IPPROTO_UDP)
@@ -49,7 +51,7 @@ def main() -> None:
     receiver.bind((asked["in"], ETH_P_ALL))
     sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     sender.bind((asked["out"], 0))
-    data = frame(asked)
+    data = [frame(asked, number) for number in range(asked["destinations"])]
     first, received = b"", 0
 
     def take(timeout: float, most: float = math.inf) -> None:
@@ -65,7 +67,7 @@ def main() -> None:
     sent = 0
     while sent < asked["frames"] or after - start < asked["seconds"]:
         before = time.monotonic()
-        sender.send(data)
+        sender.send(data[sent % len(data)])
         after = time.monotonic()
         sent += 1
         if sent == UNDER_WAY:

@@ -88,6 +88,17 @@ def test_a_suite_for_several_numbers_of_cores_is_several_suites():
     assert names(suite)[3:] == ["64B-4c-eth-l2bdbase-mrr", "IMIX-4c-eth-l2bdbase-mrr", "Another Test"]
 
 
+def test_a_suite_is_made_for_each_value_of_the_variables_that_its_metadata_lists():
+    lists = "Metadata    Tunnels    1 40\nMetadata    Mode    int policy\nMetadata          Frame"
+    text = SUITE.replace("Metadata          Frame", lists).replace("-eth-l2bdbase-mrr", "-ipsec${TUNNELS}-${MODE}-mrr")
+    suite = Suite.from_string(text)
+    suite.visit(SuiteExpander())
+    assert {one.name for one in suite.suites} == {"int 1", "int 40", "policy 1", "policy 40"}
+    test = next(test for test in suite.all_tests if test.name == "IMIX-1c-ipsec40-policy-mrr")
+    variables = {variable.name: variable.value[0] for variable in test.body[:3]}
+    assert variables == {"${FRAME_SIZE}": "IMIX", "${TUNNELS}": "40", "${MODE}": "policy"}
+
+
 def test_the_topology_says_nodes_and_nic(tmp_path):
     file = lab(tmp_path, "Intel-E810CQ")
     suite = expanded(Catalogue(str(file)))

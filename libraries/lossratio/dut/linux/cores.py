@@ -29,6 +29,8 @@ class CoreChoice:
     of_east: tuple[int, ...] = ()
     """Those of the workers that poll the east card, as it is on another NUMA node than the west one. The other half
     polls the west card. Empty: all workers poll both."""
+    beside: tuple[str, ...] = ()
+    """DUTs of the same path that have the same CPUs, as there are too few of them."""
 
     @property
     def by_side(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -103,6 +105,7 @@ def describe_cores(choice: CoreChoice) -> str:
     """The CPUs of a choice, and what they are for, in a line."""
     of_west, of_east = choice.by_side
     main = f"main thread {choice.main}{' (shared with the operating system)' if choice.shared else ''}"
+    main = f"on the CPUs of {', '.join(choice.beside)}, too: {main}" if choice.beside else main
     if choice.of_east:
         return (
             f"{main}, workers {cpu_list(of_west)} for the west card on NUMA node {choice.numa_node} and "

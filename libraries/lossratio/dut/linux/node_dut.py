@@ -209,7 +209,7 @@ class NodeDut(Dut[OptionsT_co]):
             self._wait_for_links()
             names = tuple(dict.fromkeys((self.west, self.east, *self.interfaces)))
             state = _read_state(self.node, names, changes.settings)
-            self._present = SetUp(changes, neighbours, names, _boot_id(self.node), state)
+            self._present = SetUp(changes, neighbours, names, boot_id(self.node), state)
         except BaseException as cause:
             # A test's timeout or an interrupt must not leave half a set-up behind.
             self._undo_after(cause)
@@ -272,7 +272,7 @@ class NodeDut(Dut[OptionsT_co]):
         changes, present, self._present = self._changes, self._present, None
         if changes is None:
             return
-        if present is not None and _boot_id(self.node) != present.boot_id:
+        if present is not None and boot_id(self.node) != present.boot_id:
             self._changes = None
             raise DutError(f"{self.node.name} was rebooted since its {self.kind} was set up; nothing is left to undo.")
         try:
@@ -383,7 +383,7 @@ def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str
     }
 
 
-def _boot_id(node: DutNode) -> str:
+def boot_id(node: DutNode) -> str:
     """The kernel's identifier of the boot, which changes with every boot of the node."""
     return node.read_files(_BOOT_ID).get(_BOOT_ID, "")
 
@@ -394,7 +394,7 @@ def check_unchanged(node: DutNode, since: SetUp) -> None:
     Raises:
         DutError: If the state has changed; names all changes.
     """
-    if _boot_id(node) != since.boot_id:
+    if boot_id(node) != since.boot_id:
         raise DutError(f"{node.name} was rebooted since its set-up; set it up again.")
     now = _read_state(node, since.interfaces, since.changes.settings)
     lost = [

@@ -21,7 +21,7 @@ from lossratio.dut.linux.cores import (
     read_cores,
 )
 from lossratio.dut.linux.interfaces import check_interfaces, existing_links
-from lossratio.dut.linux.node_dut import NodeDut
+from lossratio.dut.linux.node_dut import NodeDut, boot_id
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
 from lossratio.topology import Hop, Port
@@ -198,7 +198,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
         """The CPUs, and the cards."""
         cards = {address: pci_facts(self.node, address) for address, _ in self.cards} if self.uses_cards else {}
         cores = self._choose_cores()
-        lists = {name: list(getattr(cores, name)) for name in ("workers", "far", "of_east")}
+        lists = {name: list(getattr(cores, name)) for name in ("workers", "far", "of_east", "beside")}
         return {"cores": {**asdict(cores), **lists, "described": describe_cores(cores)}, "cards": cards}
 
     def own_macs(self) -> DestinationMacs:
@@ -228,12 +228,49 @@ class ProgramDut(NodeDut[OptionsT_co]):
         ports = (self.hop.west, self.hop.east)
         return [(self.port_name(port), card_driver(port.interface.driver, self.hop.uio_driver)) for port in ports]
 
+    @property
+    def polls(self) -> bool:
+        """Whether its workers keep their CPUs busy without end, so that no other DUT can have these."""
+        return True
+
     def _choose_cores(self) -> CoreChoice:
-        return cores_of_path(self.node, self.hop, self.options.cores, halves=self.places_queues)
+        """Chooses cores that no DUT before it in the chain has, on the same machine.
+
+        Raises:
+            DutError: If there are too few cores. Programs that sleep share them.
+        """
+        before = self.chain[: self.chain.index(self)]
+        same = [dut for dut in before if isinstance(dut, ProgramDut) and boot_id(dut.node) == boot_id(self.node)]
+        taken = frozenset(cpu for dut in same for cpu in dut.cpus)
+        try:
+            return cores_of_path(self.node, self.hop, self.options.cores, halves=self.places_queues, taken=taken)
+        except DutError as error:
+            if not same:
+                raise
+            names = tuple(dut.hop.node_name for dut in same)
+            if self.polls:
+                raise DutError(f"{error} {', '.join(names)} on the same machine has the others.") from error
+            choice = cores_of_path(self.node, self.hop, self.options.cores, halves=self.places_queues)
+            return replace(choice, beside=names)
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """The CPUs that it runs on."""
+        choice = self._choose_cores()
+        return (choice.main, *choice.workers)
 
 
-def cores_of_path(node: DutNode, hop: Hop, count: int, *, halves: bool) -> CoreChoice:
+def cores_of_path(
+    node: DutNode, hop: Hop, count: int, *, halves: bool, taken: frozenset[int] = frozenset()
+) -> CoreChoice:
     """Chooses the cores of a DUT's workers on the NUMA node of its interfaces.
+
+    Args:
+        node: The DUT's node.
+        hop: Its interfaces.
+        count: How many cores its workers have.
+        halves: Whether cards on two NUMA nodes halve them.
+        taken: CPUs that other programs have.
 
     Raises:
         DutError: If there are too few cores.
@@ -244,7 +281,8 @@ def cores_of_path(node: DutNode, hop: Hop, count: int, *, halves: bool) -> CoreC
         numa_node_of(node, name=port.interface.name, pci_address=port.interface.pci_address if are_cards else None)
         for port in both
     )
-    cores = read_cores(node)
+    every = read_cores(node)
+    cores = (*every[:1], *(core for core in every[1:] if taken.isdisjoint(core.cpus)))
     if west == east:
         return choose_cores(cores, count, west, where=node.name)
     if halves and are_cards:

@@ -4,10 +4,11 @@ Its command line controls it. The answers show success or failure, as the exit s
 """
 
 import re
+import secrets
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lossratio.dut.base import DutCounters, Tool
@@ -38,7 +39,7 @@ from lossratio.dut.vpp.reports import (
 )
 from lossratio.dut.vpp.startup import Card, both_cards, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
-from lossratio.nodes import CommandRunner, DutNode
+from lossratio.nodes import CommandRunner, DutNode, reason
 from lossratio.topology import Hop, VppDriver
 
 
@@ -76,6 +77,9 @@ class VppControl:
             DutError: If the answer is another one: VPP reports a failure in no other way.
         """
         text = command.text
+        if command.is_secret:
+            self._configure_secretly(changes, command)
+            return
         if "\n" in text:
             path = f"{self.directory}/commands{len(changes.commands)}"
             write_file(changes, path, text)
@@ -84,6 +88,20 @@ class VppControl:
         if re.fullmatch(command.answer, written) is None:
             raise DutError(f"{self.node.name}: VPP refused {text!r}: {written or 'it gave no reason'}.")
         changes.commands.append(f"vppctl {text}")
+
+    def _configure_secretly(self, changes: Changes, command: Command) -> None:
+        path = f"{self.directory}/secret"
+        try:
+            written = self.node.attempt("sh", "-c", 'umask 077 && cat > "$1"', "write", path, stdin=command.text)
+            if written.exit_status != 0:
+                raise DutError(f"{self.node.name}: {path} cannot be written: {reason(written)}.")
+            answer = self.ask(f"exec {path}").strip()
+        finally:
+            self.node.attempt("rm", "-f", "--", path)
+        if re.fullmatch(command.answer, answer) is None:
+            said = _KEY.sub("KEY", answer)[-_LONGEST_ANSWER:] or "it gave no reason"
+            raise DutError(f"{self.node.name}: VPP refused one of the commands with keys: {said}.")
+        changes.commands.append(f"vppctl exec FILE, which is gone: {len(command.text.splitlines())} lines with keys")
 
     def check(self, shown: Collection[Shown]) -> dict[str, str]:
         """Checks what VPP shows.
@@ -103,6 +121,9 @@ class VppControl:
     def _line(self, command: str) -> tuple[str, ...]:
         return (f"{self.home}/bin/vppctl", "-s", f"{self.directory}/cli.sock", *command.split())
 
+
+_KEY = re.compile(r"[0-9A-Fa-f]{16,}|[A-Za-z0-9+/]{40,}=?")
+_LONGEST_ANSWER = 500
 
 _PLUGINS = 'cd "$1" && ls -d lib*/vpp_plugins/*.so lib*/*/vpp_plugins/*.so 2>/dev/null; "$2" --version'
 
@@ -132,6 +153,7 @@ def check_installed(node: DutNode, program: str, options: VppOptions) -> None:
                 )
 
 
+_SECRET_BYTES = 32
 _REPORTS_SECONDS = 3.0
 """Seconds in which VPP has reported its multicast groups. It checks for new interfaces each second."""
 _POLL = 0.1
@@ -159,6 +181,7 @@ class Vpp(ProgramDut[VppOptions]):
         self._clock: PolicerClock | None = None
         self._starts = 0
         self._verified: dict[str, str] = {}
+        self._secret = secrets.token_bytes(_SECRET_BYTES)
 
     @property
     def cards(self) -> list[tuple[str, str]]:
@@ -176,7 +199,7 @@ class Vpp(ProgramDut[VppOptions]):
         return max(self.hugepage_megabytes, needed)
 
     @property
-    def _polls(self) -> bool:
+    def polls(self) -> bool:
         """Whether its workers poll without end; by packet sockets they sleep until frames come."""
         return self.uses_cards or self.options.sockets is Sockets.AF_XDP
 
@@ -209,6 +232,13 @@ class Vpp(ProgramDut[VppOptions]):
     def check_kind(self) -> None:
         """Checks that there are enough CPUs, that VPP has what its features need, and that its addresses are free."""
         super().check_kind()
+        for feature in self.options.features:
+            if feature.needs.duts not in (0, len(self.chain)):
+                (option, *_) = feature.asked(self.options)
+                raise DutError(
+                    f"{self.node.name}: {option} needs a path through {feature.needs.duts} DUTs, and this one goes "
+                    f"through {len(self.chain)}. Take a topology with so many, such as local-3n, or duts=."
+                )
         check_installed(self.node, self.program, self.options)
         ports = both_ports((self.west, self.east), ("", ""))
         if self.options.is_router:
@@ -247,14 +277,14 @@ class Vpp(ProgramDut[VppOptions]):
         text = startup_configuration(directory, cores, cards, self.hop.vpp, entries=options.entries, lines=lines)
         write_file(changes, configuration, text)
         program = (self.program, "-c", configuration)
-        daemon = Daemon(self.node, directory, "vpp", program, None if self._polls else _PRIORITY)
+        daemon = Daemon(self.node, directory, "vpp", program, None if self.polls else _PRIORITY)
         control = VppControl(self.node, self.options.home, directory)
         daemon.start(changes, control.answers)
         if not self.uses_cards:
             self._take_kernel_interfaces(control, changes)
         elif self.hop.vpp.driver is not VppDriver.DPDK:
             self._take_cards(control, changes, cards)
-        links = both_ports(self._vpp_names, (west_mac, east_mac))
+        links = self._links_between(west_mac, east_mac)
         for command in (*placement_commands(cards), *forwarding_commands(options, *links)):
             control.configure(changes, command)
         self._verified = self._check_features(control, links)
@@ -401,7 +431,16 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def _links(self) -> Ports:
-        return both_ports(self._vpp_names, self.present.neighbours)
+        return self._links_between(*self.present.neighbours)
+
+    def _links_between(self, west_mac: str, east_mac: str) -> Ports:
+        first, last = self.chain[0], self.chain[-1]
+        secret = first._secret if isinstance(first, Vpp) else b""
+        west, east = both_ports(self._vpp_names, (west_mac, east_mac))
+        return (
+            replace(west, faces_dut=self is not first, secret=secret),
+            replace(east, faces_dut=self is not last, secret=secret),
+        )
 
     @property
     def _ports(self) -> Ports:

@@ -36,6 +36,8 @@ class Command:
     """The command, or a command in each line, of which VPP then reads a file."""
     answer: str = ""
     """Regular expression of VPP's answer to a command that succeeds."""
+    is_secret: bool = False
+    """Whether it has keys: then it is in no record, and only in a file that VPP reads and that is gone afterwards."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,10 @@ class VppPort:
     """Networks behind the other neighbour."""
     vni: int
     """VXLAN network identifier of the tunnel on this link, if there is one."""
+    faces_dut: bool = False
+    """Whether the neighbour is another DUT of the path, and not the TG."""
+    secret: bytes = field(default=b"", repr=False)
+    """Made for this set-up; all DUTs of the path derive their keys from it."""
 
     def routed(self, ip_version: int) -> RouterSide:
         """Its addresses and those of its neighbour, as a router."""
@@ -103,6 +109,8 @@ class Needs:
     """Commands whose answers are kept with trials."""
     tags: tuple[str, ...] = ()
     """FD.io CSIT's tags: a suite with it has one of them."""
+    duts: int = 0
+    """How many DUTs in a row it needs; 0: any number."""
 
 
 class Feature(SocketOptions):
