@@ -14,7 +14,7 @@ import click
 
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
-from lossratio.trials import Integrity, TrialInput
+from lossratio.trials import Exchange, Integrity, TrialInput
 
 TOPOLOGY = Path(__file__).parent.parent / "topologies" / "local.yaml"
 RATES = (20e3, 50e3, 100e3, 150e3, 200e3, 300e3)
@@ -40,7 +40,7 @@ def main(topology: Path, trials: int) -> None:
                 click.echo(f"{name}, {trials} trials of {SECONDS:g} s, answers at the same rate")
                 click.echo(f"{'opened/s':>10} {'unsent':>8} {'lost':>8} {'overhead ms':>12}")
                 for rate in RATES:
-                    trial = TrialInput(SECONDS, rate, answer_ratio=1.0)
+                    trial = TrialInput(SECONDS, rate, exchange=Exchange())
                     outputs = [ready.measurer.measure(trial) for _ in range(trials)]
                     over = [((one.elapsed or 0.0) - 2.0 * SECONDS - settle) for one in outputs if not one.repeats]
                     unsent = sum(one.unsent_frames or 0 for one in outputs) / (trials * SECONDS * rate)
@@ -49,7 +49,7 @@ def main(topology: Path, trials: int) -> None:
                     click.echo(f"{rate:10,.0f} {unsent:8.2%} {lost:8.2%} {shown}")
                 if not options:
                     began = time.monotonic()
-                    output = ready.measurer.measure(TrialInput(1e6 / 150e3, 150e3, answer_ratio=1.0))
+                    output = ready.measurer.measure(TrialInput(1e6 / 150e3, 150e3, exchange=Exchange()))
                     seconds = time.monotonic() - began
                     (counters,) = output.directions
                     click.echo(f"a million: {counters.received_frames:,} opened and verified in {seconds:.1f} s")

@@ -21,7 +21,7 @@ from lossratio.measurements import (
     TestPlace,
     measure,
 )
-from lossratio.measurements.connections import OpeningMeasurer, OpeningRequest, check_flows, percentiles
+from lossratio.measurements.connections import OpeningRequest, check_flows, percentiles
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record
@@ -68,7 +68,7 @@ class CapacityRequest(OpeningRequest):
 
         def seconds(connections: int) -> float:
             trials = 2.0 * math.log2(max(2.0, connections / self.step))
-            return self.repeats * trials * (connections / loads.max_load * (1.0 + 1.0 / self.answer_ratio) + waits)
+            return self.repeats * trials * (connections / loads.max_load * self.rounds + waits)
 
         return Forecast(seconds(most) / 2.0, seconds(self.first), seconds(most))
 
@@ -235,8 +235,7 @@ class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress,
 
     def measurer(self, request: CapacityRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Opens connections, and checks before each trial that no device forgets them meanwhile."""
-        timeouts = {dut.hop.node_name: dut.connections.timeout for dut in testbed.duts if dut.connections is not None}
-        return OpeningMeasurer(ready.measurer, request.answer_ratio, timeouts)
+        return request.opening(ready.measurer, testbed)
 
     def watch(self, request: CapacityRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
         """Ends a search whose generator cannot open so many, again and again: nothing is known about the device."""

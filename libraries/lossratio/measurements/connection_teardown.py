@@ -20,13 +20,7 @@ from lossratio.measurements import (
     TestPlace,
     measure,
 )
-from lossratio.measurements.connections import (
-    CONNECTIONS_PER_SECOND,
-    OpeningMeasurer,
-    OpeningRequest,
-    check_flows,
-    percentiles,
-)
+from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest, check_flows, percentiles
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record, Seconds
@@ -56,7 +50,7 @@ class TeardownRequest(OpeningRequest):
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
         """The time of all repetitions."""
-        seconds = self.repeats * (self.connections / loads.max_load * (1.0 + 1.0 / self.answer_ratio) + waits)
+        seconds = self.repeats * (self.connections / loads.max_load * self.rounds + waits)
         return Forecast(seconds, seconds, seconds)
 
 
@@ -160,9 +154,7 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
     def measurer(self, request: TeardownRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Opens connections, and has them deleted."""
         tables = {dut.hop.node_name: dut.connections for dut in testbed.duts if dut.connections is not None}
-        timeouts = {name: table.timeout for name, table in tables.items()}
-        opening = OpeningMeasurer(ready.measurer, request.answer_ratio, timeouts)
-        return TeardownMeasurer(opening, *tables.popitem())
+        return TeardownMeasurer(request.opening(ready.measurer, testbed), *tables.popitem())
 
     def build(
         self, measured: Measurement[Any], request: TeardownRequest, inputs: Mapping[str, Any], max_load: MaxLoad

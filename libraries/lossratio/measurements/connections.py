@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import ceil, floor, lcm
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from lossratio.errors import SearchError
+from lossratio.errors import DutError, SearchError
 from lossratio.measurements import NOT_IN_FILES, Request
 from lossratio.quantities import FrameRate
-from lossratio.trials import Integrity, Measurer, TrialInput, TrialOutput
+from lossratio.trials import Exchange, Integrity, Measurer, TrialInput, TrialOutput
 from lossratio.units import Unit
 
 if TYPE_CHECKING:
+    from lossratio.dut import ConnectionTable
     from lossratio.testbed import Testbed
     from lossratio.traffic import TrafficProfile
 
@@ -36,6 +36,10 @@ class OpeningRequest(Request):
     those who opened their connections."""
     answer_ratio: Annotated[float, Field(gt=0.0, le=10.0)] = 1.0
     """Rate of the answers, as a multiple of the rate at which connections were opened (RFC 9693, alpha)."""
+    data_frames: Annotated[int, Field(ge=0, le=100)] = 0
+    """Frames of data in each direction over each connection that is open, all of which must arrive."""
+    closing: Literal["fin", "rst"] | None = None
+    """How connections of TCP end, once all data has arrived; None: they stay open."""
     stateless: bool = False
     """Whether it is right that no device on the path keeps connections: the measurement of the tester's own limit."""
 
@@ -45,6 +49,10 @@ class OpeningRequest(Request):
         Raises:
             SearchError: If the traffic goes both ways, or no device is known to keep connections.
         """
+        if self.closing and not self.profile.is_tcp:
+            raise SearchError(
+                f"closing={self.closing} is of TCP. Take profile=ethip4-tcp-connections, or leave it out."
+            )
         if self.profile.bidirectional:
             raise SearchError(
                 f"Connections are opened one way, and {self.profile.name} sends both ways. Take "
@@ -58,6 +66,21 @@ class OpeningRequest(Request):
                 "nat or firewall), or a way to forget (a black_box: a reset). To measure the tester's own limit, say "
                 "stateless=True."
             )
+
+    @property
+    def exchange(self) -> Exchange:
+        """What goes over each connection."""
+        return Exchange(self.answer_ratio, self.data_frames, self.closing)
+
+    @property
+    def rounds(self) -> float:
+        """How many times as long as the first frames of all connections a trial takes."""
+        return self.exchange.rounds(is_tcp=self.profile.is_tcp)
+
+    def opening(self, measurer: Measurer, testbed: Testbed) -> OpeningMeasurer:
+        """What performs the trials of the measurement."""
+        tables = {dut.hop.node_name: dut.connections for dut in testbed.duts if dut.connections is not None}
+        return OpeningMeasurer(measurer, self.exchange, self.rounds, tables)
 
     def check_tables(self, testbed: Testbed, connections: int, rate: float) -> None:
         """Checks, before any trial, that devices have room for connections, and keep them for long enough.
@@ -73,7 +96,7 @@ class OpeningRequest(Request):
         # Imported here because paramiko takes a while, and reports of results need none of it.
         from lossratio.dut import Established
 
-        seconds = connections / rate * (1.0 + 1.0 / self.answer_ratio)
+        seconds = connections / rate * self.rounds
         to_one = ceil(connections / _destinations(self.profile))
         for dut in testbed.duts:
             if dut.connections is not None:
@@ -116,24 +139,29 @@ class OpeningMeasurer:
 
     Args:
         measurer: Performs them.
-        answer_ratio: See `TrialInput.answer_ratio`.
-        timeouts: Seconds after which devices forget an idle connection, by name.
+        exchange: What goes over each connection.
+        rounds: How many times as long as the first frames of all connections a trial takes.
+        tables: The devices' tables, by name.
     """
 
     def __init__(
-        self, measurer: Measurer, answer_ratio: float, timeouts: Mapping[str, float] = MappingProxyType({})
+        self, measurer: Measurer, exchange: Exchange, rounds: float, tables: Mapping[str, ConnectionTable]
     ) -> None:
         self._measurer = measurer
-        self._answer_ratio = answer_ratio
-        self._timeouts = timeouts
+        self._exchange = exchange
+        self._rounds = rounds
+        self._tables = tables
+        self._timeouts = {name: table.timeout for name, table in tables.items()}
+        self._unseen = dict(tables)
 
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Performs a trial.
 
         Raises:
             SearchError: If a device would forget the first connection before the last one is answered.
+            DutError: If a device does not keep the connections that were established through it.
         """
-        seconds = trial.duration * (1.0 + 1.0 / self._answer_ratio)
+        seconds = trial.duration * self._rounds
         for name, timeout in self._timeouts.items():
             if seconds >= timeout:
                 raise SearchError(
@@ -141,4 +169,20 @@ class OpeningMeasurer:
                     f"{seconds:.3g} s, and {name} forgets one after {timeout:g} s. Raise its time-out (udp_timeout), "
                     "open them faster (max_load), or try fewer (most)."
                 )
-        return self._measurer.measure(replace(trial, answer_ratio=self._answer_ratio, certain_above=None))
+        output = self._measurer.measure(replace(trial, exchange=self._exchange, certain_above=None))
+        established = sum(direction.received_frames for direction in output.directions)
+        if established and self._unseen and self._exchange.closing is None:
+            self._check_kept(established)
+        return output
+
+    def _check_kept(self, established: int) -> None:
+        """Counts the entries of each device once."""
+        for name, table in self._unseen.items():
+            count = table.count()
+            if count < established:
+                raise DutError(
+                    f"{name} has {count:,} entries after {established:,} connections were established through it: it "
+                    "forwards without state. Look for rules that exempt this traffic (notrack), or measure it as a "
+                    "device without state, with stateless=True."
+                )
+        self._unseen = {}

@@ -9,7 +9,7 @@ from typing import Any
 from lossratio.dut import ConnectionTable, Dut, DutOptions, Established
 from lossratio.errors import DutError, TrafficError
 from lossratio.traffic import Configuration, connections_of
-from lossratio.trials import Measurer, TrialInput, TrialOutput
+from lossratio.trials import Exchange, Measurer, TrialInput, TrialOutput
 
 FILL_RATE = 20_000.0
 """Connections per second at which a table is filled, unless a device is known to take fewer."""
@@ -42,6 +42,8 @@ class Connections:
         self._flows = max(direction.frames.flows for direction in configuration.directions)
         self._shares = min(direction.load_share for direction in configuration.directions)
         self._connections, self._to_one = connections_of(configuration)
+        is_tcp = any(direction.frames.handshake is not None for direction in configuration.directions)
+        self._handshake = Exchange() if is_tcp else None
         self._rate = min(table.safe_rate or FILL_RATE for table in tables.values())
 
     @property
@@ -66,7 +68,7 @@ class Connections:
         Raises:
             DutError: If a device does not forget connections, or has not all of them afterwards.
         """
-        trial = TrialInput(self._flows / self._rate / self._shares, self._rate)
+        trial = TrialInput(self._flows / self._rate / self._shares, self._rate, exchange=self._handshake)
         idle = max(trial.duration, self._flows / load / self._shares) + trial.duration
         for table in self._tables.values():
             table.check(Established(self._connections, self._to_one, self._rate, idle))
@@ -130,7 +132,7 @@ class EstablishingMeasurer:
         Raises:
             LossRatioError: If connections are missing, or the trial could not be performed.
         """
-        if trial.answer_ratio is not None:
+        if trial.exchange is not None:
             return self._measurer.measure(trial)
         seconds = self._connections.establish(trial.load, self._measurer.measure)
         output = self._measurer.measure(trial)

@@ -25,7 +25,7 @@ from lossratio.traffic.answers import (
     read_timelines,
     read_watched,
 )
-from lossratio.trials import DirectionCounters, LatencyOutput, Timeline, TrialInput
+from lossratio.trials import DirectionCounters, Exchange, LatencyOutput, Timeline, TrialInput
 
 AnswerT = TypeVar("AnswerT")
 
@@ -208,20 +208,20 @@ class AgentClient:
         busy = duration + self._settle_time
         return self._read(read_latency, self._ask("latency", busy=busy, load=load, duration=duration))
 
-    def connect(self, load: float, count: int, answer_ratio: float) -> tuple[DirectionCounters, ...]:
-        """Opens connections, and answers over each; see `TrialInput.answer_ratio`.
+    def connect(self, load: float, count: int, exchange: Exchange) -> tuple[DirectionCounters, ...]:
+        """Opens connections, and answers over each; see `TrialInput.exchange`.
 
         Args:
             load: Connections per second.
             count: How many.
-            answer_ratio: Rate of the answers, as a multiple of the load.
+            exchange: What goes over them then.
 
         Raises:
             AgentRefusalError: If the generator has no connections, or the counters are worth nothing.
             TrafficError: If the agent does not answer as it should.
         """
-        busy = count / load * (1.0 + 1.0 / answer_ratio) + 2.0 * self._settle_time
-        asked: dict[str, Any] = {"load": load, "count": count, "answer_ratio": answer_ratio}
+        busy = count / load * exchange.rounds(is_tcp=True) + exchange.passes(is_tcp=True) * self._settle_time
+        asked: dict[str, Any] = {"load": load, "count": count, "exchange": asdict(exchange)}
         return self._read(read_counters, self._ask("connect", busy=busy, **asked))
 
     def timed(self, trial: TrialInput) -> tuple[tuple[DirectionCounters, ...], tuple[Timeline, ...]]:

@@ -23,7 +23,17 @@ from lossratio.traffic.agent.core.configuration import (
     SteppingField,
 )
 from lossratio.traffic.agent.core.neighbours import Question, behind_tags
-from lossratio.traffic.headers import AddressRange, InnerHeaders, Ipv4, Ipv6, PortHeader, PortRange, Range, Vxlan
+from lossratio.traffic.headers import (
+    AddressRange,
+    InnerHeaders,
+    Ipv4,
+    Ipv6,
+    PortHeader,
+    PortRange,
+    Range,
+    TcpHeader,
+    Vxlan,
+)
 from lossratio.traffic.profile import TrafficDirection, TrafficProfile, address_span
 
 _VXLAN_PORT = 4789
@@ -34,6 +44,9 @@ _MOST_NEIGHBOURS = 256
 _DOT1Q_ETHERTYPE, _DOT1AD_ETHERTYPE = b"\x81\x00", b"\x88\xa8"
 _STEPPING_BYTES = 8
 _TCP_ACK, _TCP_WINDOW = 0x10, 8192
+_FIRST_NUMBERS = (1).to_bytes(4, "big") * 2
+_TAG_OPTION = bytes([1, 1, 254, 4 + TAG_BYTES + COMPENSATION_BYTES]) + b"LR"
+"""Before the tag: two options without a meaning, so that it is aligned, and an experimental one (RFC 6994)."""
 
 
 def frames_spec(direction: TrafficDirection, source: Side, destination: Side) -> FramesSpec:
@@ -178,14 +191,18 @@ class _Frame(FrameHeaders):
         self.lengths.append(LengthField(start + 4, start))
         self.checksums.append(ChecksumField(start + 6, start, pseudo_header=self._pseudo_header))
 
-    def _add_tcp(self, header: PortHeader) -> None:
-        """RFC 9293, without options: an acknowledgement."""
+    def _add_tcp(self, header: TcpHeader) -> None:
+        """RFC 9293: an acknowledgement, without options or with the one that holds the tag."""
         start = len(self.data)
         self._add_ports(header.source_port)
         self._add_ports(header.destination_port)
-        self.data += bytes(8) + bytes([5 << 4, _TCP_ACK]) + _TCP_WINDOW.to_bytes(2, "big") + bytes(4)
+        # The first segment behind a handshake whose numbers begin at zero.
+        numbers, words = (_FIRST_NUMBERS, 9) if header.connects else (bytes(8), 5)
+        self.data += numbers + bytes([words << 4, _TCP_ACK]) + _TCP_WINDOW.to_bytes(2, "big") + bytes(4)
         self.urgent_pointer = len(self.data) - 2
         self.checksums.append(ChecksumField(start + 16, start, pseudo_header=self._pseudo_header))
+        if header.connects:
+            self.data += _TAG_OPTION
 
     def _check_addresses(self, version: int, source: AddressRange, destination: AddressRange) -> None:
         spans = []

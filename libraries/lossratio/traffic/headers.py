@@ -15,6 +15,7 @@ _IPV6_HOSTS = 1 << 32
 _PORTS = 1 << 16
 _LARGEST_COUNT = 1 << 20
 _ETHERNET_BYTES, _TAG_BYTES, _IPV4_BYTES, _IPV6_BYTES, _UDP_BYTES, _TCP_BYTES = 14, 4, 20, 40, 8, 20
+_OPTION_BYTES = 8
 _VXLAN_BYTES = _UDP_BYTES + 8
 _TCP_PROTOCOL, _UDP_PROTOCOL = 6, 17
 
@@ -98,12 +99,25 @@ class Ipv6(FileModel):
 
 
 class PortHeader(FileModel):
-    """The header of UDP or TCP; segments of TCP have the flag ACK, and belong to no connection."""
+    """The header of UDP or TCP; segments of TCP have the flag ACK."""
 
     source_port: PortRange = PortRange(first=1024)
     """Source ports."""
     destination_port: PortRange = PortRange(first=1024)
     """Destination ports."""
+
+
+class TcpHeader(PortHeader):
+    """The header of TCP."""
+
+    connects: bool = False
+    """Whether the segments are of connections that a handshake opens. The generator's tag is in an option then
+    (RFC 6994), and not in the payload, so that the segments of the handshake have none."""
+
+    @property
+    def length(self) -> int:
+        """Bytes of the header, without the tag in its option."""
+        return _TCP_BYTES + _OPTION_BYTES * self.connects
 
 
 class InnerHeaders(FileModel):
@@ -119,7 +133,7 @@ class InnerHeaders(FileModel):
     """The IPv6 header."""
     udp: PortHeader | None = None
     """The UDP header; without it, TCP or VXLAN, the payload follows the IP header."""
-    tcp: PortHeader | None = None
+    tcp: TcpHeader | None = None
     """The TCP header."""
 
     @model_validator(mode="after")
@@ -148,7 +162,7 @@ class InnerHeaders(FileModel):
             (_IPV4_BYTES, self.ipv4),
             (_IPV6_BYTES, self.ipv6),
             (_UDP_BYTES, self.udp),
-            (_TCP_BYTES, self.tcp),
+            (0 if self.tcp is None else self.tcp.length, self.tcp),
         )
         return _ETHERNET_BYTES + sum(size for size, header in present if header is not None)
 

@@ -170,9 +170,9 @@ class TrafficMeasurer:
     def _measure_once(self, trial: TrialInput, started: float) -> TrialOutput:
         self._wait_until_idle(trial.rest)
         watched = None
-        if trial.answer_ratio is not None:
+        if trial.exchange is not None:
             self._forget()
-            directions = self._agent.connect(trial.load, round(trial.load * trial.duration), trial.answer_ratio)
+            directions = self._agent.connect(trial.load, round(trial.load * trial.duration), trial.exchange)
         elif trial.certain_above is None:
             directions = self._agent.trial(trial.load, trial.duration, ramp=self._ramp)
         else:

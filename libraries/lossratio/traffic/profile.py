@@ -180,6 +180,12 @@ class TrafficProfile(ProfileFile):
         """Number of different flows in each direction; where these differ, of the one with more."""
         return max(direction.headers.flows for direction in self.directions)
 
+    @property
+    def is_tcp(self) -> bool:
+        """Whether its connections are opened by a handshake."""
+        tcp = self.directions[0].headers.tcp
+        return tcp is not None and tcp.connects
+
     def description_in_full(self) -> dict[str, Any]:
         """The whole profile as JSON data, with its frame sizes and all defaults, for results."""
         directions = [

@@ -15,6 +15,7 @@ from lossratio.trials.counters import (
     with_examination as with_examination,
 )
 from lossratio.trials.digest import DigestError as DigestError, add_digest as add_digest, take_digest as take_digest
+from lossratio.trials.exchange import Exchange as Exchange
 from lossratio.trials.journal import (
     Journal as Journal,
     JournalContents as JournalContents,

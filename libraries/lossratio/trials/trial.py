@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from lossratio.errors import SearchError
+from lossratio.trials.exchange import Exchange
 from lossratio.trials.record import Frames, Observed, Seconds
 from lossratio.trials.timeline import Step, Timeline
 
@@ -56,9 +57,8 @@ class TrialInput(Observed):
     its whole duration. A measurer may ignore it."""
     rest: float = 0.0
     """Least seconds without traffic before the trial, besides the testbed's; they are part of its time."""
-    answer_ratio: float | None = None
-    """Each frame opens a connection. Then a frame goes back over each one, at this multiple of the load (RFC 9693,
-    alpha); None: frames are not answered."""
+    exchange: Exchange | None = None
+    """Each frame opens a connection, and this follows over each one; None: frames are not answered."""
 
     def __post_init__(self) -> None:
         for name in ("duration", "load"):

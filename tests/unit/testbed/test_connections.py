@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections import Counter
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
-from measurement_examples import place
+from measurement_examples import SIMULATED, place
 from whole_trials import whole
 
 from lossratio.dut import ConnectionTable
 from lossratio.errors import DutError, TrafficError
+from lossratio.measurements.connections import OpeningMeasurer
 from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.testbed.connections import Connections, EstablishingMeasurer
 from lossratio.testbed.live import open_testbed
 from lossratio.topology import EAST, WEST
 from lossratio.traffic import PortPair, TrafficPort, connections_of, load_profile, make_configuration
-from lossratio.trials import TrialInput, TrialOutput
+from lossratio.trials import DirectionCounters, Exchange, TrialInput, TrialOutput
 
 FLOWS = 10_000
 
@@ -98,6 +104,62 @@ def test_a_device_that_does_not_forget_is_an_error():
         measurer.measure(TrialInput(1.0, FLOWS))
 
 
+def measure_through(table, directory, resume=None, kill_at=None):
+    """Three trials of the simulated testbed with a table, in a process that is killed behind a fill."""
+
+    @dataclass
+    class Filled:
+        testbed: object
+
+        def __getattr__(self, name):
+            return getattr(self.testbed, name)
+
+        @contextmanager
+        def ready_for(self, *arguments, **options):
+            with self.testbed.ready_for(*arguments, **options) as ready:
+                yield replace(ready, measurer=EstablishingMeasurer(self, Connections({"DUT1": table}, traffic())))
+
+        def measure(self, trial):
+            if trial.duration == 3.0:
+                if kill_at == (kept := sum(isinstance(each, TrialInput) for each in table.log)):
+                    os.kill(os.getpid(), signal.SIGKILL)
+                assert kept, "a trial without a fill"
+                return TrialOutput(0.0, sent_frames=1, elapsed=3.0)
+            return Table.measure(table, trial)
+
+    request = MrrRequest(profile=profile_of(), trials=3, trial_duration=3.0, max_load=20e3)
+    return measure_mrr(Filled(open_testbed(SIMULATED)), request, place(directory, resume=resume))
+
+
+def test_a_controller_killed_behind_a_fill_goes_on_with_a_fill_of_its_own(tmp_path):
+    process = os.fork()
+    if not process:
+        try:
+            measure_through(Table(), tmp_path / "killed", kill_at=2)
+        finally:
+            os._exit(0)
+    assert os.waitpid(process, 0)[1] == signal.SIGKILL
+    table = Table()
+    # What the killed controller left in the device.
+    table.entries = FLOWS + 77
+    result = measure_through(table, tmp_path / "resumed", resume=tmp_path / "killed")
+    fills = [entry for entry in table.log if isinstance(entry, TrialInput)]
+    assert (len(fills), table.entries, len(result.trials)) == (2, FLOWS, 3)
+
+
+def test_a_device_that_forwards_without_state_is_found_out():
+    class Passing:
+        def measure(self, trial):
+            counters = DirectionCounters("a>b", intended_frames=100, sent_frames=100, received_frames=100)
+            return TrialOutput(0.0, sent_frames=100, directions=(counters,))
+
+    table = Table()
+    with pytest.raises(DutError, match=r"DUT1 has 0 entries after 100 connections .* forwards without state"):
+        OpeningMeasurer(Passing(), Exchange(), 2.0, {"DUT1": table}).measure(TrialInput(1.0, 100.0))
+    table.entries = 100
+    assert OpeningMeasurer(Passing(), Exchange(), 2.0, {"DUT1": table}).measure(TrialInput(1.0, 100.0)).directions
+
+
 def test_frames_that_the_generator_left_unsent_are_sent_again_and_no_fault_of_the_device():
     table, outputs = Table(), [TrialOutput(0.0, sent_frames=1, unsent_frames=5), TrialOutput(0.0, sent_frames=1)]
     table.measure = lambda trial: (Table.measure(table, trial), outputs.pop(0) if outputs else TrialOutput(0.0))[1]
@@ -144,6 +206,26 @@ def test_frames_of_established_connections_pass_a_nat_and_a_firewall(file, optio
             assert router.connections.count() == FLOWS
         router.connections.forget()
         assert router.connections.count() == 0
+
+
+@pytest.mark.netns
+@needs_testbed
+def test_handshakes_data_and_the_end_of_tcp_are_what_a_real_table_takes_for_them(file):
+    def states(router):
+        entries = router.node.run("cat", "/proc/net/nf_conntrack").splitlines()
+        return Counter(entry.split()[5] for entry in entries if entry.split()[2] == "tcp")
+
+    profile = load_profile("ethip4-tcp-connections", frame_size=100)
+    with ready_for(file, profile, nat="masquerade") as (router, ready):
+        for exchange, state in (
+            (Exchange(), "ESTABLISHED"),
+            (Exchange(data_frames=2), "ESTABLISHED"),
+            (Exchange(closing="fin"), "TIME_WAIT"),
+            (Exchange(2.0, 1, "rst"), "CLOSE"),
+        ):
+            output = whole(ready.measurer.measure, TrialInput(0.1, 5000.0, exchange=exchange))
+            assert output.directions[0].received_frames == 500
+            assert states(router) == {state: 500}
 
 
 @pytest.mark.netns

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from lossratio.measurements import NOT_IN_FILES, OnProgress, TestPlace, measure
-from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningMeasurer, OpeningRequest, check_flows
+from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest, check_flows
 from lossratio.measurements.throughput import GoalSearch, GoalsResult, SearchRequest, goals_from
 from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.quantities import Duration
@@ -84,7 +84,7 @@ class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
     def measurer(self, request: ConnectionRateRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Opens connections."""
         request.check_tables(testbed, request.most_connections(self._max_load), self._max_load)
-        return OpeningMeasurer(ready.measurer, request.answer_ratio)
+        return request.opening(ready.measurer, testbed)
 
 
 def find_connection_rate(

@@ -15,6 +15,7 @@ from .core.configuration import PARTS, Configuration, Speaker
 from .core.early_verdict import Watch
 from .core.generator import (
     ConnectingGenerator,
+    Exchange,
     Generator,
     TimedGenerator,
     WatchingGenerator,
@@ -190,7 +191,7 @@ class Agent:
     def _connect(self, request: Message) -> Message:
         load, count = _positive(request, "load"), int(_positive(request, "count"))
         generator = cast(ConnectingGenerator, self._able_generator("connect", "open connections"))
-        return {"directions": generator.connect(load, count, _positive(request, "answer_ratio"), self._check)}
+        return {"directions": generator.connect(load, count, Exchange(**request["exchange"]), self._check)}
 
     def _schedule(self, request: Message) -> Message:
         steps = [(_positive(step, "load"), _positive(step, "duration")) for step in request["steps"]]

@@ -1,55 +1,110 @@
-"""The Responder's table of connections, the frames that answer over each entry, and the entries that were answered.
+"""Connections that two ends open and use: each frame of a pass belongs to one, and each pass answers the one before.
 
 RFC 9693: the Initiator's frames open connections, and the Responder keeps the addresses with which they arrive, as a
-NAT has changed them. A connection is established only if the answer over its entry comes back to its own address.
+NAT has changed them. A connection goes on only if the next frame comes back to its own addresses.
+
+An end has one header for each connection: the one that it received or sent last. So nothing needs a TCP/IP stack.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import mmap
+from dataclasses import replace
+from typing import Callable, Iterator, NamedTuple
 
-from ..core.configuration import COMPENSATION_BYTES, TAG_BYTES, FramesSpec
+import numpy as np
+
+from ..core.configuration import COMPENSATION_BYTES, FCS_BYTES, TAG_BYTES, FramesSpec
+from ..core.generator import Exchange
 from ..core.links import Link
 from ..core.protocol import AgentError
-from .frames import Bytes, FrameCycle, Numbers
+from .frames import Bytes, FrameCycle, Numbers, Replies, build_frames, complete, sums_of_payloads, tag_bytes
 from .receive import ReceiveRing, let_nothing_through, let_tag_through, ring_slot_bytes
+from .sender import Sender, SendOrder
+from .transmit import SenderSetup
 
 _ROOM = 1 << 17
-_PORT_BYTES = 2
-_MAC_BYTES = 6
+_PORT_BYTES, _MAC_BYTES = 2, 6
+_AT_ONCE = 1 << 16
+_RING_FRAMES = 1 << 12
+_LEAST_SILENT = 10
+_SEQUENCE, _ACKNOWLEDGEMENT, _FLAGS = 4, 8, 13
+_FIN, _SYN, _RST, _PSH, _ACK = 1, 2, 4, 8, 16
 
 
-class ConnectionTable:
-    """Notes each connection of which a frame arrives, by the frame's sequence number, with its headers.
+class Pass(NamedTuple):
+    """One frame over each connection, all one way."""
 
-    It is made once, as closing the ring of a port takes the kernel tens of milliseconds.
+    is_forward: bool
+    """Whether the Initiator sends it."""
+    flags: int = 0
+    """TCP's flags; 0: UDP."""
+    has_payload: bool = True
+    """Whether the frame has its whole size, or ends with its headers."""
+
+
+def passes_of(exchange: Exchange, *, is_tcp: bool) -> list[Pass]:
+    """All passes, the one that opens the connections first."""
+    back_and_forth = [Pass(True, is_tcp * (_PSH | _ACK)), Pass(False, is_tcp * (_PSH | _ACK))] * exchange.data_frames
+    if not is_tcp:
+        return [Pass(True), Pass(False), *back_and_forth]
+    handshake = [Pass(True, _SYN, False), Pass(False, _SYN | _ACK, False), Pass(True, _ACK, False)]
+    fin = [Pass(True, _FIN | _ACK, False), Pass(False, _FIN | _ACK, False), Pass(True, _ACK, False)]
+    endings: dict[str | None, list[Pass]] = {None: [], "fin": fin, "rst": [Pass(True, _RST | _ACK, False)]}
+    return [*handshake, *back_and_forth, *endings[exchange.closing]]
+
+
+class _End:
+    """A port's end of all connections.
+
+    It is made once, as closing the ring of a port takes the kernel tens of milliseconds, and a process is forked.
 
     Args:
-        sink: The port where frames arrive.
+        port: The port.
         frames: The frames.
+        setup: The set-up of the sender of the frames that open connections.
 
     Raises:
-        OSError: If the kernel does not give the ring.
-        AgentError: Of kind ``unsupported``, if the frames have no numbers or no ports.
+        OSError: If the kernel does not give memory or the ring.
     """
 
-    def __init__(self, sink: Link, frames: FramesSpec) -> None:
-        check_answerable(frames)
-        self._place = frames.tag_place
-        self._start = self._place.offset
-        self._sink = sink.name
-        self._headers = np.empty((0, self._start), dtype=np.uint8)
+    def __init__(self, port: Link, frames: FramesSpec, setup: SenderSetup) -> None:
+        self._place, self._start = frames.tag_place, frames.tag_offset
+        self._address, self._port = frames.addresses[0]
+        self.name = port.name
+        self._rows = np.frombuffer(mmap.mmap(-1, frames.flows * self._start), dtype=np.uint8).reshape(-1, self._start)
         self._has_arrived = np.empty(0, dtype=bool)
-        self._ring = ReceiveRing(sink, ring_slot_bytes(self._start + TAG_BYTES), _ROOM)
+        self._expected: Callable[[Numbers], Bytes] | None = None
+        self._stores = False
+        self.strangers = 0
+        cycle = FrameCycle(
+            setup.cycle.data[:_RING_FRAMES], setup.cycle.lengths[:_RING_FRAMES], Replies(self._rows, frames.flows)
+        )
+        self._setup = replace(setup, interface=port.name, cycle=cycle, drops_beyond=port.kind == "veth")
+        self._sender: Sender | None = None
+        self._ring = ReceiveRing(port, ring_slot_bytes(self._start + TAG_BYTES), _ROOM)
 
-    def begin(self, tag: int, most: int) -> None:
-        """Forgets all connections, and notes those of frames with a tag from now on: so many at most."""
+    @property
+    def sender(self) -> Sender:
+        """Sends the headers of this end, as many as its order says."""
+        if self._sender is None:
+            self._sender = Sender(self._setup)
+        return self._sender
+
+    def begin(self, tag: int, most: int, expected: Callable[[Numbers], Bytes] | None, *, stores: bool) -> None:
+        """Forgets what arrived, and notes frames with a tag from now on: those of so many connections.
+
+        Args:
+            tag: The tag.
+            most: Connections, by their numbers from 0 on.
+            expected: Headers with their addresses; None: they open connections.
+            stores: Whether this end sends over them later.
+        """
         self.end()
         self._ring.release(len(self._ring.captured()))
         self._ring.overlooked()
-        self._headers = np.zeros((most, self._start), dtype=np.uint8)
         self._has_arrived = np.zeros(most, dtype=bool)
+        self._expected, self._stores, self.strangers = expected, stores, 0
         let_tag_through(self._ring.socket, self._place, tag)
 
     def end(self) -> None:
@@ -59,40 +114,214 @@ class ConnectionTable:
     def note(self) -> None:
         """Takes the frames out of the ring, so that there is room for more."""
         captured = self._ring.captured()
-        if len(captured):
-            end = self._start + TAG_BYTES
-            contents = captured.contents(end)
-            numbers = np.ascontiguousarray(contents[:, end - 4 :]).view(">u4")[:, 0].astype(np.int64)
-            is_known = numbers < len(self._has_arrived)
-            self._headers[numbers[is_known]] = contents[is_known, : self._start]
-            self._has_arrived[numbers[is_known]] = True
-            self._ring.release(len(captured))
+        if not len(captured):
+            return
+        end = self._start + TAG_BYTES
+        contents = captured.contents(end)
+        numbers = np.ascontiguousarray(contents[:, end - 4 :]).view(">u4")[:, 0].astype(np.int64)
+        is_new = numbers < len(self._has_arrived)
+        is_new[is_new] = ~self._has_arrived[numbers[is_new]]
+        if self._expected is not None:
+            is_own = (contents[is_new][:, self._ends] == self._expected(numbers[is_new])[:, self._ends]).all(axis=1)
+            self.strangers += len(is_own) - int(is_own.sum())
+            is_new[is_new] = is_own
+        self._has_arrived[numbers[is_new]] = True
+        if self._stores:
+            self._rows[numbers[is_new]] = contents[is_new, : self._start]
+        self._ring.release(len(captured))
 
-    def entries(self) -> Numbers:
-        """Numbers of the connections until now, in their order.
+    def arrived(self) -> Numbers:
+        """Numbers of the connections whose frames arrived until now, in their order; later ones do not count.
 
         Raises:
             AgentError: If frames arrived that there was no room for.
         """
         self.note()
+        self.end()
         overlooked = self._ring.overlooked()
         if overlooked:
             raise AgentError(
                 "counters",
-                f"The agent could not note {overlooked} of the frames that arrived on {self._sink}, so it is not known "
-                "which connections they opened. The node is too busy for this rate; take a lower one.",
+                f"The agent could not note {overlooked} of the frames that arrived on {self.name}, so it is not known "
+                "which connections they were of. The node is too busy for this rate; take a lower one.",
             )
         numbers: Numbers = np.flatnonzero(self._has_arrived)
         return numbers
 
     def headers(self, numbers: Numbers) -> Bytes:
-        """The headers with which connections arrived."""
-        headers: Bytes = self._headers[numbers]
-        return headers
+        """The headers that this end received or sent last."""
+        rows: Bytes = self._rows[numbers]
+        return rows
+
+    def keep(self, numbers: Numbers) -> None:
+        """Keeps some of the connections only, which have the numbers from 0 on then."""
+        for first in range(0, len(numbers), _AT_ONCE):
+            part = numbers[first : first + _AT_ONCE]
+            self._rows[first : first + len(part)] = self._rows[part]
+
+    def make_next(self, count: int, change: Callable[[Bytes], Bytes]) -> None:
+        """Makes the headers that it sends next out of those of the first connections."""
+        for first in range(0, count, _AT_ONCE):
+            rows = self._rows[first : min(first + _AT_ONCE, count)]
+            rows[:] = change(rows)
 
     def close(self) -> None:
-        """Closes the socket."""
+        """Closes the socket, and ends the process."""
         self._ring.close()
+        if self._sender is not None:
+            self._sender.close()
+
+    @property
+    def _ends(self) -> slice:
+        return slice(self._address, self._port + 2 * _PORT_BYTES)
+
+
+class Conversation:
+    """The passes over all connections of a direction, the first of which opens them.
+
+    Args:
+        source: The Initiator's port.
+        sink: The Responder's port.
+        frames: The frames.
+        setup: The set-up of the direction's sender.
+
+    Raises:
+        OSError: If the kernel does not give memory or the rings.
+        AgentError: Of kind ``unsupported``, if the frames can open no connections.
+    """
+
+    def __init__(self, source: Link, sink: Link, frames: FramesSpec, setup: SenderSetup) -> None:
+        check_answerable(frames)
+        self._frames = frames
+        self._tcp = frames.handshake
+        self._cycle = setup.cycle
+        self.opener: Sender | None = None
+        if self._tcp is not None:
+            self._cycle = build_frames(
+                self._opening(), setup.cycle.data[0, 6:12].tobytes(), setup.cycle.data[0, :6].tobytes()
+            )
+            self.opener = Sender(replace(setup, cycle=self._cycle))
+        self._initiator, self._responder = (_End(port, frames, setup) for port in (source, sink))
+        self._sums = sums_of_payloads(frames)
+        self._passes: list[Pass] = []
+        self._alive = np.empty(0, dtype=np.int64)
+
+    def begin(self, tag: int, connections: int, exchange: Exchange) -> None:
+        """Forgets all connections, and notes those that are opened by frames with a tag."""
+        self._passes = passes_of(exchange, is_tcp=self._tcp is not None)
+        self._responder.begin(tag, connections, None, stores=True)
+
+    def note(self) -> None:
+        """Takes arrived frames out of the rings."""
+        self._initiator.note()
+        self._responder.note()
+
+    def end(self) -> None:
+        """Notes no more."""
+        self._initiator.end()
+        self._responder.end()
+
+    def replies(self, first: int, load: float, next_tag: Callable[[], int]) -> Iterator[tuple[Sender, SendOrder]]:
+        """Each pass after the first: who sends, and what. Ask for the next one when the frames have arrived.
+
+        Args:
+            first: Number of the first frame that opened a connection.
+            load: Frames per second.
+            next_tag: Makes tags.
+
+        Raises:
+            AgentError: Of kind ``asymmetric``, if connections are opened, and nothing comes back over any.
+        """
+        self._alive = opened = self._responder.arrived()
+        self._responder.keep(opened)
+        for number, (before, now) in enumerate(zip(self._passes, self._passes[1:])):
+            if not len(self._alive):
+                return
+            sends, receives = self._initiator, self._responder
+            if not now.is_forward:
+                sends, receives = receives, sends
+            # The header that the receiving end has: it sent that one, or received it before this one.
+            expected: Callable[[Numbers], Bytes] = receives.headers
+            if number == 0:
+                expected = self._opened_headers(first, opened)
+            if before.is_forward != now.is_forward:
+                expected = self._answered(expected)
+            count, tag = len(self._alive), next_tag()
+            length = self._length(now)
+            sends.make_next(count, self._change(before, now))
+            later = {each.is_forward for each in self._passes[number + 2 :]}
+            receives.begin(tag, count, expected, stores=number > 0 or True in later)
+            yield sends.sender, SendOrder(load, (count - 0.5) / load, tag=tag, replies=count, length=length)
+            arrived = receives.arrived()
+            if number == 0:
+                _check_return(receives, count, len(arrived))
+            self._alive = self._alive[arrived]
+            if len(arrived) < count:
+                sends.keep(arrived)
+                receives.keep(arrived)
+
+    @property
+    def alive(self) -> int:
+        """Connections over which all frames arrived until now."""
+        return len(self._alive)
+
+    def close(self) -> None:
+        """Ends all of its processes."""
+        if self.opener is not None:
+            self.opener.close()
+        self._initiator.close()
+        self._responder.close()
+
+    def _opening(self) -> FramesSpec:
+        """The frames with the flag SYN, which end with their headers."""
+        header = bytearray.fromhex(self._frames.header)
+        place = self._tcp or 0
+        header[place + _SEQUENCE : place + _ACKNOWLEDGEMENT + 4] = bytes(8)
+        header[place + _FLAGS] = _SYN
+        return replace(self._frames, header=header.hex(), sizes=((self._frames.payload_offset + FCS_BYTES, 1),))
+
+    def _opened_headers(self, first: int, opened: Numbers) -> Callable[[Numbers], Bytes]:
+        start = self._frames.tag_offset
+        return lambda numbers: self._cycle.frames(first + opened[numbers])[0][:, :start]
+
+    def _answered(self, headers: Callable[[Numbers], Bytes]) -> Callable[[Numbers], Bytes]:
+        return lambda numbers: swapped(headers(numbers), *self._frames.addresses[0])
+
+    def _length(self, each: Pass) -> int:
+        return (self._frames.max_size - FCS_BYTES) if each.has_payload else self._frames.payload_offset
+
+    def _change(self, before: Pass, now: Pass) -> Callable[[Bytes], Bytes]:
+        """From the headers of one pass to those of the next one, which an end sends."""
+        frames, start = self._frames, self._frames.tag_offset
+        length = self._length(now)
+        header = bytes.fromhex(frames.header)
+        tail = np.frombuffer(tag_bytes(0).ljust(frames.payload_offset - start, b"\0"), dtype=np.uint8)
+        taken = self._length(before) - frames.payload_offset + bool(before.flags & (_SYN | _FIN))
+
+        def change(rows: Bytes) -> Bytes:
+            data: Bytes = np.hstack((rows, np.tile(tail, (len(rows), 1))))
+            is_answer = before.is_forward != now.is_forward
+            if is_answer:
+                data = swapped(data, *frames.addresses[0])
+            if self._tcp is not None:
+                sequence, acknowledged = (_word(data, self._tcp + place) for place in (_SEQUENCE, _ACKNOWLEDGEMENT))
+                if is_answer:
+                    sequence, acknowledged = acknowledged, sequence + taken
+                else:
+                    sequence = sequence + taken
+                _set_word(data, self._tcp + _SEQUENCE, sequence)
+                _set_word(data, self._tcp + _ACKNOWLEDGEMENT, acknowledged)
+                data[:, self._tcp + _FLAGS] = now.flags
+            for first, end in frames.rewritable:
+                # The time to live, which routers have counted down.
+                if end - first == 1:
+                    data[:, first] = header[first]
+            for checksum in frames.checksums:
+                data[:, checksum.offset : checksum.offset + 2] = 0
+            complete(data, np.full(len(data), length), frames, self._sums)
+            return data[:, :start]
+
+        return change
 
 
 def check_answerable(frames: FramesSpec) -> None:
@@ -101,68 +330,50 @@ def check_answerable(frames: FramesSpec) -> None:
     Raises:
         AgentError: Of kind ``unsupported``.
     """
-    is_udp = any(checksum.is_udp for checksum in frames.checksums)
-    if not (frames.is_numbered and is_udp and len(frames.addresses) == 1 and len(frames.sizes) == 1):
+    can_open = frames.handshake is not None or any(checksum.is_udp for checksum in frames.checksums)
+    if not (frames.is_numbered and can_open and len(frames.addresses) == 1 and len(frames.sizes) == 1):
         raise AgentError(
             "unsupported",
-            "Connections are opened by UDP frames of one size, with room for a sequence number and without a tunnel. "
-            f"Take such a traffic profile, e.g. ethip4-udp-connections, of {_least_size(frames)} bytes or more.",
+            "Connections are opened by UDP frames, or TCP's with 'connects', of one size, with room for a sequence "
+            "number and without a tunnel. Take such a traffic profile, e.g. ethip4-udp-connections, of "
+            f"{_least_size(frames)} bytes or more.",
         )
 
 
-def _least_size(frames: FramesSpec) -> int:
-    return frames.tag_offset + TAG_BYTES + COMPENSATION_BYTES + 4
-
-
-def answers_to(headers: Bytes, frames: FramesSpec) -> Bytes:
-    """Headers of the answers: source and destination have changed places. So all checksums stay as they are."""
-    start, end = frames.addresses[0]
-    answers: Bytes = headers.copy()
-    width = (end - start) // 2
-    for place, size in ((0, _MAC_BYTES), (start, width), (end, _PORT_BYTES)):
-        answers[:, place : place + size] = headers[:, place + size : place + 2 * size]
-        answers[:, place + size : place + 2 * size] = headers[:, place : place + size]
+def swapped(data: Bytes, start: int, end: int) -> Bytes:
+    """Headers whose source and destination have changed places; addresses begin and end there."""
+    answers: Bytes = data.copy()
+    for place, size in ((0, _MAC_BYTES), (start, (end - start) // 2), (end, _PORT_BYTES)):
+        answers[:, place : place + size] = data[:, place + size : place + 2 * size]
+        answers[:, place + size : place + 2 * size] = data[:, place : place + size]
     return answers
 
 
-def answering_frames(cycle: FrameCycle, answers: Bytes) -> FrameCycle:
-    """The frames that answer, with these headers in their order, over and over; the rest is as in those of a cycle."""
-    return FrameCycle(cycle.data, cycle.lengths, _Answers(np.ascontiguousarray(answers)))
+def _check_return(end: _End, sent: int, arrived: int) -> None:
+    if arrived or sent < _LEAST_SILENT:
+        return
+    where = f"All {sent} answers were sent, and none came back to {end.name} over its own connection"
+    if end.strangers:
+        raise AgentError(
+            "asymmetric",
+            f"{where}: {end.strangers} came with other addresses than those that opened it. The path back is another "
+            "one (asymmetric): it does not lead through the device that translated them.",
+        )
+    raise AgentError(
+        "asymmetric",
+        f"{where}, although {sent} connections arrived. The path back is another one (asymmetric), or the device "
+        "forgets connections before they are answered. Look at the routes back, and at its time-out.",
+    )
 
 
-def are_own(arrived: Bytes, sent: Bytes, frames: FramesSpec) -> int:
-    """How many answers arrived with the addresses and ports of the connection that they are for.
-
-    Args:
-        arrived: Headers of the answers, as they arrived.
-        sent: Headers of the frames that opened their connections, as these were sent.
-        frames: The frames.
-    """
-    start, end = frames.addresses[0]
-    expected = answers_to(sent, frames)
-    places = slice(start, end + 2 * _PORT_BYTES)
-    are_equal: NDArray[np.bool_] = (arrived[:, places] == expected[:, places]).all(axis=1)
-    return len(np.flatnonzero(are_equal))
+def _least_size(frames: FramesSpec) -> int:
+    return frames.tag_offset + TAG_BYTES + COMPENSATION_BYTES + FCS_BYTES
 
 
-class _Answers:
-    """Whole headers that are copied into the slots of a ring, as `Patches` are."""
+def _word(data: Bytes, place: int) -> Numbers:
+    words: Numbers = np.ascontiguousarray(data[:, place : place + 4]).view(">u4")[:, 0].astype(np.int64)
+    return words
 
-    def __init__(self, headers: Bytes) -> None:
-        self._count = len(headers)
-        self.parts = [(0, headers.view(f"V{headers.shape[1]}").reshape(-1))]
 
-    def run(self, number: int) -> int:
-        """How many frames can be patched at once, from the one of this number on."""
-        return self._count - number % self._count
-
-    def rows(self, number: int, count: int) -> Numbers:
-        """Which headers belong to so many frames from a number on."""
-        first = number % self._count
-        rows: Numbers = np.arange(first, first + count)
-        return rows
-
-    def write(self, data: Bytes, numbers: Numbers) -> None:
-        """Writes the headers that belong to any frames, one in each row, by their numbers."""
-        ((_, table),) = self.parts
-        data[:, : table.itemsize] = table.take(numbers % self._count).view(np.uint8).reshape(len(numbers), -1)
+def _set_word(data: Bytes, place: int, words: Numbers) -> None:
+    data[:, place : place + 4] = (words & 0xFFFFFFFF).astype(">u4").view(np.uint8).reshape(-1, 4)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Mapping, Sequence
 
-import numpy as np
-
 from ..core.configuration import Direction
 from ..core.early_verdict import SoFar
 from ..core.generator import late_and_copies
@@ -14,7 +12,7 @@ from ..core.links import Link
 from ..core.pacing import BATCH
 from ..core.protocol import AgentError, Message
 from .arrivals import ArrivalLog, course
-from .connections import ConnectionTable, answering_frames, answers_to, are_own
+from .connections import Conversation
 from .examination import AT_ONCE, Examiner
 from .frames import build_frames
 from .latency import Probe, latency_frames
@@ -58,8 +56,8 @@ class ActiveDirection:
         self._examiner = Examiner(direction, cycle, sink) if examines else None
         self._source, self._sink = source, sink
         self._arrivals: ArrivalLog | None = None
-        self._tables: list[ConnectionTable] = []
-        self._entries = np.empty(0, dtype=np.int64)
+        self._conversation: Conversation | None = None
+        self._is_examined = True
         self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpus, catch_up)
         self.sender = Sender(self._setup)
         self.broadcaster: Sender | None = None
@@ -94,49 +92,41 @@ class ActiveDirection:
         self._missing_before, self._missing = self._missing, None
         self._counter.watch(order.tag)
         self._foreign.watch_foreign(tags)
-        if self._examiner is not None:
+        self._is_examined = order.exchange is None
+        if self._examiner is not None and self._is_examined:
             self._examiner.watch(order.tag, order.load, order.duration)
         if order.locates:
             place = self._direction.frames.tag_place
             loads = [load for load, _ in order.steps] or [order.load]
             self._arrivals = ArrivalLog(self._sink, place, order.tag, (min(loads), max(loads)))
-        if order.connections:
-            if not self._tables:
-                self._tables = [ConnectionTable(port, self._direction.frames) for port in (self._sink, self._source)]
-            self._tables[0].begin(order.tag, order.connections)
+        if order.exchange is not None:
+            self.conversation().begin(order.tag, order.connections, order.exchange)
 
-    def answer(self, load: float, tag: int) -> tuple[Sender, SendOrder] | None:
-        """Makes a sender that answers over each connection that the Responder has; None: it has none.
+    def conversation(self) -> Conversation:
+        """The connections of this direction.
 
-        The frames that come back are noted from now on.
+        Raises:
+            OSError: If the kernel does not give what they need.
+            AgentError: If the frames can open none.
         """
-        table, answers = self._tables
-        # Frames that open a connection too late are not answered.
-        self._entries = entries = table.entries()
-        if not len(entries):
-            return None
-        frames = self._direction.frames
-        cycle = answering_frames(self._setup.cycle, answers_to(table.headers(entries), frames))
-        answers.begin(tag, len(entries))
-        setup = replace(self._setup, interface=self._sink.name, cycle=cycle, drops_beyond=self._sink.kind == "veth")
-        return Sender(setup), SendOrder(load, (len(entries) - 0.5) / load, tag=tag)
+        if self._conversation is None:
+            self._conversation = Conversation(self._source, self._sink, self._direction.frames, self._setup)
+        return self._conversation
 
-    def answered(self, first: int) -> int:
-        """How many connections were answered at their own addresses; `first` is the number of the first frame."""
-        _, answers = self._tables
-        arrived = answers.entries()
-        sent, _ = self._setup.cycle.frames(first + self._entries[arrived])
-        return are_own(answers.headers(arrived), sent, self._direction.frames)
+    def sender_of(self, order: SendOrder) -> Sender:
+        """The sender for an order: another one opens connections of TCP."""
+        opener = self.conversation().opener if order.exchange is not None else None
+        return self.sender if opener is None else opener
 
     def note_arrivals(self, least: int = AT_ONCE) -> None:
         """Examines frames that have arrived, if there are so many, and makes room where losses are located in time."""
         first = self.sender.progress.first
-        if self._examiner is not None and first is not None:
+        if self._examiner is not None and first is not None and self._is_examined:
             self._examiner.look(first, least)
         if self._arrivals is not None:
             self._arrivals.note()
-        for table in self._tables:
-            table.note()
+        if self._conversation is not None:
+            self._conversation.note()
 
     def renew(self) -> None:
         """Renews traffic without an end, and keeps room for the frames that come back."""
@@ -211,7 +201,9 @@ class ActiveDirection:
             "elapsed_s": sent.elapsed,
             "lateness_s": sent.worst_lateness,
             "load_ratio": self.load(1.0),
-            "examination": None if self._examiner is None else self._examiner.examine(report.first, load_frames),
+            "examination": self._examiner.examine(report.first, load_frames)
+            if self._examiner is not None and self._is_examined
+            else None,
         }
         if report.batches is None:
             return counters
@@ -229,12 +221,12 @@ class ActiveDirection:
         if self._examiner is not None:
             self._examiner.close()
         self._stop_noting()
-        for table in self._tables:
-            table.close()
+        if self._conversation is not None:
+            self._conversation.close()
 
     def _stop_noting(self) -> None:
         if self._arrivals is not None:
             self._arrivals.close()
-        for table in self._tables:
-            table.end()
+        if self._conversation is not None:
+            self._conversation.end()
         self._arrivals = None

@@ -101,7 +101,7 @@ class FrameBuilder:
         header[:12] = destination_mac + source_mac
         beginning = (bytes(header) + tag_bytes(0)).ljust(spec.payload_offset, b"\0")
         self._beginning = np.frombuffer(beginning, dtype=np.uint8)
-        self._payload_sums = _payload_sums(spec)
+        self._payload_sums = sums_of_payloads(spec)
         self._values = [_values(field) for field in spec.fields]
 
     def beginnings(self, flows: Numbers, sizes: Numbers) -> Bytes:
@@ -111,17 +111,26 @@ class FrameBuilder:
         are in bytes with FCS.
         """
         data = np.tile(self._beginning, (len(flows), 1))
-        lengths = sizes - FCS_BYTES
         for field, values in zip(self._spec.fields, self._values):
             data[:, field.offset : field.offset + field.width] = values[flows % field.count]
-        for length in self._spec.lengths:
-            data[:, length.offset : length.offset + 2] = _big_endian(lengths - length.start, 2)
-        for checksum in self._spec.checksums:
-            payload = None if checksum.end is not None else self._payload_sums[lengths]
-            data[:, checksum.offset : checksum.offset + 2] = _big_endian(
-                _checksums(data, lengths, checksum, payload), 2
-            )
+        complete(data, sizes - FCS_BYTES, self._spec, self._payload_sums)
         return data
+
+
+def complete(data: Bytes, lengths: Numbers, spec: FramesSpec, payload_sums: NDArray[np.uint64]) -> None:
+    """Writes lengths and checksums into the headers of frames, whose checksums must be zero.
+
+    Args:
+        data: The frames up to their payload, one in each row.
+        lengths: Bytes of each frame, without FCS.
+        spec: Their description.
+        payload_sums: See `sums_of_payloads`.
+    """
+    for length in spec.lengths:
+        data[:, length.offset : length.offset + 2] = _big_endian(lengths - length.start, 2)
+    for checksum in spec.checksums:
+        payload = None if checksum.end is not None else payload_sums[lengths]
+        data[:, checksum.offset : checksum.offset + 2] = _big_endian(_checksums(data, lengths, checksum, payload), 2)
 
 
 def payload(length: int) -> Bytes:
@@ -144,7 +153,7 @@ def _values(field: SteppingField) -> Bytes:
     return _big_endian(np.uint64(field.first) + steps.astype(np.uint64), field.width)
 
 
-def _payload_sums(spec: FramesSpec) -> NDArray[np.uint64]:
+def sums_of_payloads(spec: FramesSpec) -> NDArray[np.uint64]:
     """Sums of the payload's words, by the length of the frame."""
     sums = np.zeros(spec.max_size, dtype=np.uint64)
     for size, _ in spec.sizes:
@@ -272,6 +281,34 @@ class Patches(Protocol):
 
     def write(self, data: Bytes, numbers: Numbers) -> None:
         """Writes the parts that belong to any frames, one in each row, by their numbers."""
+
+
+class Replies:
+    """Whole headers in memory that two processes share; a prefix of them is copied into the slots of a ring.
+
+    Args:
+        headers: The headers, one in each row.
+        count: How many of them are sent, over and over.
+    """
+
+    def __init__(self, headers: Bytes, count: int) -> None:
+        self.count = count
+        self.parts = [(0, headers.view(f"V{headers.shape[1]}").reshape(-1))]
+
+    def run(self, number: int) -> int:
+        """How many frames can be patched at once, from the one of this number on."""
+        return self.count - number % self.count
+
+    def rows(self, number: int, count: int) -> Numbers:
+        """Which headers belong to so many frames from a number on."""
+        first = number % self.count
+        rows: Numbers = np.arange(first, first + count)
+        return rows
+
+    def write(self, data: Bytes, numbers: Numbers) -> None:
+        """Writes the headers that belong to any frames, one in each row, by their numbers."""
+        ((_, table),) = self.parts
+        data[:, : table.itemsize] = table.take(numbers % self.count).view(np.uint8).reshape(len(numbers), -1)
 
 
 @dataclass(frozen=True)

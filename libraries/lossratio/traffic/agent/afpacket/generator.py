@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from contextlib import ExitStack
@@ -11,7 +12,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 from ..core.configuration import DIRECTIONS, Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar, Watch, wait_for_held_frames
-from ..core.generator import Tags, integrity_of
+from ..core.generator import Exchange, Tags, integrity_of
 from ..core.links import Link
 from ..core.pacing import CATCH_UP, pause
 from ..core.ports import Ports
@@ -49,7 +50,6 @@ class AfPacketGenerator:
         self._links_may_change = False
         self._ports = Ports(configuration)
         self._directions: list[ActiveDirection] = []
-        self._ended: list[Sender] = []
         self._tags = Tags()
         self._probe_tags: list[int] = []
         self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
@@ -125,34 +125,30 @@ class AfPacketGenerator:
             "latency": latency,
         }
 
-    def connect(self, load: float, count: int, answer_ratio: float, check: Callable[[], None]) -> list[Message]:
+    def connect(self, load: float, count: int, exchange: Exchange, check: Callable[[], None]) -> list[Message]:
         """See `ConnectingGenerator.connect`."""
         if len(self._directions) != 1:
             raise AgentError("unsupported", "Connections are opened in one direction, on one link. Send one way only.")
         (direction,) = self._directions
-        self._close_ended()
         try:
-            self._begin(SendOrder(load, (count - 0.5) / load, connections=count))
-            reports = self._finish(self._senders(), check)
-            counters = self._counters(reports)[0]
-            opened = direction.answer(load * answer_ratio, self._tags.next())
-        except OSError as error:
-            raise _socket_error(error) from error
-        arrived = unsent = answered = 0
-        if opened is not None:
-            sender, order = opened
-            try:
+            conversation = direction.conversation()
+            opening = SendOrder(load, (count - 0.5) / load, connections=count, exchange=exchange)
+            sender = direction.sender_of(opening)
+            self._begin(opening)
+            report = self._finish([sender], check)[sender]
+            counters = self._counters({direction.sender: report})[0]
+            unsent, arrived = 0, None
+            for sender, order in conversation.replies(report.first, load * exchange.answer_ratio, self._tags.next):
+                arrived = conversation.alive if arrived is None else arrived
                 sender.start(order)
                 sent = self._finish([sender], check)[sender].transmission
-            finally:
-                # The kernel takes tens of milliseconds for its ring.
-                sender.end()
-                self._ended.append(sender)
-            arrived, unsent = sent.intended, max(0, sent.intended - sent.sent)
-            answered = direction.answered(reports[direction.sender].first)
+                unsent += max(0, sent.intended - sent.sent)
+        except (OSError, MemoryError) as error:
+            raise _socket_error(error) from error
         # A connection over which no answer could be sent is neither established nor lost.
         counters = _sum(counters, {"sent_frames": -unsent, "unsent_frames": unsent})
-        return [{**counters, "received_frames": answered, "unanswered_frames": arrived - unsent - answered}]
+        alive = conversation.alive
+        return [{**counters, "received_frames": alive, "unanswered_frames": (arrived or 0) - unsent - alive}]
 
     def start(self, load: float) -> None:
         """See `Generator.start`."""
@@ -186,12 +182,6 @@ class AfPacketGenerator:
         for direction in self._directions:
             direction.close()
         self._directions = []
-        self._close_ended()
-
-    def _close_ended(self) -> None:
-        for sender in self._ended:
-            sender.close()
-        self._ended = []
 
     def _begin(self, wanted: SendOrder, probes: Sequence[Probe] = ()) -> None:
         """Starts all directions: `wanted` is the order to one that has the whole load, with any tags."""
@@ -202,7 +192,7 @@ class AfPacketGenerator:
         ramp_tag, tag = self._tags.next(), self._tags.next()
         orders: dict[Sender, SendOrder] = {}
         for number, direction in enumerate(self._directions):
-            orders[direction.sender] = replace(
+            orders[direction.sender_of(wanted)] = replace(
                 wanted,
                 load=direction.load(wanted.load),
                 steps=tuple((direction.load(load), duration) for load, duration in wanted.steps),
@@ -229,7 +219,7 @@ class AfPacketGenerator:
             self._probe_tags = [*self._probe_tags, *(probe.tag for probe in probes)][-2 * len(self._directions) :]
             tags += [(~NUMBERS & _TAG_MASK, known) for known in self._probe_tags]
             for direction in self._directions:
-                direction.watch(orders[direction.sender], tags)
+                direction.watch(orders[direction.sender_of(wanted)], tags)
             for sender, order in orders.items():
                 sender.start(order)
                 started.append(sender)
@@ -328,7 +318,9 @@ def _sum(counts: Message, added: Mapping[str, int]) -> Message:
     return {**counts, **{name: counts[name] + count for name, count in added.items()}}
 
 
-def _socket_error(error: OSError) -> AgentError:
+def _socket_error(error: OSError | MemoryError) -> AgentError:
     if isinstance(error, PermissionError):
         return AgentError("permission", "Packet sockets need root (or CAP_NET_RAW); log in as root, or use sudo.")
+    if isinstance(error, MemoryError) or error.errno == errno.ENOMEM:
+        return AgentError("memory", "This node has not enough memory for so many connections or flows; take fewer.")
     return AgentError("unsupported", f"The kernel of this node does not give the packet sockets needed: {error}.")

@@ -19,6 +19,7 @@ from typing import Callable, Union
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.generator import Exchange
 from ..core.pacing import BATCH, Transmission, in_all, ramp_up, transmit
 from ..core.processors import raise_priority
 from ..core.protocol import AgentError
@@ -69,6 +70,12 @@ class SendOrder:
     """Numbers of the frames that measure latency, from 0 on, in their order."""
     connections: int = 0
     """How many connections the frames open, one each; 0: nobody keeps these."""
+    exchange: Exchange | None = None
+    """What goes over these then."""
+    replies: int = 0
+    """How many headers of a memory of replies are sent; 0: this is no reply."""
+    length: int = 0
+    """Bytes of each reply, without FCS."""
 
     @property
     def locates(self) -> bool:
@@ -364,6 +371,8 @@ def _transmit(output: MixedOutput, order: SendOrder, permit: Permit, progress: P
             output.tag(order.ramp_tag)
             ramp_up(output.offer, order.load, order.ramp, is_stopped)
         output.tag(order.tag, order.probe_tag, order.probes)
+        if order.replies:
+            output.reply(order.replies, order.length)
         progress.first = output.first
         note = progress.note if order.is_watched else None
         log = SendLog(output.offer, time.monotonic) if order.is_logged else None

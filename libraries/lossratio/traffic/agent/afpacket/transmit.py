@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..core.configuration import TagPlace
 from ..core.protocol import AgentError
-from .frames import SLOT_HEADER_BYTES, FrameCycle, Numbering, Patches, slot_bytes, slots_per_block, tag_bytes
+from .frames import SLOT_HEADER_BYTES, FrameCycle, Numbering, Patches, Replies, slot_bytes, slots_per_block, tag_bytes
 
 _SOL_PACKET = 263
 _PACKET_VERSION, _PACKET_TX_RING, _PACKET_LOSS, _PACKET_VNET_HDR, _PACKET_QDISC_BYPASS = 10, 13, 14, 15, 20
@@ -23,6 +23,7 @@ _SO_SNDBUFFORCE = 32
 _TPACKET_V2 = 1
 _AVAILABLE, _SEND_REQUEST = 0, 1
 _VNET_HEADER = struct.Struct("=BBHHHH")
+_VNET_LENGTH_HALF = (SLOT_HEADER_BYTES - _VNET_HEADER.size + 2) // 2
 _SEND_BUFFER_BYTES = 1 << 24
 _MAX_BATCH = 128
 _GONE = (errno.ENETDOWN, errno.ENXIO, errno.ENODEV)
@@ -69,9 +70,10 @@ class TransmitRing:
         memory = np.frombuffer(mmap.mmap(self._socket.fileno(), slots * slot), dtype=np.uint8).reshape(slots, slot)
         lengths = np.resize(cycle.lengths, slots)
         self._status: NDArray[np.uint32] = memory.view(np.uint32)[:, 0]
-        self._ends = [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
+        self._ends = _ends(lengths)
         self._lengths: NDArray[np.uint32] = memory.view(np.uint32)[:, 1]
         self._lengths[:] = lengths + _VNET_HEADER.size
+        self._header_lengths: NDArray[np.uint16] = memory.view(np.uint16)[:, _VNET_LENGTH_HALF]
         _fill(memory, cycle, lengths)
         self._numbering = Numbering(memory, SLOT_HEADER_BYTES, setup.tag_place)
         self._patches = cycle.patches
@@ -82,6 +84,17 @@ class TransmitRing:
         """Writes a trial's tag into all frames; their sequence numbers begin anew."""
         self._numbering.begin(tag)
         self.first = self._number
+
+    def reply(self, count: int, length: int) -> None:
+        """Sends the first headers of `Replies` from now on, so many of them, in frames of so many bytes."""
+        if not isinstance(self._patches, Replies):
+            raise AgentError("unsupported", "This sender has no replies.")
+        self._patches.count = count
+        self._number = self.first = 0
+        lengths = np.full(len(self._lengths), length)
+        self._ends = _ends(lengths)
+        self._lengths[:] = lengths + _VNET_HEADER.size
+        self._header_lengths[:] = length
 
     def offer(self, count: int) -> int:
         """Sends the next frames, as many of them as go in one batch.
@@ -172,6 +185,11 @@ def _open(interface: str, slot: int, slots: int) -> socket.socket:
     ring.setsockopt(_SOL_PACKET, _PACKET_TX_RING, struct.pack("=4I", block, slots * slot // block, slot, slots))
     ring.bind((interface, 0))
     return ring
+
+
+def _ends(lengths: NDArray[np.integer]) -> list[int]:
+    """Bytes of all frames before each slot, and of all."""
+    return [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
 
 
 def _slot_count(cycle: int, slot: int) -> int:
@@ -275,6 +293,10 @@ class MixedOutput:
     def probes(self) -> int:
         """Latency frames sent since `tag`."""
         return self._probes.number
+
+    def reply(self, count: int, length: int) -> None:
+        """See `TransmitRing.reply`."""
+        self._load.reply(count, length)
 
     def tag(self, tag: int, probe_tag: int = 0, places: tuple[int, ...] = ()) -> None:
         """Begins anew, with the tags of the load's frames and of the first latency frame, and the latter's numbers."""

@@ -20,6 +20,7 @@ VLAN_TAG_BYTES = 4
 
 _ETHERNET_HEADER_BYTES = 14
 _UDP_PROTOCOL = 17
+_TCP_BYTES = 20
 TAG_ETHERTYPES = (b"\x81\x00", b"\x88\xa8")
 """The ethertypes of tags of IEEE 802.1Q and 802.1ad."""
 
@@ -176,6 +177,14 @@ class FramesSpec:
         """Least MTU that its largest frame goes through: bytes without Ethernet header, FCS and one 802.1Q tag."""
         tag = VLAN_TAG_BYTES if self.tag_place.behind_vlan else 0
         return self.max_size - FCS_BYTES - _ETHERNET_HEADER_BYTES - tag
+
+    @property
+    def handshake(self) -> int | None:
+        """Place of the header of TCP whose connections a handshake opens: the tag is in one of its options; or None."""
+        has_udp = any(checksum.is_udp for checksum in self.checksums)
+        place = self.addresses[0][1] if self.addresses else self.tag_offset
+        is_tcp = not has_udp and any(checksum.pseudo_header is not None for checksum in self.checksums)
+        return place if is_tcp and self.tag_offset > place + _TCP_BYTES else None
 
     @property
     def tag_place(self) -> TagPlace:

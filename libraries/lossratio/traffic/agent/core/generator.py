@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Callable, Iterable, Mapping, Protocol, Sequence
@@ -85,18 +86,31 @@ class Generator(Protocol):
         """Stops all traffic at once, and releases the ports."""
 
 
+@dataclass(frozen=True)
+class Exchange:
+    """What goes over each connection that frames have opened."""
+
+    answer_ratio: float
+    """Rate of all frames but the first ones, as a multiple of the load."""
+    data_frames: int = 0
+    """Further frames in each direction, one after the other."""
+    closing: str | None = None
+    """How connections of TCP end: ``fin`` or ``rst``; None: they stay open."""
+
+
 class ConnectingGenerator(Protocol):
     """A generator that opens connections, and answers over them (RFC 9693)."""
 
-    def connect(self, load: float, count: int, answer_ratio: float, check: Callable[[], None]) -> list[Message]:
+    def connect(self, load: float, count: int, exchange: Exchange, check: Callable[[], None]) -> list[Message]:
         """Opens connections in its only direction, and answers over each one that arrives.
 
-        A connection counts as received if the answer came back to the address and port that opened it.
+        A connection counts as received if all frames over it arrived, the answers at the address and port that opened
+        it. Those of TCP have a handshake.
 
         Args:
             load: Connections per second that are opened.
             count: How many.
-            answer_ratio: Rate of the answers, as a multiple of the load.
+            exchange: What goes over each of them then.
             check: As for `Generator`.
 
         Returns:

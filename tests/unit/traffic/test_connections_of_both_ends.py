@@ -1,0 +1,68 @@
+"""Connections that the embedded generator opens and uses, through devices that get in the way of some of it."""
+
+from __future__ import annotations
+
+import resource
+
+import pytest
+from traffic_lab import configure, drop
+from whole_trials import whole
+
+from lossratio.traffic import AgentRefusalError
+from lossratio.trials import Exchange
+
+pytestmark = pytest.mark.netns
+
+RATE, COUNT = 20_000.0, 2000
+
+
+def refused(agent, **exchange):
+    with pytest.raises(AgentRefusalError) as caught:
+        agent.connect(RATE, COUNT, Exchange(**exchange))
+    return caught.value.kind, str(caught.value)
+
+
+@pytest.mark.parametrize("profile", ["ethip4-udp-connections", "ethip4-tcp-connections"])
+def test_an_asymmetric_path_is_an_error_that_names_it_and_no_loss(agent, bridged, profile):
+    configure(agent, 100, profile=profile)
+    (counters,) = whole(agent.connect, RATE, COUNT, Exchange(data_frames=2))
+    assert (counters.received_frames, counters.unanswered_frames) == (COUNT, 0)
+    drop(bridged, "dut1", "meta random < 214748364")
+    (counters,) = whole(agent.connect, RATE, COUNT, Exchange(answer_ratio=2.0))
+    assert 0 < counters.unanswered_frames == COUNT - counters.received_frames < COUNT / 2
+    drop(bridged, "dut1", "")
+    kind, message = refused(agent)
+    assert kind == "asymmetric"
+    assert "none came back to tg0" in message
+
+
+def test_a_path_back_past_the_device_that_translates_is_named(agent, bridged):
+    configure(agent, 100, profile="ethip4-udp-connections")
+    hook = 'type filter hook ingress device "dut0" priority 0;'
+    translation = f"table netdev nat {{\nchain one {{\n{hook}\nip saddr set 198.18.100.1\n}}\n}}\n"
+    bridged.run("dut1", "nft", "-f", "-", input=translation)
+    kind, message = refused(agent)
+    assert kind == "asymmetric"
+    assert f"{COUNT} came with other addresses" in message
+
+
+def test_a_frame_that_is_lost_in_any_pass_costs_its_connection(agent, bridged):
+    configure(agent, 100, profile="ethip4-tcp-connections")
+    # Only segments of data are as long; each connection has four of them.
+    drop(bridged, "dut0", "ip length > 80 meta random < 429496729")
+    (counters,) = whole(agent.connect, RATE, COUNT, Exchange(data_frames=2, closing="fin"))
+    assert 0.7 * COUNT < counters.received_frames < 0.92 * COUNT
+    assert counters.unanswered_frames == COUNT - counters.received_frames
+
+
+def test_too_little_memory_is_an_error_that_says_so_and_the_agent_stays(agent, session):
+    configure(agent, 100, profile="ethip4-udp-connections")
+    pid = session.processes[-1].process.pid
+    limits = resource.prlimit(pid, resource.RLIMIT_AS)
+    resource.prlimit(pid, resource.RLIMIT_AS, (1 << 20, limits[1]))
+    kind, message = refused(agent)
+    assert kind == "memory"
+    assert "not enough memory" in message
+    resource.prlimit(pid, resource.RLIMIT_AS, limits)
+    (counters,) = whole(agent.connect, RATE, COUNT, Exchange())
+    assert counters.received_frames == COUNT
