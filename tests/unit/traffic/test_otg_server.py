@@ -89,7 +89,7 @@ def test_snappi_itself_reads_the_answers(server):
         ({"nonsense": 1}, "nonsense: this is not supported"),
         (
             {"flows": [flow(rate={"choice": "percentage", "percentage": 10.0})]},
-            "flows[0].rate.choice: 'percentage' is not supported; possible: pps",
+            "flows[0].rate.percentage: it must be above 0, of the 'speed' that 'layer1' has for the port",
         ),
         (
             {"flows": [flow(size={"choice": "random", "random": {}})]},
@@ -181,11 +181,37 @@ def test_of_several_clients_that_start_flows_at_once_one_does(server, monkeypatc
 
 def test_fields_that_change_nothing_are_warnings(server):
     options = {"port_options": {"location_preemption": True}}
-    layer1 = [{"name": "l", "port_names": ["a"], "speed": "speed_10_gbps"}]
+    layer1 = [{"name": "l", "port_names": ["a"], "speed": "speed_10_gbps", "media": "fiber", "mtu": 1500}]
     status, answer = configure(server, options=options, layer1=layer1)
     assert status == 200
     named = {warning.partition(":")[0] for warning in answer["warnings"]}
-    assert named == {"layer1", "options.port_options.location_preemption"}
+    ignored = {"layer1[0].media", "layer1[0].mtu", "layer1[0].promiscuous"}
+    assert named == {*ignored, "options.port_options.location_preemption"}
+
+
+@pytest.mark.parametrize(
+    ("speed", "size", "rate"),
+    [
+        ("speed_1_gbps", {"choice": "fixed", "fixed": 64}, 148_809.52),
+        ("speed_100_fd_mbps", {"choice": "fixed", "fixed": 1518}, 812.743823),
+        (
+            "speed_10_gbps",
+            {
+                "choice": "weight_pairs",
+                "weight_pairs": {
+                    "choice": "custom",
+                    "custom": [{"size": 64, "weight": 1}, {"size": 1518, "weight": 1}],
+                },
+            },
+            154_130.7028,
+        ),
+    ],
+)
+def test_a_percentage_is_of_the_line_rate_of_layer_1(server, speed, size, rate):
+    layer1 = [{"name": "l", "port_names": ["a"], "speed": speed}]
+    share = {"choice": "percentage", "percentage": 10.0}
+    assert configure(server, flow(rate=share, size=size), layer1=layer1, captures=[])[0] == 200
+    assert server.tester._flows[0].rate == pytest.approx(rate, rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ A field that the table does not have, or not with this value, is refused by its 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -13,6 +14,7 @@ from typing import Any
 
 from lossratio.traffic.agent.core.configuration import Configuration, Direction
 from lossratio.traffic.otg.packets import HEADERS, MAC, FieldError, HeaderField, Packet, read_packet
+from lossratio.units import L1_OVERHEAD
 
 MOST_FLOWS = 16
 """The most flows of a configuration: each has a sender of its own."""
@@ -32,6 +34,8 @@ class _Word:
 ANY = _Word("any value that the models allow")
 IGNORED = _Word("accepted with a warning, as it changes nothing here")
 
+_LAYER1 = ("media", "promiscuous", "mtu", "ieee_media_defaults", "auto_negotiate", "auto_negotiation", "flow_control")
+_SPEED = re.compile(r"speed_(\d+)_(?:[fh]d_)?([mg])bps")
 _COUNTER = {"start": ANY, "step": ANY, "count": ANY}
 _PATTERN = {"choice": ANY, "value": ANY, "values": ANY, "increment": _COUNTER, "decrement": _COUNTER}
 _ADDRESS = {"choice": {"value", "auto"}, "value": ANY, "auto": ANY}
@@ -57,7 +61,7 @@ def _header(fields: Sequence[HeaderField]) -> dict[str, Any]:
 
 CONFIG: Mapping[str, Any] = {
     "ports": [{"name": ANY, "location": ANY}],
-    "layer1": IGNORED,
+    "layer1": [{"name": ANY, "port_names": ANY, "speed": ANY, **dict.fromkeys(_LAYER1, IGNORED)}],
     "options": {"port_options": {"location_preemption": IGNORED, "data_integrity": {False}}},
     "flows": [
         {
@@ -69,7 +73,7 @@ CONFIG: Mapping[str, Any] = {
                 "fixed": ANY,
                 "weight_pairs": {"choice": {"custom"}, "custom": [{"size": ANY, "weight": ANY}]},
             },
-            "rate": {"choice": {"pps"}, "pps": ANY},
+            "rate": {"choice": {"pps", "percentage"}, "pps": ANY, "percentage": ANY},
             "duration": {
                 "choice": {"fixed_packets", "fixed_seconds", "continuous"},
                 "fixed_packets": {"packets": ANY, **_GAPS},
@@ -125,6 +129,8 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
     else:
         for name, part in data.items():
             place = f"{where}.{name}".lstrip(".")
+            if part == []:
+                continue
             if name not in table:
                 raise FieldError(place[:200], "this is not supported")
             yield from check_fields(part, table[name], place)
@@ -138,7 +144,7 @@ class Flow:
     """Its name."""
     ports: tuple[str, str]
     """Names of the ports that it leaves from, and that it comes back to."""
-    rate: int
+    rate: float
     """Frames per second."""
     packets: int | None
     """How many frames it has; None: as many as are due in its duration."""
@@ -167,7 +173,8 @@ def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
             raise FieldError(what, "two of them have the same name")
     if len(models) > MOST_FLOWS:
         raise FieldError("flows", f"there are {len(models)}; {MOST_FLOWS} are possible")
-    flows = tuple(_flow(model, ports, f"flows[{number}]") for number, model in enumerate(models))
+    speeds = {name: layer1.get("speed", "") for layer1 in config.get("layer1", ()) for name in layer1["port_names"]}
+    flows = tuple(_flow(model, ports, speeds, f"flows[{number}]") for number, model in enumerate(models))
     for number, flow in enumerate(flows):
         where = f"flows[{number}].duration"
         if _lasts(flow) != _lasts(flows[0]) or abs((flow.duration or 0.0) - (flows[0].duration or 0.0)) > _SAME:
@@ -183,7 +190,7 @@ def _lasts(flow: Flow) -> tuple[bool, bool]:
     return flow.packets is None, flow.duration is None
 
 
-def _flow(model: Mapping[str, Any], ports: Sequence[str], where: str) -> Flow:
+def _flow(model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, str], where: str) -> Flow:
     tx_rx = model["tx_rx"].get("port", {})
     receivers = [*tx_rx.get("rx_names", ()), *([tx_rx["rx_name"]] if "rx_name" in tx_rx else ())]
     if len(receivers) != 1:
@@ -191,8 +198,8 @@ def _flow(model: Mapping[str, Any], ports: Sequence[str], where: str) -> Flow:
     for name, port in (("tx_name", tx_rx.get("tx_name")), ("rx_names", receivers[0])):
         if port not in ports:
             raise FieldError(f"{where}.tx_rx.port.{name}", f"there is no port {str(port)[:100]!r}")
-    # Numbers of 64 bits are text, as in all JSON of Protocol Buffers.
-    rate = int(model.get("rate", {}).get("pps", 1000))
+    sizes = tuple(_sizes(model.get("size", {}), f"{where}.size"))
+    rate = _rate(model.get("rate", {}), sizes, speeds.get(tx_rx["tx_name"], ""), f"{where}.rate")
     duration = model.get("duration", {"choice": "continuous"})
     packets = seconds = None
     if duration["choice"] == "fixed_packets":
@@ -210,10 +217,22 @@ def _flow(model: Mapping[str, Any], ports: Sequence[str], where: str) -> Flow:
         packets=packets,
         duration=seconds,
         packet=read_packet(model.get("packet", ()), f"{where}.packet"),
-        sizes=tuple(_sizes(model.get("size", {}), f"{where}.size")),
+        sizes=sizes,
         wants_loss=metrics.get("loss", False),
         wants_latency=metrics.get("latency", {}).get("enable", False),
     )
+
+
+def _rate(model: Mapping[str, Any], sizes: Sequence[tuple[int, int]], speed: str, where: str) -> float:
+    if model.get("choice", "pps") == "pps":
+        # Numbers of 64 bits are text, as in all JSON of Protocol Buffers.
+        return int(model.get("pps", 1000))
+    found, share = _SPEED.fullmatch(speed), float(model.get("percentage", 100.0)) / 100.0
+    if found is None or not share > 0.0:
+        raise FieldError(f"{where}.percentage", "it must be above 0, of the 'speed' that 'layer1' has for the port")
+    bits = int(found[1]) * (1e9 if found[2] == "g" else 1e6)
+    frame = sum(size * weight for size, weight in sizes) / sum(weight for _, weight in sizes)
+    return share * bits / (8 * (frame + L1_OVERHEAD))
 
 
 def _sizes(model: Mapping[str, Any], where: str) -> Iterator[tuple[int, int]]:

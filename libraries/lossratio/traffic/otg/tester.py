@@ -229,6 +229,8 @@ class Tester:
             "transmit": "started" if self._is_running(flow) else "stopped",
             "frames_tx": count.sent,
             "frames_rx": count.received,
+            "frames_tx_rate": 0.0,
+            "frames_rx_rate": 0.0,
         }
         if len(flow.sizes) == 1:
             size = flow.sizes[0][0]
@@ -251,6 +253,7 @@ class Tester:
             "name": name,
             "location": location,
             "transmit": "started" if any(flow["transmit"] == "started" for flow in sent) else "stopped",
+            **{f"{what}_{way}_rate": 0.0 for what in ("frames", "bytes") for way in ("tx", "rx")},
         }
         for column, flows in (("_tx", sent), ("_rx", received)):
             metric[f"frames{column}"] = sum(flow[f"frames{column}"] for flow in flows)
