@@ -125,11 +125,14 @@ def test_another_process_with_the_same_id_is_left_alone(node, changes, daemon):
     program.start(changes, lambda: exists(node, f"{program.directory}/ready"))
     other.start(changes, lambda: exists(node, f"{other.directory}/ready"))
     pid = node.run("cat", f"{other.directory}/program.pid").split()[0]
-    start = node.run("cat", f"{program.directory}/program.pid").split()[1]
-    node.run("tee", f"{program.directory}/program.pid", stdin=f"{pid} {int(start) - 1}\n")
+    written = node.run("cat", f"{program.directory}/program.pid")
+    node.run("tee", f"{program.directory}/program.pid", stdin=f"{pid} {int(written.split()[1]) - 1}\n")
     assert not program.is_alive()
+    # A status that is there already; the command would wait for one.
+    node.run("tee", f"{program.directory}/program.status", stdin="0\n")
     node.run(*program.program.stop())
     assert other.is_alive()
+    node.run("tee", f"{program.directory}/program.pid", stdin=written)
 
 
 def test_files_are_written_into_the_directory_and_go_with_it(node, changes):

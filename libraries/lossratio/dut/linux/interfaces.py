@@ -53,8 +53,11 @@ def is_up(link: Link) -> bool:
 
 
 def has_link(link: Link) -> bool:
-    """Whether an interface is up, and so is the other end of its link."""
-    return "LOWER_UP" in link["flags"] and "NO-CARRIER" not in link["flags"]
+    """Whether an interface is up, and so is the other end of its link.
+
+    The kernel forwards from then on. It sets NO-CARRIER back once in a second only.
+    """
+    return "LOWER_UP" in link["flags"]
 
 
 def read_routes(node: DutNode, *selectors: str) -> list[dict[str, Any]]:
