@@ -5,13 +5,6 @@
 - `density`: the prior, and the posterior density, prior times likelihood, at many points at once.
 """
 
-from lossratio.plrsearch.likelihood.constant_capacity import (
-    Bumps,
-    GeometricLikelihood,
-    Likelihood,
-    Parameters,
-    PoissonLikelihood,
-    Score,
-)
+from lossratio.plrsearch.likelihood.constant_capacity import GeometricLikelihood, Likelihood, PoissonLikelihood, Score
 from lossratio.plrsearch.likelihood.density import Model, Prior, RowDensity
-from lossratio.plrsearch.likelihood.varying_capacity import VaryingCapacityLikelihood
+from lossratio.plrsearch.likelihood.varying_capacity import Bumps, Points, VaryingCapacityLikelihood

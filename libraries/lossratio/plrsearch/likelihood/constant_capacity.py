@@ -16,42 +16,8 @@ from typing import Protocol
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import Array, FittingFunction, TrialCounts, merged
-
-
-@dataclass(frozen=True)
-class Bumps:
-    """The probability of each trial over its own capacity is a bump; shape (rows, trials), in frames per second."""
-
-    place: Array
-    """The capacity that explains the count; for a count of 0, the one with a mean of 0.7."""
-    width: Array
-    """About the bump's standard deviation; for a count of 0, the width of its step."""
-
-    @classmethod
-    def none(cls, rows: int) -> Bumps:
-        """The bumps of no trials."""
-        return cls(np.zeros((rows, 0)), np.zeros((rows, 0)))
-
-    def chosen(self, rows: slice | NDArray[np.intp]) -> Bumps:
-        """The bumps of some rows."""
-        return Bumps(self.place[rows], self.width[rows])
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """Points of the parameter space, in frames per second; the arrays broadcast against each other."""
-
-    mrr: Array
-    """Limiting forwarding rates, shape (rows, points, 1); the last axis is for the trials."""
-    spread: Array
-    """Widths of the knee, shape (rows, 1, 1)."""
-    deviation: Array
-    """Standard deviations of the capacity between trials, shape (rows, 1, 1)."""
-    bumps: Bumps | None = None
-    """The rows' bumps, if they are known already."""
 
 
 @dataclass(frozen=True)
@@ -73,18 +39,19 @@ class Likelihood(Protocol):
     """The trials, added up where they share the likelihood's sufficient statistics; sorted."""
     trials: Array
     """How many trials each group has."""
-    terms: int
-    """About how many terms are evaluated at each point."""
     constant: float
     """To be added to `value` for the logarithm of the counts' probability."""
 
-    def bumps(self, function: FittingFunction, spread: Array) -> Bumps:
-        """The bumps of rows with spreads of shape (rows, 1); none if capacities do not vary."""
+    def value(self, function: FittingFunction, mrr: Array, spread: Array) -> Array:
+        """Log likelihood but for the constant, shape (rows, points).
 
-    def value(self, function: FittingFunction, at: Parameters) -> Array:
-        """Log likelihood but for the constant, shape (rows, points)."""
+        Args:
+            function: The fitting function.
+            mrr: Limiting forwarding rates in frames per second, shape (rows, points, 1): the last axis is for trials.
+            spread: Widths of the knee in frames per second, shape (rows, 1, 1).
+        """
 
-    def score(self, function: FittingFunction, at: Parameters) -> Score:
+    def score(self, function: FittingFunction, mrr: Array, spread: Array) -> Score:
         """`value` with derivatives."""
 
 
@@ -96,20 +63,15 @@ class PoissonLikelihood:
         order = np.argsort(self.groups.lost > 0, kind="stable")
         self.trials = trials[order]
         self.groups = TrialCounts(self.groups.load[order], self.groups.exposure[order], self.groups.lost[order])
-        self.terms = len(self.groups)
         self._lossless = int(np.sum(self.groups.lost == 0))
         self._lost = self.groups.lost[self._lossless :]
         self._log_exposure = np.log(self.groups.exposure)
         self._log_observed_rate = np.log(self._lost) - self._log_exposure[self._lossless :]
         self.constant = _log_probability_at_group_means(counts)
 
-    def bumps(self, function: FittingFunction, spread: Array) -> Bumps:
-        """See `Likelihood.bumps`."""
-        return Bumps.none(len(spread))
-
-    def value(self, function: FittingFunction, at: Parameters) -> Array:
+    def value(self, function: FittingFunction, mrr: Array, spread: Array) -> Array:
         """See `Likelihood.value`."""
-        return self._value(function.log_loss_rate(self.groups.load, at.mrr, at.spread))
+        return self._value(function.log_loss_rate(self.groups.load, mrr, spread))
 
     def _value(self, log_rate: Array) -> Array:
         lossless, lossy = log_rate[..., : self._lossless], log_rate[..., self._lossless :]
@@ -117,13 +79,13 @@ class PoissonLikelihood:
         deviance = poisson_deviance(lossy - self._log_observed_rate) @ self._lost
         return np.asarray(-expected.sum(axis=-1) - deviance)
 
-    def score(self, function: FittingFunction, at: Parameters) -> Score:
+    def score(self, function: FittingFunction, mrr: Array, spread: Array) -> Score:
         """See `Likelihood.score`.
 
         With this information a Newton step is a step in the logarithm of all means together. Newton's own step would be
         far too short or too long far from the maximum, where means differ from counts by orders of magnitude.
         """
-        loss = function.log_loss(self.groups.load, at.mrr, at.spread)
+        loss = function.log_loss(self.groups.load, mrr, spread)
         expected = np.exp(loss.log_rate + self._log_exposure)
         pulls = expected * loss.slope
         pull_up = -pulls.sum(axis=-1)
@@ -144,17 +106,12 @@ class GeometricLikelihood:
 
     def __init__(self, counts: TrialCounts) -> None:
         self.groups, self.trials = merged(counts, "exposure")
-        self.terms = len(self.groups)
         self._log_exposure = np.log(self.groups.exposure / np.maximum(self.trials, 1.0))
         self._both = self.groups.lost + self.trials
 
-    def bumps(self, function: FittingFunction, spread: Array) -> Bumps:
-        """See `Likelihood.bumps`."""
-        return Bumps.none(len(spread))
-
-    def value(self, function: FittingFunction, at: Parameters) -> Array:
+    def value(self, function: FittingFunction, mrr: Array, spread: Array) -> Array:
         """See `Likelihood.value`."""
-        return self._value(function.log_loss_rate(self.groups.load, at.mrr, at.spread))
+        return self._value(function.log_loss_rate(self.groups.load, mrr, spread))
 
     def _value(self, log_rate: Array) -> Array:
         log_mean = log_rate + self._log_exposure
@@ -164,9 +121,9 @@ class GeometricLikelihood:
             + np.maximum(log_mean, 0.0) @ self.trials
         )
 
-    def score(self, function: FittingFunction, at: Parameters) -> Score:
+    def score(self, function: FittingFunction, mrr: Array, spread: Array) -> Score:
         """See `Likelihood.score`."""
-        loss = function.log_loss(self.groups.load, at.mrr, at.spread)
+        loss = function.log_loss(self.groups.load, mrr, spread)
         log_mean = loss.log_rate + self._log_exposure
         small = np.exp(-np.abs(log_mean))
         share = np.where(log_mean > 0, 1.0, small) / (1.0 + small)

@@ -21,18 +21,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.likelihood.constant_capacity import (
-    Bumps,
-    Parameters,
-    Score,
-    log_poisson_at_mean,
-    poisson_deviance,
-)
+from lossratio.plrsearch.likelihood.constant_capacity import log_poisson_at_mean, poisson_deviance
 from lossratio.plrsearch.model import Array, FittingFunction, Indices, TrialCounts
 
 _MANY = 2e4
 """Smallest count whose bump is a Gaussian."""
-_POINTS_OF_ROW = 7
 _NARROW = 0.9
 """Largest width of a narrow bump, in standard deviations of the capacity."""
 _MAX_COUNT = 16
@@ -47,6 +40,32 @@ _NEAR_SPREAD = 0.05
 _NEAR_STEPS = 4
 _TINY = 1e-300
 _LOG_ROOT_TAU = 0.5 * float(np.log(2.0 * np.pi))
+_GRID = 0.15
+"""Step of the grid of log a on which bumps are computed."""
+_CELLS_AT_ONCE = 1 << 13
+"""Bumps that are computed at once, so that the arrays stay in the processor's cache."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points of the parameter space, in frames per second; columns of shape (points, 1), as rows are for the trials."""
+
+    mrr: Array
+    """Limiting forwarding rates."""
+    spread: Array
+    """Widths of the knee."""
+    deviation: Array
+    """Standard deviations of the capacity between trials."""
+
+
+@dataclass(frozen=True)
+class Bumps:
+    """The probability of each trial over its own capacity is a bump; shape (points, trials), in frames per second."""
+
+    place: Array
+    """The capacity that explains the count; for a count of 0, the one with a mean of 0.7."""
+    width: Array
+    """About the bump's standard deviation; for a count of 0, the width of its step."""
 
 
 class VaryingCapacityLikelihood:
@@ -55,7 +74,9 @@ class VaryingCapacityLikelihood:
     Trials with the same load, exposure and count are one group. With a deviation of 0 it is the Poisson likelihood.
 
     Attributes:
+        groups: The groups, by their counts.
         trials: How many trials each group counts as.
+        constant: To be added to `log_probability` for the logarithm of the counts' probability.
     """
 
     def __init__(self, counts: TrialCounts, share: float = 1.0) -> None:
@@ -75,114 +96,119 @@ class VaryingCapacityLikelihood:
         self._lossless = int(np.searchsorted(lost, 0, side="right"))
         self._few = int(np.searchsorted(lost, _MAX_COUNT, side="right"))
         self._many = int(np.searchsorted(lost, _MANY))
-        self.terms = max(self._many, len(lost) // _POINTS_OF_ROW)
         self._at_mean = np.zeros(len(lost))
         self._at_mean[self._lossless :] = log_poisson_at_mean(lost[self._lossless :])
         self.constant = float(self._at_mean @ self.trials)
+        self._grids: dict[str, dict[float, tuple[Array, Array]]] = {}
 
-    def value(self, function: FittingFunction, at: Parameters) -> Array:
-        """See `Likelihood.value`."""
-        return self.score(function, at).value
+    def bumps(self, function: FittingFunction, log_spread: Array) -> Bumps:
+        """The bumps at each log a: by cubics between places of a grid, which are computed once."""
+        known, at = self._grids.setdefault(function.name, {}), log_spread / _GRID
+        first = np.floor(at)
+        grid = np.unique(first[:, None] + np.arange(-1.0, 3.0))
+        new = [place for place in grid if place not in known]
+        if len(new) >= len(log_spread):
+            places, which = np.unique(log_spread, return_inverse=True)
+            found = self._bumps(function, np.exp(places)[:, None])
+            return Bumps(found.place[which], found.width[which])
+        if new:
+            found = self._bumps(function, np.exp(_GRID * np.array(new))[:, None])
+            known.update(zip(new, zip(found.place, found.width, strict=True), strict=True))
+        t, rows = at - first, np.arange(len(at))[:, None]
+        cubics = (
+            -t * (t - 1) * (t - 2) / 6,
+            (t * t - 1) * (t - 2) / 2,
+            -t * (t + 1) * (t - 2) / 2,
+            t * (t * t - 1) / 6,
+        )
+        weights = np.zeros((len(at), len(grid)))
+        weights[rows, np.searchsorted(grid, first - 1.0)[:, None] + np.arange(4)] = np.stack(cubics, axis=1)
+        place, width = (weights @ np.stack(column) for column in zip(*map(known.__getitem__, grid), strict=True))
+        return Bumps(place, width)
 
-    def score(self, function: FittingFunction, at: Parameters) -> Score:
-        """See `Likelihood.score`."""
-        bumps = self.bumps(function, at.spread[:, 0]) if at.bumps is None else at.bumps
-        narrow = bumps.width[:, : self._many] < _NARROW * at.deviation[:, 0]
-        narrow[:, self._few :] = False
-        parts = _integrals(self._cells(function, at, bumps), function, ~narrow[:, None, :])
-        for first, last, compute in ((0, self._lossless, self._steps), (self._lossless, self._few, self._skewed)):
-            rows, trials = np.nonzero(narrow[:, first:last])
-            if len(rows):
-                parts[:, rows, :, trials + first] = compute(function, at, rows, trials + first)
-        value, slope, information = parts @ self.trials[: self._many] + self._gaussian(at, bumps)
-        return Score(value, slope, information)
+    def _bumps(self, function: FittingFunction, spread: Array) -> Bumps:
+        """The bumps at widths of the knee of shape (rows, 1)."""
+        size = max(1, _CELLS_AT_ONCE // max(1, len(self.groups)))
+        parts = [self._piece(function, spread[at : at + size]) for at in range(0, len(spread), size)]
+        place, width = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return Bumps(place, width)
 
-    def _gaussian(self, at: Parameters, bumps: Bumps) -> Array:
-        """Log probability, slope and information of the trials with very many losses, shape (3, rows, points)."""
-        place, width, trials = bumps.place[:, self._many :], bumps.width[:, self._many :], self.trials[self._many :]
-        variance = width**2 + at.deviation[:, 0] ** 2
-        weight = trials / variance
-        total = weight.sum(axis=1, keepdims=True)
-        centre = np.sum(weight * place, axis=1, keepdims=True) / np.maximum(total, _TINY)
-        constant = np.log(width**2 / variance) @ trials - np.sum(weight * (place - centre) ** 2, axis=1)
-        offset = at.mrr[:, :, 0] - centre
-        value = 0.5 * (constant[:, None] - total * offset**2)
-        return np.stack([value, -total * offset, np.broadcast_to(total, value.shape)])
-
-    def bumps(self, function: FittingFunction, spread: Array) -> Bumps:
-        """See `Likelihood.bumps`."""
+    def _piece(self, function: FittingFunction, spread: Array) -> tuple[Array, Array]:
         place = np.maximum(function.explaining_mrr(self.groups.load, self._log_own_rate, spread), spread)
         loss = function.log_loss(self.groups.load, place, spread)
         place = np.maximum(place - (loss.log_rate - self._log_own_rate) / loss.slope, spread)
+        slope = np.broadcast_to(loss.slope, place.shape).copy()
         # The guess is good where m is far above a.
-        for _ in range(_NEAR_STEPS if np.any(spread > _NEAR_SPREAD * place) else 0):
-            loss = function.log_loss(self.groups.load, place, spread)
-            moved = np.maximum(place - (loss.log_rate - self._log_own_rate) / loss.slope, spread)
-            place = np.where(spread > _NEAR_SPREAD * place, moved, place)
-        return Bumps(place, -1.0 / (loss.slope * np.sqrt(np.maximum(self.groups.lost, 1.0))))
+        near = np.flatnonzero((spread > _NEAR_SPREAD * place).any(axis=1))
+        for _ in range(_NEAR_STEPS if len(near) else 0):
+            own, wide = place[near], spread[near]
+            loss = function.log_loss(self.groups.load, own, wide)
+            moved = np.maximum(own - (loss.log_rate - self._log_own_rate) / loss.slope, wide)
+            place[near], slope[near] = np.where(wide > _NEAR_SPREAD * own, moved, own), loss.slope
+        return place, -1.0 / (slope * np.sqrt(np.maximum(self.groups.lost, 1.0)))
 
-    def _cells(self, function: FittingFunction, at: Parameters, bumps: Bumps) -> _Cells:
-        """All trials without very many losses, at all points, with a first guess of the likeliest capacities."""
-        place, width = bumps.place[:, None, : self._many], bumps.width[:, None, : self._many]
-        share = at.deviation**2 / (at.deviation**2 + width**2)
-        capacity = at.mrr + (place - at.mrr) * share
-        low, high = np.minimum(at.mrr, place), np.maximum(at.mrr, place)
-        if self._lossless:
-            first = slice(self._lossless)
-            log_mean = function.log_loss_rate(self.groups.load[first], at.mrr, at.spread) + self._log_exposure[first]
-            lift = _lambert(np.exp(np.minimum(log_mean, 300.0)) * (at.deviation / width[..., first]) ** 2)
-            low[..., first] = at.mrr
-            high[..., first] += 12.0 * width[..., first]
-            capacity[..., first] = np.minimum(at.mrr + width[..., first] * lift, high[..., first])
-        counted = slice(self._many)
-        trials = (self.groups.load[counted], self.groups.lost[counted], self._log_exposure[counted])
-        return _Cells(*trials, at.mrr, at.spread, at.deviation, capacity, low, high)
+    def log_probability(self, function: FittingFunction, at: Points, bumps: Bumps) -> Array:
+        """Log probability of the counts but for the constant, shape (points,)."""
+        narrow = bumps.width[:, : self._many] < _NARROW * at.deviation
+        narrow[:, self._few :] = False
+        parts = np.empty(narrow.shape)
+        rows, trials = np.nonzero(~narrow)
+        parts[rows, trials] = _integrals(self._cells(function, at, bumps, rows, trials), function)
+        for first, last, compute in ((0, self._lossless, self._steps), (self._lossless, self._few, self._skewed)):
+            rows, trials = np.nonzero(narrow[:, first:last])
+            if len(rows):
+                parts[rows, trials + first] = compute(function, at, rows, trials + first)
+        return np.asarray(parts @ self.trials[: self._many] + self._gaussian(at, bumps))
 
-    def _steps(self, function: FittingFunction, at: Parameters, rows: Indices, trials: Indices) -> Array:
+    def _gaussian(self, at: Points, bumps: Bumps) -> Array:
+        """Log probability of the trials with very many losses."""
+        place, width, trials = bumps.place[:, self._many :], bumps.width[:, self._many :], self.trials[self._many :]
+        variance = width**2 + at.deviation**2
+        return np.asarray(0.5 * (np.log(width**2 / variance) - (place - at.mrr) ** 2 / variance) @ trials)
+
+    def _cells(self, function: FittingFunction, at: Points, bumps: Bumps, rows: Indices, trials: Indices) -> _Cells:
+        """Pairs of points and trials, with a first guess of the likeliest capacities."""
+        place, width = bumps.place[rows, trials], bumps.width[rows, trials]
+        mrr, spread, deviation = at.mrr[rows, 0], at.spread[rows, 0], at.deviation[rows, 0]
+        capacity = mrr + (place - mrr) * deviation**2 / (deviation**2 + width**2)
+        low, high = np.minimum(mrr, place), np.maximum(mrr, place)
+        load, lost, log_exposure = self.groups.load[trials], self.groups.lost[trials], self._log_exposure[trials]
+        quiet = lost == 0
+        if quiet.any():
+            mean, wide = mrr[quiet], width[quiet]
+            log_mean = function.log_loss_rate(load[quiet], mean, spread[quiet]) + log_exposure[quiet]
+            lift = _lambert(np.exp(np.minimum(log_mean, 300.0)) * (deviation[quiet] / wide) ** 2)
+            low[quiet] = mean
+            high[quiet] += 12.0 * wide
+            capacity[quiet] = np.minimum(mean + wide * lift, high[quiet])
+        return _Cells(load, lost, log_exposure, mrr, spread, deviation, capacity, low, high)
+
+    def _steps(self, function: FittingFunction, at: Points, rows: Indices, trials: Indices) -> Array:
         """No losses: the probability that the capacity is above a smooth step."""
         capacity = self._nodes(function, at, rows, trials, np.zeros_like(trials))
-        deviation = at.deviation[rows]
-        distance = (at.mrr[rows] - capacity[:, None, :]) / deviation
-        log_tail = scipy.special.log_ndtr(distance)
-        log_terms = log_tail + np.log(_WEIGHTS[0])
-        value, shares = _summed(log_terms)
-        hazard = np.exp(-0.5 * distance**2 - _LOG_ROOT_TAU - log_tail) / deviation
-        slope = np.sum(shares * hazard, axis=-1)
-        bend = np.sum(shares * hazard * (distance / deviation), axis=-1) + slope**2
-        # Far below the step both terms cancel, and rounding errors may be larger than the normal density's curvature.
-        return np.stack([value, slope, np.clip(bend, 0.0, deviation[:, :, 0] ** -2)], axis=1)
+        log_tail = scipy.special.log_ndtr((at.mrr[rows] - capacity) / at.deviation[rows])
+        return _log_sum(log_tail + np.log(_WEIGHTS[0]))
 
-    def _skewed(self, function: FittingFunction, at: Parameters, rows: Indices, trials: Indices) -> Array:
+    def _skewed(self, function: FittingFunction, at: Points, rows: Indices, trials: Indices) -> Array:
         """Few losses: the normal density, averaged over the capacities that explain the count."""
-        counts = self.groups.lost[trials].astype(int)
+        counts, deviation = self.groups.lost[trials].astype(int), at.deviation[rows]
         capacity = self._nodes(function, at, rows, trials, counts)
-        steepness = -function.log_loss(self.groups.load[trials][:, None], capacity, at.spread[rows][:, :, 0]).slope
-        deviation = at.deviation[rows]
-        distance = (capacity[:, None, :] - at.mrr[rows]) / deviation
-        log_factor = np.log(_WEIGHTS[counts] / (steepness * deviation[:, :, 0] * counts[:, None])) - _LOG_ROOT_TAU
-        log_terms = log_factor[:, None, :] - 0.5 * distance**2
-        value, shares = _summed(log_terms)
-        offset = np.sum(shares * distance, axis=-1)
-        spread_out = np.sum(shares * (distance - offset[..., None]) ** 2, axis=-1)
-        deviation = deviation[:, :, 0]
-        value -= self._at_mean[trials][:, None]
-        return np.stack([value, offset / deviation, np.maximum(1.0 - spread_out, 0.0) / deviation**2], axis=1)
+        steepness = -function.log_loss(self.groups.load[trials][:, None], capacity, at.spread[rows]).slope
+        distance = (capacity - at.mrr[rows]) / deviation
+        log_factor = np.log(_WEIGHTS[counts] / (steepness * deviation * counts[:, None])) - _LOG_ROOT_TAU
+        return _log_sum(log_factor - 0.5 * distance**2) - self._at_mean[trials]
 
-    def _nodes(
-        self, function: FittingFunction, at: Parameters, rows: Indices, trials: Indices, counts: Indices
-    ) -> Array:
+    def _nodes(self, function: FittingFunction, at: Points, rows: Indices, trials: Indices, counts: Indices) -> Array:
         """Capacities at which the mean is one of the bump's nodes, shape (pairs, nodes)."""
         log_rate = _NODES[counts] - self._log_exposure[trials][:, None]
-        spread = at.spread[rows][:, :, 0]
+        spread = at.spread[rows]
         return np.maximum(function.explaining_mrr(self.groups.load[trials][:, None], log_rate, spread), spread)
 
 
-def _summed(log_terms: Array) -> tuple[Array, Array]:
-    """Logarithms of sums along the last axis, and each term's share of its sum."""
-    top = log_terms.max(axis=-1, keepdims=True)
-    shares = np.exp(log_terms - top)
-    total = shares.sum(axis=-1, keepdims=True)
-    return (top + np.log(total))[..., 0], shares / total
+def _log_sum(log_terms: Array) -> Array:
+    """Logarithms of sums along the last axis."""
+    top = log_terms.max(axis=-1)
+    return np.asarray(top + np.log(np.exp(log_terms - top[:, None]).sum(axis=-1)))
 
 
 def _lambert(x: Array) -> Array:
@@ -193,7 +219,7 @@ def _lambert(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Trials at parameters: arrays that broadcast against each other, loads and capacities in frames per second."""
+    """Pairs of points and trials: arrays of shape (cells,), loads and capacities in frames per second."""
 
     load: Array
     """Offered load."""
@@ -215,75 +241,26 @@ class _Cells:
     """Largest one."""
 
     def chosen(self, which: NDArray[np.bool_]) -> _Cells:
-        """Some of the cells, one by one: arrays of shape (cells,)."""
-        return _Cells(*(np.broadcast_to(getattr(self, name), which.shape)[which] for name in _FIELDS))
+        """Some of the cells."""
+        return _Cells(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
-_FIELDS = tuple(field.name for field in fields(_Cells))
-
-
-@dataclass(frozen=True)
-class _Expansion:
-    """Integrals of cells, expanded around their capacities, and steps to better capacities; arrays of one shape."""
-
-    integrals: tuple[Array, Array, Array]
-    """Logarithm of the integral, its derivative with respect to the mrr, and the second one's negative."""
-    near: NDArray[np.bool_]
-    """Whether the capacity is so near to the likeliest one that the integral is good."""
-    step: Array
-    """From the capacity to about the likeliest one, in frames per second."""
-
-    @classmethod
-    def of(cls, cells: _Cells, function: FittingFunction) -> _Expansion:
-        log_probability, pull, bend = _expanded_probability(cells, function)
-        offset = (cells.capacity - cells.mrr) / np.maximum(cells.deviation, _TINY)
-        stiffness = 1.0 + cells.deviation**2 * bend
-        push = cells.deviation * pull - offset
-        gain = push**2 / stiffness
-        near = gain <= _NEAR**2
-        value = log_probability + 0.5 * (np.where(near, gain, 0.0) - offset**2 - np.log(stiffness))
-        slope = (pull + bend * cells.deviation * offset) / stiffness
-        return cls((np.minimum(value, 0.0), slope, bend / stiffness), near, cells.deviation * push / stiffness)
-
-
-def _integrals(cells: _Cells, function: FittingFunction, wanted: NDArray[np.bool_]) -> Array:
-    """Logarithm, its derivative with respect to the mrr and the second one's negative, shape (3, *cells).
-
-    Args:
-        cells: The cells, with a first guess of their likeliest capacities; mostly it is good enough.
-        function: The fitting function.
-        wanted: Cells whose capacity must become the likeliest one; broadcasts against the cells.
-    """
-    # All cells together: terms that differ between rows only, or between trials only, are then computed once.
-    expansion = _Expansion.of(cells, function)
-    values = np.stack(expansion.integrals)
-    flat, far = values.reshape(3, -1), ~expansion.near & wanted
-    open_ones, step = np.flatnonzero(far), expansion.step[far]
-    cells = cells.chosen(far)
-    for iteration in range(_ITERATIONS - 1):
+def _integrals(cells: _Cells, function: FittingFunction) -> Array:
+    """Logarithms of the cells' integrals, expanded around the likeliest capacities."""
+    values, open_ones = np.empty(len(cells.load)), np.arange(len(cells.load))
+    for iteration in range(_ITERATIONS):
+        values[open_ones], far, step = _expanded(cells, function)
+        cells, open_ones, step = cells.chosen(far), open_ones[far], step[far]
         if not len(open_ones):
             break
         cells = _moved(cells, step, bisect=iteration % 3 == 2)
-        expansion = _Expansion.of(cells, function)
-        flat[:, open_ones] = expansion.integrals
-        far, step = ~expansion.near, expansion.step
-        cells, open_ones, step = cells.chosen(far), open_ones[far], step[far]
     return values
 
 
-def _moved(cells: _Cells, step: Array, *, bisect: bool) -> _Cells:
-    """The cells with capacities nearer to the likeliest ones: after the steps, if these stay in the bracket."""
-    low = np.where(step > 0, cells.capacity, cells.low)
-    high = np.where(step > 0, cells.high, cells.capacity)
-    target = cells.capacity + step
-    inside = (target > low) & (target < high) & (not bisect)
-    return replace(cells, capacity=np.where(inside, target, 0.5 * (low + high)), low=low, high=high)
+def _expanded(cells: _Cells, function: FittingFunction) -> tuple[Array, NDArray[np.bool_], Array]:
+    """Logarithms of integrals by expansion around the cells' capacities, relative to a count which is the mean.
 
-
-def _expanded_probability(cells: _Cells, function: FittingFunction) -> tuple[Array, Array, Array]:
-    """Logarithm of the count's probability at the capacity, its derivative, and the second one's negative.
-
-    The probability is relative to that of a count which is the mean.
+    Also which capacities are too far from the likeliest ones for that, and the steps to about these.
     """
     loss = function.log_loss(cells.load, cells.capacity, cells.spread)
     log_mean = loss.log_rate + cells.log_exposure
@@ -293,7 +270,22 @@ def _expanded_probability(cells: _Cells, function: FittingFunction) -> tuple[Arr
     bend = np.maximum(mean * loss.slope**2 - excess * curvature, 0.0)
     surprise = log_mean - np.log(np.maximum(cells.lost, 1.0))
     log_probability = np.where(cells.lost > 0, -cells.lost * poisson_deviance(surprise), -mean)
-    return log_probability, excess * loss.slope, bend
+    offset = (cells.capacity - cells.mrr) / np.maximum(cells.deviation, _TINY)
+    stiffness = 1.0 + cells.deviation**2 * bend
+    push = cells.deviation * excess * loss.slope - offset
+    gain = push**2 / stiffness
+    far = gain > _NEAR**2
+    value = log_probability + 0.5 * (np.where(far, 0.0, gain) - offset**2 - np.log(stiffness))
+    return np.minimum(value, 0.0), far, cells.deviation * push / stiffness
+
+
+def _moved(cells: _Cells, step: Array, *, bisect: bool) -> _Cells:
+    """The cells with capacities nearer to the likeliest ones: after the steps, if these stay in the bracket."""
+    low = np.where(step > 0, cells.capacity, cells.low)
+    high = np.where(step > 0, cells.high, cells.capacity)
+    target = cells.capacity + step
+    inside = (target > low) & (target < high) & (not bisect)
+    return replace(cells, capacity=np.where(inside, target, 0.5 * (low + high)), low=low, high=high)
 
 
 def _rule(shape: int) -> tuple[Array, Array]:

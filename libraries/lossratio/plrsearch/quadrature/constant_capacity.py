@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.likelihood import Model, RowDensity
+from lossratio.plrsearch.likelihood import Likelihood, Model, RowDensity
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Indices
 from lossratio.plrsearch.quadrature.panels import (
     ORDER,
@@ -65,7 +65,7 @@ _QUANTILE_ERROR = 1e-7
 _PROBABILITIES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 
 
-def integrate(model: Model, question: CriticalLoadQuestion, accuracy: Accuracy = EXACT) -> Panels:
+def integrate(model: Model[Likelihood], question: CriticalLoadQuestion, accuracy: Accuracy = EXACT) -> Panels:
     """Panels that integrate the posterior, its moments and its quantiles.
 
     Args:
@@ -86,11 +86,11 @@ def integrate(model: Model, question: CriticalLoadQuestion, accuracy: Accuracy =
     )
 
 
-def _outer_support(model: Model) -> tuple[Modes, float, float]:
+def _outer_support(model: Model[Likelihood]) -> tuple[Modes, float, float]:
     """Rows across the posterior's support in log a, and the bounds of the support."""
     low, high = 0.0, model.prior.highest_log_mrr(DROP)
     positions = np.linspace(low, high, _FIRST_ROWS)
-    rows = _rows(model, positions)
+    rows = RowDensity(model, positions)
     known = find_modes(rows, explaining_starts(rows))
     for _ in range(_ROUNDS):
         inside = np.flatnonzero(known.log_mass > known.log_mass.max() - DROP)
@@ -99,18 +99,14 @@ def _outer_support(model: Model) -> tuple[Modes, float, float]:
         if len(inside) >= _ENOUGH_ROWS or high - low < 1e-9:
             break
         positions = np.linspace(low, high, _ZOOM_ROWS)[1:-1]
-        known = known.merged(find_modes(_rows(model, positions), neighbouring_starts(known, positions)))
+        known = known.merged(find_modes(RowDensity(model, positions), neighbouring_starts(known, positions)))
     return known, low, high
-
-
-def _rows(model: Model, log_spread: Array) -> RowDensity:
-    return model.rows(log_spread, np.zeros_like(log_spread))
 
 
 class _Quadrature:
     """Blocks of log a with ORDER rows each, whose panels in log m are `panels`; row r belongs to block r // ORDER."""
 
-    def __init__(self, model: Model, question: CriticalLoadQuestion, accuracy: Accuracy) -> None:
+    def __init__(self, model: Model[Likelihood], question: CriticalLoadQuestion, accuracy: Accuracy) -> None:
         self.model, self.question, self.tolerance = model, question, accuracy.tolerance
         self._with_quantiles = accuracy.with_quantiles
         self.known, low, high = _outer_support(model)
@@ -170,12 +166,12 @@ class _Quadrature:
         self._bounds += bounds
         log_spread = node_positions(low, high).ravel()
         log_weight = (np.log(0.5 * (high - low))[:, None] + np.log(WEIGHTS)).ravel()
-        cuts = cut_rows(_rows(self.model, log_spread), self.known, self.question, self._drop)
+        cuts = cut_rows(RowDensity(self.model, log_spread), self.known, self.question, self._drop)
         which, lows, highs = pieces_of(cuts)
         return self._evaluated(row[which], log_spread[which], log_weight[which], lows, highs)
 
     def _evaluated(self, row: Indices, log_spread: Array, log_weight: Array, low: Array, high: Array) -> Panels:
-        log_mrr, rows = node_positions(low, high), _rows(self.model, log_spread)
+        log_mrr, rows = node_positions(low, high), RowDensity(self.model, log_spread)
         log_density, load = rows.log_density(log_mrr), rows.critical_loads(self.question, log_mrr)
         return Panels(row, log_spread, low, high, log_weight, log_density, load)
 
@@ -185,7 +181,7 @@ class _Quadrature:
         Many, if nearly all critical loads are at a limit: the few others then are all of the variance.
         """
         best = int(np.argmax(self.known.log_mass))
-        row = _rows(self.model, self.known.log_spread[best : best + 1])
+        row = RowDensity(self.model, self.known.log_spread[best : best + 1])
         steps = steps_of(row, self.question)[0]
         return DROP if steps[0] < self.known.mode[best] < steps[-1] else _DEEP_DROP
 

@@ -17,14 +17,15 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.likelihood import Model, RowDensity
+from lossratio.plrsearch.likelihood import Bumps, Model, Points, VaryingCapacityLikelihood
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, TrialCounts, critical_load
 from lossratio.plrsearch.quadrature.posterior import Nodes, Posterior
 
 _SLICES, _SPREADS = 11, 17
 """Values of log s, and of log a at each of them, at which the ridge is looked for at a time."""
-_FEW, _SLICES_OF_FEW = 25, 25
-"""Trials that are few, and values of log s with these: the ridge's width may change a thousandfold along it."""
+_FEW, _SLICES_OF_FEW, _MANY = 6, 25, 100
+"""Trials that are few, values of log s with these (the ridge's width may change a thousandfold along it), and trials
+that are many."""
 _ZOOMS = 6
 _DEPTH, _TOP = 14.0, 4.0
 """Nats below a maximum where the ridge ends, and where its highest part does."""
@@ -43,7 +44,7 @@ _NEAR = 0.1
 """Standard deviations of a row by which its maximum may be missed."""
 _FAR = 30.0
 """Standard deviations above a step; its hazard is 0 farther above."""
-_CELLS_AT_ONCE = 1 << 15
+_CELLS_AT_ONCE = 1 << 14
 _NO_MASS = 25.0
 """Nats below the heaviest point; a lighter one has no mass."""
 
@@ -52,15 +53,15 @@ _NO_MASS = 25.0
 class Effort:
     """How accurate the integral has to be."""
 
-    cells: float
-    """Points times terms of the likelihood, about."""
-    points: tuple[int, int]
-    """Fewest and most points."""
+    points: int
+    """Points of the sum; twice as many with few trials."""
+    error: float = np.inf
+    """With a larger error the sum is made of four times as many points."""
 
 
-EXACT = Effort(3e5, (2000, 5000))
+EXACT = Effort(1500, 0.01)
 """For results."""
-ROUGH = Effort(3e4, (200, 400))
+ROUGH = Effort(300)
 """For choosing loads."""
 
 
@@ -73,29 +74,40 @@ def deviation_bounds(counts: TrialCounts) -> tuple[float, float]:
     return float(np.log(1e-6 * scale)), float(np.log(0.1 * scale))
 
 
-def sampled(model: Model, question: CriticalLoadQuestion, effort: Effort) -> Posterior:
+def sampled(model: Model[VaryingCapacityLikelihood], question: CriticalLoadQuestion, effort: Effort) -> Posterior:
     """The posterior of one fitting function.
 
     Args:
-        model: Its parts; the likelihood is `VaryingCapacityLikelihood`.
+        model: Its parts.
         question: Target and limits.
         effort: How accurate it has to be.
     """
-    likelihood, ridge = model.likelihood, _Ridge.of(model)
-    number = int(np.clip(effort.cells / max(len(likelihood.groups), 1), *effort.points))
-    even = even_points(number, 3)
+    ridge = _Ridge.of(model)
+    number = (2 if len(model.likelihood.groups) < _MANY else 1) * effort.points
+    found = _summed(model, question, ridge, number)
+    return found if found.error <= effort.error else _summed(model, question, ridge, 4 * number)
+
+
+def _summed(
+    model: Model[VaryingCapacityLikelihood], question: CriticalLoadQuestion, ridge: _Ridge, number: int
+) -> Posterior:
+    """The posterior by a number of points."""
+    likelihood, even = model.likelihood, even_points(number, 3)
     log_deviation, log_spread, log_area = ridge.at(even[:, 0], even[:, 1])
     # Points of about one log a are computed together: they share what depends on it only.
     order = np.argsort(log_spread, kind="stable")
     even, log_deviation, log_spread, log_area = even[order], log_deviation[order], log_spread[order], log_area[order]
-    log_mrr, log_mass = np.empty(number), np.empty(number)
+    log_mrr, log_mass, deviation = np.empty(number), np.empty(number), np.exp(log_deviation)
     size = max(1, _CELLS_AT_ONCE // max(1, len(likelihood.groups)))
     for at in range(0, number, size):
         piece = slice(at, at + size)
-        rows = model.rows(log_spread[piece], np.exp(log_deviation[piece]))
-        log_mrr[piece], log_density = _placed(rows, even[piece, 2])
-        log_mass[piece] = rows.log_density(log_mrr[piece, None])[:, 0]
+        bumps = likelihood.bumps(model.function, log_spread[piece])
+        mode, width, _ = rough_rows(model, log_spread[piece], deviation[piece], bumps)
+        log_mrr[piece], log_density = _placed(log_spread[piece], even[piece, 2], mode, width)
+        columns = (np.exp(column[piece, None]) for column in (log_mrr, log_spread, log_deviation))
+        log_mass[piece] = likelihood.log_probability(model.function, Points(*columns), bumps)
         log_area[piece] -= log_density
+    log_mass += model.prior.log_density(log_mrr)
     likeliest = int(np.argmax(log_mass))
     log_mass += log_area - np.log(number * (ridge.bounds[1] - ridge.bounds[0]))
     log_mass[log_mrr <= log_spread] = -np.inf
@@ -121,17 +133,16 @@ def _error(loads: Array, masses: Array, even: NDArray[np.bool_]) -> float:
     return float(0.5 * max(abs(half), abs(other - mean) / max(deviation, 1e-12 * mean)))
 
 
-def _placed(rows: RowDensity, even: Array) -> tuple[Array, Array]:
-    """One log m in each row, and the logarithm of its density: on the ridge, or anywhere above log a."""
-    mode, width, _ = rough_rows(rows)
+def _placed(log_spread: Array, even: Array, mode: Array, width: Array) -> tuple[Array, Array]:
+    """One log m at each log a, and the logarithm of its density: on the ridge, or anywhere above log a."""
     z = scipy.special.stdtrit(_FREEDOM, np.maximum(even - _ANYWHERE, 1e-9) / (1.0 - _ANYWHERE))
     above = -_REACH * np.log1p(-np.minimum(even / _ANYWHERE, 1.0 - 1e-9))
-    log_mrr = np.where(even < _ANYWHERE, rows.log_spread + above, mode + width * z)
-    log_mrr = np.maximum(log_mrr, rows.log_spread)
+    log_mrr = np.where(even < _ANYWHERE, log_spread + above, mode + width * z)
+    log_mrr = np.maximum(log_mrr, log_spread)
     z, half = (log_mrr - mode) / width, 0.5 * _FREEDOM
     log_student = scipy.special.gammaln(half + 0.5) - scipy.special.gammaln(half) - 0.5 * np.log(np.pi * _FREEDOM)
     log_student = log_student - (half + 0.5) * np.log1p(z * z / _FREEDOM) - np.log(width)
-    log_anywhere = -(log_mrr - rows.log_spread) / _REACH - np.log(_REACH)
+    log_anywhere = -(log_mrr - log_spread) / _REACH - np.log(_REACH)
     return log_mrr, np.logaddexp(np.log(1.0 - _ANYWHERE) + log_student, np.log(_ANYWHERE) + log_anywhere)
 
 
@@ -151,7 +162,7 @@ class _Ridge:
     """Quantiles of log a of each slice, shape (slices, quantiles)."""
 
     @classmethod
-    def of(cls, model: Model) -> _Ridge:
+    def of(cls, model: Model[VaryingCapacityLikelihood]) -> _Ridge:
         """Looks for the ridge: first everywhere, then closer."""
         bounds, ceiling = deviation_bounds(model.likelihood.groups), model.prior.highest_log_mrr(20.0)
         found: list[_Slice] = []
@@ -218,7 +229,9 @@ class _Slice:
         return _Slice(self.log_deviation, places, np.concatenate([self.height, height])[which])
 
 
-def _slices(model: Model, log_deviation: Array, known: Sequence[_Slice], ceiling: float) -> list[_Slice]:
+def _slices(
+    model: Model[VaryingCapacityLikelihood], log_deviation: Array, known: Sequence[_Slice], ceiling: float
+) -> list[_Slice]:
     """The slices at each log s, looked at closer and closer: first everywhere, or around the tops of known slices."""
     places = np.tile(np.linspace(0.0, ceiling, _SPREADS), (len(log_deviation), 1))
     if known:
@@ -230,8 +243,9 @@ def _slices(model: Model, log_deviation: Array, known: Sequence[_Slice], ceiling
     found = [_Slice(float(one), np.zeros(0), np.zeros(0)) for one in log_deviation]
     which = list(range(len(found)))
     for _ in range(2 * _ZOOMS):
-        rows = model.rows(places.ravel(), np.repeat(np.exp(log_deviation[which]), places.shape[1]))
-        heights = rough_rows(rows)[2].reshape(places.shape)
+        deviations = np.repeat(np.exp(log_deviation[which]), places.shape[1])
+        bumps = model.likelihood.bumps(model.function, places.ravel())
+        heights = rough_rows(model, places.ravel(), deviations, bumps)[2].reshape(places.shape)
         for index, place, height in zip(which, places, heights, strict=True):
             found[index] = found[index].with_more(place, height)
         which = [index for index in which if not found[index].is_known]
@@ -267,20 +281,21 @@ def _interpolated(table: Array, probability: Array) -> tuple[Array, Array]:
     return value, np.log(np.maximum(step, 1e-300) * (len(_TABLE) - 1))
 
 
-def rough_rows(density: RowDensity) -> tuple[Array, Array, Array]:
+def rough_rows(
+    model: Model[VaryingCapacityLikelihood], log_spread: Array, deviation: Array, bumps: Bumps
+) -> tuple[Array, Array, Array]:
     """Modes in log m, their widths, and about the rows' log masses, each trial's probability being a Gaussian.
 
     Trials without loss are steps of the same width; if there are no others, only the prior bounds the row above.
     """
-    bumps, deviation = density.bumps, density.deviation[:, None]
-    likelihood, prior = density.model.likelihood, density.model.prior
+    likelihood, prior = model.likelihood, model.prior
     lossy = likelihood.groups.lost > 0
     trials, quiet = likelihood.trials[lossy], likelihood.trials[~lossy]
-    scale = np.hypot(deviation, bumps.width)
+    scale = np.hypot(deviation[:, None], bumps.width)
     step, step_scale = bumps.place[:, ~lossy], scale[:, ~lossy]
     if not lossy.any():
         edge = np.log(step.max(axis=1, initial=1.0))
-        mode = np.maximum(np.maximum(edge, density.log_spread) + 0.5, np.log(prior.scale))
+        mode = np.maximum(np.maximum(edge, log_spread) + 0.5, np.log(prior.scale))
         return mode, np.ones(len(mode)), prior.log_density(mode)
     weight = trials * scale[:, lossy] ** -2
     place = bumps.place[:, lossy]
@@ -300,7 +315,7 @@ def rough_rows(density: RowDensity) -> tuple[Array, Array, Array]:
         if np.all(move * move * stiffness < _NEAR**2):
             break
     tails = scipy.special.log_ndtr((best[:, None] - step) / step_scale) @ quiet
-    mode = np.maximum(np.log(np.maximum(best, 1.0)), density.log_spread)
+    mode = np.maximum(np.log(np.maximum(best, 1.0)), log_spread)
     width = np.minimum(np.exp(-0.5 * np.log(stiffness) - mode), 1.0)
     height = constant - 0.5 * total * (best - mean) ** 2 + tails + np.log(width) + prior.log_density(mode)
     return mode, width, height
