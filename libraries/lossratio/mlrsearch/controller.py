@@ -106,11 +106,21 @@ class GoalSearch:
         view.expectation.update(before, after, next_upper)
         if view.plan is not None:
             is_wrong = view.expectation.surprises < 0 and not self._was_hinted
-            view.plan.begun |= not after.open or is_wrong
+            self.has_plan |= not after.open or is_wrong
             view.plan.expect(view.expectation.position, after.upper)
         if self._hint is not None and not after.open:
             view.hinted = self._hint.expected(after.first - 1)
             self._hint = None
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether plans are made for the goal."""
+        return self._view.plan is not None and self._view.plan.begun
+
+    @has_plan.setter
+    def has_plan(self, begun: bool) -> None:
+        if self._view.plan is not None:
+            self._view.plan.begun = begun
 
     def relevant_bounds(self) -> RelevantBounds:
         """The goal's relevant lower and upper bound."""
@@ -338,6 +348,10 @@ class MLRsearch:
         self._pace.add(result)
         for search in self._searches:
             search.add(result)
+        # What one goal's trials show about the SUT serves the other goals' plans, too.
+        begun = any(search.has_plan for search in self._searches)
+        for search in self._searches:
+            search.has_plan |= begun
 
     def result(self) -> SearchResult:
         """The result so far, at any time; before the end it is marked as not finished."""

@@ -34,7 +34,7 @@ class MeasurementResult:
     offered_duration: float | None = None
     """Seconds for which they were sent; None: the intended ones."""
     duration_with_overheads: float | None = None
-    """Seconds that the trial took in all; None: those for which frames were sent."""
+    """Seconds that the trial took in all, all of which count; None: those for which frames were sent."""
     intended_count: int | None = None
     """Frames that were to be sent; None: those that were."""
 
@@ -166,7 +166,8 @@ class _Measurer:
         result = self.theirs.measure(trial.duration, trial.load)
         sent = trial.duration if result.offered_duration is None else result.offered_duration
         elapsed = sent if result.duration_with_overheads is None else result.duration_with_overheads
-        return TrialOutput(result.loss_ratio, effective_duration=sent, elapsed=elapsed)
+        # As in MLRsearch, overheads count towards the duration sum.
+        return TrialOutput(result.loss_ratio, effective_duration=elapsed, elapsed=elapsed)
 
 
 def _with_proved_bounds(result: GoalResult) -> GoalResult:

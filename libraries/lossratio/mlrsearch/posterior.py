@@ -263,6 +263,12 @@ class Plan:
         """Whether loads only fail that had passed, or only pass that had failed: the SUT may change with time."""
         return max(self.slower, self.faster) >= ONE_WAY and not min(self.slower, self.faster)
 
+    @property
+    def contested(self) -> int:
+        """The number of loads with a trial, from the smallest lossy one to the largest one that passed."""
+        highest = max(self.passed, default=-math.inf)
+        return sum(self.lowest_failure <= position <= highest for position in self.posterior.measured)
+
     def expect(self, position: float | None, upper: float | None) -> None:
         """Takes in where the overload shows the bound to be, and the smallest load that was lossy (frames/s)."""
         overload = faded = None

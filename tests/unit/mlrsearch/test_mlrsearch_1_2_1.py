@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import pytest
 from robot.libraries.BuiltIn import BuiltIn
@@ -104,16 +103,11 @@ def test_both_choose_from_the_same_loads(theirs):
         assert other.conditional_throughput == pytest.approx(float(each.conditional_throughput), rel=1e-12)
 
 
-def test_the_page_shows_what_one_run_of_each_gave(theirs):
-    text = (Path(__file__).parents[3] / "docs" / "how-to" / "come-from-mlrsearch.md").read_text()
-    for jitter, mark in ((0.0, "none"), (0.02, "2 %"), (0.05, "5 %")):
-        rows = []
-        for package in (theirs, csit):
-            generator = Generator(package, jitter=jitter)
-            ndr, _ = perform_optimized_ndrpdr_search(package, generator)
-            bounds = (f"{float(bound):,.0f}" for bound in (ndr.relevant_lower_bound, ndr.relevant_upper_bound))
-            rows.append(f"{' to '.join(bounds)}, {len(generator.trials)} trials")
-        assert f"| {mark} | {' | '.join(rows)} |" in text
+def test_overheads_count_towards_the_duration_sum_in_both(theirs):
+    generators = [Generator(package, overhead=0.5) for package in (theirs, csit)]
+    for generator in generators:
+        perform_optimized_ndrpdr_search(generator.package, generator)
+    assert {len(generator.trials) for generator in generators} == {25}
 
 
 def test_a_device_that_passes_all_has_no_upper_bound(package):

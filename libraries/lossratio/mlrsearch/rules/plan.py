@@ -42,8 +42,9 @@ A picture: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a th
 lose frames. One unlucky trial at 99 kfps promises that as much is lost at 10 kfps.
 """
 
-MOST_LOADS = 40
-"""Loads with a trial after which the other rules take over, because the SUT may change while it is searched."""
+MOST_LOADS = 24
+"""Loads with a trial, from the smallest lossy one to the largest one that passed, after which other rules take over:
+the SUT may change while it is searched."""
 
 MOST_TRIALS = 64
 """Trials of a proof that are told apart; where a load needs more, it counts as so many."""
@@ -52,7 +53,7 @@ MOST_TRIALS = 64
 def plan(view: GoalView) -> Choice | None:
     """The next trial; None for goals with shorter trials, while short looks lead on, and where plans do not end."""
     known, interval = view.plan, view.intervals[0]
-    if known is None or not known.begun or known.may_drift or len(known.posterior.measured) > MOST_LOADS:
+    if known is None or not known.begun or known.may_drift or known.contested > MOST_LOADS:
         return None
     is_below = view.expectation.position is None or view.expectation.position <= 0.0
     if interval.upper is None or (interval.lower is None and (is_below or not interval.open)):
