@@ -14,6 +14,7 @@ from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.interfaces import existing_links
 from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions, Sockets, detach_afterwards
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode
 
 FRAME_BYTES = 2048
 _FRAMES = 4096
@@ -129,12 +130,7 @@ class DpdkDut(ProgramDut[OptionsT_co]):
 
     def is_ready(self, daemon: Daemon) -> bool:
         """Whether its telemetry answers, and both of its links are up."""
-        socket = _telemetry_socket(daemon.directory)
-        asked = self.node.attempt("python3", "-c", _ASK, socket, "/ethdev/link_status,0", "/ethdev/link_status,1")
-        if asked.exit_status != 0:
-            return False
-        answers = json.loads(asked.stdout)
-        return all((answers[f"/ethdev/link_status,{port}"] or {}).get("status") == "UP" for port in (0, 1))
+        return are_linked(self.node, daemon.directory)
 
     def of_the_environment(self, cpus: Sequence[int], queues: int) -> tuple[str, ...]:
         """Arguments of DPDK's environment layer (EAL).
@@ -165,6 +161,16 @@ class DpdkDut(ProgramDut[OptionsT_co]):
 
 
 _RECEIVE_QUEUE = re.compile(r"rx_q(\d+)_packets")
+
+
+def are_linked(node: DutNode, directory: str) -> bool:
+    """Whether the telemetry of a program answers, and both of its links are up."""
+    socket = _telemetry_socket(directory)
+    asked = node.attempt("python3", "-c", _ASK, socket, "/ethdev/link_status,0", "/ethdev/link_status,1")
+    if asked.exit_status != 0:
+        return False
+    answers = json.loads(asked.stdout)
+    return all((answers[f"/ethdev/link_status,{port}"] or {}).get("status") == "UP" for port in (0, 1))
 
 
 def _telemetry_socket(directory: str) -> str:

@@ -59,6 +59,21 @@ class OptionValues(TypedDict, total=False):
     variable `VPP_HOME` on the machine that runs the suite, or `/usr`."""
     ip_version: Literal[4, 6] | str
     """grout, linux_router: 4 (the default) or 6."""
+    ipsec: int | str
+    """vpp: IPsec tunnels between the two VPPs of the path: one for each of so many first hosts of a side; with `ip4`."""
+    ipsec_algorithms: str
+    """vpp: Their algorithms by CSIT's names: `aes256gcm` (the default), `aes128cbc-hmac512sha` ..."""
+    ipsec_anti_replay: bool | str
+    """vpp: Whether packets that come twice are refused."""
+    ipsec_async: bool | str
+    """vpp: Whether workers besides the first one encrypt, by VPP's software scheduler; with two cores or more."""
+    ipsec_lookup: Literal['interfaces', 'policy', 'policy-flow-cache', 'policy-fastpath'] | str
+    """vpp: How the tunnel of a packet is found: `interfaces` (the default), `policy`, `policy-flow-cache` or `policy-
+    fastpath`."""
+    ipsec_mtu: int | str
+    """vpp: Bytes of the largest packet between the two VPPs: larger ones are fragmented, and reassembled."""
+    ipsec_udp: bool | str
+    """vpp: Whether packets are in UDP (RFC 3948)."""
     largest_frame: int | str
     """l3fwd, testpmd: Bytes of the largest frame that is to pass, with FCS; 1518 by default."""
     lookup: Literal['lpm', 'fib'] | str
@@ -101,6 +116,9 @@ class OptionValues(TypedDict, total=False):
     poll: bool | str
     """grout: Whether its threads poll without any sleep (`true` unless given); otherwise they sleep for microseconds
     while nothing comes."""
+    process: Literal['memif', 'vhost'] | str
+    """vpp: Interfaces by which every frame goes from VPP to a process (testpmd) and back: `memif` or `vhost`; with
+    `l2xc`, `l2bd` or `ip4`."""
     program: str
     """l3fwd: The program on the node; where missing, the value of the environment variable `L3FWD` on the machine that
     runs the suite, or `dpdk-l3fwd`, the name that DPDK's own build gives it."""
@@ -152,5 +170,8 @@ class OptionValues(TypedDict, total=False):
     west_mac: str
     """black_box: MAC address of frames from the west: the next hop, if the device routes. Where missing, that of the
     gateway of the TG's west port in the topology file; without one, that of the TG's east port."""
+    wireguard: int | str
+    """vpp: WireGuard tunnels between the two VPPs of the path: one for each of so many first hosts of a side; with
+    `ip4`."""
 
 AnyOptions = OptionValues | Mapping[str, object]

@@ -1,16 +1,20 @@
-"""Two VPPs in a row, each in a namespace of its own."""
+"""Two VPPs in a row: plainly, and with tunnels between them that only the right keys open."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from dut_lab import DutLab, NamespaceShell
 
 from lossratio.dut import create_dut
+from lossratio.dut.vpp import Vpp
+from lossratio.dut.vpp.features import WireGuard
 from lossratio.errors import DutError
 from lossratio.nodes import Core
 from lossratio.testbed.set_up import address_path
@@ -21,6 +25,7 @@ HOME = os.environ.get("VPP_HOME", "")
 
 pytestmark = pytest.mark.netns
 needs_vpp = [pytest.mark.vpp, pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")]
+MANY = {"ipsec": 10_000, "ipsec_algorithms": "aes256gcm"}
 
 
 class Chain(DutLab):
@@ -58,6 +63,9 @@ class Chain(DutLab):
         flooded = (self.flood(e, mac, frames=frames, destinations=destinations) for e, mac in self.entrances.items())
         return [one.received for one in flooded]
 
+    def ask(self, command: str) -> list[str]:
+        return [dut._control.ask(command) for dut in self.duts]
+
 
 @pytest.fixture
 def chain(netns_lab) -> Iterator:
@@ -83,6 +91,55 @@ def test_frames_pass_two_vpps_and_every_one_is_accounted_for(chain, home):
     assert len({dut.daemons[0].directory for dut in duts}) == 2
 
 
+def counts(text: str) -> list[int]:
+    """Packets of each security association."""
+    return [int(count) for count in re.findall(r"tx/rx:\[packets:(\d+) ", text)]
+
+
+@pytest.mark.parametrize("options", [pytest.param(MANY, id="10000"), {"ipsec": 4, "ipsec_lookup": "policy"}])
+@pytest.mark.parametrize("_", [pytest.param(None, marks=needs_vpp, id="vpp")])
+def test_every_tunnel_carries_frames_and_keys_are_nowhere(chain, options, _):
+    lab = chain(**options)
+    assert lab.send(2 * options["ipsec"], options["ipsec"]) == [2 * options["ipsec"]] * 2
+    for text in lab.ask("show ipsec sa detail"):
+        assert counts(text) == [2] * 2 * options["ipsec"]
+    for dut in lab.duts:
+        assert not re.search("[0-9a-f]{32}", str(dut.describe()))
+        assert not list(Path(dut.daemons[0].directory).glob("secret*"))
+
+
+@pytest.mark.vpp
+@pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
+def test_every_wireguard_tunnel_carries_frames(chain):
+    lab = chain(wireguard=8)
+    assert lab.send(16, 8) == [16, 16]
+    assert all(
+        int(count) >= 2 for text in lab.ask("show interface") for count in re.findall(r"wg\d+ [^w]*?ip4 +(\d+)", text)
+    )
+
+
+@pytest.mark.vpp
+@pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
+def test_nothing_passes_with_another_key(chain, monkeypatch):
+    shared = Vpp._links_between
+
+    def private(dut, *given):
+        return tuple(replace(port, secret=dut._secret) for port in shared(dut, *given))
+
+    monkeypatch.setattr(Vpp, "_links_between", private)
+    assert chain(ipsec=2).send(10, 2) == [0, 0]
+
+
+@pytest.mark.vpp
+@pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
+def test_a_wireguard_tunnel_without_a_handshake_is_an_error_of_the_set_up(chain, monkeypatch):
+    lines = WireGuard._lines
+    monkeypatch.setattr(WireGuard, "_lines", lambda options, wire: lines(options, replace(wire, secret=os.urandom(8))))
+    monkeypatch.setattr("lossratio.dut.vpp.features.secure_tunnels._HANDSHAKES_SECONDS", 1.0)
+    with pytest.raises(DutError, match="does not show handshakes of all 2 tunnels"):
+        chain(wireguard=2)
+
+
 def test_programs_that_poll_never_share_cpus_with_another_dut_of_the_machine(netns_lab, monkeypatch):
     cores = [Core((number,), numa_node=0) for number in range(4)]
     monkeypatch.setattr("lossratio.dut.linux.program_dut.read_cores", lambda node: tuple(cores))
@@ -93,3 +150,23 @@ def test_programs_that_poll_never_share_cpus_with_another_dut_of_the_machine(net
         _ = second.cpus
     _, second = Chain(netns_lab, str(STAND_IN)).duts
     assert second._choose_cores().beside == ("DUT1",)
+
+
+def test_a_chain_that_is_too_short_is_an_error_before_anything_is_touched(dut_lab):
+    with pytest.raises(DutError, match=r"ipsec needs a path through 2 DUTs, and this one goes through 1\."):
+        dut_lab.create("vpp", home=str(STAND_IN), forwarding="ip4", ipsec=1).check()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ipsec": 40_000}, "less than or equal to 32000"),
+        ({"ipsec": 1, "ipsec_algorithms": "aes256cbc"}, "is none of CSIT's names of algorithms"),
+        ({"ipsec_udp": True}, "ipsec_udp goes with ipsec, the number of tunnels"),
+        ({"ipsec": 1, "ipsec_async": True}, "ask for cores=2"),
+        ({"ipsec": 1, "wireguard": 1}, "leave one out"),
+    ],
+)
+def test_what_tunnels_cannot_do_is_an_error(dut_lab, options, message):
+    with pytest.raises(DutError, match=message):
+        dut_lab.create("vpp", forwarding="ip4", **options)

@@ -13,12 +13,15 @@ from lossratio.dut.vpp.features import (
     AccessLists,
     Command,
     Feature,
+    Ipsec,
     Policer,
     Ports,
+    Process,
     Routes,
     VppForwarding,
     VppPort,
     Vxlan,
+    WireGuard,
     many_routes,
 )
 from lossratio.dut.vpp.startup import Card
@@ -28,7 +31,7 @@ HOME_VARIABLE = "VPP_HOME"
 """Environment variable with the directory of VPP's installation, for suites without the option."""
 
 
-class VppOptions(AccessLists, Policer, Vxlan, Routes):
+class VppOptions(AccessLists, Policer, Vxlan, Routes, Ipsec, WireGuard, Process):
     """The options of VPP: those of all its features."""
 
     home: str = Field(default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr"))
@@ -102,22 +105,33 @@ def forwarding_commands(options: VppOptions, *links: VppPort) -> Iterator[Comman
         yield Command(f"set interface state {link.link} up")
     for link in links:
         yield from _lower(options, link)[1]
-    west, east = ports = inner_ports(options, *links)
+    ports = inner_ports(options, *links)
+    for number, pair in enumerate(forwarding_pairs(options, ports)):
+        yield from _forwarded(options, pair, BRIDGE_DOMAIN + number)
+    for feature in options.features:
+        yield from feature.commands(options, ports)
+
+
+def forwarding_pairs(options: VppOptions, ports: Ports) -> tuple[Ports, ...]:
+    """The pairs of ports that forward to each other: one, or one before and one behind a process."""
+    return next((pairs for kind in options.features if (pairs := kind.pairs(options, ports)) is not None), (ports,))
+
+
+def _forwarded(options: VppOptions, ports: Ports, domain: int) -> Iterator[Command]:
+    west, east = ports
     if options.forwarding is VppForwarding.CROSS_CONNECT:
         yield Command(f"set interface l2 xconnect {west.interface} {east.interface}")
         yield Command(f"set interface l2 xconnect {east.interface} {west.interface}")
     elif options.forwarding is VppForwarding.BRIDGE_DOMAIN:
         flags = "learn 1 forward 1 uu-flood 1 flood 1 arp-term 0"
-        yield Command(f"create bridge-domain {BRIDGE_DOMAIN} {flags}", answer=r"(bridge-domain \d+)?")
+        yield Command(f"create bridge-domain {domain} {flags}", answer=r"(bridge-domain \d+)?")
         for port in ports:
-            yield Command(f"set interface l2 bridge {port.interface} {BRIDGE_DOMAIN}")
+            yield Command(f"set interface l2 bridge {port.interface} {domain}")
             if port.neighbour_mac:
-                yield Command(f"l2fib add {port.neighbour_mac} {BRIDGE_DOMAIN} {port.interface} static")
+                yield Command(f"l2fib add {port.neighbour_mac} {domain} {port.interface} static")
     else:
         for port in ports:
             yield from _routed(options, port)
-    for feature in options.features:
-        yield from feature.commands(options, ports)
 
 
 def inner_ports(options: VppOptions, *links: VppPort) -> Ports:
@@ -151,5 +165,8 @@ def _routed(options: VppOptions, port: VppPort) -> Iterator[Command]:
     side = port.routed(options.ip_version)
     yield Command(f"set interface ip address {port.interface} {side.address}/{side.network.max_prefixlen - 2}")
     yield Command(f"set ip neighbor {port.interface} {side.neighbour} {port.neighbour_mac} static")
+    table = f" table {port.table}" if port.table else ""
     given = [routes for feature in options.features if (routes := feature.routed(options, port)) is not None]
-    yield from given[0] if given else [Command(f"ip route add {side.network} via {side.neighbour} {port.interface}")]
+    yield from (
+        given[0] if given else [Command(f"ip route add {side.network}{table} via {side.neighbour} {port.interface}")]
+    )

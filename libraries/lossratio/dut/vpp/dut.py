@@ -1,22 +1,30 @@
 """FD.io VPP between two interfaces: as a cross-connect, a bridge, a router, or the end of two tunnels.
 
-Its command line controls it. The answers show success or failure, as the exit status of the command does not.
+Its command line controls it.
 """
 
-import re
 import secrets
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from lossratio.dut.base import DutCounters, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
+from lossratio.dut.dpdk import are_linked
 from lossratio.dut.linux.cores import CoreChoice, read_cores
 from lossratio.dut.linux.interfaces import check_free, existing_links, is_up
-from lossratio.dut.linux.program_dut import ProgramDut, Sockets, bound_driver, detach_afterwards, pci_interfaces
+from lossratio.dut.linux.program_dut import (
+    ProgramDut,
+    Sockets,
+    bound_driver,
+    cores_of_path,
+    detach_afterwards,
+    pci_interfaces,
+)
+from lossratio.dut.linux.requirements import PYTHON
 from lossratio.dut.vpp.clock import PolicerClock, read_clock
 from lossratio.dut.vpp.configuration import (
     HOME_VARIABLE,
@@ -24,11 +32,13 @@ from lossratio.dut.vpp.configuration import (
     card_commands,
     entries_commands,
     forwarding_commands,
+    forwarding_pairs,
     inner_ports,
     placement_commands,
     vpp_problem,
 )
-from lossratio.dut.vpp.features import ROUTES_ADDED, Command, Ports, Shown, VppForwarding, both_ports, policer_name
+from lossratio.dut.vpp.control import VppControl, check_installed
+from lossratio.dut.vpp.features import ROUTES_ADDED, Command, Ports, VppForwarding, both_ports, policer_name
 from lossratio.dut.vpp.reports import (
     parse_bundles,
     parse_errors,
@@ -39,119 +49,11 @@ from lossratio.dut.vpp.reports import (
 )
 from lossratio.dut.vpp.startup import Card, both_cards, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
-from lossratio.nodes import CommandRunner, DutNode, reason
+from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop, VppDriver
 
-
-@dataclass(frozen=True)
-class VppControl:
-    """A running VPP."""
-
-    node: DutNode
-    """The node that it runs on."""
-    home: str
-    """Directory that it is installed in."""
-    directory: str
-    """Directory of its sockets."""
-
-    def ask(self, command: str) -> str:
-        """VPP's answer to a command.
-
-        Raises:
-            DutError: If it does not answer.
-        """
-        return self.node.run(*self._line(command)).replace("\r", "")
-
-    def answers(self) -> bool:
-        """Whether it answers."""
-        return self.node.attempt(*self._line("show version")).exit_status == 0
-
-    def configure(self, changes: Changes, command: Command) -> None:
-        """Gives VPP a command that changes its configuration. The configuration ends with VPP, so there is no undo.
-
-        Args:
-            changes: Records the command.
-            command: The command.
-
-        Raises:
-            DutError: If the answer is another one: VPP reports a failure in no other way.
-        """
-        text = command.text
-        if command.is_secret:
-            self._configure_secretly(changes, command)
-            return
-        if "\n" in text:
-            path = f"{self.directory}/commands{len(changes.commands)}"
-            write_file(changes, path, text)
-            text = f"exec {path}"
-        written = self.ask(text).strip()
-        if re.fullmatch(command.answer, written) is None:
-            raise DutError(f"{self.node.name}: VPP refused {text!r}: {written or 'it gave no reason'}.")
-        changes.commands.append(f"vppctl {text}")
-
-    def _configure_secretly(self, changes: Changes, command: Command) -> None:
-        path = f"{self.directory}/secret"
-        try:
-            written = self.node.attempt("sh", "-c", 'umask 077 && cat > "$1"', "write", path, stdin=command.text)
-            if written.exit_status != 0:
-                raise DutError(f"{self.node.name}: {path} cannot be written: {reason(written)}.")
-            answer = self.ask(f"exec {path}").strip()
-        finally:
-            self.node.attempt("rm", "-f", "--", path)
-        if re.fullmatch(command.answer, answer) is None:
-            said = _KEY.sub("KEY", answer)[-_LONGEST_ANSWER:] or "it gave no reason"
-            raise DutError(f"{self.node.name}: VPP refused one of the commands with keys: {said}.")
-        changes.commands.append(f"vppctl exec FILE, which is gone: {len(command.text.splitlines())} lines with keys")
-
-    def check(self, shown: Collection[Shown]) -> dict[str, str]:
-        """Checks what VPP shows.
-
-        Returns:
-            By command, what it showed, in words.
-
-        Raises:
-            DutError: If VPP does not show it.
-        """
-        for each in shown:
-            if re.search(each.pattern, answer := self.ask(each.command)) is None:
-                said = " ".join(answer.split())
-                raise DutError(f"{self.node.name}: VPP's {each.command!r} does not show {each.meaning}: {said[-500:]}")
-        return {each.command: each.meaning for each in shown}
-
-    def _line(self, command: str) -> tuple[str, ...]:
-        return (f"{self.home}/bin/vppctl", "-s", f"{self.directory}/cli.sock", *command.split())
-
-
-_KEY = re.compile(r"[0-9A-Fa-f]{16,}|[A-Za-z0-9+/]{40,}=?")
-_LONGEST_ANSWER = 500
-
-_PLUGINS = 'cd "$1" && ls -d lib*/vpp_plugins/*.so lib*/*/vpp_plugins/*.so 2>/dev/null; "$2" --version'
-
-
-def check_installed(node: DutNode, program: str, options: VppOptions) -> None:
-    """Checks that the VPP of a node has what features need.
-
-    Raises:
-        DutError: If it is too old, or lacks a plugin.
-    """
-    if not any(feature.needs.plugins or feature.needs.version for feature in options.features):
-        return
-    text = node.run("sh", "-c", _PLUGINS, "plugins", options.home, program)
-    found = re.search(r"\bv(\d+\.\d+)", text)
-    version = found[1] if found else ""
-    for feature in options.features:
-        (option, *_) = feature.asked(options)
-        if version < feature.needs.version:
-            raise DutError(
-                f"{node.name}: {option} needs VPP {feature.needs.version} or later, and {program} is {version}."
-            )
-        for plugin, since in feature.needs.plugins.items():
-            if version >= since and f"/{plugin}_plugin.so" not in text:
-                raise DutError(
-                    f"{node.name}: {option} needs VPP's plugin {plugin}, and {options.home} has no {plugin}_plugin.so. "
-                    f"Install it there (Debian: vpp-plugin-core), or build VPP with it."
-                )
-
+PROCESS = Tool("dpdk-testpmd", "dpdk-dev", None, "testpmd of DPDK")
+"""The program that frames go through in the place of a container or a virtual machine."""
 
 _SECRET_BYTES = 32
 _REPORTS_SECONDS = 3.0
@@ -190,6 +92,11 @@ class Vpp(ProgramDut[VppOptions]):
         if self.hop.vpp.driver is not VppDriver.RDMA:
             return cards
         return [(address, bound_driver(self.node, address) or driver) for address, driver in cards]
+
+    @property
+    def tools_needed(self) -> tuple[Tool, ...]:
+        """Its tools, and the process beside it."""
+        return (*super().tools_needed, *((PROCESS, PYTHON) if self.options.process else ()))
 
     @property
     def hugepages_needed(self) -> int:
@@ -284,13 +191,29 @@ class Vpp(ProgramDut[VppOptions]):
             self._take_kernel_interfaces(control, changes)
         elif self.hop.vpp.driver is not VppDriver.DPDK:
             self._take_cards(control, changes, cards)
-        links = self._links_between(west_mac, east_mac)
+        links = self._links_between(west_mac, east_mac, directory)
         for command in (*placement_commands(cards), *forwarding_commands(options, *links)):
             control.configure(changes, command)
+        daemons = [daemon, *self._start_programs(changes, directory, cores)]
         self._verified = self._check_features(control, links)
         if options.forwarding is VppForwarding.IP6:
             self._outlast_reports(control)
-        return [daemon]
+        return daemons
+
+    def _start_programs(self, changes: Changes, directory: str, cores: CoreChoice) -> Iterator[Daemon]:
+        """Starts programs that belong to features, on CPUs of their own where there are enough."""
+        for arguments in (line for kind in self.options.features for line in kind.programs(self.options, directory)):
+            try:
+                taken = frozenset((cores.main, *cores.workers))
+                cores = cores_of_path(self.node, self.hop, 1, halves=False, taken=taken)
+            except DutError:
+                if self.polls:
+                    raise
+            threads = ",".join(f"{number}@{cpu}" for number, cpu in enumerate((cores.main, cores.workers[0])))
+            command = ("env", f"RUNTIME_DIRECTORY={directory}", PROCESS.program, "--lcores", threads, *arguments)
+            daemon = Daemon(self.node, directory, "testpmd", command)
+            daemon.start(changes, lambda: are_linked(self.node, directory))
+            yield daemon
 
     def _check_features(self, control: VppControl, links: Ports) -> dict[str, str]:
         ports = inner_ports(self.options, *links)
@@ -365,7 +288,22 @@ class Vpp(ProgramDut[VppOptions]):
                 dropped[f"ring in front of VPP, {side}"] = kernel["rx"]["packets"] - received[side]
                 dropped[f"ring behind VPP, {side}"] = transmitted[side] - kernel["tx"]["packets"]
                 received[side], transmitted[side] = kernel["rx"]["packets"], kernel["tx"]["packets"]
+        dropped |= self._dropped_around_process(counts)
         return DutCounters(received, transmitted, dropped, details=parse_errors(control.ask("show errors")))
+
+    def _dropped_around_process(self, counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+        """Frames that VPP gave to a process and did not get back, and those that it dropped then."""
+        before, *behind = forwarding_pairs(self.options, self._ports)
+        if not behind:
+            return {}
+        inner = {"west": before[1].link, "east": behind[0][0].link}
+        sent = {side: counts[name].get("tx packets", 0) for side, name in inner.items()}
+        back = {side: counts[name].get("rx packets", 0) for side, name in inner.items()}
+        return {
+            "process, frames from the west": sent["west"] - back["east"],
+            "process, frames from the east": sent["east"] - back["west"],
+            **{f"VPP, at the process, {side}": counts[name].get("drops", 0) for side, name in inner.items()},
+        }
 
     def reset(self) -> None:
         """Undoes what trials leave behind, such as policers' empty buckets."""
@@ -431,15 +369,15 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def _links(self) -> Ports:
-        return self._links_between(*self.present.neighbours)
+        return self._links_between(*self.present.neighbours, self.running.directory)
 
-    def _links_between(self, west_mac: str, east_mac: str) -> Ports:
+    def _links_between(self, west_mac: str, east_mac: str, directory: str) -> Ports:
         first, last = self.chain[0], self.chain[-1]
         secret = first._secret if isinstance(first, Vpp) else b""
         west, east = both_ports(self._vpp_names, (west_mac, east_mac))
         return (
-            replace(west, faces_dut=self is not first, secret=secret),
-            replace(east, faces_dut=self is not last, secret=secret),
+            replace(west, faces_dut=self is not first, secret=secret, directory=directory),
+            replace(east, faces_dut=self is not last, secret=secret, directory=directory),
         )
 
     @property

@@ -12,5 +12,7 @@ from lossratio.dut.vpp.features.feature import (
     both_ports,
 )
 from lossratio.dut.vpp.features.policer import Policer, policer_name
+from lossratio.dut.vpp.features.process import Process
 from lossratio.dut.vpp.features.scale import Routes, many_routes
+from lossratio.dut.vpp.features.secure_tunnels import Ipsec, WireGuard
 from lossratio.dut.vpp.features.tunnels import Vxlan

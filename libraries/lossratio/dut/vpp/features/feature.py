@@ -50,6 +50,8 @@ class Shown:
     """Regular expression of a part of the answer."""
     meaning: str
     """What it says, in words."""
+    within: float = 0.0
+    """Seconds in which VPP must come to show it."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,10 @@ class VppPort:
     """Networks behind the other neighbour."""
     vni: int
     """VXLAN network identifier of the tunnel on this link, if there is one."""
+    directory: str = ""
+    """VPP's directory on the node."""
+    table: int = 0
+    """Number of the table of routes for frames that enter here."""
     faces_dut: bool = False
     """Whether the neighbour is another DUT of the path, and not the TG."""
     secret: bytes = field(default=b"", repr=False)
@@ -178,6 +184,14 @@ class Feature(SocketOptions):
     def below(self, port: VppPort) -> tuple[VppPort, Iterable[Command]]:
         """A port as it forwards, with an interface that the feature makes, and the commands that make it."""
         return port, ()
+
+    def pairs(self, ports: Ports) -> tuple[Ports, ...] | None:
+        """The pairs of ports that forward to each other; None: both ports do."""
+        return None
+
+    def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
+        """Arguments of testpmd, but for its CPUs, where it runs beside VPP with its files in the directory."""
+        yield from ()
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
         """The routes to the networks behind a port; None: one to its network."""

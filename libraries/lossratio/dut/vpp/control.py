@@ -1,0 +1,131 @@
+"""The command line of a running VPP, and what is installed of it on a node.
+
+The answers show success or failure, as the exit status of the command does not.
+"""
+
+import re
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from lossratio.dut.changes import Changes
+from lossratio.dut.daemon import write_file
+from lossratio.dut.vpp.configuration import VppOptions
+from lossratio.dut.vpp.features import Command, Shown
+from lossratio.errors import DutError
+from lossratio.nodes import DutNode, reason
+
+
+@dataclass(frozen=True)
+class VppControl:
+    """A running VPP."""
+
+    node: DutNode
+    """The node that it runs on."""
+    home: str
+    """Directory that it is installed in."""
+    directory: str
+    """Directory of its sockets."""
+
+    def ask(self, command: str) -> str:
+        """VPP's answer to a command.
+
+        Raises:
+            DutError: If it does not answer.
+        """
+        return self.node.run(*self._line(command)).replace("\r", "")
+
+    def answers(self) -> bool:
+        """Whether it answers."""
+        return self.node.attempt(*self._line("show version")).exit_status == 0
+
+    def configure(self, changes: Changes, command: Command) -> None:
+        """Gives VPP a command that changes its configuration. The configuration ends with VPP, so there is no undo.
+
+        Args:
+            changes: Records the command.
+            command: The command.
+
+        Raises:
+            DutError: If the answer is another one: VPP reports a failure in no other way.
+        """
+        text = command.text
+        if command.is_secret:
+            self._configure_secretly(changes, command)
+            return
+        if "\n" in text:
+            path = f"{self.directory}/commands{len(changes.commands)}"
+            write_file(changes, path, text)
+            text = f"exec {path}"
+        written = self.ask(text).strip()
+        if re.fullmatch(command.answer, written) is None:
+            raise DutError(f"{self.node.name}: VPP refused {text!r}: {written or 'it gave no reason'}.")
+        changes.commands.append(f"vppctl {text}")
+
+    def _configure_secretly(self, changes: Changes, command: Command) -> None:
+        path = f"{self.directory}/secret"
+        try:
+            written = self.node.attempt("sh", "-c", 'umask 077 && cat > "$1"', "write", path, stdin=command.text)
+            if written.exit_status != 0:
+                raise DutError(f"{self.node.name}: {path} cannot be written: {reason(written)}.")
+            answer = self.ask(f"exec {path}").strip()
+        finally:
+            self.node.attempt("rm", "-f", "--", path)
+        if re.fullmatch(command.answer, answer) is None:
+            said = _KEY.sub("KEY", answer)[-_LONGEST_ANSWER:] or "it gave no reason"
+            raise DutError(f"{self.node.name}: VPP refused one of the commands with keys: {said}.")
+        changes.commands.append(f"vppctl exec FILE, which is gone: {len(command.text.splitlines())} lines with keys")
+
+    def check(self, shown: Collection[Shown]) -> dict[str, str]:
+        """Checks what VPP shows.
+
+        Returns:
+            By command, what it showed, in words.
+
+        Raises:
+            DutError: If VPP does not show it.
+        """
+        for each in shown:
+            end = time.monotonic() + each.within
+            while re.search(each.pattern, answer := self.ask(each.command)) is None:
+                if time.monotonic() < end:
+                    time.sleep(_POLL)
+                    continue
+                said = " ".join(answer.split())
+                raise DutError(f"{self.node.name}: VPP's {each.command!r} does not show {each.meaning}: {said[-500:]}")
+        return {each.command: each.meaning for each in shown}
+
+    def _line(self, command: str) -> tuple[str, ...]:
+        return (f"{self.home}/bin/vppctl", "-s", f"{self.directory}/cli.sock", *command.split())
+
+
+_POLL = 0.2
+_KEY = re.compile(r"[0-9A-Fa-f]{16,}|[A-Za-z0-9+/]{40,}=?")
+_LONGEST_ANSWER = 500
+
+_PLUGINS = 'cd "$1" && ls -d lib*/vpp_plugins/*.so lib*/*/vpp_plugins/*.so 2>/dev/null; "$2" --version'
+
+
+def check_installed(node: DutNode, program: str, options: VppOptions) -> None:
+    """Checks that the VPP of a node has what features need.
+
+    Raises:
+        DutError: If it is too old, or lacks a plugin.
+    """
+    if not any(feature.needs.plugins or feature.needs.version for feature in options.features):
+        return
+    text = node.run("sh", "-c", _PLUGINS, "plugins", options.home, program)
+    found = re.search(r"\bv(\d+\.\d+)", text)
+    version = found[1] if found else ""
+    for feature in options.features:
+        (option, *_) = feature.asked(options)
+        if version < feature.needs.version:
+            raise DutError(
+                f"{node.name}: {option} needs VPP {feature.needs.version} or later, and {program} is {version}."
+            )
+        for plugin, since in feature.needs.plugins.items():
+            if version >= since and f"/{plugin}_plugin.so" not in text:
+                raise DutError(
+                    f"{node.name}: {option} needs VPP's plugin {plugin}, and {options.home} has no {plugin}_plugin.so. "
+                    f"Install it there (Debian: vpp-plugin-core), or build VPP with it."
+                )

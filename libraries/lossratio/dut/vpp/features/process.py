@@ -1,0 +1,86 @@
+"""A process that every frame goes through: VPP, the process, and VPP again, by two interfaces of shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from enum import Enum
+
+from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
+from lossratio.topology import WEST
+
+_MACS = ("02:fe:00:00:00:0a", "02:fe:00:00:00:0b")
+_FOREVER = "86400"
+
+
+class Memory(str, Enum):
+    """Kind of the interfaces of shared memory."""
+
+    MEMIF = "memif"
+    """VPP's: memif."""
+    VHOST = "vhost"
+    """Those of virtual machines: vhost-user at VPP, virtio at the process."""
+
+
+class Process(Feature):
+    """testpmd in the place that a container or a virtual machine has in FD.io CSIT's suites."""
+
+    process: Memory | None = None
+    """Interfaces by which every frame goes from VPP to a process (testpmd) and back: ``memif`` or ``vhost``; with
+    ``l2xc``, ``l2bd`` or ``ip4``."""
+
+    needs = Needs(
+        (VppForwarding.CROSS_CONNECT, VppForwarding.BRIDGE_DOMAIN, VppForwarding.IP4),
+        plugins={"memif": "", "vhost": "25.10"},
+    )
+
+    def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
+        """The interface that the frames of a port go to; a router has a table for each side."""
+        number = int(port.side is not WEST)
+        name, mac = Process._names(self)[number], _MACS[number]
+        if self.process is Memory.MEMIF:
+            path = f"{port.directory}/memif{number}.sock"
+            made = [
+                Command(f"create memif socket id {number + 1} filename {path}"),
+                Command(f"create interface memif id 0 socket-id {number + 1} hw-addr {mac} master"),
+            ]
+        else:
+            path = f"{port.directory}/vhost{number}.sock"
+            made = [Command(f"create vhost-user socket {path} server hwaddr {mac}", answer=name)]
+        made.append(Command(f"set interface state {name} up"))
+        if not self.is_router:
+            return port, made
+        made.append(Command(f"ip table add {number + 1}"))
+        made += [Command(f"set interface ip table {interface} {number + 1}") for interface in (port.link, name)]
+        return replace(port, table=number + 1), made
+
+    def pairs(self, ports: Ports) -> tuple[Ports, ...]:
+        """Frames are forwarded twice: before the process, and behind it."""
+        west, east = ports
+        names = Process._names(self)
+        macs = _MACS[::-1] if self.is_router else (east.neighbour_mac, west.neighbour_mac)
+        return (
+            (west, replace(east, link=names[0], interface=names[0], neighbour_mac=macs[0], table=west.table)),
+            (replace(west, link=names[1], interface=names[1], neighbour_mac=macs[1], table=east.table), east),
+        )
+
+    def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
+        """testpmd, but for its CPUs."""
+        if self.process is Memory.MEMIF:
+            device = "--vdev=net_memif{number},role=client,socket-abstract=no,socket={directory}/memif{number}.sock"
+        else:
+            device = "--vdev=net_virtio_user{number},path={directory}/vhost{number}.sock,queues=1,queue_size=1024"
+        devices = (device.format(number=number, directory=directory) for number in (0, 1))
+        environment = ("--file-prefix", "lossratio", "--no-huge", "-m", "512", "--no-pci", *devices)
+        mode = ("--forward-mode=io", "--no-lsc-interrupt", "--total-num-mbufs=16384", f"--stats-period={_FOREVER}")
+        yield (*environment, "--", *mode)
+
+    def verified(self, ports: Ports) -> Iterator[Shown]:
+        """Both interfaces have a process at their other end."""
+        for name in Process._names(self):
+            yield Shown(f"show hardware-interfaces {name}", r"\bup\b", f"{name} is connected")
+
+    def _names(self) -> tuple[str, str]:
+        if self.process is Memory.MEMIF:
+            return "memif1/0", "memif2/0"
+        return "VirtualEthernet0/0/0", "VirtualEthernet0/0/1"

@@ -1,0 +1,28 @@
+*** Settings ***
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth. [Cfg] VPP with two bridge domains, testpmd behind it by vhost-user.
+...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 2544.
+Metadata          Cores    1 2 4
+
+Resource          lossratio/resources/performance.resource
+
+Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
+...                   dut=vpp    cores=${CORES}    forwarding=l2bd    process=vhost
+Suite Teardown    Tear Down Testbed
+Test Template     Find NDR And PDR
+
+Test Tags         perftest    vpp    eth    l2bdmaclrn    base    vhost
+...               ${FRAME_SIZE}    ${CORES}c    eth-l2bdbasemaclrn-eth-2vhostvr1024-1vm    # robocop: fmt: off
+
+
+*** Test Cases ***
+${FRAME_SIZE}-${CORES}c-eth-l2bdbasemaclrn-eth-2vhostvr1024-1vm-ndrpdr
+    [Tags]    ndrpdr
+    ${FRAME_SIZE}    profile=ethip4-ip4base
+${FRAME_SIZE}-${CORES}c-eth-l2bdbasemaclrn-eth-2vhostvr1024-1vm-mrr
+    [Tags]    mrr
+    [Template]    Measure MRR
+    ${FRAME_SIZE}    profile=ethip4-ip4base
+${FRAME_SIZE}-${CORES}c-eth-l2bdbasemaclrn-eth-2vhostvr1024-1vm-soak
+    [Tags]    soak
+    [Template]    Find Critical Load
+    ${FRAME_SIZE}    profile=ethip4-ip4base
