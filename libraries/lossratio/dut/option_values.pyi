@@ -30,6 +30,11 @@ class OptionValues(TypedDict, total=False):
     frames are also reordered."""
     descriptors: int | str
     """l3fwd, testpmd: Descriptors of each queue of a card. Interfaces of the kernel have none."""
+    det44_addresses: int | str
+    """vpp: Addresses of this NAT: the last ones of the east's network; a power of two."""
+    det44_hosts: int | str
+    """vpp: Hosts in the west, from the first address of its network on, that have ports of a deterministic NAT; a power
+    of two, with `ip4`."""
     east_mac: str
     """black_box: MAC address of frames from the east, likewise."""
     every: int | str
@@ -86,11 +91,16 @@ class OptionValues(TypedDict, total=False):
     them), `5tswap` (swaps source and destination on layers 2 to 4) or `csum` (also computes checksums again)."""
     most_connections: int | str
     """linux_router: Connections that the firewall lets be open at once (`ct count over`)."""
-    nat: Literal['masquerade', 'snat'] | str
+    nat: Literal['masquerade', 'snat', 'nat44-ed'] | str
     """linux_router: Network address translation of what goes east: `masquerade` (to the router's own address there) or
-    `snat` (to the addresses of `nat_addresses`). Connections are made from the west only."""
+    `snat` (to the addresses of `nat_addresses`). Connections are made from the west only.
+    vpp: `nat44-ed`: network address translation of what goes east, with `ip4`. Connections are made from the west
+    only."""
     nat_addresses: int | str
-    """linux_router: Addresses of `snat`: the last ones before the neighbour's in the east."""
+    """linux_router: Addresses of `snat`: the last ones before the neighbour's in the east.
+    vpp: Addresses of the NAT: the last ones of the east's network."""
+    nat_sessions: int | str
+    """vpp: Sessions that each worker has room for."""
     new_burst: int | str
     """linux_router: Connections that the full bucket holds, B; where missing, a hundredth of `new_connections`. N
     connections pass if, and only if, they come at R N / (N - B) at most."""
@@ -161,7 +171,8 @@ class OptionValues(TypedDict, total=False):
     Cards have no sockets."""
     udp_timeout: str
     """linux_router: Time after which an idle UDP connection is forgotten, in whole seconds; where missing, the node's
-    setting."""
+    setting.
+    vpp: Time after which the NAT forgets an idle UDP connection, in whole seconds; where missing, 300 s."""
     vxlan: bool | str
     """linux_bridge: Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The
     traffic profile `ethip4vxlan-l2bdbase` has such frames: VNI 24 from the west and 25 from the east, between the

@@ -21,6 +21,7 @@ from lossratio.measurements import AfterThroughput, Audience, MeasuredKind, Requ
 from lossratio.measurements.back_to_back import BackToBack
 from lossratio.measurements.confirmation import Confirmation, ConfirmationRequest, ConfirmationResult
 from lossratio.measurements.connection_capacity import ConnectionCapacity
+from lossratio.measurements.connection_mrr import ConnectionMrr
 from lossratio.measurements.connection_rate import ConnectionRate, ConnectionRateRequest, ConnectionRateResult
 from lossratio.measurements.connection_teardown import ConnectionTeardown
 from lossratio.measurements.frame_loss import FrameLossRate
@@ -199,6 +200,7 @@ class MeasurementKeywords(Keywords):
     find_connection_table_capacity = measurement_keyword(
         "Find Connection Table Capacity", ConnectionCapacity, CONNECTIONS_PROFILE
     )
+    measure_connection_mrr = measurement_keyword("Measure Connection MRR", ConnectionMrr, CONNECTIONS_PROFILE)
     measure_connection_teardown_rate = measurement_keyword(
         "Measure Connection Teardown Rate", ConnectionTeardown, CONNECTIONS_PROFILE
     )

@@ -335,7 +335,10 @@ def measure(
     kind.prepare(testbed, request, place)
     limits = load_limits(testbed, request.profile)
     step = testbed.load_step(request.profile)
-    loads = load_range(limits, min_load=request.min_load, max_load=request.max_load, step=step)
+    most = request.max_load
+    if most is None and limits and request.most_load < limits[0].load:
+        most = request.most_load
+    loads = load_range(limits, min_load=request.min_load, max_load=most, step=step)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SearchGoalWarning)
         controller = kind.controller(request, loads)

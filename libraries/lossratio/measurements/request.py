@@ -5,6 +5,7 @@ The keyword's arguments, the method of an open testbed, the checks, the settings
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import Enum
@@ -88,6 +89,11 @@ class Request(Record):
             except ValidationError as error:
                 first = {wrong["loc"][0]: wrong for wrong in reversed(error.errors())}
                 raise SearchError(" ".join(_in_words(type(self), wrong) for wrong in first.values())) from None
+
+    @property
+    def most_load(self) -> float:
+        """The largest load that its traffic allows, where no other one is asked for."""
+        return math.inf
 
     def but(self: RequestT, **changes: Any) -> RequestT:
         """The same request with some fields changed.

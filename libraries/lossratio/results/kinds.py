@@ -30,6 +30,7 @@ _BUILT_IN: Mapping[str, str] = MappingProxyType(
         "back_to_back": "BackToBack",
         "confirmation": "Confirmation",
         "connection_capacity": "ConnectionCapacity",
+        "connection_mrr": "ConnectionMrr",
         "connection_rate": "ConnectionRate",
         "connection_teardown": "ConnectionTeardown",
         "frame_loss": "FrameLossRate",

@@ -77,9 +77,9 @@ class Connections:
         for _ in range(_FILLS):
             output = fill(trial)
             seconds += trial.duration if output.elapsed is None else output.elapsed
-            # Frames that the generator did not send establish nothing; that is no fault of the device.
-            if not output.unsent_frames:
-                break
+            # Frames that nobody sent, or that a busy device has lost, establish nothing: they are sent again.
+            if not output.unsent_frames and all(table.count() == self._connections for table in self._tables.values()):
+                return seconds
         self._count()
         return seconds
 

@@ -11,7 +11,7 @@ from lossratio.testbed.fingerprint import NodePrint
 from lossratio.testbed.repair import Watch
 from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, TrafficPath
-from lossratio.traffic import CHECK_DURATION, CHECK_LOAD, AgentClient, Configuration, DeadPathError, check_path
+from lossratio.traffic import AgentClient, Configuration, DeadPathError, check_path, few_frames
 from lossratio.trials import DirectionCounters
 
 
@@ -107,7 +107,7 @@ def _locate(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch) -> list
         for link in links
     ]
     before = [[hop.read_counters() for hop in way] for way in ways]
-    directions = {direction.name: direction for direction in agent.trial(CHECK_LOAD, CHECK_DURATION)}
+    directions = {direction.name: direction for direction in few_frames(agent)}
     losses: list[_Loss] = []
     for number, (link, way, earlier) in enumerate(zip(links, ways, before, strict=True), start=1):
         where = f"Parallel link {number} of {len(links)}, " if len(links) > 1 else ""

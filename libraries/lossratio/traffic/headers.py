@@ -39,7 +39,7 @@ class Range(FileModel):
 class AddressRange(Range):
     """Addresses within the benchmarking network of the side that they belong to; see `lossratio.topology`."""
 
-    first: int = Field(default=1, ge=1, lt=_IPV6_HOSTS)
+    first: int = Field(default=1, ge=0, lt=_IPV6_HOSTS)
     """Number of the first address within that network."""
 
 

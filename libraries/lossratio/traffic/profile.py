@@ -24,15 +24,15 @@ from lossratio.traffic.headers import AddressRange, Headers, InnerHeaders
 from lossratio.units import parse_bytes
 from lossratio.yaml_file import load_yaml_file
 
-MOST_FLOWS = 1 << 20
+MOST_FLOWS = 1 << 22
 """The most flows of a profile in each direction."""
 
 Address = IPv4Address | IPv6Address
 
 _NEAR_NAMES = 6
 _PROFILES = "resources/traffic_profiles"
-_COUNTED = re.compile(r"(?P<stem>ethip4-ip4dst)(?P<count>[1-9]\d{0,4})")
-"""Names of profiles that differ in nothing but their number of destinations; the file has ``N`` in its place."""
+_COUNTED = re.compile(r"(?P<stem>ethip4-(?P<way>ip4dst|udp-h|tcp-h))(?P<count>[1-9]\d{0,4})(?P<end>(?:-p63)?)")
+"""Names of profiles that differ only in their number of destinations or hosts; the file has ``N`` in its place."""
 _IMIX = "IMIX_v4_1"
 IMIX: Mapping[str, Mapping[int, int]] = MappingProxyType({_IMIX: {64: 28, 570: 16, 1518: 4}})
 """Mixes of frame sizes by name: bytes with FCS, each with its weight."""
@@ -256,8 +256,14 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
     if isinstance(name_or_path, Path) or "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
         return load_yaml_file(name_or_path, ProfileFile, TrafficError)
     if counted := _COUNTED.fullmatch(name_or_path):
-        fields = _read_profile(f"{counted['stem']}N").model_dump()
-        fields["ipv4"]["destination"]["count"] = int(counted["count"])
+        fields = _read_profile(f"{counted['stem']}N{counted['end']}").model_dump()
+        count, destinations = int(counted["count"]), fields["ipv4"]["destination"]
+        if counted["way"] == "ip4dst":
+            destinations["count"] = count
+        else:
+            fields["ipv4"]["source"]["count"] = count
+            # Each host and port has one destination.
+            destinations["count"] = gcd(count, destinations["count"])
         return ProfileFile.model_validate({**fields, "name": name_or_path})
     if name_or_path not in profile_names():
         names = profile_names()

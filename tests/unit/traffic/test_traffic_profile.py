@@ -18,10 +18,13 @@ udp:
 @pytest.mark.parametrize("name", profile_names())
 @pytest.mark.parametrize("frame_size", [118, 570, 9000])
 def test_every_profile_that_comes_along_can_be_read(name, frame_size):
+    is_one_way = "-connections" in name or "-hN" in name
+    # Names of these have a number.
+    name = name.replace("hN", "h256").replace("dstN", "dst254")
     profile = load_profile(name, frame_size=frame_size)
     assert profile.name == name
     assert profile.flows >= 254
-    assert profile.transmitting_directions == (1 if name.endswith("-connections") else 2)
+    assert profile.transmitting_directions == (1 if is_one_way else 2)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +86,12 @@ def test_a_broken_file_is_refused_with_line_and_field(tmp_path, old, new, proble
         load_profile(path, frame_size=64)
 
 
+def test_hosts_and_ports_of_csits_names_make_as_many_connections():
+    for hosts in (64, 1024, 65_536):
+        profile = load_profile(f"ethip4-udp-h{hosts}-p63", frame_size=64)
+        assert (profile.name, profile.flows) == (f"ethip4-udp-h{hosts}-p63", 63 * hosts)
+
+
 def test_a_missing_file_is_named():
     with pytest.raises(TrafficError, match=r"Cannot read nowhere/mine\.yaml"):
         load_profile("nowhere/mine.yaml", frame_size=64)
@@ -123,7 +132,7 @@ def test_headers_that_do_not_go_together_are_refused(tmp_path, headers, problem)
         ("ipv4: {}\nmixes: {m: {64: 0}}", "m", r"mix m: it needs sizes, each with a weight of 1 or more"),
         ("ipv4: {}\nmixes: {m: {64: 1}}", "n", r"'n' is neither bytes .* there are IMIX_v4_1, m"),
         ("ipv4: {}\nload_share: 0.5\nreverse: {load_share: 0.4}", 64, r"one direction's must be 1, .* largest is 0\.5"),
-        ("ipv4: {source: {count: 1025}, destination: {count: 1024}}", 64, r"1049600 flows, and there may be 1048576"),
+        ("ipv4: {source: {count: 1025}, destination: {count: 4099}}", 64, r"4201475 flows, and there may be 4194304"),
         ("ipv4: {}\nreverse: {frame_size: 60}", 64, r"60 is not within 64 and 9000"),
         ("ipv4: {}\nreverse: {headers: {ipv6: {}}}", 64, r"64 is not within 78 and 9000"),
     ],

@@ -12,8 +12,10 @@ from lossratio.dut.linux.program_dut import is_card
 from lossratio.dut.vpp.features import (
     AccessLists,
     Command,
+    Det44,
     Feature,
     Ipsec,
+    Nat,
     Policer,
     Ports,
     Process,
@@ -31,7 +33,7 @@ HOME_VARIABLE = "VPP_HOME"
 """Environment variable with the directory of VPP's installation, for suites without the option."""
 
 
-class VppOptions(AccessLists, Policer, Vxlan, Routes, Ipsec, WireGuard, Process):
+class VppOptions(AccessLists, Det44, Nat, Policer, Vxlan, Routes, Ipsec, WireGuard, Process):
     """The options of VPP: those of all its features."""
 
     home: str = Field(default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr"))

@@ -38,7 +38,15 @@ from lossratio.dut.vpp.configuration import (
     vpp_problem,
 )
 from lossratio.dut.vpp.control import VppControl, check_installed
-from lossratio.dut.vpp.features import ROUTES_ADDED, Command, Ports, VppForwarding, both_ports, policer_name
+from lossratio.dut.vpp.features import (
+    ROUTES_ADDED,
+    Command,
+    NatSessions,
+    Ports,
+    VppForwarding,
+    both_ports,
+    policer_name,
+)
 from lossratio.dut.vpp.reports import (
     parse_bundles,
     parse_errors,
@@ -304,6 +312,12 @@ class Vpp(ProgramDut[VppOptions]):
             "process, frames from the east": sent["east"] - back["west"],
             **{f"VPP, at the process, {side}": counts[name].get("drops", 0) for side, name in inner.items()},
         }
+
+    @property
+    def connections(self) -> NatSessions | None:
+        """The sessions of its NAT."""
+        nat = self.options.translation
+        return None if nat is None else NatSessions(self.node.name, nat, lambda command: self._control.ask(command))
 
     def reset(self) -> None:
         """Undoes what trials leave behind, such as policers' empty buckets."""

@@ -41,6 +41,11 @@ class ConnectionRateRequest(OpeningRequest, SearchRequest):
     memory_rest: Annotated[Duration | None, Field(exclude=True)] = 0.0
     """No trial at the end asks for a memory of the device, as its table is emptied before each one."""
 
+    @property
+    def most_load(self) -> float:
+        """The rate whose largest trial opens all connections that the traffic has."""
+        return float(floor(self.profile.flows / max(goal.final_trial_duration for goal in self.goals)))
+
     def most_connections(self, rate: float) -> int:
         """Connections of the largest trial at a rate."""
         return floor(rate * max(goal.final_trial_duration for goal in self.goals))

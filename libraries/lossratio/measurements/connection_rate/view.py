@@ -10,7 +10,7 @@ from lossratio.measurements.connections import CONNECTIONS_PER_SECOND
 from lossratio.measurements.throughput.result import GoalsResult, format_regularity
 from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.records import Rate
-from lossratio.results import Finding, Offered, View, value_line
+from lossratio.results import Finding, Offered, value_line
 from lossratio.units import format_ratio
 
 
@@ -61,12 +61,14 @@ class ConnectionRateView(ThroughputView):
         return ""
 
     def csit(self, result: GoalsResult) -> dict[str, Any]:
-        """Not exported.
-
-        Raises:
-            ReportError: Always.
-        """
-        return View.csit(self, result)
+        """NDR and PDR in connections per second."""
+        exported = super().csit(result)
+        for goal in ("ndr", "pdr"):
+            exported[goal] = {
+                bound: {"rate": {"value": rate["rate"]["value"], "unit": "cps"}}
+                for bound, rate in exported[goal].items()
+            }
+        return exported
 
 
 def _per_second(rate: Rate | float | None) -> float | None:

@@ -11,6 +11,7 @@ from lossratio.dut.vpp.features.feature import (
     VppPort,
     both_ports,
 )
+from lossratio.dut.vpp.features.nat import Det44, Nat, NatSessions
 from lossratio.dut.vpp.features.policer import Policer, policer_name
 from lossratio.dut.vpp.features.process import Process
 from lossratio.dut.vpp.features.scale import Routes, many_routes

@@ -1,0 +1,172 @@
+"""Connections that a device establishes per second where more are opened than it takes: the connection MRR."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, JsonValue
+
+from lossratio.measurements import (
+    CsitExportError,
+    FoundResult,
+    Measurement,
+    PlannedKind,
+    PlannedTrials,
+    TestPlace,
+    measure,
+)
+from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest, check_flows
+from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MrrRequest
+from lossratio.records import Record
+from lossratio.results import LABEL_WIDTH, Finding, MaxLoad, View, value_line
+from lossratio.trials import Measurer, TrialInput, TrialResult
+
+if TYPE_CHECKING:
+    from lossratio.testbed import LoadRange, Ready, Testbed
+
+
+class ConnectionMrrRequest(OpeningRequest, MrrRequest):
+    """Measures how many connections per second a device establishes at ``max_load``, and returns the result.
+
+    Each trial begins with an empty table, and gives a value: the connections that were established, per second in which
+    they were opened. The result has all of them, their mean and their standard deviation.
+
+    | `Measure Connection MRR`    frame_size=100B    max_load=50 kcps
+    """
+
+    unused = frozenset({"ramp", "warm_up", "integrity", "min_load"})
+
+    @property
+    def most_load(self) -> float:
+        """The rate whose trial opens all connections that the traffic has."""
+        return self.profile.flows // self.trial_duration
+
+
+class ConnectionMrrValues(Record):
+    """The connections of all trials."""
+
+    values: tuple[float, ...] = Field(min_length=1)
+    """Connections established per second, of each trial."""
+    mean_per_second: float
+    """Their mean."""
+    stdev_per_second: float
+    """Their population standard deviation."""
+    lost_connections: int = Field(ge=0)
+    """Connections that were opened and not established, in all trials."""
+    unsent_connections: int = Field(ge=0)
+    """Connections that the generator could not open or answer in time, in all trials."""
+
+
+class ConnectionMrrResult(FoundResult):
+    """The result of a measurement of the connection MRR."""
+
+    found = "connections"
+    kind: Literal["connection_mrr"] = "connection_mrr"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The rate at which connections were opened: each frame opens one."""
+    connections: ConnectionMrrValues | None
+    """The connections; null if the measurement failed."""
+
+
+def connection_mrr(trials: Sequence[TrialResult]) -> ConnectionMrrValues:
+    """The connections of trials, per second in which they were opened."""
+    values = [
+        sum(
+            direction.received_frames / (direction.elapsed_s or trial.duration) for direction in trial.output.directions
+        )
+        if trial.output.directions
+        else trial.forwarding_rate
+        for trial in trials
+    ]
+    return ConnectionMrrValues(
+        values=tuple(values),
+        mean_per_second=statistics.fmean(values),
+        stdev_per_second=statistics.pstdev(values),
+        lost_connections=sum(trial.output.lost_frames or 0 for trial in trials),
+        unsent_connections=sum(trial.output.unsent_frames or 0 for trial in trials),
+    )
+
+
+class ConnectionMrr(PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
+    """The kind: the connection MRR."""
+
+    name = "connection_mrr"
+    follows = True
+    title = "Measuring connection MRR"
+    algorithm = "MRR of connections"
+    request = ConnectionMrrRequest
+    result = ConnectionMrrResult
+
+    def prepare(self, testbed: Testbed, request: ConnectionMrrRequest, place: TestPlace) -> None:
+        """Checks devices and traffic."""
+        request.check(testbed)
+
+    def controller(self, request: ConnectionMrrRequest, loads: LoadRange) -> PlannedTrials:
+        """Trials at the same rate, as many as requested."""
+        count = int(loads.max_load * request.trial_duration)
+        check_flows(request.profile, count, f"Give max_load={request.most_load:.0f} cps, or a shorter trial_duration")
+        return PlannedTrials([TrialInput(request.trial_duration, loads.max_load)] * request.trials)
+
+    def measurer(self, request: ConnectionMrrRequest, testbed: Testbed, ready: Ready) -> Measurer:
+        """Opens connections."""
+        return request.opening(ready.measurer, testbed)
+
+    def build(
+        self, measured: Measurement[Any], request: ConnectionMrrRequest, inputs: Mapping[str, Any], max_load: MaxLoad
+    ) -> ConnectionMrrResult:
+        """The connections of all trials."""
+        trials = [entry.result for entry in measured.entries]
+        values = connection_mrr(trials) if measured.run.error is None else None
+        return ConnectionMrrResult(**measured.stated(max_load), connections=values)
+
+    def found_again(self, result: ConnectionMrrResult, trials: Sequence[TrialResult]) -> ConnectionMrrValues:
+        """The connections of the trials."""
+        return connection_mrr(trials)
+
+
+measure_connection_mrr = partial(measure, ConnectionMrr())
+
+
+class ConnectionMrrView(View[ConnectionMrrResult]):
+    """The view of a connection MRR."""
+
+    quantity = "connection MRR"
+    has_value = True
+    measured_in = CONNECTIONS_PER_SECOND
+    csit_type = "mrr"
+    method = "RFC 9693"
+
+    def lines(self, result: ConnectionMrrResult) -> Iterator[str]:
+        """Mean, standard deviation, and what was lost."""
+        found = result.connections
+        if found is not None:
+            rate = result.max_load.rate.per_interface_fps
+            yield f"connections established ({len(found.values)} trials, opened at {rate:,.0f} connections/s)"
+            yield value_line("mean", found.mean_per_second, CONNECTIONS_PER_SECOND)
+            yield value_line("standard deviation", found.stdev_per_second, CONNECTIONS_PER_SECOND)
+            lost = f"{found.lost_connections:,} connections; {found.unsent_connections:,} unsent, which is no loss"
+            yield f"  {'lost':<{LABEL_WIDTH}}  {lost}"
+
+    def values(self, result: ConnectionMrrResult) -> Mapping[str, Any]:
+        """The mean, with its deviation."""
+        found = result.connections
+        return {} if found is None else {"value": found.mean_per_second, "deviation": found.stdev_per_second}
+
+    def aspects(self, result: ConnectionMrrResult, finding: Finding) -> Mapping[str, JsonValue]:
+        """The rate, and the duration of trials."""
+        return {
+            "goal": {"load_per_interface_fps": result.max_load.rate.per_interface_fps},
+            "trial duration": [*sorted({trial.duration_s for trial in result.trials if trial.is_evidence})],
+        }
+
+    def csit(self, result: ConnectionMrrResult) -> dict[str, Any]:
+        """The rates of all trials, with mean and standard deviation."""
+        found = result.connections
+        if found is None or any(trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials):
+            raise CsitExportError(f"{result.test.full_name} has no trials of {MRR_TRIAL_DURATION:g} s, as CSIT's MRR.")
+        rate = {"avg": found.mean_per_second, "stdev": found.stdev_per_second, "unit": "cps"}
+        return {"type": "mrr", "receive_rate": {"rate": {"values": [*found.values], **rate}}}

@@ -1,0 +1,29 @@
+*** Settings ***
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP or TCP. [Cfg] Linux IPv4 router, which keeps no connections: the
+...               tester's own limit, for linux_router_nat. [Ver] Connections per second, none or 0.5 % of them lost.
+...               [Ref] RFC 9693.
+Metadata          Frame Sizes    64B
+Metadata          Scale    h1024-p63-s64512
+
+Resource          lossratio/resources/performance.resource
+
+Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
+...                   dut=linux_router
+Suite Teardown    Tear Down Testbed
+Test Template     Find Connection Rate
+
+Test Tags         perftest    ndrpdr    ethip4    ip4fwd    ethip4-ip4base    ${FRAME_SIZE}    ${CORES}c
+
+
+*** Variables ***
+# FD.io CSIT calls all tests of connections 64B; a segment of a handshake has 74 bytes.
+${HANDSHAKE}    74B
+
+
+*** Test Cases ***
+${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-${SCALE}-cps-ndrpdr
+    [Tags]    udp_cps
+    NDR    PDR    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}    stateless=True
+${FRAME_SIZE}-${CORES}c-ethip4tcp-ip4base-${SCALE}-cps-ndrpdr
+    [Tags]    tcp_cps
+    NDR    PDR    frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    stateless=True

@@ -1,0 +1,30 @@
+*** Settings ***
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP or TCP. [Cfg] VPP IPv4 router, which keeps no connections: the
+...               tester's own limit, for vpp_nat44ed. [Ver] Connections per second, none or 0.5 % of them lost. [Ref]
+...               RFC 9693.
+Metadata          Cores    1 2 4
+Metadata          Frame Sizes    64B
+Metadata          Scale    h1024-p63-s64512 h65536-p63-s4128768
+
+Resource          lossratio/resources/performance.resource
+
+Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
+...                   dut=vpp    cores=${CORES}    forwarding=ip4
+Suite Teardown    Tear Down Testbed
+Test Template     Find Connection Rate
+
+Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    ethip4-ip4base    ${FRAME_SIZE}    ${CORES}c
+
+
+*** Variables ***
+# FD.io CSIT calls all tests of connections 64B; a segment of a handshake has 74 bytes.
+${HANDSHAKE}    74B
+
+
+*** Test Cases ***
+${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-${SCALE}-cps-ndrpdr
+    [Tags]    udp_cps
+    NDR    PDR    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}    stateless=True
+${FRAME_SIZE}-${CORES}c-ethip4tcp-ip4base-${SCALE}-cps-ndrpdr
+    [Tags]    tcp_cps
+    NDR    PDR    frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    stateless=True

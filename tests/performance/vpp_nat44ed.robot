@@ -1,0 +1,44 @@
+*** Settings ***
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP or TCP. [Cfg] VPP IPv4 router with NAT44, endpoint-dependent.
+...               [Ver] Connections per second from an empty table, none or 0.5 % of them lost; throughput one way with
+...               all of them established. [Ref] RFC 9693.
+Metadata          Cores    1 2 4
+Metadata          Frame Sizes    64B
+Metadata          Scale    h1024-p63-s64512 h65536-p63-s4128768
+
+Resource          lossratio/resources/performance.resource
+
+Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
+...                   dut=vpp    cores=${CORES}    forwarding=ip4    nat=nat44-ed
+...                   nat_sessions=${SCALE.rpartition('s')[2]}
+...                   nat_addresses=${{int('${SCALE}'.rpartition('s')[2]) // 64512}}
+Suite Teardown    Tear Down Testbed
+Test Template     Find Connection Rate
+
+Test Tags    perftest
+...          ndrpdr
+...          vpp
+...          ethip4
+...          ip4fwd
+...          nat44
+...          ethip4-nat44ed
+...          ${FRAME_SIZE}
+...          ${CORES}c
+
+
+*** Variables ***
+# FD.io CSIT calls all tests of connections 64B; a segment of a handshake has 74 bytes.
+${HANDSHAKE}    74B
+
+
+*** Test Cases ***
+${FRAME_SIZE}-${CORES}c-ethip4udp-nat44ed-${SCALE}-cps-ndrpdr
+    [Tags]    udp_cps
+    NDR    PDR    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}
+${FRAME_SIZE}-${CORES}c-ethip4tcp-nat44ed-${SCALE}-cps-ndrpdr
+    [Tags]    tcp_cps
+    NDR    PDR    frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}
+${FRAME_SIZE}-${CORES}c-ethip4udp-nat44ed-${SCALE}-udir-ndrpdr
+    [Tags]    udp_udir
+    [Template]    Find NDR And PDR
+    ${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}

@@ -1,0 +1,108 @@
+"""VPP as a NAT: its commands, its table of sessions, and real frames through a real VPP."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from local_testbeds import local_topology, needs_testbed, own_state
+from whole_trials import whole
+
+from lossratio.dut import Established
+from lossratio.dut.vpp.configuration import VppOptions, forwarding_commands
+from lossratio.dut.vpp.features import NatSessions, both_ports
+from lossratio.errors import DutError
+from lossratio.testbed.live import open_testbed
+from lossratio.traffic import load_profile
+from lossratio.trials import Exchange, Integrity, TrialInput
+
+HOME = os.environ.get("VPP_HOME", "")
+
+
+def commands(**options):
+    ports = both_ports(("host-a", "host-b"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
+    return [command.text for command in forwarding_commands(VppOptions(forwarding="ip4", **options), *ports)]
+
+
+def sessions(answer, **options):
+    return NatSessions("DUT1", VppOptions(forwarding="ip4", **options).translation, lambda command: answer)
+
+
+def test_all_hosts_of_both_networks_may_have_sessions_and_the_last_ones_are_the_nats():
+    given = commands(nat="nat44-ed", nat_addresses=64, nat_sessions=4_128_768, udp_timeout="60 s")
+    assert "set interface ip address host-a 169.254.18.1/30" in given
+    assert "ip route add 198.18.0.0/16 via 169.254.18.2 host-a" in given
+    assert given[-4:] == [
+        "nat44 plugin enable sessions 4128768",
+        "set interface nat44 in host-a out host-b",
+        "nat44 add address 198.19.255.192 - 198.19.255.255",
+        "set nat timeout udp 60",
+    ]
+
+
+def test_a_deterministic_nat_has_63_ports_for_each_of_1024_hosts():
+    given = commands(det44_hosts=65_536, det44_addresses=64)
+    assert given[-2:] == [
+        "set interface det44 inside host-a outside host-b",
+        "det44 add in 198.18.0.0/16 out 198.19.255.192/26",
+    ]
+    table = sessions(" in 198.18.0.0/22 out 198.19.255.255/32\n  sessions number: 64512\n", det44_hosts=1024)
+    assert table.count() == 64_512
+    with pytest.raises(DutError, match="has room for 64,512 sessions"):
+        table.check(Established(64_513, 1, 20e3, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"nat_addresses": 2}, "give nat=nat44-ed"),
+        ({"det44_hosts": 1000}, "powers of two"),
+        ({"det44_hosts": 2, "nat": "nat44-ed"}, "one NAT"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options, problem):
+    with pytest.raises(ValueError, match=problem):
+        VppOptions(forwarding="ip4", **options)
+
+
+def test_sessions_that_have_timed_out_are_none_and_another_answer_is_an_error():
+    assert sessions("total sessions: 100 (timed out: 30)", nat="nat44-ed").count() == 70
+    with pytest.raises(DutError, match="does not show its sessions: unknown command"):
+        sessions("unknown command", nat="nat44-ed").count()
+    with pytest.raises(DutError, match=r"VPP refused 'nat44 add address .* del': no"):
+        sessions("no", nat="nat44-ed").forget()
+
+
+def test_what_a_nat_cannot_keep_is_refused():
+    table = sessions("", nat="nat44-ed", nat_sessions=200_000, udp_timeout="5 s")
+    for wanted, problem in (
+        (Established(200_001, 1, 20e3, 1.0), "room for 200,000"),
+        (Established(100_000, 64_513, 20e3, 1.0), "has 64,512"),
+        (Established(1, 1, 20e3, 5.0), "after 5 s"),
+    ):
+        with pytest.raises(DutError, match=problem):
+            table.check(wanted)
+    table.check(Established(100_000, 64_512, 20e3, 4.0))
+
+
+@pytest.mark.netns
+@pytest.mark.vpp
+@pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
+@needs_testbed
+@pytest.mark.parametrize("protocol", ["udp", "tcp"])
+def test_a_real_nat_establishes_counts_and_forgets_connections(tmp_path, protocol):
+    with own_state():
+        file = local_topology(tmp_path, "vppnat")
+        profile = load_profile(f"ethip4-{protocol}-h64-p63", frame_size=100)
+        with (
+            open_testbed(file, dut="vpp", options={"forwarding": "ip4", "nat": "nat44-ed"}) as testbed,
+            testbed.ready_for(profile, integrity=Integrity.OFF) as ready,
+        ):
+            table = testbed.duts[0].connections
+            output = whole(ready.measurer.measure, TrialInput(0.2, 5000.0, exchange=Exchange(data_frames=1)))
+            assert output.directions[0].received_frames == table.count() == 1000
+            output = whole(ready.measurer.measure, TrialInput(0.2, 5000.0))
+            assert output.directions[0].received_frames == 1000
+            assert table.count() == 64 * 63
+            table.forget()
+            assert table.count() == 0

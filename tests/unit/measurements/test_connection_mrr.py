@@ -1,0 +1,43 @@
+"""The connection MRR: on simulated devices with a known truth."""
+
+from __future__ import annotations
+
+import pytest
+from measurement_examples import SIMULATED, place
+
+from lossratio.measurements.connection_mrr import ConnectionMrrRequest, measure_connection_mrr
+from lossratio.results import findings_of, message, view_of
+from lossratio.results.run_directory import RunDirectory, read_result
+from lossratio.testbed.live import open_testbed
+from lossratio.traffic import load_profile
+
+
+def simulated(tmp_path, model):
+    file = tmp_path / "device.yaml"
+    sut = f"model: connection_table, {model}"
+    file.write_text(SIMULATED.read_text().replace("model: sharp_knee, capacity: 150 kfps", sut))
+    return open_testbed(file)
+
+
+def measured(tmp_path, model, hosts=1024, **asked):
+    profile = load_profile(f"ethip4-udp-h{hosts}-p63", frame_size=100)
+    request = ConnectionMrrRequest(profile=profile, trials=3, **asked)
+    result = measure_connection_mrr(simulated(tmp_path, model), request, place(tmp_path / "run"))
+    assert read_result(RunDirectory(tmp_path / "run").result_path(result.test.full_name)) == result
+    return result
+
+
+def test_it_is_the_rate_of_a_bucket_and_opens_no_more_connections_than_the_traffic_has(tmp_path):
+    result = measured(tmp_path, "rate: 20 kcps, burst: 400")
+    assert result.max_load.rate.per_interface_fps == 64_512
+    (finding,) = findings_of([result])
+    assert finding.value == pytest.approx(20_400.0, rel=1e-3)
+    assert finding.unit.name == "connections/s"
+    assert "opened at 64,512 connections/s" in message(result)
+    assert view_of(result).csit(result)["receive_rate"]["rate"]["unit"] == "cps"
+
+
+def test_a_shorter_trial_opens_them_faster(tmp_path):
+    result = measured(tmp_path, "rate: 20 kcps, burst: 400", trial_duration=0.5)
+    assert result.max_load.rate.per_interface_fps == 129_024
+    assert result.connections.mean_per_second == pytest.approx(20_800.0, rel=1e-3)
