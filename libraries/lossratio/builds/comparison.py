@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from html import escape
-from statistics import fmean
+from statistics import fmean, median
 
 from lossratio.builds.measuring import BuildRecord
 from lossratio.errors import BuildError, SearchError
@@ -19,6 +19,10 @@ from lossratio.exit_status import ExitStatus
 _MIXTURE = 0.005
 """Precision of the mixture over the difference in standard deviations. Two blocks that agree perfectly suffice with it:
 ((2 + m) / m) ** 0.5 is just above 20, which a certainty of 95 % asks for."""
+
+_FEW_BLOCKS, _WIDE = 8, 4.5
+"""From how many blocks on a block cannot be further from the median than so many times the median distance from it:
+three standard deviations of normal values."""
 
 
 class Build(str, Enum):
@@ -118,13 +122,24 @@ class BuildComparison:
     def result(self) -> ComparisonResult:
         """The difference so far."""
         differences = self._differences()
-        mean = fmean(differences) if differences else None
+        mean = _relative(fmean(differences)) if differences else None
         return ComparisonResult(self._verdict(), mean, self._interval(), len(self._values))
 
     def _differences(self) -> list[float]:
+        """The differences of blocks as a share of the mean of both builds.
+
+        A and B are alike in it, so a stall of the machine makes as many large values on one side as on the other. From
+        some blocks on, such values count as the largest of the others.
+        """
         whole = len(self._values) // len(_BLOCK) * len(_BLOCK)
         blocks = [self._values[start : start + len(_BLOCK)] for start in range(0, whole, len(_BLOCK))]
-        return [(second + third) / (first + last) - 1.0 for first, second, third, last in blocks]
+        sums = [(first + last, second + third) for first, second, third, last in blocks]
+        differences = [2.0 * (b - a) / (a + b) if a + b else 0.0 for a, b in sums]
+        if len(differences) < _FEW_BLOCKS:
+            return differences
+        middle = median(differences)
+        room = _WIDE * median(abs(difference - middle) for difference in differences)
+        return [min(max(difference, middle - room), middle + room) for difference in differences]
 
     def _interval(self) -> tuple[float, float]:
         """A confidence sequence for a mean of normal values of unknown variance.
@@ -144,7 +159,7 @@ class BuildComparison:
         mean = fmean(values)
         spread = sum((value - mean) ** 2 for value in values)
         half = math.sqrt(share * (n + _MIXTURE) * spread / (n * room))
-        return mean - half, mean + half
+        return _relative(mean - half), _relative(mean + half)
 
     def _verdict(self) -> ComparisonVerdict:
         low, high = self._interval()
@@ -153,6 +168,13 @@ class BuildComparison:
         if low > 0.0:
             return ComparisonVerdict.FASTER
         return ComparisonVerdict.SLOWER if high < 0.0 else ComparisonVerdict.UNDECIDED
+
+
+def _relative(difference: float) -> float:
+    """B over A, less one, from their difference as a share of their mean."""
+    if difference >= 2.0:
+        return math.inf
+    return max(-1.0, 2.0 * difference / (2.0 - difference))
 
 
 MeasureBuild = Callable[[Build, BuildRecord], Mapping[str, float]]

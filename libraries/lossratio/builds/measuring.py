@@ -54,6 +54,13 @@ class BuildBench:
     run_suites: RunSuites = run
     """Runs suites."""
 
+    def set_up(self, command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
+        """Sets a build up; see `set_up_build`."""
+        return set_up_build(command, build, variable)
+
+    def close(self) -> None:
+        """Does nothing: each run closes its testbed."""
+
     def measure(self, directory: Path) -> Values:
         """Measures the build that is set up.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import closing
 from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
@@ -11,19 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lossratio.commands.parameters import SUITE, TESTBED, argument, command, option
+from lossratio.commands.parameters import DURATION, FRAME_RATE, SUITE, TESTBED, argument, command, option
 from lossratio.errors import BuildError
 from lossratio.exit_status import ExitStatus
 
 if TYPE_CHECKING:
-    from lossratio.builds import BuildBench
+    from lossratio.builds import BuildBench, TrialBench
+
+_MOST_RUNS, _MOST_TRIALS = 40, 2000
 
 
 @dataclass(frozen=True)
 class _Measured:
     """The arguments and options that both commands have."""
 
-    suites: tuple[Path, ...] = argument("TEST...", required=True, type=SUITE)
+    suites: tuple[Path, ...] = argument("[TEST...]", type=SUITE)
     topology: Path = option(TESTBED, metavar="FILE|NAME")
     tests: tuple[str, ...] = option("Only tests with this name, or pattern.", "--test", metavar="NAME")
     include: tuple[str, ...] = option("Only tests with this tag, or pattern of tags.", metavar="TAG")
@@ -33,26 +36,56 @@ class _Measured:
         type=click.FloatRange(min=0.0, max=100.0, min_open=True, max_open=True),
         default=1.0,
     )
-    limit: int = option("Most measurements.", type=click.IntRange(min=8), default=40)
+    limit: int | None = option(
+        "Most measurements; left out: 40, and 2,000 with --in-place.", type=click.IntRange(min=8), default=None
+    )
+    in_place: str | None = option(
+        "In place of TEST: the testbed stays open, and a measurement is one trial with frames of this size.",
+        metavar="SIZE",
+    )
+    profile: str = option("What the traffic of --in-place is.", default="ethip4-udp")
+    dut: str | None = option("Kind of the DUTs for --in-place; they are restarted for each build.", metavar="KIND")
+    options: tuple[str, ...] = option("An option of that kind.", "--option", metavar="NAME=VALUE")
+    max_load: float | None = option("The load of --in-place, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE)
+    trial_duration: float = option("The duration of its trials.", default="0.5 s", type=DURATION)
     output: Path = option("Where runs go. A comparison in it is continued.", metavar="DIR")
 
     @property
     def conditions(self) -> dict[str, Any]:
         """The settings that must be the same when a comparison is continued."""
-        names = ("suites", "topology", "tests", "include", "quantity", "least_change")
+        names = ["suites", "topology", "tests", "include", "quantity", "least_change"]
+        if self.in_place is not None:
+            names += ["in_place", "profile", "dut", "options", "max_load", "trial_duration"]
         values = {name: getattr(self, name) for name in names}
         return {
             name: [str(item) for item in value] if isinstance(value, tuple) else str(value)
             for name, value in values.items()
         }
 
-    def bench(self) -> BuildBench:
-        from lossratio.builds import BuildBench
+    @property
+    def most(self) -> int:
+        """The most measurements."""
+        return self.limit or (_MOST_RUNS if self.in_place is None else _MOST_TRIALS)
+
+    def bench(self) -> BuildBench | TrialBench:
+        from lossratio.builds import BuildBench, InPlace, TrialBench
         from lossratio.runs import RunRequest
 
+        if bool(self.suites) is (self.in_place is not None):
+            raise click.UsageError("Name suites to measure, or a frame size by --in-place.")
+        if self.in_place is not None:
+            wrong = [text for text in self.options if "=" not in text]
+            if wrong:
+                raise click.UsageError(f"--option {wrong[0]}: an option is NAME=VALUE.")
+            given = dict(text.split("=", 1) for text in self.options)
+            asked = (self.in_place, self.profile, self.dut, given, self.max_load, self.trial_duration)
+            return TrialBench(InPlace(self.topology, *asked), self._note)
         options = tuple(part for name in self.tests for part in ("--test", name))
         request = RunRequest((self.topology,), self.suites, self.include, options, purpose="builds compared")
-        return BuildBench(request, self.quantity, lambda caveat: click.echo(f"Note: {caveat}", err=True))
+        return BuildBench(request, self.quantity, self._note)
+
+    def _note(self, caveat: str) -> None:
+        click.echo(f"Note: {caveat}", err=True)
 
 
 @command()
@@ -84,7 +117,6 @@ def ab(
         compare_builds,
         comparison_comment,
         describe_comparison,
-        set_up_build,
     )
     from lossratio.report import write_report
     from lossratio.results import in_columns
@@ -94,12 +126,13 @@ def ab(
     record = BuildRecord(measured.output, {"set_up_a": set_up_a, "set_up_b": set_up_b, **measured.conditions})
 
     def measure(build: Build, record: BuildRecord) -> Any:
-        if not set_up_build(commands[build], build.value):
+        if not bench.set_up(commands[build], build.value):
             raise BuildError(f"The set-up of build {build.value} says that it cannot be measured.", ExitStatus.FAILED)
         return bench.measure(record.next_directory(build.value))
 
-    request = AbRequest(measured.least_change / 100, measured.limit, certainty / 100)
-    results = compare_builds(request, record, measure, click.echo)
+    request = AbRequest(measured.least_change / 100, measured.most, certainty / 100)
+    with closing(bench):
+        results = compare_builds(request, record, measure, click.echo)
     for name, result in results.items():
         click.echo(in_columns(describe_comparison(name, result)))
     if markdown is not None:
@@ -144,7 +177,6 @@ def bisect(
         bisect as search_revisions,
         describe_bisection,
         revisions_between,
-        set_up_build,
         subject_of,
     )
     from lossratio.history import TrendRequest, analyse, explain_alarms, is_url, open_history, put_annotations
@@ -180,12 +212,13 @@ def bisect(
     record = BuildRecord(measured.output, asked)
 
     def measure(revision: str, record: BuildRecord) -> Any:
-        is_set_up = set_up_build(set_up, revision, "LOSSRATIO_REVISION")
+        is_set_up = bench.set_up(set_up, revision, "LOSSRATIO_REVISION")
         return bench.measure(record.next_directory(revision)) if is_set_up else None
 
-    search = Bisection(revisions, least_change=measured.least_change / 100, limit=measured.limit)
+    search = Bisection(revisions, least_change=measured.least_change / 100, limit=measured.most)
     click.echo(f"{len(revisions) - 1} revisions could have changed the throughput.")
-    result = search_revisions(search, record, measure, click.echo)
+    with closing(bench):
+        result = search_revisions(search, record, measure, click.echo)
     answer = describe_bisection(result, subject_of(repository))
     click.echo(in_columns(answer))
     if chosen is not None and folder is not None and history is not None:

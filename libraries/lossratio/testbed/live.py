@@ -200,6 +200,11 @@ class LiveTestbed(Testbed):
         finally:
             self._is_in_use = False
 
+    def exchange(self) -> None:
+        """See `Testbed.exchange`; the testbed may look otherwise from then on."""
+        super().exchange()
+        self._watch.begin()
+
     def close(self) -> None:
         """Ends the agent, and with it all traffic, puts the DUTs back and closes the sessions.
 

@@ -210,6 +210,15 @@ class Testbed(ABC):
         shares = (Fraction(direction.load_share) for direction in profile.directions)
         return self.generator.load_step * math.lcm(*(share.limit_denominator(_FINEST).denominator for share in shares))
 
+    def exchange(self) -> None:
+        """Has the DUTs take up another build of their programs, which is in place of the last one; all else stays.
+
+        Raises:
+            DutError: If a DUT's kind has nothing to restart, or it does not come back.
+        """
+        for dut in self.duts:
+            dut.restart()
+
     def watch_trials(self, see: Callable[[int, int], None] | None) -> None:
         """Shows running trials from the next measurement on, where the generator can; it changes no trial.
 

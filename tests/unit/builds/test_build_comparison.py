@@ -57,6 +57,21 @@ def test_looking_after_every_block_raises_no_more_false_alarms_than_was_asked_fo
     assert alarms <= 0.05 * len(results) + 3 * math.sqrt(0.05 * 0.95 * len(results))
 
 
+def stalled(difference, seed):
+    """Of a busy machine: one measurement in twenty lost up to 60 %."""
+    rng, usual = np.random.default_rng(seed), noisy(difference, 0.03, seed)
+    return lambda build, number: usual(build, number) * (rng.uniform(0.4, 0.9) if rng.random() < 0.05 else 1.0)
+
+
+def test_stalls_are_no_difference_and_hide_none():
+    same = [compare(stalled(0.0, seed), limit=60, least_change=0.001).verdict for seed in range(200)]
+    alarms = sum(verdict in (ComparisonVerdict.FASTER, ComparisonVerdict.SLOWER) for verdict in same)
+    assert alarms <= 0.05 * len(same)
+    slower = [compare(stalled(-0.05, seed), limit=200) for seed in range(40)]
+    assert all(result.verdict is ComparisonVerdict.SLOWER for result in slower)
+    assert np.mean([result.measurements for result in slower]) < 100
+
+
 def test_a_change_that_is_not_clear_at_the_limit_is_undecided():
     result = compare(noisy(0.0, 0.2, seed=1), limit=12)
     assert (result.verdict, result.measurements) == (ComparisonVerdict.UNDECIDED, 12)

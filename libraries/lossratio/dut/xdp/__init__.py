@@ -195,20 +195,21 @@ class XdpDevice(NodeDut[XdpOptions]):
         if self._mode is XdpAttachment.AUTO:
             sends = self._ask("check")["sends"].values()
             self._mode = XdpAttachment.NATIVE if all(sends) else XdpAttachment.GENERIC
-        directory = make_directory(changes, self.kind)
+        self._directory = make_directory(changes, self.kind)
         if self.options.is_own:
-            self._start(changes, directory, west_mac, east_mac)
+            self._start(changes, self._directory, west_mac, east_mac)
         else:
-            self._attach(changes, directory)
+            self._attach(changes, self._directory)
 
     def restart(self) -> None:
-        """Kills the process that has attached the programs, and attaches them anew."""
+        """Kills the process that has attached the programs, and attaches them anew; a user's object is read again."""
         present = self.present
-        if not self.daemons:
-            super().restart()
+        if not self.options.is_own:
+            self._attach(present.changes, self._directory, replaces=True)
         for daemon in self.daemons:
             self.node.run(*daemon.program.stop("KILL"))
-        self._start(present.changes, make_directory(present.changes, self.kind), *present.neighbours)
+        if self.options.is_own:
+            self._start(present.changes, make_directory(present.changes, self.kind), *present.neighbours)
         self.take_state()
 
     @property
@@ -303,21 +304,24 @@ class XdpDevice(NodeDut[XdpOptions]):
             raise self._refused(cause) from cause
         self.daemons = [daemon]
 
-    def _attach(self, changes: Changes, directory: str) -> None:
-        """Attaches the user's program."""
+    def _attach(self, changes: Changes, directory: str, *, replaces: bool = False) -> None:
+        """Attaches the user's program, or replaces one that is attached."""
         load: tuple[str, ...]
         way = "xdpdrv" if self._mode is XdpAttachment.NATIVE else "xdpgeneric"
         if self.options.object is not None:
             path = f"{directory}/object.o"
             content = base64.b64encode(self._read_object(self.options.object)).decode()
-            changes.run("sh", "-c", _DECODE, "object", path, stdin=content)
+            self.node.run("sh", "-c", _DECODE, "object", path, stdin=content)
             load, source = ("sh", "-c", _LOAD), ["object", path, "section", self.options.section]
         else:
             load, source = (), ["pinned", str(self.options.pinned)]
         for name in (self.west, self.east):
-            set_link = ("ip", "link", "set", "dev", name, way)
+            set_link = ("link", "set", "dev", name, way)
             try:
-                changes.run(*load, *set_link, *source, undo=(*set_link, "off"))
+                if replaces:
+                    self.node.run(*load, "ip", "-force", *set_link, *source)
+                else:
+                    changes.run(*load, "ip", *set_link, *source, undo=("ip", *set_link, "off"))
             except DutError as cause:
                 if way == "xdpdrv" and name == self.west and self.options.attach is XdpAttachment.AUTO:
                     self._mode, self._not_native = XdpAttachment.GENERIC, str(cause)

@@ -1,0 +1,50 @@
+"""Builds that are exchanged while the testbed stays open: trials of both in turns."""
+
+from __future__ import annotations
+
+import pytest
+from patches_examples import write_lab
+
+from lossratio.builds import InPlace, TrialBench
+from lossratio.errors import BuildError
+
+
+@pytest.fixture
+def ab(lossratio, tmp_path):
+    def run(topology, a, b, *more):
+        builds = ["--set-up-a", a, "--set-up-b", b, "--topology", topology, "--output", tmp_path / "ab"]
+        return lossratio("ab", *builds, *more)
+
+    return run
+
+
+def test_the_testbed_stays_and_a_build_is_set_up_once_for_its_trials_in_a_row(ab, tmp_path):
+    done = ab(write_lab(tmp_path), "echo A >> log", "echo B >> log", "--in-place", "64B")
+    assert done.status == 0
+    assert "B is the same as A" in done.out
+    # Measured A B B A A B B A.
+    assert (tmp_path / "log").read_text().split() == list("ABABA")
+    assert len([line for line in done.out.splitlines() if line.endswith(" fps")]) == 8
+
+
+@pytest.mark.parametrize("more", [(), ("--in-place", "64B", "linux_bridge")])
+def test_there_are_suites_or_trials(ab, tmp_path, more):
+    done = ab(write_lab(tmp_path), "true", "true", *more)
+    assert done.status == 2
+    assert "Name suites to measure, or a frame size by --in-place" in done.err
+
+
+def test_an_option_without_a_value_is_a_mistake(ab, tmp_path):
+    done = ab(write_lab(tmp_path), "true", "true", "--in-place", "64B", "--option", "police")
+    assert "--option police: an option is NAME=VALUE" in done.err
+
+
+def test_what_the_generator_cannot_send_says_nothing_about_a_build(tmp_path):
+    topology = write_lab(tmp_path)
+    text = topology.read_text().replace("capacity: 150 kfps", "capacity: 900 kfps")
+    topology.write_text(text)
+    bench = TrialBench(InPlace(topology, "64B", "ethip4-udp", None, {}, 800e3, 0.1), print)
+    bench.set_up("true", "A")
+    with pytest.raises(BuildError, match=r"could not send 800\.00 kfps.*Give a --max-load"):
+        bench.measure(tmp_path)
+    bench.close()
