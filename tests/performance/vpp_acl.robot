@@ -1,8 +1,12 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP. [Cfg] VPP IPv4 router, every frame walks 50 stateless rules of
-...               an access list; 10,000 flows. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by
-...               PLRsearch. [Ref] RFC 2544.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP. [Cfg] VPP IPv4 router, 50 rules on the way in (iacl) or out
+...               (oacl), without (sl) or with (sf) sessions of 10,000 flows. [Ver] NDR and PDR by RFC 9971, MRR at
+...               maximum load, critical load by PLRsearch. [Ref] RFC 2544.
 Metadata          Cores    1 2 4
+Metadata          Variant iacl50sl    ethip4 acl50 iacl acl_stateless
+Metadata          Variant iacl50sf    ethip4 acl50 iacl acl_stateful acl_stateful=True
+Metadata          Variant oacl50sl    ethip4 acl50 oacl acl_stateless acl_output=True
+Metadata          Variant oacl50sf    ethip4 acl50 oacl acl_stateful acl_output=True acl_stateful=True
 
 Resource          lossratio/resources/performance.resource
 
@@ -11,25 +15,22 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags    perftest
-...          vpp
-...          ethip4
-...          ip4fwd
-...          iacl
-...          ethip4udp-ip4base-iacl50sl-10kflows
-...          ${FRAME_SIZE}
-...          ${CORES}c
+Test Tags         perftest    vpp    ip4fwd    ethip4udp-ip4base-${VARIANT}-10kflows    ${FRAME_SIZE}    ${CORES}c
+
+
+*** Variables ***
+${VARIANT}    iacl50sl
 
 
 *** Test Cases ***
-${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-iacl50sl-10kflows-ndrpdr
+${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-${VARIANT}-10kflows-ndrpdr
     [Tags]    ndrpdr
     ${FRAME_SIZE}    profile=ethip4-udp-10kflows
-${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-iacl50sl-10kflows-mrr
+${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-${VARIANT}-10kflows-mrr
     [Tags]    mrr
     [Template]    Measure MRR
     ${FRAME_SIZE}    profile=ethip4-udp-10kflows
-${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-iacl50sl-10kflows-soak
+${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-${VARIANT}-10kflows-soak
     [Tags]    soak
     [Template]    Find Critical Load
     ${FRAME_SIZE}    profile=ethip4-udp-10kflows

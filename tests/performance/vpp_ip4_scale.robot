@@ -1,8 +1,12 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP IPv4 router with 20,000 routes to single hosts, all of
-...               them used. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC
-...               2544.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP IPv4 router with routes to as many single hosts as its
+...               name says, all of them used; -rnd: in random order. [Ver] NDR and PDR by RFC 9971, MRR at maximum
+...               load, critical load by PLRsearch. [Ref] RFC 2544.
 Metadata          Cores    1 2 4
+Metadata          Variant 20k    scale routes=20000
+Metadata          Variant 20k-rnd    scale routes=20000
+Metadata          Variant 60k    scale routes=60000
+Metadata          Variant 60k-rnd    scale routes=60000
 
 Resource          lossratio/resources/performance.resource
 
@@ -11,18 +15,22 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ethip4    ip4fwd    scale    ethip4-ip4scale20k    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    vpp    ethip4    ip4fwd    ethip4-ip4scale${VARIANT}    ${FRAME_SIZE}    ${CORES}c
+
+
+*** Variables ***
+${VARIANT}    20k
 
 
 *** Test Cases ***
-${FRAME_SIZE}-${CORES}c-ethip4-ip4scale20k-ndrpdr
+${FRAME_SIZE}-${CORES}c-ethip4-ip4scale${VARIANT}-ndrpdr
     [Tags]    ndrpdr
-    ${FRAME_SIZE}    profile=ethip4-ip4scale20k
-${FRAME_SIZE}-${CORES}c-ethip4-ip4scale20k-mrr
+    ${FRAME_SIZE}    profile=ethip4-ip4scale${VARIANT}
+${FRAME_SIZE}-${CORES}c-ethip4-ip4scale${VARIANT}-mrr
     [Tags]    mrr
     [Template]    Measure MRR
-    ${FRAME_SIZE}    profile=ethip4-ip4scale20k
-${FRAME_SIZE}-${CORES}c-ethip4-ip4scale20k-soak
+    ${FRAME_SIZE}    profile=ethip4-ip4scale${VARIANT}
+${FRAME_SIZE}-${CORES}c-ethip4-ip4scale${VARIANT}-soak
     [Tags]    soak
     [Template]    Find Critical Load
-    ${FRAME_SIZE}    profile=ethip4-ip4scale20k
+    ${FRAME_SIZE}    profile=ethip4-ip4scale${VARIANT}

@@ -1,9 +1,15 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv6. [Cfg] VPP IPv6 router with 20,000 routes to single hosts, all of
-...               them used. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC
-...               2544, RFC 5180.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv6. [Cfg] VPP IPv6 router with routes to as many single hosts as its
+...               name says, all of them used; -rnd: in random order. [Ver] NDR and PDR by RFC 9971, MRR at maximum
+...               load, critical load by PLRsearch. [Ref] RFC 2544, RFC 5180.
 Metadata          Frame Sizes    78B 128B 256B 512B 1024B 1280B 1518B IMIX
 Metadata          Cores    1 2 4
+Metadata          Variant 20k    scale routes=20000
+Metadata          Variant 20k-rnd    scale routes=20000
+Metadata          Variant 200k    scale routes=200000
+Metadata          Variant 200k-rnd    scale routes=200000
+Metadata          Variant 2m    scale routes=2000000
+Metadata          Variant 2m-rnd    scale routes=2000000
 
 Resource          lossratio/resources/performance.resource
 
@@ -12,18 +18,22 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    vpp    ethip6    ip6fwd    scale    ethip6-ip6scale20k    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    vpp    ethip6    ip6fwd    ethip6-ip6scale${VARIANT}    ${FRAME_SIZE}    ${CORES}c
+
+
+*** Variables ***
+${VARIANT}    20k
 
 
 *** Test Cases ***
-${FRAME_SIZE}-${CORES}c-ethip6-ip6scale20k-ndrpdr
+${FRAME_SIZE}-${CORES}c-ethip6-ip6scale${VARIANT}-ndrpdr
     [Tags]    ndrpdr
-    ${FRAME_SIZE}    profile=ethip6-ip6scale20k
-${FRAME_SIZE}-${CORES}c-ethip6-ip6scale20k-mrr
+    ${FRAME_SIZE}    profile=ethip6-ip6scale${VARIANT}
+${FRAME_SIZE}-${CORES}c-ethip6-ip6scale${VARIANT}-mrr
     [Tags]    mrr
     [Template]    Measure MRR
-    ${FRAME_SIZE}    profile=ethip6-ip6scale20k
-${FRAME_SIZE}-${CORES}c-ethip6-ip6scale20k-soak
+    ${FRAME_SIZE}    profile=ethip6-ip6scale${VARIANT}
+${FRAME_SIZE}-${CORES}c-ethip6-ip6scale${VARIANT}-soak
     [Tags]    soak
     [Template]    Find Critical Load
-    ${FRAME_SIZE}    profile=ethip6-ip6scale20k
+    ${FRAME_SIZE}    profile=ethip6-ip6scale${VARIANT}

@@ -12,6 +12,13 @@ class OptionValues(TypedDict, total=False):
     `rest` of a measurement say."""
     acl: int | str
     """vpp: Rules of an access control list that every frame passes, up to 100; the last rule permits the frame."""
+    acl_output: bool | str
+    """vpp: Whether frames pass the list as they leave, not as they enter."""
+    acl_stateful: bool | str
+    """vpp: Whether the last rule begins a session, in which the flow's other frames pass without a look at the rules."""
+    allowlist: bool | str
+    """vpp: Whether both networks of test traffic are on a list of sources, and frames of all others are dropped; with
+    `ip4` or `ip6`."""
     attach: Literal['auto', 'native', 'generic'] | str
     """xdp: `native` (in the driver), `generic` (behind it, with any driver) or `auto`: native if the drivers of both
     interfaces send frames of programs at present and take your program, else generic. The description names the
@@ -21,6 +28,9 @@ class OptionValues(TypedDict, total=False):
     rate.
     testpmd: Frames that it takes from a queue at once; 32 by default.
     vpp: Bytes that a full bucket of the policer holds; where missing, 20 ms of its rate."""
+    classify: bool | str
+    """vpp: Whether a table has the destination of test traffic, the first host of each network, and drops frames to all
+    others; with `ip4` or `ip6`."""
     cores: int | str
     """grout, l3fwd, ovs, testpmd, vpp: Physical cores that forward (1 by default), each with all of its hardware
     threads, on the NUMA node of the interfaces. The system keeps the machine's first core, and the program's main
@@ -45,10 +55,10 @@ class OptionValues(TypedDict, total=False):
     firewall: Literal['conntrack'] | str
     """linux_router: `conntrack`: a firewall with state, which keeps an entry for each connection and drops invalid
     frames."""
-    forwarding: Literal['learning', 'openflow', 'l2xc', 'l2bd', 'ip4', 'ip6', 'redirect', 'mac', 'filter'] | str
+    forwarding: Literal['learning', 'openflow', 'l2xc', 'l2bd', 'l2patch', 'ip4', 'ip6', 'redirect', 'mac', 'filter'] | str
     """ovs: `openflow` (rules; the default) or `learning` (a switch that learns addresses; the set-up enters those of the
     neighbours).
-    vpp: `l2xc` (cross-connect; the default), `l2bd` (bridge domain), `ip4` or `ip6`.
+    vpp: `l2xc` (cross-connect; the default), `l2bd` (bridge domain), `l2patch`, `ip4` or `ip6`.
     xdp: `redirect` (frames leave by the other interface, unchanged; the default), `mac` (they also get the
     interface's own and the neighbour's MAC address) or `filter`."""
     frame_queue: int | str
@@ -83,9 +93,14 @@ class OptionValues(TypedDict, total=False):
     """l3fwd, testpmd: Bytes of the largest frame that is to pass, with FCS; 1518 by default."""
     lookup: Literal['lpm', 'fib'] | str
     """l3fwd: How it finds the way of a frame: `lpm` (the default) or `fib`."""
+    macs: int | str
+    """vpp: MAC addresses of test traffic, which the bridge domain must have learned; with `l2bd`."""
     map: str
     """xdp: Name of a map of your program that leads to interfaces (`BPF_MAP_TYPE_DEVMAP`, or an array of numbers): its
     entry 0, and the entry of the arriving interface's number, get the number of the leaving interface."""
+    mark: Literal['AF11', 'AF12', 'AF13', 'AF21', 'AF22', 'AF23', 'EF'] | str
+    """vpp: The code point (DSCP) with which frames to the first host of each network are marked, by a policer of RFC
+    2698 that all frames exceed; with `ip4`."""
     mode: Literal['io', 'mac', '5tswap', 'csum'] | str
     """testpmd: What it does to frames: `io` (nothing; the default), `mac` (puts its own and the neighbour's address on
     them), `5tswap` (swaps source and destination on layers 2 to 4) or `csum` (also computes checksums again)."""
@@ -173,11 +188,13 @@ class OptionValues(TypedDict, total=False):
     """linux_router: Time after which an idle UDP connection is forgotten, in whole seconds; where missing, the node's
     setting.
     vpp: Time after which the NAT forgets an idle UDP connection, in whole seconds; where missing, 300 s."""
+    vlan: int | str
+    """vpp: VLAN of the frames on both links, by an interface upon each; bridges and cross-connects take the tag off."""
     vxlan: bool | str
     """linux_bridge: Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The
     traffic profile `ethip4vxlan-l2bdbase` has such frames: VNI 24 from the west and 25 from the east, between the
     first address of the sender's network and the second of the opposite one.
-    vpp: Whether frames come and go in VXLAN tunnels, as for `linux_bridge`; with `l2bd`."""
+    vpp: Whether frames come and go in VXLAN tunnels, as for `linux_bridge`; with `l2bd` or `l2xc`."""
     west_mac: str
     """black_box: MAC address of frames from the west: the next hop, if the device routes. Where missing, that of the
     gateway of the TG's west port in the topology file; without one, that of the TG's east port."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -26,6 +27,10 @@ FRAME_SIZES = (*RFC2544_FRAME_SIZES, "IMIX")
 _FRAME_SIZE = "${FRAME_SIZE}"
 _CORES = "${CORES}"
 _TOPOLOGY = "${TOPOLOGY}"
+_DUTS = "${DUTS}"
+_VARIANT = "${VARIANT}"
+_KEPT = re.compile(r"(?!\w+=)|(nic|links)=")
+"""Arguments of a set-up that are not about DUTs."""
 _ARGUMENTS = ("topology", "frame_sizes", "cores", "duts", "nic")
 _LINKS = {1: "single", 2: "double"}
 
@@ -42,6 +47,8 @@ class _Setting:
     """Tags of its tests."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Those of the variables that the suite's metadata lists."""
+    arguments: tuple[str, ...] = ()
+    """Arguments of its set-up, in place of those of the same names."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,10 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
     model that the DUTs on the path have, with as many parallel links as the suite's set-up asks for (``links=2``);
     ``${NIC}``, ``${DUTS}`` and ``${TOPOLOGY}`` are set, and tests get FD.io CSIT's tags for topology and NIC. Where a
     suite is made more than once, each is a suite of its own within it.
+
+    Metadata such as ``Variant 20k`` lists tags and arguments of the set-up: the suite is made for each such name
+    (``${VARIANT}``), with these in place of the set-up's own, e.g. ``scale routes=20000``. On a path without DUTs
+    (``duts=0``) suites become their twins: the TG alone, with ``-tg`` in their names and the tag ``trex``, as in CSIT.
 
     Variables are replaced as Robot Framework itself does, in names, tags and the arguments of the suite's set-up, so a
     suite also runs without this: once, with the variables' values.
@@ -97,7 +108,7 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
         except (LossRatioError, ValueError) as error:
             self._problem = str(error)
 
-    def start_suite(self, suite: TestSuite) -> None:
+    def start_suite(self, suite: TestSuite) -> bool | None:
         """Expands a suite, if it has tests to expand.
 
         Raises:
@@ -107,7 +118,7 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
             suite.tests.clear()
             suite.suites.clear()
             raise DataError(self._problem)
-        self._expander.start_suite(suite)
+        return self._expander.start_suite(suite)
 
 
 def _check_arguments(*arguments: str | None) -> None:
@@ -159,14 +170,14 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
         if self._topology is not None:
             self._topology.path(duts=self._duts, nic=nic)
 
-    def start_suite(self, suite: TestSuite) -> None:
+    def start_suite(self, suite: TestSuite) -> bool | None:
         """Expands a suite, if it has tests to expand."""
         if not any(_depends_on(test.name, _FRAME_SIZE) for test in suite.tests):
-            return
+            return None
         settings = self._settings(suite)
         if len(settings) == 1:
             self._expand(suite, settings[0])
-            return
+            return None
         # Copies by data: a deep copy would copy all parents, too.
         suites = [TestSuite.from_dict({**suite.to_dict(), "name": setting.name}) for setting in settings]
         for copy, setting in zip(suites, settings, strict=True):
@@ -175,6 +186,7 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
         suite.resource.imports.clear()
         suite.setup = suite.teardown = None
         suite.suites.extend(suites)
+        return False
 
     def _settings(self, suite: TestSuite) -> list[_Setting]:
         counts = self._cores or _listed_by(suite, "Cores") or ("1",)
@@ -182,11 +194,12 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
             _Setting(
                 " ".join(filter(None, (place.name, *values.values(), f"{cores}c" if len(counts) > 1 else ""))),
                 {**place.variables, **values, _CORES: cores},
-                place.tags,
+                (*place.tags, *(word for word in _words(suite, values) if "=" not in word)),
                 values,
+                tuple(word for word in _words(suite, values) if "=" in word),
             )
             for place in self._places(suite)
-            for values in variants(suite)
+            for values in _variants(suite)
             for cores in counts
         ]
 
@@ -195,7 +208,7 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
         if self._topology is None or self._file is None:
             return (_Place(),)
         asked = _literal_argument(suite, "duts")
-        duts = self._duts if asked is None else int(asked)
+        duts = self._duts if asked is None or self._duts == 0 else int(asked)
         models = (self._nic,) if self._nic is not None else _models_with_a_path(self._topology, duts)
         several = len(models) > 1
         links = int(_literal_argument(suite, "links") or 1)
@@ -209,6 +222,11 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
 
     def _expand(self, suite: TestSuite, setting: _Setting) -> None:
         if suite.has_setup:
+            names = {argument.partition("=")[0] for argument in setting.arguments}
+            kept = (arg for arg in suite.setup.args if str(arg).partition("=")[0] not in names)
+            suite.setup.args = (*kept, *setting.arguments)
+            if setting.variables.get(_DUTS) == "0":
+                _become_twin(suite)
             variables = _variables(setting.variables)
             suite.setup.args = tuple(_replaced(arg, variables) for arg in suite.setup.args)
         sizes = self._frame_sizes or _listed_by(suite, "Frame Sizes") or FRAME_SIZES
@@ -228,10 +246,10 @@ def _copies(test: TestCase, sizes: Sequence[str], setting: _Setting) -> Iterable
         yield copy
 
 
-def variants(suite: TestSuite) -> list[dict[str, str]]:
+def _variants(suite: TestSuite) -> list[dict[str, str]]:
     """Values of the variables, besides the usual ones, for which a suite is made: every combination.
 
-    They are the suite's metadata whose names are variables in names of its tests.
+    They are the suite's metadata whose names are variables in names of its tests, and its variants.
     """
     lists = {
         variable: _listed_by(suite, str(name))
@@ -239,12 +257,30 @@ def variants(suite: TestSuite) -> list[dict[str, str]]:
         if (variable := f"${{{str(name).upper()}}}") != _CORES
         and any(_depends_on(test.name, variable) for test in suite.tests)
     }
+    named = [str(name).partition(" ") for name in suite.metadata]
+    if variants := tuple(variant for word, _, variant in named if word == "Variant"):
+        lists[_VARIANT] = variants
     return [dict(zip(lists, values, strict=True)) for values in product(*lists.values())]
+
+
+def _words(suite: TestSuite, values: Mapping[str, str]) -> tuple[str, ...]:
+    """Tags and arguments of a variant."""
+    return _listed_by(suite, f"Variant {values[_VARIANT]}") if _VARIANT in values else ()
+
+
+def _become_twin(suite: TestSuite) -> None:
+    """Makes a suite its loop-back twin: the same traffic, and no DUT."""
+    kind = _literal_argument(suite, "dut")
+    suite.setup.args = (*(arg for arg in suite.setup.args if _KEPT.match(str(arg))), "duts=0", "dut=none")
+    for test in suite.tests:
+        old = test.name.rpartition("-")[0].partition(f"{_CORES}c-")[2]
+        test.name = "-tg-".join(test.name.rsplit("-", 1))
+        test.tags = [*(f"{tag}-tg" if tag == old else tag for tag in test.tags if tag != kind), "trex"]
 
 
 def _place(file: Path, paths: Sequence[TrafficPath], topology: Topology, nic: str | None, *, several: bool) -> _Place:
     duts = len(paths[0].hops)
-    variables = {_TOPOLOGY: str(file), "${DUTS}": str(duts), **({} if nic is None else {"${NIC}": nic})}
+    variables = {_TOPOLOGY: str(file), _DUTS: str(duts), **({} if nic is None else {"${NIC}": nic})}
     tags = [f"{duts + 1}_node_{_LINKS.get(len(paths), len(paths))}_link_topo"]
     if topology.testbed is TestbedKind.LAB:
         tags.append("hw_env")

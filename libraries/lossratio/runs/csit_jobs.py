@@ -16,7 +16,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from lossratio.errors import JobError
-from lossratio.keywords import variants
 from lossratio.runs.job import unexpanded_tests
 from lossratio.shipped import names_near
 from lossratio.yaml_file import load_yaml_file
@@ -198,9 +197,7 @@ def _innermost(job: str, group: str, field: str, levels: Sequence[_Parameters]) 
 
 def _our_tests(suites: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
     for test in unexpanded_tests(suites):
-        for values in variants(test.parent):
-            name = test.name
-            for variable, value in values.items():
-                name = name.replace(variable, value)
-            if match := _OUR_NAME.fullmatch(name):
-                yield from ((str(tag), match["name"]) for tag in test.tags)
+        if match := _OUR_NAME.fullmatch(test.name):
+            yield from ((str(tag), match["name"]) for tag in test.tags)
+            # Each suite has a twin without DUTs: see `lossratio.keywords.Catalogue`.
+            yield "trex", "-tg-".join(match["name"].rsplit("-", 1))

@@ -299,12 +299,14 @@ def suite_tests(suites: tuple[Path, ...], file: Path, include: tuple[str, ...] =
 
 
 def unexpanded_tests(suites: tuple[Path, ...]) -> tuple[TestCase, ...]:
-    """The tests of suites as they are written: one for all frame sizes, cores and testbeds.
+    """The tests of all variants of suites: one for all frame sizes, cores and testbeds.
 
     Raises:
         JobError: If suites cannot be read.
     """
-    return tuple(_built(suites).all_tests)
+    root = _built(suites)
+    root.visit(SuiteExpander(frame_sizes="${FRAME_SIZE}", cores="${CORES}"))
+    return tuple(root.all_tests)
 
 
 def _selected(job: Job, testbed: Testbed) -> Iterator[TestCase]:

@@ -25,6 +25,7 @@ from lossratio.traffic.agent.core.configuration import (
 from lossratio.traffic.agent.core.neighbours import Question, behind_tags
 from lossratio.traffic.headers import (
     AddressRange,
+    Ethernet,
     InnerHeaders,
     Ipv4,
     Ipv6,
@@ -41,6 +42,8 @@ _MAC_ADDRESSES = bytes(12)
 _IPV4_ETHERTYPE, _IPV6_ETHERTYPE = b"\x08\x00", b"\x86\xdd"
 _ETHERTYPES = {4: _IPV4_ETHERTYPE, 6: _IPV6_ETHERTYPE}
 _MOST_NEIGHBOURS = 256
+_MOST_HOSTS = 1 << 20
+_LOCAL_MAC = 0x02 << 20
 _DOT1Q_ETHERTYPE, _DOT1AD_ETHERTYPE = b"\x81\x00", b"\x88\xa8"
 _STEPPING_BYTES = 8
 _TCP_ACK, _TCP_WINDOW = 0x10, 8192
@@ -56,7 +59,9 @@ def frames_spec(direction: TrafficDirection, source: Side, destination: Side) ->
         TrafficError: If a side has too few addresses.
     """
     frame = _Frame(source, destination, direction.seed)
-    frame.add_headers(direction.headers)
+    if direction.headers.ethernet is not None:
+        frame.add_macs(direction.headers.ethernet)
+    frame.add_headers(direction.headers, b"" if frame.data else _MAC_ADDRESSES)
     if direction.headers.vxlan is not None:
         frame.add_vxlan(direction.headers.vxlan)
     return frame.spec(tuple(direction.size_weights.items()))
@@ -122,6 +127,15 @@ class _Frame(FrameHeaders):
         self._seed = seed
         self._pseudo_header = (0, 0, 0)
 
+    def add_macs(self, ethernet: Ethernet) -> None:
+        """MAC addresses of the sides' hosts, which are written over those of the ports."""
+        for values, side in zip((ethernet.destination, ethernet.source), reversed(self._sides), strict=True):
+            # 02, 20 bits that only this side has, and 20 bits of the host's number.
+            same, first = divmod((_LOCAL_MAC | int(side.ipv4[0]) % _MOST_HOSTS) * _MOST_HOSTS + values.first, 1 << 32)
+            for width, number, count in ((2, same, 1), (4, first, values.count)):
+                self.fields.append(SteppingField(len(self.data), width, number, count))
+                self.data += bytes(width)
+
     def add_headers(self, headers: InnerHeaders, macs: bytes = _MAC_ADDRESSES) -> None:
         """Ethernet, tags, IP, and the header of UDP or TCP if there is one."""
         self.data += macs
@@ -160,6 +174,8 @@ class _Frame(FrameHeaders):
         self.checksums.append(ChecksumField(start + 10, start, start + 20))
         # A router counts the time to live down, and computes the checksum anew.
         self.rewritable += [(start + 8, start + 9), (start + 10, start + 12)]
+        if header.is_marked:
+            self.rewritable.append((start + 1, start + 2))
         self.addresses.append((start + 12, start + 20))
         self.data += bytes([0x45, 0, 0, 0, 0, 0, 0, 0, header.ttl, protocol, 0, 0])
         self._check_addresses(4, header.source, header.destination)

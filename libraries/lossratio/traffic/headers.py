@@ -13,6 +13,7 @@ from lossratio.records import FileModel
 _HOSTS = 1 << 16
 _IPV6_HOSTS = 1 << 32
 _PORTS = 1 << 16
+_MAC_HOSTS = 1 << 20
 _LARGEST_COUNT = 1 << 20
 _ETHERNET_BYTES, _TAG_BYTES, _IPV4_BYTES, _IPV6_BYTES, _UDP_BYTES, _TCP_BYTES = 14, 4, 20, 40, 8, 20
 _OPTION_BYTES = 8
@@ -53,6 +54,15 @@ class PortRange(Range):
         return self
 
 
+class Ethernet(FileModel):
+    """MAC addresses of frames that no router gets: those of a side's hosts, in place of the ports' own."""
+
+    source: AddressRange = AddressRange()
+    """Source addresses, on the transmitting side."""
+    destination: AddressRange = AddressRange()
+    """Destination addresses, on the receiving side."""
+
+
 class VlanTag(FileModel):
     """A tag of IEEE 802.1Q or 802.1ad."""
 
@@ -73,6 +83,8 @@ class Ipv4(FileModel):
     """Time to live."""
     protocol: int = Field(default=61, ge=0, le=255)
     """Protocol number where no other header follows; 61 is 'any host internal protocol'."""
+    is_marked: bool = False
+    """Whether devices on the way may write another code point (DSCP) into it."""
 
     @model_validator(mode="after")
     def _fits(self) -> Ipv4:
@@ -206,8 +218,16 @@ class Vxlan(FileModel):
 class Headers(InnerHeaders):
     """All headers of a frame."""
 
+    ethernet: Ethernet | None = None
+    """MAC addresses; without them, frames have the ports' own."""
     vxlan: Vxlan | None = None
     """The VXLAN header and the inner frame."""
+
+    @model_validator(mode="after")
+    def _macs_fit(self) -> Headers:
+        if self.ethernet and max(self.ethernet.source.last, self.ethernet.destination.last) >= _MAC_HOSTS:
+            raise ValueError(f"a side has {_MAC_HOSTS} MAC addresses; use fewer")
+        return self
 
     @model_validator(mode="after")
     def _tunnel_has_its_own_udp(self) -> Headers:
@@ -232,6 +252,9 @@ class Headers(InnerHeaders):
 
     def ranges(self) -> Iterator[tuple[str, Range]]:
         """The ranges, by their names."""
+        if self.ethernet is not None:
+            yield "source MAC addresses", self.ethernet.source
+            yield "destination MAC addresses", self.ethernet.destination
         yield from super().ranges()
         if self.vxlan is not None:
             yield "source ports", self.vxlan.source_port

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,7 @@ grep -rs '' /proc/sys/net/bridge /proc/sys/net/core /proc/sys/net/ipv4/conf /pro
 grep -s '' /sys/class/net/*/queues/*/rps_cpus /sys/class/net/*/threaded
 true
 """
+PAYLOAD = b"lossratio flood"
 FLOOD = Path(__file__).with_name("flood.py")
 
 
@@ -191,12 +192,16 @@ class DutLab:
         seconds: float = 0.0,
         version: int = 4,
         destinations: int = 1,
+        raw: Sequence[bytes] = (),
     ) -> Flooded:
-        """Sends frames into the DUT as fast as they go, and counts those of them that come out at the other side."""
+        """Sends frames into the DUT as fast as they go, and counts those of them that come out at the other side.
+
+        Frames of one's own, `raw`, end in `PAYLOAD`.
+        """
         sides = ("tg0", "tg1") if entry == "west" else ("tg1", "tg0")
         asked = {"out": sides[0], "in": sides[1], "destination": destination, "source": self.lab.mac("tg", sides[0])}
         asked |= {"frames": frames, "seconds": seconds, "version": version, "west": entry == "west"}
-        asked["destinations"] = destinations
+        asked |= {"destinations": destinations, "raw": [data.hex() for data in raw]}
         answer = json.loads(self.lab.run("tg", sys.executable, "-IS", str(FLOOD), json.dumps(asked)).stdout)
         return Flooded(answer["sent"], answer["received"], tuple(answer["seconds"]), bytes.fromhex(answer["first"]))
 

@@ -14,6 +14,8 @@ ETH_P_ALL = 3
 SO_RCVBUFFORCE = 33
 UNDER_WAY = 1000
 RECEIVE_BUFFER = 1 << 24
+SOL_PACKET, PACKET_AUXDATA, VLAN_VALID = 263, 8, 1 << 4
+AUXDATA = "=3I4H"
 PAYLOAD = b"lossratio flood"
 ADDRESSES = {4: ("198.18.0.1", "198.19.0.1"), 6: ("2001:2::1", "2001:2:0:8000::1")}
 
@@ -48,10 +50,11 @@ def main() -> None:
         receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
     except PermissionError:
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+    receiver.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
     receiver.bind((asked["in"], ETH_P_ALL))
     sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     sender.bind((asked["out"], 0))
-    data = [frame(asked, number) for number in range(asked["destinations"])]
+    data = [bytes.fromhex(text) for text in asked["raw"]] or [frame(asked, n) for n in range(asked["destinations"])]
     first, received = b"", 0
 
     def take(timeout: float, most: float = math.inf) -> None:
@@ -59,7 +62,13 @@ def main() -> None:
         receiver.settimeout(timeout)
         with contextlib.suppress(BlockingIOError, TimeoutError, socket.timeout):
             while received < most:
-                arrived, address = receiver.recvfrom(2048)
+                arrived, ((*_, auxdata),), _, address = receiver.recvmsg(
+                    2048, socket.CMSG_SPACE(struct.calcsize(AUXDATA))
+                )
+                status, *_, tag, ethertype = struct.unpack(AUXDATA, auxdata)
+                if status & VLAN_VALID:
+                    # The kernel takes the tag off.
+                    arrived = arrived[:12] + struct.pack("!HH", ethertype, tag) + arrived[12:]
                 if arrived.endswith(PAYLOAD) and address[2] != socket.PACKET_OUTGOING:
                     first, received = first or arrived, received + 1
 

@@ -27,7 +27,8 @@ def catalogue():
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.stem)
 def test_a_suite_takes_thirty_lines_at_most(suite):
-    assert sum(bool(line.strip()) for line in suite.read_text().splitlines()) <= 30
+    lines = [line for line in suite.read_text().splitlines() if line.strip() and "    Variant " not in line]
+    assert len(lines) <= 30
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.stem)

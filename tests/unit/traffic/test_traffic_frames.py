@@ -61,6 +61,17 @@ def test_tcp_frames_are_acknowledgements():
     assert (packet[TCP].sport, packet[TCP].dport, packet[TCP].flags, packet[TCP].dataofs) == (1024, 80, "A", 5)
 
 
+def test_hosts_have_mac_addresses_of_their_own_side():
+    there, back = (
+        frames(spec("eth-l2bdscale10k", source=source, destination=sink))
+        for source, sink in ((WEST, EAST), (EAST, WEST))
+    )
+    assert len({frame[6:12] for frame in there}) == len({frame[:6] for frame in there}) == 5000
+    assert {frame[6:12] for frame in there} == {frame[:6] for frame in back}
+    assert not {frame[6:12] for frame in there} & {frame[6:12] for frame in back}
+    assert {frame[0] for frame in there + back} == {2}
+
+
 def test_tags_are_between_the_mac_addresses_and_the_rest():
     packet = Ether(frames(spec("dot1q-ip4base"))[0])
     assert (packet.type, packet[Dot1Q].vlan, packet[Dot1Q].prio, packet[Dot1Q].type) == (0x8100, 100, 0, 0x0800)
@@ -181,7 +192,7 @@ def patched(description, numbers):
     frames = []
     for number in numbers:
         row = built.data[number % len(built.data)].copy()
-        for place, table in built.patches.parts:
+        for place, table in built.patches.parts if built.patches else ():
             part = table.take(built.patches.rows(number, 1))
             row[place : place + table.itemsize] = np.frombuffer(part.tobytes(), dtype=np.uint8)
         frames.append(row[: built.lengths[number % len(built.data)]].tobytes())

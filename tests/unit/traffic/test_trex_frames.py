@@ -15,7 +15,7 @@ from lossratio.traffic.agent.core.configuration import Direction, SteppingField
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.trex.streams import MOST_LISTED, StreamMaker, make_template
 
-RANDOM = ["ethip6-ip6scale2m-rnd"]
+RANDOM = ["ethip6-ip6scale200k-rnd", "ethip6-ip6scale2m-rnd"]
 
 
 def streams(frames_spec):

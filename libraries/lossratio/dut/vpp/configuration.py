@@ -11,15 +11,20 @@ from lossratio.dut.linux.addressing import halves, unused_macs
 from lossratio.dut.linux.program_dut import is_card
 from lossratio.dut.vpp.features import (
     AccessLists,
+    AllowList,
+    Classifier,
     Command,
     Det44,
     Feature,
     Ipsec,
+    LearnedMacs,
+    Marker,
     Nat,
     Policer,
     Ports,
     Process,
     Routes,
+    Vlan,
     VppForwarding,
     VppPort,
     Vxlan,
@@ -33,7 +38,22 @@ HOME_VARIABLE = "VPP_HOME"
 """Environment variable with the directory of VPP's installation, for suites without the option."""
 
 
-class VppOptions(AccessLists, Det44, Nat, Policer, Vxlan, Routes, Ipsec, WireGuard, Process):
+class VppOptions(
+    AccessLists,
+    Classifier,
+    AllowList,
+    Policer,
+    Marker,
+    Vlan,
+    Vxlan,
+    LearnedMacs,
+    Routes,
+    Ipsec,
+    WireGuard,
+    Process,
+    Det44,
+    Nat,
+):
     """The options of VPP: those of all its features."""
 
     home: str = Field(default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr"))
@@ -124,6 +144,9 @@ def _forwarded(options: VppOptions, ports: Ports, domain: int) -> Iterator[Comma
     if options.forwarding is VppForwarding.CROSS_CONNECT:
         yield Command(f"set interface l2 xconnect {west.interface} {east.interface}")
         yield Command(f"set interface l2 xconnect {east.interface} {west.interface}")
+    elif options.forwarding is VppForwarding.PATCH:
+        yield Command(f"test l2patch rx {west.interface} tx {east.interface}")
+        yield Command(f"test l2patch rx {east.interface} tx {west.interface}")
     elif options.forwarding is VppForwarding.BRIDGE_DOMAIN:
         flags = "learn 1 forward 1 uu-flood 1 flood 1 arp-term 0"
         yield Command(f"create bridge-domain {domain} {flags}", answer=r"(bridge-domain \d+)?")

@@ -328,7 +328,7 @@ class Vpp(ProgramDut[VppOptions]):
 
     def check_reconfigure(self, entries: int) -> None:
         """Refuses a forwarding mode without a table."""
-        if self.options.forwarding is VppForwarding.CROSS_CONNECT:
+        if self.options.forwarding in (VppForwarding.CROSS_CONNECT, VppForwarding.PATCH):
             super().reconfigure(entries)
 
     def reconfigure(self, entries: int) -> None:

@@ -364,6 +364,11 @@ def write_packet(spec: FramesSpec, source_mac: str, destination_mac: str) -> lis
     Raises:
         TrafficError: If the models' headers above cannot express them.
     """
+    if any(field.offset < _MAC_BYTES * 2 for field in spec.fields):
+        raise TrafficError(
+            "Frames have one pair of MAC addresses with the Open Traffic Generator here, and this profile has more "
+            "('ethernet'). Take another profile, or another generator."
+        )
     data = bytes(_MAC_BYTES * 2) + bytes.fromhex(spec.header)[_MAC_BYTES * 2 :]
     macs = {"src": source_mac, "dst": destination_mac}
     ethernet, *packet = _written(data, spec.fields)

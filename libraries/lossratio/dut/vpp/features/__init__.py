@@ -1,6 +1,6 @@
 """VPP's features, each a class of its own: options, commands, and what VPP must show."""
 
-from lossratio.dut.vpp.features.access_lists import AccessLists
+from lossratio.dut.vpp.features.access_lists import AccessLists, AllowList, Classifier
 from lossratio.dut.vpp.features.feature import (
     ROUTES_ADDED,
     Command,
@@ -12,8 +12,8 @@ from lossratio.dut.vpp.features.feature import (
     both_ports,
 )
 from lossratio.dut.vpp.features.nat import Det44, Nat, NatSessions
-from lossratio.dut.vpp.features.policer import Policer, policer_name
+from lossratio.dut.vpp.features.policer import Marker, Policer, policer_name
 from lossratio.dut.vpp.features.process import Process
-from lossratio.dut.vpp.features.scale import Routes, many_routes
+from lossratio.dut.vpp.features.scale import LearnedMacs, Routes, many_routes
 from lossratio.dut.vpp.features.secure_tunnels import Ipsec, WireGuard
-from lossratio.dut.vpp.features.tunnels import Vxlan
+from lossratio.dut.vpp.features.tunnels import Vlan, Vxlan

@@ -22,6 +22,8 @@ class VppForwarding(str, Enum):
     """Layer 2 cross-connect: frames that enter on one interface leave on the other."""
     BRIDGE_DOMAIN = "l2bd"
     """Bridge domain with MAC learning."""
+    PATCH = "l2patch"
+    """As a cross-connect, without a look at the frames."""
     IP4 = "ip4"
     """IPv4 routing."""
     IP6 = "ip6"
@@ -127,7 +129,7 @@ class Feature(SocketOptions):
     """
 
     forwarding: VppForwarding = VppForwarding.CROSS_CONNECT
-    """``l2xc`` (cross-connect; the default), ``l2bd`` (bridge domain), ``ip4`` or ``ip6``."""
+    """``l2xc`` (cross-connect; the default), ``l2bd`` (bridge domain), ``l2patch``, ``ip4`` or ``ip6``."""
 
     needs: ClassVar[Needs] = Needs()
     """What it needs."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, VppPort
+from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
 from lossratio.units import parse_bit_rate
 
 _BURST_SECONDS = 0.02
 """Seconds of its rate that a policer's bucket holds: with less, bursts of frames lose some below the rate."""
 _KILO = 1000
 _BITS_PER_BYTE = 8
+_MARKER_KILOBITS = 100_000_000
+"""More than any interface brings."""
 
 
 def _whole_kilobits(value: Any) -> int | None:
@@ -71,6 +73,33 @@ class Policer(Feature):
     def reset_commands(self, ports: Ports) -> Iterator[str]:
         """Fills the buckets."""
         yield from (f"policer reset name {policer_name(port)}" for port in ports)
+
+
+class Marker(Feature):
+    """A policer of three colours that marks frames."""
+
+    mark: Literal["AF11", "AF12", "AF13", "AF21", "AF22", "AF23", "EF"] | None = None
+    """The code point (DSCP) with which frames to the first host of each network are marked, by a policer of RFC 2698
+    that all frames exceed; with ``ip4``."""
+
+    needs = Needs((VppForwarding.IP4,), plugins={"policer": "26.06"}, tags=("police_mark",))
+
+    def commands(self, ports: Ports) -> Iterator[Command]:
+        """A policer, a table of destinations, and its use on both interfaces."""
+        rates = f"cir {_KILO} cb {_KILO} eir {_MARKER_KILOBITS} eb {2**31} rate kbps type 2r3c-2698 color-aware"
+        actions = f"conform-action transmit exceed-action mark-and-transmit {self.mark} violate-action transmit"
+        yield Command(f"policer add name mark {rates} {actions}", answer=r"(\d+)?")
+        yield Command("classify table mask l3 ip4 dst buckets 64")
+        for port in ports:
+            match = f"match l3 ip4 dst {port.side.ipv4[1]}"
+            yield Command(f"classify session policer-hit-next mark exceed-color table-index 0 {match}")
+        for port in ports:
+            yield Command(f"set policer classify interface {port.link} ip4-table 0")
+
+    def verified(self, ports: Ports) -> Iterator[Shown]:
+        """The policer on both interfaces."""
+        for port in ports:
+            yield Shown(f"show interface features {port.link}", "ip4-policer-classify", "ip4-policer-classify")
 
 
 def policer_name(port: VppPort) -> str:

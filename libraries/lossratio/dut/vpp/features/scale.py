@@ -8,11 +8,22 @@ from ipaddress import IPv4Address, IPv6Address
 from pydantic import Field
 
 from lossratio.dut.linux.addressing import RouterSide
-from lossratio.dut.vpp.features.feature import ROUTES_ADDED, Command, Feature, Needs, VppForwarding, VppPort
+from lossratio.dut.vpp.features.feature import (
+    ROUTES_ADDED,
+    Command,
+    Feature,
+    Needs,
+    Ports,
+    Shown,
+    VppForwarding,
+    VppPort,
+)
 
 _MOST_IPV4_ROUTES = 130_000
 _ROUTES_AT_ONCE = 100_000
 """VPP answers nothing else while it adds routes."""
+_FEW = 20
+"""Entries of VPP's own in a table."""
 
 
 class Routes(Feature):
@@ -41,6 +52,40 @@ class Routes(Feature):
         for start in range(0, count, _ROUTES_AT_ONCE):
             piece = min(_ROUTES_AT_ONCE, count - start)
             yield Command(many_routes(side, side.network[1] + start, piece), answer=ROUTES_ADDED)
+
+    def verified(self, ports: Ports) -> Iterator[Shown]:
+        """The number of routes to single hosts: these, and VPP's own."""
+        bits = 128 if self.ip_version == 6 else 32
+        yield Shown(
+            f"show ip{'6' if bits == 128 else ''} fib summary",
+            rf"\s{bits}\s+{_at_least(self.entries)}\s",
+            f"{self.entries} routes",
+        )
+
+
+class LearnedMacs(Feature):
+    """MAC addresses that a bridge domain learns from test traffic."""
+
+    macs: int | None = Field(default=None, ge=2, le=2_000_000)
+    """MAC addresses of test traffic, which the bridge domain must have learned; with ``l2bd``."""
+
+    needs = Needs((VppForwarding.BRIDGE_DOMAIN,), shows=("show l2fib",), tags=("l2bdscale",))
+
+    @property
+    def entries(self) -> int:
+        """The addresses."""
+        return max(self.macs or 0, super().entries)
+
+    def proved(self, ports: Ports) -> Iterator[Shown]:
+        """The addresses in the table of the bridge."""
+        yield Shown(
+            "show l2fib", rf"total/learned entries:\s*{_at_least(self.macs or 0)}/", f"{self.macs} MAC addresses"
+        )
+
+
+def _at_least(count: int) -> str:
+    """A regular expression of numbers of so many, or few more."""
+    return "(" + "|".join(str(count + more) for more in range(_FEW)) + ")"
 
 
 def many_routes(side: RouterSide, first: IPv4Address | IPv6Address, count: int) -> str:

@@ -53,9 +53,9 @@ class Examiner:
     def __init__(self, direction: Direction, cycle: FrameCycle, sink: Link) -> None:
         frames = direction.frames
         self._expected = _ExpectedFrames(frames, cycle)
-        self._mac = sink.mac
+        self._mac = b"" if frames.has_macs else sink.mac
         self._lengths = tuple(size - FCS_BYTES for size, _ in frames.sizes)
-        self._sample = Sample(0, 1, sink.mac, self._lengths)
+        self._sample = Sample(0, 1, self._mac, self._lengths)
         slot = ring_slot_bytes(max(self._lengths))
         slots = min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot)
         self._ring = ReceiveRing(sink, slot, slots)
@@ -240,7 +240,8 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     ours = tags == sample.tag
     strayed = ~ours & ((tags ^ sample.tag) & ~DIRECTIONS == 0)
     wrong_length = ours & ~np.isin(lengths, sorted(expected.lengths))
-    wrong_mac = ours & ~wrong_length & (contents[:, :6] != np.frombuffer(sample.mac, dtype=np.uint8)).any(axis=1)
+    mac = np.frombuffer(sample.mac, dtype=np.uint8)
+    wrong_mac = ours & ~wrong_length & (contents[:, : len(mac)] != mac).any(axis=1)
     is_chosen = ours & sample.chooses(numbers) & (lengths >= offset + TAG_BYTES)
     if not expected.place.is_numbered:
         is_chosen = np.zeros(len(numbers), dtype=bool)

@@ -65,7 +65,7 @@ class Sample:
     one_in: int
     """Of how many runs one is to be seen; a power of two. A sample of fewer runs is a part of one of more."""
     mac: bytes
-    """Destination MAC address that all frames must have."""
+    """Destination MAC address that all frames must have; empty: they have many."""
     lengths: tuple[int, ...]
     """Lengths that they may have, in bytes without FCS, as they were sent: 64 of them at most."""
 
@@ -123,7 +123,8 @@ def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) 
         *_unless(start, _ALL_BITS & ~DIRECTIONS, sample.tag, _LEAVE),
         *_unless(start, _ALL_BITS, sample.tag, _TAKE),
     ]
-    for load, offset, value in ((_LOAD_WORD, 0, sample.mac[:4]), (_LOAD_HALF, 4, sample.mac[4:])):
+    parts = ((_LOAD_WORD, 0, sample.mac[:4]), (_LOAD_HALF, 4, sample.mac[4:]))
+    for load, offset, value in parts if sample.mac else ():
         program += [(load, 0, 0, offset), (_JUMP_IF_EQUAL, 0, _TAKE, int.from_bytes(value, "big"))]
     if not place.behind_vlan:
         program += [(_LOAD_WORD, 0, 0, _ANCILLARY_VLAN_PRESENT), (_JUMP_IF_EQUAL, 0, _TAKE, 0)]

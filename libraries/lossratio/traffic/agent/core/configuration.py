@@ -187,6 +187,11 @@ class FramesSpec:
         return place if is_tcp and self.tag_offset > place + _TCP_BYTES else None
 
     @property
+    def has_macs(self) -> bool:
+        """Whether the frames bring MAC addresses, in place of those of the ports."""
+        return any(field.offset < 12 for field in self.fields)
+
+    @property
     def tag_place(self) -> TagPlace:
         """The place of the trial's tag."""
         behind_vlan = bytes.fromhex(self.header)[12:14] in TAG_ETHERTYPES

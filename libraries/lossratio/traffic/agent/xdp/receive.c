@@ -5,7 +5,7 @@
 #include "frames.h"
 
 enum { MOST_GAPS = 16, SUB_BITS = 7, MOST_BITS = 34, INTERVALS = (MOST_BITS - SUB_BITS + 1) << SUB_BITS };
-enum { STREAM_BITS = 0xFF, VLAN_TAG_BYTES = 4, BLOCK = 64 };
+enum { STREAM_BITS = 0xFF, VLAN_TAG_BYTES = 4, BLOCK = 64, MANY = 1 << 16 };
 /* What a look for a tag can find, besides verdicts. */
 enum { NO_TAG = 16, OF_OTHERS };
 enum { INTACT, CORRUPTED, READDRESSED };
@@ -48,6 +48,7 @@ struct way {
     struct frames frames;
     /* The port's MAC address. */
     u32 mac;
+    /* MANY: frames have many addresses. */
     u32 mac_end;
     /* The number of its first stream, how many there are, and which frames are the first one's. */
     u32 number, streams, first, step;
@@ -270,7 +271,8 @@ PART int take(struct xdp_md *context, const struct way *way, u32 lost, u64 numbe
     }
     if (RARELY(frame + frames->direct > end))
         goto wrong_length;
-    if (RARELY(AT(u32, frame + lost) != way->mac || AT(u16, frame + lost + 4) != way->mac_end)) {
+    if (KNOWN(way->mac_end != MANY) &&
+        RARELY(AT(u32, frame + lost) != way->mac || AT(u16, frame + lost + 4) != way->mac_end)) {
         here->wrong_mac++;
         return XDP_DROP;
     }

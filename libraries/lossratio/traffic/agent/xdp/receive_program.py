@@ -38,6 +38,10 @@ class _Counters(ctypes.Structure):
     )
 
 
+_MANY = 1 << 16
+"""In place of the end of a MAC address, where frames have many."""
+
+
 class _Way(ctypes.Structure):
     _fields_ = [
         ("frames", Frames),
@@ -197,6 +201,7 @@ class ReceiveProgram:
 
 def _way(way: ReceiveWay, frames: Frames) -> _Way:
     mac, mac_end = (int.from_bytes(part, sys.byteorder) for part in (way.mac[:4], way.mac[4:]))
+    mac_end = _MANY if way.plan.spec.has_macs else mac_end
     place = (0, 0) if way.flows is None else (way.flows, 1)
     packed = _Way(frames, mac, mac_end, way.number, way.streams, way.first, way.step, *place)
     for length in way.plan.lengths:
