@@ -35,6 +35,16 @@ class VppControl:
         """
         return self.node.run(*self._line(command)).replace("\r", "")
 
+    def lines(self, command: str) -> list[str]:
+        """VPP's answer for a result: its first lines, as a tunnel may be an interface, and there may be thousands.
+
+        Raises:
+            DutError: If it does not answer.
+        """
+        lines = self.ask(command).splitlines()
+        left = len(lines) - _MOST_LINES
+        return lines if left <= 0 else [*lines[:_MOST_LINES], f"({left} more lines)"]
+
     def answers(self) -> bool:
         """Whether it answers."""
         return self.node.attempt(*self._line("show version")).exit_status == 0
@@ -99,6 +109,7 @@ class VppControl:
         return (f"{self.home}/bin/vppctl", "-s", f"{self.directory}/cli.sock", *command.split())
 
 
+_MOST_LINES = 2000
 _POLL = 0.2
 _KEY = re.compile(r"[0-9A-Fa-f]{16,}|[A-Za-z0-9+/]{40,}=?")
 _LONGEST_ANSWER = 500

@@ -270,7 +270,7 @@ class Vpp(ProgramDut[VppOptions]):
             "startup": self.node.run("cat", f"{control.directory}/startup.conf").splitlines(),
             "clock": None if self._clock is None else {**asdict(self._clock), "starts": self._starts},
             "verified": self._verified,
-            "shown": {command: control.ask(command).splitlines() for command in shown},
+            "shown": {command: control.lines(command) for command in shown},
         }
 
     def read_counters(self) -> DutCounters:
@@ -280,7 +280,9 @@ class Vpp(ProgramDut[VppOptions]):
         reasons of its drops for all interfaces together; these counts are in the details.
         """
         control = self._control
-        counts = parse_interfaces(control.ask("show interface"))
+        inner = [port.link for pair in forwarding_pairs(self.options, self._ports) for port in pair]
+        wanted = " ".join(dict.fromkeys((*self._vpp_names, *inner)))
+        counts = parse_interfaces(control.ask(f"show interface {wanted}"))
         names = zip(("west", "east"), self._vpp_names, strict=True)
         sides = {side: self.node.find("VPP's interface", name, counts) for side, name in names}
         received = {
@@ -350,8 +352,8 @@ class Vpp(ProgramDut[VppOptions]):
             yield report
         features = self.options.features
         for command in (*_SHOWN_ON_TRIALS, *(command for feature in features for command in feature.needs.shows)):
-            report[command] = control.ask(command).splitlines()
-        runtime = "\n".join(report["show runtime"])
+            report[command] = control.lines(command)
+        runtime = control.ask("show runtime")
         report["statistics"] += parse_runtime(runtime)
         report["proved"] = control.check([each for kind in features for each in kind.proved(self.options, self._ports)])
         report["workers"] = parse_workers(runtime, control.ask("show interface rx-placement"))

@@ -30,7 +30,11 @@ _WIREGUARD_PORT = 51_820
 _WIREGUARD_BYTES = 60
 _KEEPALIVE_SECONDS = 25
 _HANDSHAKES_SECONDS = 15.0
-ENGINE = Shown("show crypto engines", r"\b(native|ipsecmb|openssl)\b", "an engine of cryptography")
+ENGINE = Shown(
+    "show crypto engines",
+    r"\b(native|ipsecmb|openssl)\b",
+    "an engine that encrypts (native, ipsecmb or openssl, in lib/*/vpp_crypto_engines)",
+)
 """VPP's engines are libraries of their own (``vpp_crypto_engines``), and without one nothing is encrypted."""
 
 
