@@ -80,11 +80,6 @@ class RowDensity:
         """The width of the knee of each row, in frames per second."""
         return np.exp(self.log_spread)
 
-    @property
-    def deviation(self) -> Array:
-        """The standard deviation of the capacity of each row: 0."""
-        return np.zeros_like(self.log_spread)
-
     def log_density(self, log_mrr: Array, which: Indices | None = None) -> Array:
         """Logarithm of the density per unit of log a and log m, without the likelihood's constant.
 

@@ -176,12 +176,6 @@ def masses_of(panels: Panels) -> tuple[Array, float]:
     return masses / total, top + float(np.log(total))
 
 
-def moments_of(panels: Panels) -> Moments:
-    """The moments of the nodes."""
-    masses, log_mass = masses_of(panels)
-    return moments_of_masses(panels.critical_load, masses, log_mass)
-
-
 def moments_of_masses(loads: Array, masses: Array, log_mass: float) -> Moments:
     """Moments: sums of differences from the heaviest point's load, so that sharp posteriors keep digits."""
     mean, stdev = _mean_and_stdev(loads, masses)

@@ -125,7 +125,7 @@ def neighbouring_starts(known: Modes, log_spread: Array) -> Array:
     return np.stack([known.mode[below], between, known.mode[above]], axis=1)
 
 
-def steps_of(density: RowDensity, question: CriticalLoadQuestion, ceiling: float | None = None) -> Array:
+def steps_of(density: RowDensity, question: CriticalLoadQuestion) -> Array:
     """Log m at which the critical load is the minimum, the maximum and some loads between, shape (rows, steps).
 
     The critical load has kinks at its limits, and is very steep near the minimum.
@@ -133,13 +133,11 @@ def steps_of(density: RowDensity, question: CriticalLoadQuestion, ceiling: float
     Args:
         density: The rows.
         question: Target and limits.
-        ceiling: Largest m, in frames per second; None: far above all that the prior allows.
     """
-    if ceiling is None:
-        ceiling = float(np.exp(density.model.prior.highest_log_mrr(DROP) + DROP))
+    ceiling = float(np.exp(density.model.prior.highest_log_mrr(DROP) + DROP))
     loads = np.tile(np.geomspace(question.min_load, question.max_load, _STEPS), len(density.log_spread))
-    spread, deviation = np.repeat(np.exp(density.log_spread), _STEPS), np.repeat(density.deviation, _STEPS)
-    curves = Curves(density.model.function, spread, deviation)
+    spread = np.repeat(density.spread, _STEPS)
+    curves = Curves(density.model.function, spread, np.zeros_like(spread))
     return np.log(mrr_of_critical_load(curves, question, loads, ceiling)).reshape(-1, _STEPS)
 
 

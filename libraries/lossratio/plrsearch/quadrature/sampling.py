@@ -152,8 +152,6 @@ class _Ridge:
 
     bounds: tuple[float, float]
     """Smallest and largest log s."""
-    ceiling: float
-    """Largest log a."""
     log_deviation: Array
     """Log s of the slices, increasing."""
     deviations: Array
@@ -180,7 +178,7 @@ class _Ridge:
                 break
             low, high = places[first], places[last]
         tables = np.stack([_quantiles(one.log_spread, one.height) for one in found])
-        return cls(bounds, ceiling, places, _quantiles(places, heights), tables)
+        return cls(bounds, places, _quantiles(places, heights), tables)
 
     def at(self, deviation: Array, spread: Array) -> tuple[Array, Array, Array]:
         """Log s and log a of points in the unit square, and the logarithm of the area that each stands for."""

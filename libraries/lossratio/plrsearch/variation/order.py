@@ -1,8 +1,8 @@
 """What the order of the trials shows: whether the capacity drifts, and whether successive trials are alike.
 
-Five descriptions of the capacities are compared by the Bayesian information criterion: with and without a straight
-line over time, with and without correlation of successive capacities (first-order autoregressive), and a sine. Widths
-and ranks are robust, so that some unusual trials decide nothing.
+Five descriptions of the capacities are compared by the Bayesian information criterion, in one place: with and without a
+straight line over time, with and without correlation of successive capacities (first-order autoregressive), and a sine.
+Widths and ranks are robust, so that some unusual trials decide nothing.
 """
 
 from dataclasses import dataclass, replace
@@ -144,42 +144,33 @@ def order_of(capacities: Capacities, known_drift: float = 0.0) -> Order:
     if len(which) < ENOUGH:
         return NO_ORDER
     place, blur, time = capacities.place[which], capacities.blur[which], capacities.time[which]
-    slope = _slope(time, place)
-    level, sloping = place - np.median(place), place - slope * time
-    sloping = sloping - np.median(sloping)
-    gap = capacities.gaps
-    steady, share_steady = _likeliest(level, gap)
-    drifting, share_drifting = _likeliest(sloping, gap)
-    penalty = 0.5 * np.log(len(which)) + _CLEAR
-    sloping_gain = _log_probability(sloping) - _log_probability(level)
-    gains = {
-        (False, False): 0.0,
-        (False, True): steady.gain - penalty,
-        (True, False): sloping_gain - penalty,
-        (True, True): sloping_gain + drifting.gain - 2.0 * penalty,
-    }
-    if known_drift:
-        gains = {key: gain for key, gain in gains.items() if key[0]}
-    drifts, wanders = max(gains, key=lambda key: gains[key])
-    if not known_drift and abs(slope) < _LEAST_DRIFT:
-        drifts = False
-        wanders = gains[False, True] > gains[False, False]
-    wanders = wanders and _width(sloping if drifts else level) > _LEAST_DRIFT
-    found = _sine(time, level) if (drifts or wanders) and not known_drift else None
-    if found is not None and found.swing > _LEAST_DRIFT:
-        left = level - found.scale(time) + 1.0
-        gain = _log_probability(left - np.median(left)) - _log_probability(level) - _SINE * np.log(len(which)) - _CLEAR
-        if gain > max(gains.values()):
-            return replace(found, swing_stdev=float(np.sqrt(2.0 / len(which)) * _width(left - np.median(left))))
-    share = (share_drifting if drifts else share_steady) if wanders else 1.0
-    correlation = (drifting if drifts else steady).correlation if wanders else 0.0
-    if not drifts:
-        return Order(0.0, 0.0, 0.5, correlation, share)
+    slope, penalty = _slope(time, place), 0.5 * np.log(len(which)) + _CLEAR
+    level, sloping = (values - np.median(values) for values in (place, place - slope * time))
+    candidates = []
+    for drift, left in ((0.0, level), (slope, sloping)):
+        if (drift and abs(drift) < _LEAST_DRIFT and not known_drift) or (known_drift and not drift):
+            continue
+        gain = _log_probability(left) - _log_probability(level) - penalty * (drift != 0.0)
+        correlation, likelier, share = _likeliest(left, capacities.gaps)
+        candidates.append((gain, replace(NO_ORDER, drift=drift)))
+        if _width(left) > _LEAST_DRIFT:
+            order = replace(NO_ORDER, drift=drift, correlation=correlation, share=share)
+            candidates.append((gain + likelier - penalty, order))
+    if not known_drift and max(candidates, key=lambda one: one[0])[1] != NO_ORDER:
+        sine = _sine(time, level)
+        left = level - sine.scale(time) + 1.0
+        left = left - np.median(left)
+        gain = _log_probability(left) - _log_probability(level) - _SINE * np.log(len(which)) - _CLEAR
+        if sine.swing > _LEAST_DRIFT:
+            candidates.append((gain, replace(sine, swing_stdev=float(np.sqrt(2.0 / len(which)) * _width(left)))))
+    found = max(candidates, key=lambda one: one[0])[1]
+    if not found.drift:
+        return found
     weight = 1.0 / (blur**2 + _width(sloping) ** 2)
     centre = float(np.average(time, weights=weight))
     power = float(np.sum(weight * (time - centre) ** 2))
     # Theil and Sen's slope is at least 0.9 times as efficient as least squares.
-    return Order(slope, float(np.sqrt(1.1 / (power * share))), centre, correlation, share)
+    return replace(found, centre=centre, drift_stdev=float(np.sqrt(1.1 / (power * found.share))))
 
 
 def _sine(time: Array, values: Array) -> Order:
@@ -225,16 +216,10 @@ def _width(values: Array) -> float:
     return float(max(1.4826 * np.median(np.abs(values)), _LEAST_WIDTH))
 
 
-@dataclass(frozen=True)
-class _Likeness:
-    """The likeliest correlation of successive capacities, and by how many nats it is better than none."""
+def _likeliest(values: Array, gap: Array) -> tuple[float, float, float]:
+    """The likeliest correlation of successive capacities, and by how many nats it is better than none.
 
-    correlation: float
-    gain: float
-
-
-def _likeliest(values: Array, gap: Array) -> tuple[_Likeness, float]:
-    """The likeliest correlation, and the share of an independent trial that a trial counts as, on average.
+    Also the share of an independent trial that a trial counts as, on average.
 
     Args:
         values: Capacities in their order.
@@ -249,4 +234,4 @@ def _likeliest(values: Array, gap: Array) -> tuple[_Likeness, float]:
     # The variance of a mean of successive trials is larger by this factor; it is averaged, as it is what counts.
     factor = float(np.average((1.0 + _CORRELATIONS) / (1.0 - _CORRELATIONS), weights=weight))
     best = int(np.argmax(log_probability))
-    return _Likeness(float(_CORRELATIONS[best]), float(log_probability[best])), 1.0 / factor
+    return float(_CORRELATIONS[best]), float(log_probability[best]), 1.0 / factor
