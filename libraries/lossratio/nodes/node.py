@@ -12,7 +12,8 @@ from lossratio.nodes.session import CommandResult, CommandRunner
 
 # Users other than root may lack the sbin directories in their path; messages should be in one language.
 _ENVIRONMENT = ("env", "LC_ALL=C", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-_NOT_FOUND = 127
+NOT_FOUND = 127
+"""Exit status of a command whose program the node does not have."""
 _LONGEST_SHOWN = 400
 
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -110,10 +111,6 @@ class DutNode:
                 f"{self.name}: {what} {name} is gone; there are: {there}. Tear the DUT down and set it up again."
             )
         return reported[name]
-
-    def has_command(self, *command: str) -> bool:
-        """Whether the node has a program; it is run with these arguments."""
-        return self.attempt(*command).exit_status != _NOT_FOUND
 
     def read_files(self, *paths: str, under: str | None = None) -> dict[str, str]:
         """Reads small text files; missing and empty files are left out.

@@ -222,6 +222,9 @@ class DutLab:
         links = self.links()
         for link in links.values():
             _drop_timers(link)
+            # Both follow the carrier, once in a second only.
+            del link["operstate"]
+            link["flags"] = [flag for flag in link["flags"] if flag != "NO-CARRIER"]
             link["addr_info"] = sorted(link["addr_info"], key=lambda address: address["local"])
         state = {
             # The kernel keeps an interface that never spoke IPv6 in the group of all nodes, but not one that did.

@@ -31,9 +31,9 @@ from lossratio.traffic import load_profile
 
 TRIALS = 4
 PROFILE = load_profile("ethip4-udp", frame_size="64B")
-LONG = MrrRequest(profile=PROFILE, max_load=1e3, trials=TRIALS, trial_duration=1.0)
+LONG = MrrRequest(profile=PROFILE, max_load=1e3, trials=TRIALS, trial_duration=0.5)
 BRIEF = MrrRequest(profile=PROFILE, max_load=1e3, trials=1, trial_duration=0.1)
-RECOVERY = Recovery(pauses=(0.2, 1.0, 2.0), patience=7.0)
+RECOVERY = Recovery(pauses=(0.2, 0.5, 1.0), patience=5.0)
 
 
 def nft(*rules):
@@ -75,7 +75,7 @@ class Lab:
 
     def black_hole_for_a_while(self):
         cut(self.port, "drop")
-        time.sleep(5)
+        time.sleep(3.5)
         mend()
 
     def black_hole_for_ever(self):

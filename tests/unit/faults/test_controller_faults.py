@@ -114,7 +114,7 @@ def test_after_each_killed_controller_the_next_run_finds_a_clean_testbed_and_fai
         process.kill()
         process.wait()
     # Long enough for a trial on a busy machine, and too short for all of them.
-    process = controller(timeout="10 s")
+    process = controller(timeout="6 s")
     assert process.wait(DEADLINE) == 1, process.stderr.read()
     results = {result.test.name: result for result in RunDirectory(tmp_path / "out").results()}
     assert {name: result.outcome for name, result in results.items()} == {

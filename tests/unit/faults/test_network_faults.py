@@ -36,7 +36,7 @@ def outcomes(tmp_path_factory):
     topology = directory / "topology.yaml"
     text = LOCAL.read_text()
     text = text.replace("name: local", "name: faults").replace(
-        "    type: TG\n", "    type: TG\n    connect_timeout: 5 s\n"
+        "    type: TG\n", "    type: TG\n    connect_timeout: 3 s\n"
     )
     topology.write_text(text)
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]

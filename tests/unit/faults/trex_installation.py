@@ -12,8 +12,10 @@ from pathlib import Path
 STAND_INS = Path(__file__).parents[1] / "traffic"
 
 SERVER = f"""#!{sys.executable}
-import socket, sys, time
+import signal, socket, sys, time
 
+# A program that a shell starts in the background ignores it. TRex does not.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 print("Starting  TRex v3.08 please wait  ...", flush=True)
 configuration = open(sys.argv[sys.argv.index("--cfg") + 1]).read()
 port = next(line.split()[-1] for line in configuration.splitlines() if "zmq_rpc_port" in line)

@@ -123,7 +123,7 @@ def test_the_description_of_a_dut_has_the_same_facts_as_the_result():
         )
     )
     facts = node.facts().facts
-    description = describe_node(node, (), ())
+    description = describe_node(node, {}, ())
     assert description["kernel"] == "Linux 6.1.0 #1 SMP x86_64"
     assert description["kernel_parameters"] == list(facts.boot_parameters or ()) == parameters
     assert description["operating_system"] == facts.os
@@ -132,7 +132,7 @@ def test_the_description_of_a_dut_has_the_same_facts_as_the_result():
 
 
 def test_the_description_of_a_dut_on_a_node_that_reports_nothing():
-    description = describe_node(DutNode(Answers("")), (), ())
+    description = describe_node(DutNode(Answers("")), {}, ())
     assert description["operating_system"] == description["cpu"]["model"] == "unknown"
     assert (description["kernel_parameters"], description["sysctls"]) == ([], {})
 

@@ -17,6 +17,8 @@ from lossratio.traffic.agent.xdp import cards
 
 pytestmark = [
     pytest.mark.netns,
+    # Two that send at once would leave no processor to anything else.
+    pytest.mark.xdist_group("xdp"),
     pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}"),
 ]
 

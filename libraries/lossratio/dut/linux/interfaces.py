@@ -60,18 +60,17 @@ def has_link(link: Link) -> bool:
     return "LOWER_UP" in link["flags"]
 
 
-def read_routes(node: DutNode, *selectors: str) -> list[dict[str, Any]]:
-    """Routes of the node, of IPv4 and IPv6, from every table.
+_ROUTES = """
+for protocol; do
+    for family in -4 -6; do ip -json "$family" route show table all proto "$protocol" || exit; done
+done
+"""
 
-    Args:
-        node: The node.
-        *selectors: Selectors of ``ip route show``, e.g. ``dev``, ``eth1``; all routes if missing.
-    """
-    return [
-        route
-        for family in ("-4", "-6")
-        for route in node.json("ip", "-json", family, "route", "show", "table", "all", *selectors) or []
-    ]
+
+def read_routes(node: DutNode, *protocols: str) -> list[dict[str, Any]]:
+    """Routes of the node that have one of these protocols (all if missing), of IPv4 and IPv6, from every table."""
+    text = node.run("sh", "-c", _ROUTES, "routes", *(protocols or ("all",)))
+    return [route for routes in node.parse_json_lines(text) for route in routes]
 
 
 def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:

@@ -96,6 +96,8 @@ class NodeDut(Dut[OptionsT_co]):
         """The programs that must run while it is set up."""
         self._changes: Changes | None = None
         self._present: SetUp | None = None
+        self._is_checked = False
+        self._versions: dict[str, str] = {}
 
     @property
     def is_addressed(self) -> bool:
@@ -186,18 +188,22 @@ class NodeDut(Dut[OptionsT_co]):
             return
         if self.west == self.east:
             raise DutError(f"{self.node.name}: the path goes in and out through the same interface, {self.west}.")
-        check_tools(self.node, self.tools_needed)
+        self._versions = check_tools(self.node, self.tools_needed)
         check_privileges(self.node)
         check_unclaimed(self.node, (self.west, self.east))
         self.check_ports()
         self.check_kind()
+        self._is_checked = True
 
     def set_up(self, west_mac: str, east_mac: str) -> None:
         """Sets up the path; see `Dut.set_up`."""
         neighbours = (west_mac.lower(), east_mac.lower())
         if self._present is None:
             self.tear_down()
-        self.check()
+        # All DUTs are checked before the first one is set up.
+        if not self._is_checked:
+            self.check()
+        self._is_checked = False
         if self._present is not None:
             if self._present.neighbours != neighbours:
                 raise DutError(f"{self.node.name}: the {self.kind} is set up for other neighbours; tear it down first.")
@@ -256,7 +262,7 @@ class NodeDut(Dut[OptionsT_co]):
             "commands": list(changes.commands),
             "settings": {path: [setting.before, setting.during] for path, setting in changes.settings.items()},
             "interfaces": {name: interface_facts(self.node, links[name]) for name in self.interfaces},
-            **describe_node(self.node, self.tools_needed, self.kernel_interfaces),
+            **describe_node(self.node, self._versions, self.kernel_interfaces),
             **self.facts(),
         }
 
@@ -353,7 +359,7 @@ def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str
     """Reads the present state."""
     links = read_links(node)
     # Only these protocols: there may be very many host routes, which are counted instead.
-    routes = [route for protocol in _PROTOCOLS for route in read_routes(node, "proto", protocol)]
+    routes = read_routes(node, *_PROTOCOLS)
     present = [name for name in interfaces if name in links]
     queues = dict(line.split(" ", 1) for line in node.run("sh", "-c", _QUEUES, "queues", *present).splitlines())
     up = [name for name in present if is_up(links[name])]

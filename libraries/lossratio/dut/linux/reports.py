@@ -5,11 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lossratio.dut.base import Tool
 from lossratio.dut.linux.conntrack import read_conntrack
-from lossratio.dut.linux.interfaces import Link, read_links
-from lossratio.dut.linux.requirements import tool_versions
-from lossratio.nodes import BackgroundProgram, DutNode, reason
+from lossratio.dut.linux.interfaces import Link, has_link, read_links
+from lossratio.nodes import NOT_FOUND, BackgroundProgram, DutNode, reason
 
 _NODE_SETTINGS = (
     "net/bridge/bridge-nf-call-arptables",
@@ -39,7 +37,7 @@ _INTERFACE_SETTINGS = (
 )
 
 
-def describe_node(node: DutNode, tools: Sequence[Tool], interfaces: Sequence[str]) -> dict[str, Any]:
+def describe_node(node: DutNode, versions: Mapping[str, str], interfaces: Sequence[str]) -> dict[str, Any]:
     """Kernel, distribution, CPUs and their governors, tool versions, and the kernel settings that change a throughput.
 
     The facts that each result has are among them: `lossratio.nodes.gather_facts` gathers both.
@@ -56,7 +54,7 @@ def describe_node(node: DutNode, tools: Sequence[Tool], interfaces: Sequence[str
             "numa_nodes": gathered.online_numa_nodes,
             "governors": list(gathered.facts.governors or ()),
         },
-        "tools": tool_versions(node, tools),
+        "tools": dict(versions),
         "sysctls": {
             path.removeprefix("/proc/sys/"): text
             for path, text in node.read_files(*(f"/proc/sys/{setting}" for setting in settings)).items()
@@ -77,7 +75,7 @@ def interface_facts(node: DutNode, link: Link) -> dict[str, Any]:
         "name": name,
         "mac_address": link["address"],
         "mtu": link["mtu"],
-        "state": link["operstate"],
+        "state": "UP" if has_link(link) else link["operstate"],
         "qdisc": link.get("qdisc"),
         "kind": link.get("linkinfo", {}).get("info_kind"),
         "driver": driver.get("driver"),
@@ -233,7 +231,7 @@ def _difference(now: Any, before: Any) -> Any:
 
 def _start_perf(node: DutNode) -> BackgroundProgram | None:
     """Starts perf if it is installed."""
-    if not node.has_command("perf", "--version"):
+    if node.attempt("perf", "--version").exit_status == NOT_FOUND:
         return None
     made = node.attempt("mktemp", "-d")
     if made.exit_status != 0:

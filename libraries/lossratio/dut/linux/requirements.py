@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lossratio.dut.base import Tool
 from lossratio.errors import DutError
-from lossratio.nodes import DutNode, reason
+from lossratio.nodes import NOT_FOUND, DutNode, reason
 
 IP = Tool("ip", "iproute2", "-V")
 BRIDGE = Tool("bridge", "iproute2", "-V")
@@ -13,23 +13,20 @@ ETHTOOL = Tool("ethtool", "ethtool")
 PYTHON = Tool("python3", "python3")
 
 
-def check_tools(node: DutNode, tools: Sequence[Tool]) -> None:
-    """Checks that the programs are installed.
+def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
+    """Checks that the programs are installed; what each says about its version.
 
     Raises:
         DutError: If some are missing; names all of them, and the packages to install.
     """
-    missing = [tool for tool in tools if not node.has_command(*tool.ask_version)]
+    answers = {tool: node.attempt(*tool.ask_version) for tool in tools}
+    missing = [tool for tool, answer in answers.items() if answer.exit_status == NOT_FOUND]
     if missing:
         packages = " ".join(sorted({tool.package for tool in missing if tool.package}))
         install = f"Install it there: apt-get install {packages}." if packages else ""
         sentences = (f"lacks {', '.join(tool.program for tool in missing)}.", install, *(tool.how for tool in missing))
         raise DutError(" ".join((node.name, *filter(None, sentences))))
-
-
-def tool_versions(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
-    """The version of each program, as the program prints it."""
-    return {tool.program: node.run(*tool.ask_version).strip() for tool in tools}
+    return {tool.program: answer.stdout.strip() for tool, answer in answers.items()}
 
 
 def check_privileges(node: DutNode) -> None:
