@@ -7,6 +7,7 @@ kernel's, of the link behind it.
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 import sys
 
@@ -124,3 +125,19 @@ def test_the_statistics_of_a_driver_are_those_of_ethtool(netns_lab):
     lines = netns_lab.run("tg", "ethtool", "-S", "west").stdout.splitlines()[1:]
     assert ours == {name.strip(): int(value) for name, _, value in (line.rpartition(":") for line in lines)}
     assert none == [{}, {}]
+
+
+@pytest.mark.parametrize(
+    ("rate", "rings", "batch"),
+    [(1e5, [], 4), (2e6, [], 16), (5e6, [], 32), (5e6, [256, 2048], 32), (5e6, [64], 16), (5e6, [2], 1)],
+)
+def test_a_batch_is_a_quarter_of_the_smallest_ring_at_most(rate, rings, batch):
+    assert cards.batch_at(rate, rings) == batch
+
+
+def test_a_ring_is_read_where_a_driver_has_one(monkeypatch):
+    assert cards.transmit_ring("lo") is None
+    # Greatest sizes of four rings, and their sizes.
+    words = struct.pack("=9I", 0x10, 4096, 0, 0, 4096, 512, 0, 0, 1024)
+    monkeypatch.setattr(cards, "_ask", lambda asked, name, command: words if len(command) == len(words) else b"")
+    assert cards.transmit_ring("p0") == 1024

@@ -6,7 +6,7 @@ import array
 import fcntl
 import socket
 import struct
-from typing import Mapping
+from typing import Any, Iterable, Mapping, Sequence
 
 from ..core.links import Link
 
@@ -17,6 +17,9 @@ the interface's ``tx_packets`` counts."""
 _SIOCETHTOOL = 0x8946
 _DRIVER_INFO, _STRINGS, _STATISTICS = 0x3, 0x1B, 0x1D
 _STATISTICS_NAMES = 1
+_RINGS, _RING_WORDS = 0x10, 9
+_BATCHES = ((3e6, 32), (1.2e6, 16), (0.0, 4))
+"""From these rates on, in frames per second, so many runs of a sender's program pass before frames are handed over."""
 _INFO_BYTES, _COUNT_OFFSET, _NAME_BYTES = 196, 180, 32
 
 
@@ -41,6 +44,28 @@ def statistics(name: str) -> Mapping[str, int]:
             return {}
     texts = (names[place : place + _NAME_BYTES].split(b"\0")[0].decode() for place in range(0, len(names), _NAME_BYTES))
     return dict(zip(texts, struct.unpack_from(f"={count}Q", values, 8)))
+
+
+def transmit_ring(name: str) -> int | None:
+    """How many frames the transmit ring of an interface holds (``ethtool -g``); None where the driver does not say."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            answer = _ask(asked, name, struct.pack("=I", _RINGS).ljust(4 * _RING_WORDS, b"\0"))
+        except OSError:
+            return None
+    return struct.unpack(f"={_RING_WORDS}I", answer)[-1] or None
+
+
+def batch_at(rate: float, rings: Iterable[int]) -> int:
+    """How many runs of a program pass before frames are handed over: a quarter of the smallest ring at most."""
+    return min([next(batch for least, batch in _BATCHES if rate >= least), *(max(1, ring // 4) for ring in rings)])
+
+
+def described(ports: Sequence[Link]) -> dict[str, dict[str, Any]]:
+    """Which counter says what each port sent, and how large its transmit ring is, where that is known."""
+    sent = {port.name: found[0] for port in ports if (found := transmitted(port)) is not None}
+    rings = {port.name: ring for port in ports if (ring := transmit_ring(port.name)) is not None}
+    return {"sent_by": sent, "transmit_rings": rings}
 
 
 def _ask(asked: socket.socket, name: str, command: bytes) -> bytes:

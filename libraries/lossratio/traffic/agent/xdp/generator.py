@@ -18,7 +18,7 @@ from ..core.pacing import CATCH_UP, pause
 from ..core.ports import Ports
 from ..core.processors import DeviceProcessors
 from ..core.protocol import AgentError, Message
-from .cards import transmitted
+from .cards import batch_at, described, transmitted
 from .devices import attach, check_can_send, check_may_attach, possible_cpus
 from .findings import ReceivedFrames, examination_of, integrity, latency_of, merged, times_of
 from .frames import FramePlan
@@ -40,10 +40,6 @@ LINGER_SECONDS = 0.05
 
 MOST_COUNTED_FLOWS = 1 << 16
 """Flows up to which lost frames are counted by flow: more take longer to compare than trials should."""
-
-BATCHES = ((3e6, 32), (1.2e6, 16), (0.0, 4))
-"""How many runs of a sender's program pass before frames are handed over, from so many frames per second on: few for
-exact times, and more for high rates."""
 
 _CHECK_SECONDS = 0.1
 _LATE_END_SECONDS = 5.0
@@ -99,6 +95,8 @@ class XdpGenerator:
         prepare_main_thread()
         try:
             self._open()
+            used = dict.fromkeys(one.transmit for one in self._directions)
+            self._cards = described([self._ports.before[name] for name in used])
         except BpfError as error:
             self.close()
             raise AgentError("bpf", f"{error} {_WAY_OUT}") from error
@@ -114,11 +112,7 @@ class XdpGenerator:
             "catch_up": self._catch_up,
             "cpus": list(self._cpus),
             "receives": {name: mode.name.lower() for name, mode in self._modes.items()},
-            "sent_by": {
-                port: found[0]
-                for port in dict.fromkeys(one.transmit for one in self._directions)
-                if (found := transmitted(self._ports.before[port])) is not None
-            },
+            **self._cards,
             "integrity": integrity(self._configuration),
             "ports": self._ports.facts(),
         }
@@ -267,7 +261,7 @@ class XdpGenerator:
             schedules[stream.sender].append(plan.segments(direction, stream.share, tags, self._catch_up))
         for number, sender in enumerate(self._senders):
             rate = sum(self._rate(stream, plan.load) for stream in self._streams if stream.sender == number)
-            sender.wake(self._batch or next(batch for least, batch in BATCHES if rate >= least))
+            sender.wake(self._batch or batch_at(rate, self._cards["transmit_rings"].values()))
         for sender in self._senders:
             sender.wait_until_awake()
             sender.promote(plan.ramp + plan.duration)
