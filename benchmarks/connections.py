@@ -6,7 +6,9 @@ of connections: unsent and lost ones at rising rates, the overhead of trials, an
 
 from __future__ import annotations
 
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
@@ -26,11 +28,65 @@ ROUTERS = {
 SECONDS = 0.5
 
 
+LIMITS = ((500, 50, 5_000), (5_000, 100, 50_000), (10_000, 200, 100_000), (20_000, 400, 500_000))
+"""Limits of new connections: rate R, bucket B, and connections N of a trial."""
+
+
+def compare_with_truth(topology: Path) -> None:
+    """Trials at a half per cent below the rate R N / (N - B) of a limit, and 5 % above it; and the life of an entry."""
+    profile = load_profile("ethip4-udp-connections", frame_size=64)
+    click.echo(f"{'R':>7} {'B':>5} {'N':>8} {'lost below':>11} {'above':>8} {'by the formula':>15}")
+    for rate, burst, count in LIMITS:
+        options = {"firewall": "conntrack", "new_connections": rate, "new_burst": burst}
+        testbed = open_testbed(topology, dut="linux_router", options=options)
+        try:
+            with testbed.ready_for(profile, integrity=Integrity.OFF) as ready:
+                limit = rate * count / (count - burst)
+                loads = (0.995 * limit, 1.05 * limit)
+                outputs = [
+                    ready.measurer.measure(TrialInput(count / load, load, exchange=Exchange())) for load in loads
+                ]
+                below, above = (f"{one.lost_frames:,}{' unsent' * bool(one.unsent_frames)}" for one in outputs)
+                formula = count - burst - rate * (count - 1) / loads[1]
+                click.echo(f"{rate:7,} {burst:5,} {count:8,} {below:>11} {above:>8} {formula:15,.0f}")
+        finally:
+            testbed.close()
+    testbed = open_testbed(topology, dut="linux_router", options={"firewall": "conntrack", "udp_timeout": "3 s"})
+    try:
+        with testbed.ready_for(profile, integrity=Integrity.OFF) as ready:
+            ready.measurer.measure(TrialInput(0.1, 10e3, exchange=Exchange()))
+            began, table = time.monotonic(), testbed.duts[0].connections
+            assert table is not None
+            while table.count() and time.monotonic() < began + 10.0:
+                lived = time.monotonic() - began
+                time.sleep(0.05)
+            ended = time.monotonic() - began
+            click.echo(f"1,000 entries with a time-out of 3 s: all there after {lived:.2f} s, none after {ended:.2f} s")
+    finally:
+        testbed.close()
+
+
+def agent_bytes() -> int:
+    """Bytes of all processes of the agent, each page that they share once."""
+    total = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command = (process / "cmdline").read_bytes()
+            if b"# lossratio-agent" in command and command.startswith(sys.prefix.encode()):
+                lines = (process / "smaps_rollup").read_text().splitlines()
+                total += sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total
+
+
 @click.command(help=__doc__)
+@click.option("--truth", is_flag=True, help="Compare limits of the kernel with what they should let pass.")
 @click.option("--topology", default=TOPOLOGY, type=click.Path(path_type=Path), help="The testbed to measure on.")
 @click.option("--trials", default=5, show_default=True, help="Trials at each rate.")
-def main(topology: Path, trials: int) -> None:
+def main(topology: Path, trials: int, truth: bool) -> None:
     """Measures, and prints a table."""
+    if truth:
+        compare_with_truth(topology)
+        return
     profile = load_profile("ethip4-udp-connections", frame_size=64)
     for name, options in ROUTERS.items():
         testbed = open_testbed(topology, dut="linux_router", options=options)
@@ -48,11 +104,14 @@ def main(topology: Path, trials: int) -> None:
                     shown = f"{1e3 * median(over):12.1f}" if over else f"{'-':>12}"
                     click.echo(f"{rate:10,.0f} {unsent:8.2%} {lost:8.2%} {shown}")
                 if not options:
-                    began = time.monotonic()
+                    before, began = agent_bytes(), time.monotonic()
                     output = ready.measurer.measure(TrialInput(1e6 / 150e3, 150e3, exchange=Exchange()))
                     seconds = time.monotonic() - began
                     (counters,) = output.directions
                     click.echo(f"a million: {counters.received_frames:,} opened and verified in {seconds:.1f} s")
+                    click.echo(
+                        f"memory: {(agent_bytes() - before) / counters.received_frames:.0f} bytes for each of them"
+                    )
         finally:
             testbed.close()
 

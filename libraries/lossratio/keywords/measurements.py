@@ -23,6 +23,7 @@ from lossratio.measurements.confirmation import Confirmation, ConfirmationReques
 from lossratio.measurements.connection_capacity import ConnectionCapacity
 from lossratio.measurements.connection_mrr import ConnectionMrr
 from lossratio.measurements.connection_rate import ConnectionRate, ConnectionRateRequest, ConnectionRateResult
+from lossratio.measurements.connection_soak import ConnectionSoak
 from lossratio.measurements.connection_teardown import ConnectionTeardown
 from lossratio.measurements.frame_loss import FrameLossRate
 from lossratio.measurements.mrr import MaximumReceiveRate
@@ -201,6 +202,9 @@ class MeasurementKeywords(Keywords):
         "Find Connection Table Capacity", ConnectionCapacity, CONNECTIONS_PROFILE
     )
     measure_connection_mrr = measurement_keyword("Measure Connection MRR", ConnectionMrr, CONNECTIONS_PROFILE)
+    find_critical_connection_rate = measurement_keyword(
+        "Find Critical Connection Rate", ConnectionSoak, CONNECTIONS_PROFILE
+    )
     measure_connection_teardown_rate = measurement_keyword(
         "Measure Connection Teardown Rate", ConnectionTeardown, CONNECTIONS_PROFILE
     )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import ceil, floor, lcm
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from lossratio.errors import DutError, SearchError
 from lossratio.measurements import NOT_IN_FILES, Request
 from lossratio.quantities import FrameRate
+from lossratio.records import Rate
+from lossratio.results import Finding
 from lossratio.trials import Exchange, Integrity, Measurer, TrialInput, TrialOutput
 from lossratio.units import Unit
 
@@ -22,6 +24,31 @@ if TYPE_CHECKING:
 
 CONNECTIONS_PER_SECOND = Unit("connections/s")
 """The unit of connection rates."""
+
+
+def per_second(rate: Rate | float | None) -> float | None:
+    """Connections per second of a rate whose frames open one each."""
+    return rate.per_interface_fps if isinstance(rate, Rate) else rate
+
+
+def in_connections(finding: Finding) -> Finding:
+    """A finding whose rates are connections per second."""
+    return replace(
+        finding,
+        value=per_second(finding.value),
+        lower_bound=per_second(finding.lower_bound),
+        upper_bound=per_second(finding.upper_bound),
+        deviation=per_second(finding.deviation),
+    )
+
+
+def as_cps(exported: Any) -> Any:
+    """A result for CSIT whose packets open a connection each: without bandwidths, in connections per second."""
+    if not isinstance(exported, dict):
+        return exported
+    if exported.get("unit") == "pps":
+        return {**exported, "unit": "cps"}
+    return {name: as_cps(value) for name, value in exported.items() if name != "bandwidth"}
 
 
 class OpeningRequest(Request):

@@ -32,6 +32,7 @@ _BUILT_IN: Mapping[str, str] = MappingProxyType(
         "connection_capacity": "ConnectionCapacity",
         "connection_mrr": "ConnectionMrr",
         "connection_rate": "ConnectionRate",
+        "connection_soak": "ConnectionSoak",
         "connection_teardown": "ConnectionTeardown",
         "frame_loss": "FrameLossRate",
         "latency": "Latency",

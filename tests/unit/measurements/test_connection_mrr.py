@@ -1,4 +1,4 @@
-"""The connection MRR: on simulated devices with a known truth."""
+"""The connection MRR and the critical connection rate: on simulated devices with a known truth."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 from measurement_examples import SIMULATED, place
 
 from lossratio.measurements.connection_mrr import ConnectionMrrRequest, measure_connection_mrr
+from lossratio.measurements.connection_soak import ConnectionSoakRequest, find_critical_connection_rate
 from lossratio.results import findings_of, message, view_of
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.testbed.live import open_testbed
@@ -41,3 +42,18 @@ def test_a_shorter_trial_opens_them_faster(tmp_path):
     result = measured(tmp_path, "rate: 20 kcps, burst: 400", trial_duration=0.5)
     assert result.max_load.rate.per_interface_fps == 129_024
     assert result.connections.mean_per_second == pytest.approx(20_800.0, rel=1e-3)
+
+
+def test_the_critical_rate_of_a_bucket_is_in_its_interval(tmp_path):
+    profile = load_profile("ethip4-udp-h1024-p63", frame_size=100)
+    request = ConnectionSoakRequest(profile=profile, timeout=120.0, target_loss_ratio=1e-3)
+    testbed = simulated(tmp_path, "rate: 20 kcps, burst: 400")
+    result = find_critical_connection_rate(testbed, request, place(tmp_path / "run"))
+    (finding,) = findings_of([result])
+    truth = 20_400.0
+    assert finding.lower_bound <= truth * 1.01
+    assert finding.upper_bound >= truth * 0.99
+    assert abs(finding.value - truth) < 0.02 * truth
+    assert finding.unit.name == "connections/s"
+    assert "connections/s" in message(result)
+    assert {trial.duration_s for trial in result.trials} == {1.0}

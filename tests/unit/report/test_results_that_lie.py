@@ -75,7 +75,7 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
 
 def test_there_is_a_result_of_each_kind_of_that_version_among_those_of_format_2():
     younger = {"back_to_back", "confirmation", "recovery", "reset"}
-    younger |= {"connection_capacity", "connection_mrr", "connection_rate", "connection_teardown"}
+    younger |= {"connection_capacity", "connection_mrr", "connection_rate", "connection_soak", "connection_teardown"}
     assert {read_result(path).kind for path in FORMAT_2_SAMPLES} == {kind.name for kind in built_in_kinds()} - younger
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements import (
@@ -162,20 +162,17 @@ class SoakProgress:
         return line if self.set_aside is None else f"{line}  (set aside: {self.set_aside})"
 
 
-class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
-    """The kind: soak tests."""
+SoakRequestT = TypeVar("SoakRequestT", bound=SoakRequest)
 
-    name = "soak"
-    title = "Searching for the critical load"
-    algorithm = "PLRsearch"
-    request = SoakRequest
-    result = SoakResult
 
-    def controller(self, request: SoakRequest, loads: LoadRange) -> PLRsearch:
+class SoakSearch(MeasuredKind[SoakRequestT, PLRsearch, SoakProgress, SoakResult]):
+    """What all searches by PLRsearch share."""
+
+    def controller(self, request: SoakRequestT, loads: LoadRange) -> PLRsearch:
         """PLRsearch."""
         return request.controller(loads.min_load, loads.max_load)
 
-    def inputs(self, request: SoakRequest, loads: LoadRange, controller: PLRsearch) -> Mapping[str, Any]:
+    def inputs(self, request: SoakRequestT, loads: LoadRange, controller: PLRsearch) -> Mapping[str, Any]:
         """Target, loads and settings."""
         return {
             "target_loss_ratio": request.target_loss_ratio,
@@ -184,13 +181,13 @@ class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
             **request.inputs(),
         }
 
-    def progress(self, request: SoakRequest, controller: PLRsearch, trial: TrialResult) -> SoakProgress:
+    def progress(self, request: SoakRequestT, controller: PLRsearch, trial: TrialResult) -> SoakProgress:
         """The latest estimate, and the time that is left."""
         latest = controller.history[-1] if controller.history else None
         time_left = max(0.0, request.timeout - controller.elapsed)
         return SoakProgress(controller.trials, trial, latest, time_left, why_set_aside(trial))
 
-    def watch(self, request: SoakRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
+    def watch(self, request: SoakRequestT, loads: LoadRange) -> Callable[[TrialResult], None]:
         """Ends a soak test whose trials show the generator rather than the SUT."""
         # Trials of this run only: an interrupted run may be resumed on a machine with less other work.
         reasons: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
@@ -202,13 +199,13 @@ class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
         return check
 
     def build(
-        self, measured: Measurement[Any], request: SoakRequest, inputs: Mapping[str, Any], max_load: MaxLoad
+        self, measured: Measurement[Any], request: SoakRequestT, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> SoakResult:
         """The critical load. A model that does not fit, or a critical load beyond the limits, is no error."""
         run = measured.run
         found = None if run.error is not None else describe_critical_load(measured.result, run.conditions)
         stated = measured.stated(max_load, None if found is None else found.reason)
-        return SoakResult(
+        return self.result(
             **stated | {"trials": describe_trials(measured.entries, why_set_aside=why_set_aside)},
             target_loss_ratio=request.target_loss_ratio,
             settings=dict(inputs["settings"]),
@@ -227,6 +224,16 @@ class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
         """Compares only parts of the result: the critical load would take too long to compute again."""
         if result.critical_load is not None:
             yield from critical_load_contradictions(result.critical_load)
+
+
+class Soak(SoakSearch[SoakRequest]):
+    """The kind: soak tests."""
+
+    name = "soak"
+    title = "Searching for the critical load"
+    algorithm = "PLRsearch"
+    request = SoakRequest
+    result = SoakResult
 
 
 find_critical_load = partial(measure, Soak())

@@ -1,0 +1,111 @@
+"""The rate of connections at which a device loses a given share of them in the long run, by PLRsearch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from lossratio.measurements import NOT_IN_FILES, TestPlace, measure
+from lossratio.measurements.connections import (
+    CONNECTIONS_PER_SECOND,
+    OpeningRequest,
+    as_cps,
+    check_flows,
+    in_connections,
+)
+from lossratio.measurements.soak.measure import SoakRequest, SoakSearch
+from lossratio.measurements.soak.result import SoakResult
+from lossratio.measurements.soak.view import SoakView
+from lossratio.plrsearch import PLRsearch
+from lossratio.quantities import Duration
+from lossratio.results import Finding, value_line
+from lossratio.trials import Measurer
+from lossratio.units import format_target
+
+if TYPE_CHECKING:
+    from lossratio.testbed import LoadRange, Ready, Testbed
+
+
+class ConnectionSoakRequest(OpeningRequest, SoakRequest):
+    """Searches for the rate at which a device loses ``target_loss_ratio`` of its connections in the long run.
+
+    All trials are equally long, and begin with an empty table. The result is an estimate with its 95 % interval, as of
+    `Find Critical Load`.
+
+    | `Find Critical Connection Rate`    frame_size=100B    timeout=10 min
+    """
+
+    unused = frozenset({"ramp", "warm_up", "integrity"})
+
+    trial_duration: Duration = 1.0
+    """Seconds of each trial."""
+    trial_growth: Annotated[Duration, NOT_IN_FILES] = 0.0
+    """Trials do not grow: each opens as many connections as its rate says."""
+
+    @property
+    def most_load(self) -> float:
+        """The rate whose trial opens all connections that the traffic has."""
+        return self.profile.flows // self.trial_duration
+
+
+class ConnectionSoakResult(SoakResult):
+    """The result of a search for the critical rate of connections. Each frame of the load opens a connection."""
+
+    kind: Literal["connection_soak"] = "connection_soak"  # type: ignore[assignment]
+    """The kind of the result."""
+
+
+class ConnectionSoak(SoakSearch[ConnectionSoakRequest]):
+    """The kind: searches for the critical rate of connections."""
+
+    name = "connection_soak"
+    title = "Searching for the critical connection rate"
+    algorithm = "PLRsearch over connections per second"
+    request = ConnectionSoakRequest
+    result = ConnectionSoakResult
+
+    def prepare(self, testbed: Testbed, request: ConnectionSoakRequest, place: TestPlace) -> None:
+        """Checks devices and traffic."""
+        request.check(testbed)
+
+    def controller(self, request: ConnectionSoakRequest, loads: LoadRange) -> PLRsearch:
+        """PLRsearch, over rates whose trials have enough connections."""
+        most = int(loads.max_load * request.trial_duration)
+        check_flows(request.profile, most, f"Give max_load={request.most_load:.0f} cps, or a shorter trial_duration")
+        return super().controller(request, loads)
+
+    def measurer(self, request: ConnectionSoakRequest, testbed: Testbed, ready: Ready) -> Measurer:
+        """Opens connections."""
+        return request.opening(ready.measurer, testbed)
+
+
+find_critical_connection_rate = partial(measure, ConnectionSoak())
+
+
+class ConnectionSoakView(SoakView):
+    """A soak test whose rates are connections per second."""
+
+    measured_in = CONNECTIONS_PER_SECOND
+    value_name = "critical connection rate"
+
+    def lines(self, result: SoakResult) -> Iterator[str]:
+        """The critical rate, with its interval."""
+        found = result.critical_load
+        if found is None:
+            return
+        state = "regular" if found.reason is None else f"irregular: {found.reason}"
+        yield f"critical connection rate ({format_target(result.target_loss_ratio)} lost in the long run): {state}"
+        for name, rate in (("mean", found.mean), ("standard deviation", found.stdev)):
+            yield value_line(name, rate.per_interface_fps, self.measured_in)
+        yield value_line("95 % interval, from", found.least_95.per_interface_fps, self.measured_in)
+        yield value_line("95 % interval, to", found.most_95.per_interface_fps, self.measured_in)
+
+    def findings(self, result: SoakResult) -> Iterator[Finding]:
+        """The mean critical rate, with its interval as bounds."""
+        yield from map(in_connections, super().findings(result))
+
+    def csit(self, result: SoakResult) -> dict[str, Any]:
+        """The critical rate, as connections."""
+        exported: dict[str, Any] = as_cps(super().csit(result))
+        return exported
