@@ -115,7 +115,8 @@ def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] 
     gaps = _times_since_loss(results, starts)
     whole = found.size(np.full(len(found.sizes), True))
     # Where two changes explain the same, trials that early verdicts ended decide, by the share that was lost so far.
-    with_early = _contradictions(results, passed_over, of_sent=True)
+    is_early = any(result.is_early for result in results)
+    with_early = _contradictions(results, passed_over, of_sent=True) if is_early else found
     best: tuple[float, int, float, Inconstancy] | None = None
     for change, explains in _explanations(found, gaps):
         explained = explains(found)
@@ -165,8 +166,13 @@ def _contradictions(
     )
     is_early = np.array([trial.is_early for trial in trials], dtype=bool)
     most = losses - LEAST_DIFFERENCE - LEAST_FRAMES / (loads * durations)
-    easier = (loads[:, None] <= loads) & (durations[:, None] <= durations)
-    weak, strong = np.nonzero(easier & (losses < most[:, None]) & (most[:, None] > 0.0) & ~is_early)
+    # Most trials take no part.
+    rows, columns = np.flatnonzero(most > 0.0), np.flatnonzero((losses < most.max(initial=0.0)) & ~is_early)
+    lost_more = most[rows, None] > losses[columns]
+    row, column = np.nonzero(
+        lost_more & (loads[rows, None] <= loads[columns]) & (durations[rows, None] <= durations[columns])
+    )
+    weak, strong = rows[row], columns[column]
     return _Contradictions(numbers[weak], numbers[strong], losses[weak] - losses[strong])
 
 
@@ -185,6 +191,9 @@ def _explanations(
 ) -> Iterator[tuple[Change, Callable[[_Contradictions], NDArray[np.bool_]]]]:
     yield Change.SLOWER, lambda pairs: pairs.weak > pairs.strong
     yield Change.FASTER, lambda pairs: pairs.weak < pairs.strong
+    # No memory explains a weak trial that was no closer to the last loss.
+    if found.size(gaps[found.weak] >= gaps[found.strong]) > MOST_UNEXPLAINED * found.size(found.sizes > 0.0):
+        return
     seen = np.unique(gaps[np.concatenate([found.weak, found.strong])])
     for shorter, longer in pairwise(seen):
         yield Change.REMEMBERS_LOSS, _remembered(gaps, (shorter + longer) / 2.0 if longer < np.inf else longer)
