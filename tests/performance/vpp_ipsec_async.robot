@@ -9,7 +9,7 @@ Resource          lossratio/resources/performance.resource
 
 Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=2    nic=${NIC}
 ...                   dut=vpp    cores=${CORES}    forwarding=ip4
-...                   ipsec=${TUNNELS}    ipsec_algorithms=${ALGORITHMS}    ipsec_async=True
+...                   ipsec=${TUNNELS}    ipsec_algorithms=${ALGORITHMS}    ipsec_async=True    queues=1
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 

@@ -192,7 +192,9 @@ class Vpp(ProgramDut[VppOptions]):
         text = startup_configuration(directory, cores, cards, self.hop.vpp, entries=options.entries, lines=lines)
         write_file(changes, configuration, text)
         program = (self.program, "-c", configuration)
-        daemon = Daemon(self.node, directory, "vpp", program, None if self.polls else _PRIORITY)
+        # A process polls, and may have to share a CPU with it.
+        goes_first = not self.polls and options.process is None
+        daemon = Daemon(self.node, directory, "vpp", program, _PRIORITY if goes_first else None)
         control = VppControl(self.node, self.options.home, directory)
         daemon.start(changes, control.answers)
         if not self.uses_cards:
@@ -203,6 +205,8 @@ class Vpp(ProgramDut[VppOptions]):
         for command in (*placement_commands(cards), *forwarding_commands(options, *links)):
             control.configure(changes, command)
         daemons = [daemon, *self._start_programs(changes, directory, cores)]
+        for command in (each for kind in options.features for each in kind.connected(options, links)):
+            control.configure(changes, command)
         self._verified = self._check_features(control, links)
         if options.forwarding is VppForwarding.IP6:
             self._outlast_reports(control)

@@ -195,6 +195,10 @@ class Feature(SocketOptions):
         """Arguments of testpmd, but for its CPUs, where it runs beside VPP with its files in the directory."""
         yield from ()
 
+    def connected(self, ports: Ports) -> Iterator[Command]:
+        """The commands once these programs run."""
+        yield from ()
+
     def routed(self, port: VppPort) -> Iterable[Command] | None:
         """The routes to the networks behind a port; None: one to its network."""
         return None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
+from lossratio.dut.linux.program_dut import Sockets
 from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
 from lossratio.topology import WEST
 
@@ -74,6 +75,11 @@ class Process(Feature):
         environment = ("--file-prefix", "lossratio", "--no-huge", "-m", "512", "--no-pci", *devices)
         mode = ("--forward-mode=io", "--no-lsc-interrupt", "--total-num-mbufs=16384", f"--stats-period={_FOREVER}")
         yield (*environment, "--", *mode)
+
+    def connected(self, ports: Ports) -> Iterator[Command]:
+        """Where VPP's workers sleep, they do not poll these interfaces: the process may need their CPU."""
+        if self.sockets is Sockets.PACKET and ports[0].link.startswith("host-"):
+            yield from (Command(f"set interface rx-mode {name} interrupt") for name in Process._names(self))
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """Both interfaces have a process at their other end."""

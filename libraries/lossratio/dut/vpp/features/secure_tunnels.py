@@ -110,7 +110,8 @@ class Ipsec(Feature):
     ipsec_anti_replay: bool = False
     """Whether packets that come twice are refused."""
     ipsec_async: bool = False
-    """Whether workers besides the first one encrypt, by VPP's software scheduler; with two cores or more."""
+    """Whether the first worker forwards and the others encrypt, by VPP's software scheduler; with ``cores=2`` or more
+    and ``queues=1``."""
     ipsec_mtu: int | None = Field(default=None, ge=576, le=9000)
     """Bytes of the largest packet between the two VPPs: larger ones are fragmented, and reassembled."""
 
@@ -125,8 +126,8 @@ class Ipsec(Feature):
         """Options without tunnels, or too few cores."""
         if self.ipsec is None:
             return f"{Ipsec.asked(self)[0]} goes with ipsec, the number of tunnels"
-        if self.ipsec_async and self.cores < 2:
-            return "ipsec_async needs a core that forwards and others that encrypt: ask for cores=2 or more"
+        if self.ipsec_async and (self.cores < 2 or self.queues != 1):
+            return "ipsec_async has one queue, and needs a core beside it that encrypts: ask for cores=2 and queues=1"
         return None
 
     @property
@@ -163,6 +164,7 @@ class Ipsec(Feature):
         if self.ipsec_async:
             yield Command("set ipsec async mode on")
             yield Command("set sw_scheduler worker 0 crypto off")
+            yield from (Command(f"set interface rx-placement {port.link} queue 0 worker 0") for port in ports)
         lines = Ipsec._interfaces if self.ipsec_lookup is IpsecLookup.INTERFACES else Ipsec._policies
         answer = r"((ipip\d+|policy-index:\d+)\s*)*"
         yield Command("".join(f"{line}\n" for line in lines(self, clear, wire)), answer, is_secret=True)
