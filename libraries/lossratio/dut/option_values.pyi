@@ -23,6 +23,8 @@ class OptionValues(TypedDict, total=False):
     """xdp: `native` (in the driver), `generic` (behind it, with any driver) or `auto`: native if the drivers of both
     interfaces send frames of programs at present and take your program, else generic. The description names the
     choice (`attached`), and why a driver refused it (`not_native_because`)."""
+    bond: bool | str
+    """vpp: Whether the link between the two VPPs of the path is a bond by LACP; with `l2xc` or `l2bd`."""
     burst: int | str
     """frr, linux_bridge, linux_router, ovs: Frames that a full bucket of the policer holds; where missing, 20 ms of its
     rate.
@@ -64,6 +66,10 @@ class OptionValues(TypedDict, total=False):
     frame_queue: int | str
     """grout: Descriptors of each queue.
     vpp: Descriptors of each queue of a card or of an AF_XDP socket (1024). Packet sockets have none."""
+    gtpu: bool | str
+    """vpp: Whether packets between the two VPPs of the path are in a GTP-U tunnel; with `ip4`."""
+    gtpu_mtu: int | str
+    """vpp: Bytes of the largest packet between the two VPPs: larger ones are fragmented, and reassembled."""
     hold: float | str
     """black_box: How long after a trial frames may still come out of it, e.g. `2 s` for a deep queue; 0.5 s unless
     given. Later frames count as lost."""
@@ -185,6 +191,8 @@ class OptionValues(TypedDict, total=False):
     sockets: Literal['packet', 'af_xdp'] | str
     """l3fwd, ovs, testpmd, vpp: How it gets the frames of the kernel's interfaces: `packet` (the default) or `af_xdp`.
     Cards have no sockets."""
+    srv6: int | str
+    """vpp: Segments, 1 or 2, of the other one of two VPPs, which packets visit by segment routing; with `ip6`."""
     udp_timeout: str
     """linux_router: Time after which an idle UDP connection is forgotten, in whole seconds; where missing, the node's
     setting.

@@ -10,7 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dut_lab import DutLab, NamespaceShell
+from dut_lab import PAYLOAD, DutLab, NamespaceShell
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
 
 from lossratio.dut import create_dut
 from lossratio.dut.vpp import Vpp
@@ -58,10 +61,15 @@ class Chain(DutLab):
             dut.set_up(neighbours.west, neighbours.east)
         self.entrances = {"west": addressing.from_tg.from_west, "east": addressing.from_tg.from_east}
 
-    def send(self, frames: int, destinations: int = 1) -> list[int]:
+    def send(self, frames: int, destinations: int = 1, version: int = 4) -> list[int]:
         """Frames that arrived, eastward and westward."""
-        flooded = (self.flood(e, mac, frames=frames, destinations=destinations) for e, mac in self.entrances.items())
+        asked = {"frames": frames, "destinations": destinations, "version": version}
+        flooded = (self.flood(entry, mac, **asked) for entry, mac in self.entrances.items())
         return [one.received for one in flooded]
+
+    def wire(self) -> int:
+        """Bytes that the first VPP has sent to the second one."""
+        return int(self.duts[0].packets_of_kernel()["east"]["tx"]["bytes"])
 
     def ask(self, command: str) -> list[str]:
         return [dut._control.ask(command) for dut in self.duts]
@@ -170,3 +178,38 @@ def test_a_chain_that_is_too_short_is_an_error_before_anything_is_touched(dut_la
 def test_what_tunnels_cannot_do_is_an_error(dut_lab, options, message):
     with pytest.raises(DutError, match=message):
         dut_lab.create("vpp", forwarding="ip4", **options)
+
+
+OVERLAYS = {
+    "srv6 1": ({"forwarding": "ip6", "srv6": 1}, "show sr localsids", r"Good traffic:\s+\[100 "),
+    "srv6 2": ({"forwarding": "ip6", "srv6": 2}, "show sr localsids", r"(Good traffic:\s+\[100 .*){2}"),
+    "gtpu": ({"gtpu": True}, "show interface gtpu_tunnel0", r"rx packets\s+100\s.*tx packets\s+100\s"),
+    "bond": ({"forwarding": "l2xc", "bond": True}, "show bond", r"lacp\s+l34\s+1\s+1"),
+}
+
+
+@pytest.mark.vpp
+@pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
+@pytest.mark.parametrize(("options", "command", "shown"), OVERLAYS.values(), ids=OVERLAYS)
+def test_headers_are_between_two_vpps_and_gone_at_the_ends(chain, options, command, shown):
+    lab = chain(**options)
+    version = 6 if options.get("forwarding") == "ip6" else 4
+    before = lab.wire()
+    assert lab.send(100, version=version) == [100, 100]
+    for text in lab.ask(command):
+        assert re.search(shown, text, re.DOTALL), text
+    length = {4: 57, 6: 77}[version] + lab.duts[0].options.encapsulation_overhead
+    # A bond speaks LACP besides.
+    assert 100 * length <= lab.wire() - before <= 100 * length + ("bond" in options) * 2000
+
+
+@pytest.mark.vpp
+@pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
+def test_packets_larger_than_the_link_between_two_vpps_come_whole(chain):
+    lab = chain(gtpu=True, gtpu_mtu=576)
+    packet = IP(src="198.18.0.1", dst="198.19.0.1") / UDP(sport=1, dport=2) / Raw(bytes(900) + PAYLOAD)
+    flooded = lab.flood("west", "", frames=50, raw=[bytes(Ether(dst=lab.entrances["west"], src=lab.macs[0]) / packet)])
+    assert (flooded.received, len(flooded.first)) == (50, 14 + len(packet))
+    sent, received = lab.ask("show errors")
+    assert re.search(r"100\s+ip4-frag\s", sent), sent
+    assert re.search(r"50\s+ip4-local-full-reassembly\s+successful", received), received

@@ -12,10 +12,12 @@ from lossratio.dut.linux.program_dut import is_card
 from lossratio.dut.vpp.features import (
     AccessLists,
     AllowList,
+    Bond,
     Classifier,
     Command,
     Det44,
     Feature,
+    Gtpu,
     Ipsec,
     LearnedMacs,
     Marker,
@@ -24,6 +26,7 @@ from lossratio.dut.vpp.features import (
     Ports,
     Process,
     Routes,
+    Srv6,
     Vlan,
     VppForwarding,
     VppPort,
@@ -53,6 +56,9 @@ class VppOptions(
     Process,
     Det44,
     Nat,
+    Srv6,
+    Gtpu,
+    Bond,
 ):
     """The options of VPP: those of all its features."""
 

@@ -43,7 +43,7 @@ def _key(secret: bytes, name: str, size: int) -> bytes:
     return hmac.digest(secret, name.encode(), "sha512")[:size]
 
 
-def _sides(ports: Ports) -> tuple[VppPort, VppPort]:
+def both_sides(ports: Ports) -> tuple[VppPort, VppPort]:
     """The port that faces the TG, and the one that faces the other VPP."""
     west, east = ports
     return (east, west) if west.faces_dut else (west, east)
@@ -54,6 +54,12 @@ def _hosts(port: VppPort, count: int) -> Iterator[tuple[IPv4Address, IPv4Address
     far, near = port.side.ipv4, port.opposite.ipv4
     for number in range(count):
         yield far[number + 1], near[_ENDS + number], far[_ENDS + number]
+
+
+def first_ends(port: VppPort) -> tuple[IPv4Address, IPv4Address]:
+    """The ends of the first tunnel: this VPP's and the other one's."""
+    ((_, local, remote),) = _hosts(port, 1)
+    return local, remote
 
 
 def _upper(network: IPv4Network) -> IPv4Network:
@@ -158,7 +164,7 @@ class Ipsec(Feature):
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnels, in one file."""
-        clear, wire = _sides(ports)
+        clear, wire = both_sides(ports)
         if self.ipsec_mtu is not None:
             yield Command(f"set interface mtu packet {self.ipsec_mtu} {wire.link}")
         if self.ipsec_async:
@@ -261,7 +267,7 @@ class WireGuard(Feature):
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnels, in one file."""
-        lines = "".join(f"{line}\n" for line in WireGuard._lines(self, _sides(ports)[1]))
+        lines = "".join(f"{line}\n" for line in WireGuard._lines(self, both_sides(ports)[1]))
         yield Command(lines, r"(wg\d+\s*)*", is_secret=True)
 
     def _lines(self, wire: VppPort) -> Iterator[str]:
