@@ -72,6 +72,9 @@ class _WithDut:
     uses: list
     duts = (AskedDut(),)
 
+    def load_step(self, profile):
+        return self.testbed.load_step(profile)
+
     def ready_for(self, *args, **options):
         self.uses.append(args)
         return self.testbed.ready_for(*args, **options)

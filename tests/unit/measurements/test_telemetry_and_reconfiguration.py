@@ -129,6 +129,9 @@ class CountedTestbed:
     def duts(self):
         return (self.dut,)
 
+    def load_step(self, profile):
+        return 0.0
+
     @contextmanager
     def ready_for(self, profile, *, ramp=0.0, rest=0.0, integrity=Integrity.DOUBT):
         yield Ready(self, self, self.search_result.conditions, lambda: 0)
