@@ -26,6 +26,7 @@ def run(tmp_path, *arguments):
     return CliRunner().invoke(study, [*small, "--results", str(tmp_path), *arguments])
 
 
+@pytest.mark.long
 def test_a_small_study_prints_its_tables(tmp_path, monkeypatch):
     monkeypatch.setitem(decision_time_growth.__globals__, "ATTEMPTS", 1)
     result = run(tmp_path, "--repeats", "1", "--overhead", "0", "--overhead", "0.5")

@@ -132,6 +132,7 @@ def test_a_recorder_keeps_trials_in_order():
     assert [trial.loss_ratio for trial in recorder.trials] == [0.5, 0.0]
 
 
+@pytest.mark.long
 def test_decisions_of_a_hundred_and_of_a_thousand_trials_are_set_side_by_side(monkeypatch):
     monkeypatch.setitem(decision_time_growth.__globals__, "ATTEMPTS", 1)
     growth = decision_time_growth()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
 FUZZER = Path(__file__).with_name("fuzzer.py")
 TARGETS = (
     *("topology.yaml", "csit-topology.yaml", "profile.yaml", "goals.yaml", "job.yaml", "annotations.yaml"),

@@ -135,6 +135,7 @@ def run_robot(tmp_path, *options):
     return shown.decode()
 
 
+@pytest.mark.long
 def test_robot_on_a_terminal_shows_rows_that_fit_and_nothing_of_them_when_quiet(tmp_path):
     rows = [line for line in run_robot(tmp_path).split("\r\n") if re.search(r"kfps +0\.5 s", line)]
     assert len(rows) >= 5

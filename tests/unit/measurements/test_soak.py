@@ -161,6 +161,7 @@ def test_a_critical_load_outside_of_the_limits_is_irregular_and_says_on_which_si
     assert result.critical_load.limit is limit
 
 
+@pytest.mark.long
 def test_a_policers_truth_is_in_the_interval_or_the_model_does_not_fit(tmp_path):
     request = SoakRequest(profile=ONE_WAY, timeout=25.0, trial_duration=1.0, trial_growth=0.0)
     result = find_critical_load(policed(police="50 kfps", burst="1000"), request, place(tmp_path))

@@ -150,6 +150,7 @@ inconstant = st.builds(
 )
 
 
+@pytest.mark.long
 @pytest.mark.skipif(why_not_installed() is not None, reason=str(why_not_installed()))
 @pytest.mark.filterwarnings("ignore::lossratio.mlrsearch.SearchGoalWarning")
 @pytest.mark.parametrize("algorithm", [OURS, EARLY])

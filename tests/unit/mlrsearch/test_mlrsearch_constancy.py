@@ -44,6 +44,7 @@ def test_a_trend_is_seen_over_different_loads(per_trial, change):
     assert inconstancy_in(trials_on(Inconstant(3e6, per_trial=per_trial), "G1")).change is change
 
 
+@pytest.mark.long
 def test_nothing_is_seen_in_trials_of_quiet_suts():
     families = [family for family in (*FAMILIES.values(), *HELD_OUT_FAMILIES.values()) if family.group == "quiet"]
     subjects = [family.subject(seed) for family in families for seed in (40, 41, 42)]

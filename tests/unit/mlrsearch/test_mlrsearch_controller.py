@@ -90,6 +90,7 @@ def test_the_timeout_counts_what_trials_took():
     assert {result[goal].reason for goal in (NDR, PDR)} == {IrregularReason.TIMEOUT}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("goals", [[NDR, PDR], [TST009]], ids=["CSIT", "TST009"])
 def test_a_timeout_at_any_moment_leaves_what_the_trials_prove(goals):
     free = MLRsearch(goals, MIN, MAX)

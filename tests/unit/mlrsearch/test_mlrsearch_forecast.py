@@ -23,6 +23,7 @@ def test_the_time_of_a_quiet_search_is_within_the_forecast_before_it(goals):
     assert 0.9 * before.low <= controller.elapsed <= before.high
 
 
+@pytest.mark.long
 def test_most_searches_take_as_long_as_the_forecast_says():
     inside = []
     for seed in range(20):
@@ -69,6 +70,7 @@ def test_a_warm_up_is_in_the_forecast():
     assert warm.forecast().seconds == plain.forecast().seconds + 30.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("early_verdict", [False, True])
 @pytest.mark.parametrize("goals", ["G1", "G2", "G3", "G4", "G5"])
 def test_the_band_holds_in_most_searches_at_any_time(goals, early_verdict):

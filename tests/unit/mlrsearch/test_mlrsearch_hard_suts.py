@@ -210,6 +210,7 @@ UNLUCKY = (990, 1194, 1347, 1414, 1715, 1822, 1963, 1979, 2053, 2099, 2267, 2366
 """Seeds from 0 to 2600 of which a search ended below 0.95 of the capacity while one trial was enough for a jump."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("goals", [[NDR], [NDR, PDR]])
 def test_unlucky_trials_do_not_take_a_search_far_below_the_capacity(goals):
     bounds = []

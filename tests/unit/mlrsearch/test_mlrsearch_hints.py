@@ -125,6 +125,7 @@ def test_searches_that_found_no_lower_bound_say_nothing():
     assert hint_of(NDR, GRID, [[measured(MIN, 21.0, 1.0)], []]) is None
 
 
+@pytest.mark.long
 def test_the_order_of_goals_and_seeds_leave_hinted_searches_regular():
     earlier = [night([NDR, PDR], noisy(1e6, 0.01, seed))[1] for seed in range(5)]
     for seed in range(5, 10):

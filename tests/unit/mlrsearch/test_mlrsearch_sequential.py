@@ -197,6 +197,7 @@ def test_a_verdict_falls_where_trials_turn_out_to_be_alike():
     assert evidence.missing(1e5, Bound.LOWER) > 5.0
 
 
+@pytest.mark.long
 def test_trials_that_are_stuck_break_the_promise_far_less_often_and_independent_ones_cost_no_more(monkeypatch):
     def searches(stuck, number):
         found = [search_on_curve(PROMISES[0], seed, stuck) for seed in range(number)]

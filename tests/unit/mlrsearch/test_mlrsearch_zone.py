@@ -35,6 +35,7 @@ def zone_of(sut, goal=NDR):
     return zone_in(goal, trials, MIN, MAX), result
 
 
+@pytest.mark.long
 def test_most_searches_in_a_zone_of_chance_name_it_and_the_zone_holds_their_bound():
     found = [zone_of(coin(seed)) for seed in range(12)]
     seen = [(zone.loads, result) for zone, result in found if zone is not None]

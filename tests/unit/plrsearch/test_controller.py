@@ -80,6 +80,7 @@ def test_the_draft_keeps_four_copies_of_lossy_loads_and_three_go_with_each_trial
     assert next_load(500.0, 0) == pytest.approx((900.0 + 500.0) / 2.0)
 
 
+@pytest.mark.long
 def test_the_drafts_estimate_follows_each_trial():
     estimate, results = search(selection="draft", timeout=700.0, initial_duration=10.0, duration_increment=0.0)
     assert len(results) > 60
@@ -195,6 +196,7 @@ def test_a_search_ends_soon_where_more_than_the_target_is_lost_at_the_minimum_lo
     assert estimate.guard.verdict is Verdict.VERIFIED
 
 
+@pytest.mark.long
 def test_loss_that_is_the_same_in_each_trial_has_no_shape():
     controller = PLRsearch(1e-7, 10e3, 400e3, timeout=100.0)
     with warnings.catch_warnings():
@@ -224,6 +226,7 @@ def test_frames_without_loss_at_the_maximum_load_verify_that_it_is_no_limit():
     assert "at least the maximum load" in estimate.limits
 
 
+@pytest.mark.long
 def test_some_trials_guard_the_load_that_is_about_to_be_reported():
     loads = []
     controller = PLRsearch(1e-7, *LIMITS, timeout=900.0)
@@ -311,6 +314,7 @@ def test_the_example_of_the_methodology_page_finds_the_critical_load():
     assert names["soak"].likelihood is LikelihoodName.VARYING
 
 
+@pytest.mark.long
 def test_no_trial_waits_for_an_estimate_that_was_computed_while_the_last_one_ran(monkeypatch):
     computed = []
     monkeypatch.setattr(
