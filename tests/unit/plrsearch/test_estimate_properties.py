@@ -11,7 +11,7 @@ from lossratio.plrsearch.model.counts import collect
 from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
 from lossratio.plrsearch.model.functions import FUNCTIONS
 from lossratio.plrsearch.quadrature.constant_capacity import EXACT, Accuracy, integrate
-from lossratio.plrsearch.quadrature.panels import moments_of
+from lossratio.plrsearch.quadrature.panels import masses_of, moments_of_masses
 from lossratio.simulation import SmoothKnee
 
 KNEE = SmoothKnee(6e6, 2e4)
@@ -40,6 +40,9 @@ def test_splitting_trials_at_the_same_load_changes_nothing_for_poisson():
 
 
 def test_finer_panels_change_nothing():
+    def moments_of(panels):
+        return moments_of_masses(panels.critical_load, *masses_of(panels))
+
     question = CriticalLoadQuestion(1e-7, **LIMITS)
     for function in FUNCTIONS:
         model = Model(function, PoissonLikelihood(collect(RESULTS)), Prior(0.5e7))
