@@ -266,13 +266,8 @@ SENTENCES = (
     ("Counts of lost frames scatter", "varies bursts memory drift curve"),
     ("Neither function has", "curve bursts varies memory"),
     ("More frames are lost below", "curve bursts varies"),
-    ("Some trials lost frames", "curve bursts varies"),
-    ("it is skewed by", "skewed tails bursts"),
-    ("two bands", "bands skewed bursts memory"),
-    ("unusually far", "tails skewed bands bursts"),
-    ("Trials differ more than", "varies bursts"),
+    ("normal distribution of the capacity", "tails skewed bands bursts memory"),
     ("Successive trials are alike", "memory drift"),
-    ("capacity changed by about", "drift memory"),
     ("lost frames at loads at which", "curve bursts varies memory"),
 )
 """Sentences of results by their words, and the traits of SUTs of which one makes them true."""

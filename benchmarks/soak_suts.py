@@ -213,6 +213,42 @@ class WanderingCapacity:
 
 
 @dataclass(frozen=True)
+class WalkingCapacity:
+    """A sharp knee whose place walks in time, and is drawn back (Ornstein and Uhlenbeck): longer trials see it move."""
+
+    deviation: float
+    """Standard deviation of the capacity in the long run, as a share of `CAPACITY`."""
+    seconds: float
+    """Time after which capacities are alike to 1/e."""
+    step: float = 0.1
+    """Seconds for which the capacity stays where it is."""
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT that begins anywhere in its range."""
+        place, now = float(rng.standard_normal()), 0.0
+
+        def after(seconds: float) -> float:
+            nonlocal place
+            likeness = math.exp(-seconds / self.seconds)
+            place = likeness * place + math.sqrt(1.0 - likeness**2) * float(rng.standard_normal())
+            return CAPACITY * (1.0 + self.deviation * place)
+
+        def lost_frames(traffic: Traffic) -> int:
+            nonlocal now
+            steps = max(1, round(traffic.duration / self.step))
+            rest, now = max(traffic.start - now, 0.0), traffic.start + traffic.duration
+            capacities = [after(rest), *(after(traffic.duration / steps) for _ in range(steps - 1))]
+            shares = np.maximum(0.0, 1.0 - np.array(capacities) / traffic.load)
+            return random_rounding(traffic.frames * float(shares.mean()), rng)
+
+        return lost_frames
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """Not asked for here."""
+        return None
+
+
+@dataclass(frozen=True)
 class SlowerAfterOverload:
     """A stretch-shaped knee that is lower after a trial with much loss, until some time has passed."""
 
@@ -407,6 +443,7 @@ _CASES = {
         ),
     ),
     "wandering": _of_capacities(WanderingCapacity(0.004, 0.9), _normal(0.004)),
+    "walk of 60 s": _of_capacities(WalkingCapacity(0.004, 60.0), _normal(0.004)),
     "drift, smooth knee": _drifting(_of_knee(SmoothKnee(CAPACITY, 5e4)), -0.01),
     "drift, normal 0.2 %": _drifting(_of_capacities(PerformanceSpectrum(CAPACITY, 0.002), _normal(0.002)), -0.01),
     "rare stalls": _rare_stalls(60.0, 0.01),
@@ -428,6 +465,7 @@ _TRAITS = {
     "sine": "varies memory bands drift",
     "two modes": "varies bands skewed",
     "wandering": "varies memory drift",
+    "walk": "varies memory drift",
     "drift": "drift memory",
     "drift, normal": "drift memory varies",
     "rare stalls": "bursts",

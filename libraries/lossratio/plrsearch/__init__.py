@@ -35,7 +35,6 @@ from lossratio.plrsearch.estimate import (
     IntervalPoint as IntervalPoint,
     LossBounds as LossBounds,
     Misfit as Misfit,
-    Residual as Residual,
     Verdict as Verdict,
     estimate as estimate,
 )

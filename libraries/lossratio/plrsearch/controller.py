@@ -37,13 +37,10 @@ from lossratio.plrsearch.selection import Choice, DraftSelection, PosteriorSelec
 from lossratio.plrsearch.variation import Description, Replicates, described
 from lossratio.trials import TrialInput, TrialResult
 
-_SHOWN = 1.2
-"""Growth of the number of trials after which the estimate that is shown follows, while choices are based on another."""
 _STEP = 1.02
 """Growth of the number of trials after which the description follows: choices do not change faster."""
 _FEW_TRIALS, _FEW_LOSSY = 25, 8
-"""With fewer trials, or fewer with loss, a choice is not based on a varying capacity: it takes long, and trials do not
-show it yet."""
+"""With fewer trials, or fewer with loss, a choice is not based on a varying capacity: trials do not show it yet."""
 
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
@@ -72,8 +69,6 @@ class Tracker:
         self._question, self._wanted, self._weighting, self._step = question, likelihood, weighting, step
         self.trials = 0
         self.known: Description | None = None
-        self._shown: Description | None = None
-        self._shown_trials = 0
 
     def follow(self, rows: Sequence[tuple[float, float, float]]) -> None:
         """Adds the new trials, if they are enough.
@@ -83,26 +78,22 @@ class Tracker:
         """
         if self.known is not None and len(rows) < max(self.trials + 1.0, self._step * self.trials):
             return
-        counts, few = from_rows(rows), len(rows) < _FEW_TRIALS or sum(row[2] > 0.0 for row in rows) < _FEW_LOSSY
-        few = few and self._wanted is LikelihoodName.VARYING and not Replicates.of(counts).are_alike
+        counts, lossy = from_rows(rows), sum(row[2] > 0.0 for row in rows)
+        few = self._wanted is LikelihoodName.VARYING and lossy and (len(rows) < _FEW_TRIALS or lossy < _FEW_LOSSY)
+        few = few and not Replicates.of(counts).are_alike
         likelihood = LikelihoodName.GEOMETRIC if few else self._wanted
         self.known, self.trials = described(counts, self._question, likelihood, for_selection=True), len(rows)
-        if not few:
-            self._shown, self._shown_trials = self.known, len(rows)
-        elif len(rows) >= _SHOWN * self._shown_trials:
-            self._shown = described(counts, self._question, self._wanted, for_selection=True)
-            self._shown_trials = len(rows)
 
     def interval(self, elapsed: float) -> IntervalPoint | None:
-        """The estimate now, under the likelihood of the result; None if that is not up to date.
+        """The estimate now; None before the first.
 
         Args:
             elapsed: Seconds that the trials took.
         """
-        if self._shown is None or self._shown_trials < self.trials:
+        if self.known is None:
             return None
-        shown, equal = self._shown.posteriors, self._weighting is Weighting.EQUAL
-        weights = [1.0 / len(shown)] * len(shown) if equal else self._shown.weights
+        shown, equal = self.known.posteriors, self._weighting is Weighting.EQUAL
+        weights = [1.0 / len(shown)] * len(shown) if equal else self.known.weights
         low, high = quantiles_of_nodes(shown, weights, np.array([0.025, 0.975]))
         mean = sum(weight * posterior.moments.mean for weight, posterior in zip(weights, shown, strict=True))
         return IntervalPoint(self.trials, elapsed, float(mean), float(low), float(high))
@@ -373,7 +364,7 @@ class PLRsearch:
         return self._tracker.known
 
     def _latest(self, elapsed: float) -> IntervalPoint | None:
-        """The estimate that is shown; None if it is not up to date."""
+        """The estimate that is shown; None before the first."""
         latest = self._tracker.interval(elapsed)
         return latest and latest.widened(self._stopping_factor(latest.trials), self._question)
 

@@ -3,8 +3,8 @@
 The expected information of a trial is by how much it reduces the variance of the critical load. The posterior is a
 cloud of points, each with its critical load c. A trial measures a quantity y that differs from point to point. If y is
 correlated with log c, the trial reduces the variance of log c: by linear regression, by cov(log c, y)^2 / (var(y) +
-noise). There are three such y: the logarithm of the mean loss, whether there is any loss, and in overload the capacity,
-of which many trials show mean and deviation.
+noise). There are two such y: the logarithm of the mean loss, and in overload the capacity, of which many trials show
+mean and deviation.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import scipy
 
 from lossratio.plrsearch.guarding import Guarding
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, FittingFunction, LikelihoodName, count
@@ -215,8 +214,7 @@ class PosteriorSelection:
         else:
             loads = self._candidates(best, np.inf if known.below is None else known.below)
             target = None if known.below is None else self._question.target_loss_ratio
-            counted = cloud.gains_of_counts(loads, duration, self._own_noise, target)
-            gains = np.maximum(counted, cloud.gains_of_loss(loads, duration))
+            gains = cloud.gains_of_counts(loads, duration, self._own_noise, target)
         most = int(np.argmax(gains))
         overload = mode.mrr + self._reach * _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
         overload = max(overload, (1.0 + 0.005 * self._reach) * mode.mrr)
@@ -303,13 +301,6 @@ class Cloud:
             error += _LOCAL_ERROR * np.abs(loss.log_rate.mean(axis=1) - np.log(loads * target))
         gains = self._regression(loss.log_rate, poisson + scatter + own_noise + error**2)
         return np.where(scatter > 1.0, 0.0, gains)
-
-    def gains_of_loss(self, loads: Array, duration: float) -> Array:
-        """Expected reduction by whether the trial loses any frame: large where few capacities are below the load."""
-        place = self.function.explaining_mrr(loads[:, None], np.log(0.7 / duration), self.spread)
-        share = scipy.special.ndtr((place - self.mrr) / np.hypot(self.deviation, 0.5 * self.spread))
-        mean = share.mean(axis=1)
-        return self._regression(share, mean * (1.0 - mean) - share.var(axis=1))
 
     def gain_of_overload(self, load: float, duration: float) -> float:
         """Expected reduction by a trial far in overload, which shows one capacity of a normal distribution.

@@ -2,21 +2,11 @@
 
 import numpy as np
 import pytest
-import scipy
 from soak_trials import estimated, loads_around, trial, trials_at, trials_of
 
-from lossratio.plrsearch.variation import excess_kurtosis, rank_correlation, skewness
 from lossratio.simulation import CapacityDrift, PerformanceSpectrum, Policer, RareStalls, SmoothKnee
 
 NUMBER = 80
-RNG = np.random.default_rng(1)
-SAMPLES = {
-    "normal": RNG.normal(size=200),
-    "skewed": RNG.exponential(size=50),
-    "heavy tails": RNG.standard_t(2, size=500),
-    "two bands": np.repeat([-1.0, 1.0], 20) + 0.1 * RNG.normal(size=40),
-    "few, with ties": np.round(RNG.normal(size=20)),
-}
 
 
 def misfit_of(sut, likelihood, *, seed=1, below=0.03, above=0.03):
@@ -69,9 +59,7 @@ def test_loss_where_the_curve_has_none_is_seen():
     assert [reason for reason in misfit.reasons if "1 of 121 trials lost frames" in reason]
 
 
-def test_a_capacity_that_falls_all_the_time_is_a_trend():
-    misfit = misfit_of(CapacityDrift(6e6, -1e-4), "geometric", below=0.0, above=0.1)
-    assert misfit.fit.drift_ratio < 0.0
+def test_a_capacity_that_falls_all_the_time_is_described():
     drifting = misfit_of(CapacityDrift(6e6, -1e-5), "varying", below=0.0, above=0.1)
     assert not drifting.is_wrong
     assert drifting.fit.drift_ratio == pytest.approx(np.expm1(-1e-5 * 400.0), rel=0.1)
@@ -89,23 +77,6 @@ def test_the_interval_of_a_policer_contains_its_truth_or_the_model_does_not_fit(
     estimate = estimated(results, likelihood=likelihood)
     low, high = estimate.interval(0.95)
     assert low <= 5e4 + 1000.0 / 5.0 <= high or not estimate.misfit.fits
-
-
-@pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES.keys())
-def test_findings_are_those_of_scipy(sample):
-    skew, kurtosis, order = skewness(sample), excess_kurtosis(sample), rank_correlation(sample[1:], sample[:-1])
-    known_skew, known_kurtosis = scipy.stats.skewtest(sample), scipy.stats.kurtosistest(sample)
-    known_order = scipy.stats.spearmanr(sample[1:], sample[:-1])
-    assert skew.value == pytest.approx(scipy.stats.skew(sample))
-    assert skew.probability == pytest.approx(known_skew.pvalue)
-    assert kurtosis.value == pytest.approx(scipy.stats.kurtosis(sample))
-    assert kurtosis.probability == pytest.approx(known_kurtosis.pvalue)
-    assert (skew.above, kurtosis.above) == (known_skew.statistic > 0.0, known_kurtosis.statistic > 0.0)
-    assert (order.value, order.probability) == pytest.approx((known_order.statistic, known_order.pvalue))
-
-
-def test_a_perfect_order_is_as_improbable_as_can_be():
-    assert rank_correlation(np.arange(30.0), -(np.arange(30.0) ** 3)).probability < 1e-100
 
 
 def test_an_interval_that_reaches_far_down_is_provisional():

@@ -75,7 +75,6 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
         ),
         guard=timed(estimate.guard, conditions),
         csit=_csit(estimate, conditions),
-        residuals=estimate.misfit.residuals,
         averaging=estimate.averaging,
         stopping_factor=estimate.stopping_factor,
         variation=estimate.variation,

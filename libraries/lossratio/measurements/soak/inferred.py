@@ -36,7 +36,6 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
     "function_distance_stdevs": ("distance of the functions", "standard deviations", ".3g"),
     "drift_ratio": ("drift from the first to the last trial, share of the capacity", "", "+.2g"),
     "drift_stdev_ratio": ("standard deviation of the drift", "", ".2g"),
-    "capacity_correlation": ("correlation of the capacities of successive trials", "", "+.2f"),
 }
 """Fields of the fit, likewise."""
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from lossratio.plrsearch import Averaging, CapacityVariation, FitCheck, GuardStatement, IntervalPoint, Residual
+from lossratio.plrsearch import Averaging, CapacityVariation, FitCheck, GuardStatement, IntervalPoint
 from lossratio.records import Rate, Ratio, Record
 from lossratio.results import MaxLoad, Outcome, TestResult
 
@@ -135,8 +135,6 @@ class CriticalLoad(Record):
     """What frames at and just below the mean say by themselves; null: by an earlier version."""
     csit: CsitCriticalLoad | None = None
     """What FD.io CSIT's code reports; null: the loads were not chosen as in CSIT."""
-    residuals: tuple[Residual, ...] = ()
-    """Trials in which loss was certain, in the order of measurement; empty: none, or by an earlier version."""
     averaging: Averaging | None = None
     """How long trials should be; null: the trials do not show it, or by an earlier version."""
     stopping_factor: float = Field(default=1.0, ge=1.0)
@@ -190,8 +188,7 @@ class SoakResult(TestResult):
 
 def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
     """Means and standard deviations that differ from those of the functions, mixed by their weights."""
-    mixed = () if said.variation is not None and said.variation.shapes else said.functions
-    parts = [(part.weight, part.mean.per_interface_fps, part.stdev.per_interface_fps) for part in mixed]
+    parts = [(part.weight, part.mean.per_interface_fps, part.stdev.per_interface_fps) for part in said.functions]
     mean = sum(weight * own for weight, own, _ in parts)
     variance = sum(weight * (stdev**2 + (own - mean) ** 2) for weight, own, stdev in parts)
     checked = (("mean", said.mean, mean), ("stdev", said.stdev, math.sqrt(variance))) if parts else ()

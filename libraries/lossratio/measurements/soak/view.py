@@ -37,12 +37,8 @@ _LEFT, _RIGHT = 96.0, 880.0
 _CURVES, _POSTERIOR, _HISTORY = (30.0, 260.0), (320.0, 420.0), (485.0, 615.0)
 _ROOM = 0.05
 _COMBINED = "#444444"
-_KNEE_HEIGHT = 470.0
-_FITS, _RESIDUALS = (30.0, 250.0), (310.0, 415.0)
-_MOST_STDEVS = 5.0
-"""Residuals that are farther away are drawn at the edge, in standard deviations."""
-_NEAR_KNEE = 1.02
-"""Largest load of residuals that are drawn, as a share of the knee's highest load: some overload is among them."""
+_KNEE_HEIGHT = 300.0
+_FITS = (30.0, 250.0)
 _KNEE_MARGIN = 0.25
 _SETTLED_SHARE = 0.25
 """Share of the time after which the picture shows the whole interval."""
@@ -99,10 +95,8 @@ class SoakView(View[SoakResult]):
             yield Picture(
                 "Fit around the knee",
                 draw_knee(result),
-                "Above: the loss ratio of each load, all its trials together; bars: 95 % intervals, by how counts at "
-                "equal loads\nscatter; dashed: the target; lines: the fitted curves. Below: the distance of the "
-                "capacity that explains each\ntrial's loss from the likeliest curve, in standard deviations; a good "
-                "fit has no pattern, and few beyond 3.",
+                "The loss ratio of each load, all its trials together; bars: 95 % intervals, by how counts at equal "
+                "loads\nscatter; dashed: the target; lines: the fitted curves.",
                 fit_table(result, result.critical_load),
             )
 
@@ -206,7 +200,7 @@ def draw_soak(result: SoakResult) -> str:
 
 
 def draw_knee(result: SoakResult) -> str:
-    """Draws trials and curves around the knee, and the residuals below.
+    """Draws the counts of each load, and the curves around the knee.
 
     Returns:
         One ``<svg>`` element; an empty string if there is nothing to draw.
@@ -214,23 +208,8 @@ def draw_knee(result: SoakResult) -> str:
     critical_load = result.critical_load
     if critical_load is None or not result.trials:
         return ""
-    x = _knee_axis(result, critical_load)
-    parts = _curves(result, critical_load, x, _FITS)
-    near = [point for point in critical_load.residuals if point.load_per_interface_fps <= _NEAR_KNEE * x.high]
-    loads = [point.load_per_interface_fps for point in near] or [x.high]
-    x = _load_axis(min(loads), max(loads))
-    plot = Plot(x, Axis(-_MOST_STDEVS, _MOST_STDEVS, _RESIDUALS[1], _RESIDUALS[0]))
-    _, scale = unit_of(x.high)
-    plot.frame(x.ticks(6), [-4.0, -2.0, 0.0, 2.0, 4.0], _precise(x, scale), in_unit(1.0))
-    mark = next(iter(by_mark(result.trials)))
-    plot.marks(mark, [(point.load_per_interface_fps, point.stdevs, "") for point in near])
-    title = text_at(4.0, _RESIDUALS[0] - 12.0, "residuals, standard deviations of the model")
-    return drawing(
-        _WIDTH,
-        _KNEE_HEIGHT,
-        f"Fit around the knee of {result.test.name}.",
-        [*parts, title, *plot.parts, _load_label(x, _RESIDUALS[1] + 34.0)],
-    )
+    parts = _curves(result, critical_load, _knee_axis(result, critical_load), _FITS)
+    return drawing(_WIDTH, _KNEE_HEIGHT, f"Fit around the knee of {result.test.name}.", parts)
 
 
 def _knee_axis(result: SoakResult, critical_load: CriticalLoad) -> Axis:

@@ -6,7 +6,7 @@
 """
 
 from lossratio.plrsearch.estimate.guard import NEAR, GuardStatement, LossBounds, Verdict
-from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, FitCheck, Misfit, Residual
+from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, FitCheck, Misfit
 from lossratio.plrsearch.estimate.result import (
     CombinedEstimate,
     CriticalLoadEstimate,

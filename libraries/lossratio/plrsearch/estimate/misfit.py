@@ -6,21 +6,21 @@ count from the capacity of the likeliest curve, in standard deviations that the 
 of these:
 
 - *spread*: around the best Poisson curve a healthy SUT's counts have a chi-squared of about 1 per trial;
-- *shape*: where the capacity varies, it has to vary normally, neither skewed nor with heavy tails;
+- *shape*: where the capacity varies, it has to vary normally;
 - *curve*: residuals that go along with the load, because the loss has another shape;
 - *surprise*: a trial that loses frames where (nearly) none can be lost;
-- *order*: so few independent trials that they show little; residuals that rise or fall with time (draft 4.3.10).
+- *order*: so few independent trials that they show little.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
 from lossratio.plrsearch.model import Array, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import Posterior
-from lossratio.plrsearch.variation import Capacities, Description, excess_kurtosis, rank_correlation, skewness
+from lossratio.plrsearch.variation import Capacities, Description, normal_scores
 from lossratio.trials import Observed
 
 _ENOUGH = 4
@@ -32,12 +32,11 @@ _ENOUGH_CYCLES = 3.0
 _PARAMETERS = 2
 _IMPROBABLE = 0.002
 """Largest probability of a flagged sample under the model, for each check."""
-_IMPROBABLE_LIKENESS = 0.001
-"""The same for neighbours' likeness: small counts make it a little likelier than normal residuals do."""
+_NOT_NORMAL = 1.32
+"""Anderson and Darling's distance of a normal sample, but for a share `_IMPROBABLE` of them."""
+_LIKE = 3.29
+"""Correlation of neighbours, in its standard deviations, that one sample in 2,000 has."""
 _VERY_IMPROBABLE = 1e-4
-_LEAST_DRIFT = 5e-5
-"""Smallest drift that is a reason, as a share of the capacity. Loads of a search change with time, so that a small
-misfit at some of them looks like a drift: of up to 0.002 % on healthy SUTs whose interval is 0.003 % wide."""
 _STEADY = 0.3
 """Standard deviation of residuals; if it is smaller, the SUT's loss varies less than chance, and has no shape: e.g. a
 simulated SUT whose loss is the same in each trial, but for whole frames."""
@@ -58,16 +57,6 @@ _CAPACITIES = np.linspace(-6.0, 6.0, 49)
 
 
 @dataclass(frozen=True)
-class Residual(Observed):
-    """The distance of one trial's loss from the likeliest curve."""
-
-    load_per_interface_fps: float
-    """Load of each transmitting interface."""
-    stdevs: float
-    """Distance of the capacity that explains the loss from the curve's own, in the model's standard deviations."""
-
-
-@dataclass(frozen=True)
 class FitCheck(Observed):
     """How well the model fits the trials; a value beyond its limit is among the reasons of a misfit."""
 
@@ -77,11 +66,9 @@ class FitCheck(Observed):
     """Distance of the functions' mean critical loads, in their standard deviations. Large in nearly all healthy runs
     under the Poisson likelihood, so no reason by itself."""
     drift_ratio: float | None
-    """Change of the capacity from the first to the last trial, as a share; null: too few trials lost frames."""
+    """Change of the capacity from the first to the last trial, as a share; null: none is seen."""
     drift_stdev_ratio: float | None
     """Standard deviation of the drift."""
-    capacity_correlation: float | None = None
-    """Correlation of the capacities of successive trials; null: too few trials lost frames, or an earlier version."""
     replicates_chi_squared: float | None = None
     """Chi-squared per degree of freedom of trials at equal loads: about 1 where they differ by chance only, so that the
     capacity does not vary; null: no loads are equal, or an earlier version."""
@@ -100,8 +87,6 @@ class Misfit:
     """Why the model does not fit, or why its number is provisional, in words; empty if it fits."""
     fit: FitCheck
     """The numbers behind them."""
-    residuals: tuple[Residual, ...] = field(repr=False)
-    """Those of the trials in which loss was certain, in the order of measurement."""
     provisional: str | None = None
     """The reason that more trials will end, one of `reasons`; None if there is none."""
 
@@ -116,47 +101,39 @@ class Misfit:
         return any(reason != self.provisional for reason in self.reasons)
 
 
-def check(description: Description, poisson: Sequence[Posterior], counts: TrialCounts) -> Misfit:
+def check(description: Description, poisson: Sequence[Posterior]) -> Misfit:
     """Checks the model against the trials.
 
     Args:
         description: The description of the trials.
         poisson: The functions' posteriors under the Poisson likelihood; rough posteriors are enough.
-        counts: The trials, in the order of measurement.
     """
-    best, order = description.best, description.order
+    best, order, counts = description.best, description.order, description.counts
     around_poisson = max(poisson, key=lambda posterior: posterior.log_evidence)
-    chi_squared = _chi_squared(around_poisson, counts)
-    varies = description.likelihood is LikelihoodName.VARYING
-    capacities = Capacities.of(best.function, best.mode, description.counts)
-    shown = capacities.residuals(best.mode.deviation, order.correlation)
-    loads = description.counts.load[capacities.certain]
-    drift, drift_stdev = (order.change, order.change_stdev) if order.drift else _drift(capacities, best.mode.deviation)
-    provisional = None
+    chi_squared, provisional = _chi_squared(around_poisson, counts), None
     if description.lack_of_fit is not None:
         reasons = _constant(description)
-    elif varies:
+    elif description.likelihood is LikelihoodName.VARYING:
         gain = best.log_evidence - around_poisson.log_evidence
-        provisional = None if order.drift else _provisional(description, chi_squared, gain)
-        reasons = [*_uncertified(description.posteriors), *_shape(shown), *_curve(loads, shown), *_few(description)]
-        reasons += [*_surprise(best, description.counts), *_trend(shown, drift)]
+        provisional = _provisional(description, chi_squared, gain)
+        capacities = Capacities.of(best.function, best.mode, counts)
+        shown = capacities.residuals(best.mode.deviation, order.correlation)
+        reasons = [*_uncertified(description.posteriors), *_few(description), *_surprise(best, counts)]
+        if len(shown) >= _ENOUGH_FOR_SHAPE and np.std(shown) >= _STEADY:
+            reasons += [*_shape(shown), *_curve(counts.load[capacities.certain], shown)]
     else:
         reasons = [*_spread(chi_squared), *_surprise(around_poisson, counts)]
-        # Around a curve that fits badly residuals depend on the load, and loads change with time.
-        reasons += [] if reasons else _trend(shown, drift)
     return Misfit(
         reasons=tuple(reasons) if provisional is None else (*reasons, provisional),
         fit=FitCheck(
             chi_squared_per_trial=float(chi_squared.mean()) if len(chi_squared) >= _ENOUGH else None,
             function_distance_stdevs=_distance(description.posteriors),
-            drift_ratio=drift,
-            drift_stdev_ratio=drift_stdev,
-            capacity_correlation=_correlation(capacities.residuals(best.mode.deviation)),
+            drift_ratio=order.change if order.drift else None,
+            drift_stdev_ratio=order.change_stdev if order.drift else None,
             replicates_chi_squared=description.replicates.ratio,
             replicates_freedom=description.replicates.freedom,
             described_below_fps=description.below,
         ),
-        residuals=tuple(Residual(float(load), float(value)) for load, value in zip(loads, shown, strict=True)),
         provisional=provisional,
     )
 
@@ -213,14 +190,6 @@ def _few(description: Description) -> list[str]:
     ]
 
 
-def _correlation(values: Array) -> float | None:
-    """Correlation of successive values; None if they are few, or all the same."""
-    if len(values) < _ENOUGH_FOR_SHAPE or np.std(values) < _STEADY:
-        return None
-    centred = values - values.mean()
-    return float(np.sum(centred[1:] * centred[:-1]) / np.sum(centred**2))
-
-
 def _expected(posterior: Posterior, counts: TrialCounts) -> Array:
     """Mean lost frames of the likeliest curve."""
     mode = posterior.mode
@@ -271,38 +240,29 @@ def _spread(chi_squared: Array) -> list[str]:
 
 
 def _shape(values: Array) -> list[str]:
-    if len(values) < _ENOUGH_FOR_SHAPE or np.std(values) < _STEADY:
+    """Whether values are normal, by Anderson and Darling's test: it looks at the tails (D'Agostino, Stephens 1986)."""
+    n = len(values)
+    ordered = np.sort((values - values.mean()) / np.std(values, ddof=1))
+    tails = scipy.special.log_ndtr(ordered) + scipy.special.log_ndtr(-ordered[::-1])
+    distance = (-n - np.mean(np.arange(1.0, 2.0 * n, 2.0) * tails)) * (1.0 + 0.75 / n + 2.25 / n**2)
+    if distance < _NOT_NORMAL:
         return []
-    reasons = []
-    skew, kurtosis = skewness(values), excess_kurtosis(values)
-    if skew.probability < _IMPROBABLE:
-        slow = "slow" if skew.value < 0 else "fast"
-        reasons.append(
-            f"Trials do not differ as by a normal distribution of the capacity: it is skewed by {skew.value:.2f}. Some "
-            f"trials are unusually {slow}; a target loss ratio is decided by the slow ones, and they are not modelled."
-        )
-    if kurtosis.probability < _IMPROBABLE:
-        far = "some trials are unusually far from the others" if kurtosis.above else "there are two bands"
-        reasons.append(
-            f"Trials do not differ as by a normal distribution of the capacity: {far} (excess kurtosis "
-            f"{kurtosis.value:.2f}). So few trials do not show how often the capacity is low, and how low."
-        )
-    if scipy.special.chdtrc(len(values), np.sum(values**2)) < _IMPROBABLE:
-        reasons.append(f"Trials differ more than the model allows, by {np.mean(values**2):.3g} times its variance.")
-    return reasons
+    return [
+        f"Trials do not differ as by a normal distribution of the capacity (Anderson and Darling's distance is "
+        f"{distance:.3g}, and {_NOT_NORMAL} at most by chance): some are unusually far from the others, or there are "
+        f"bands. So the trials do not show how often the capacity is low, and how low."
+    ]
 
 
 def _curve(loads: Array, values: Array) -> list[str]:
     """Whether neighbours in load have similar residuals: by the correlation of their ranks."""
-    values = values[np.argsort(loads, kind="stable")]
-    if len(values) < _ENOUGH_FOR_SHAPE or np.std(values) < _STEADY:
-        return []
-    likeness = rank_correlation(values[1:], values[:-1])
-    if likeness.value < 0.0 or likeness.probability > _IMPROBABLE_LIKENESS:
+    scores = normal_scores(values[np.argsort(loads, kind="stable")])
+    likeness = float(np.corrcoef(scores[1:], scores[:-1])[0, 1])
+    if likeness * np.sqrt(len(scores) - 1.0) < _LIKE:
         return []
     return [
         f"Neither function has the shape of the SUT's loss: trials at neighbouring loads err to the same side "
-        f"(correlation {likeness.value:.2f})."
+        f"(correlation {likeness:.2f})."
     ]
 
 
@@ -312,34 +272,6 @@ def _surprise(posterior: Posterior, counts: TrialCounts) -> list[str]:
     if not number:
         return []
     return [f"{number} of {len(counts)} trials lost frames at loads at which the likeliest curve loses (nearly) none."]
-
-
-def _trend(values: Array, drift: float | None) -> list[str]:
-    """Whether residuals rise or fall with time: by ranks, so that no single trial makes a trend."""
-    if drift is None or abs(drift) < _LEAST_DRIFT or len(values) < _ENOUGH_FOR_SHAPE or np.std(values) < _STEADY:
-        return []
-    ranks = rank_correlation(np.arange(float(len(values))), values)
-    if ranks.probability > _IMPROBABLE:
-        return []
-    return [
-        f"The SUT's capacity changed by about {drift:+.3%} from the first to the last trial (by chance with a "
-        f"probability of {ranks.probability:.2g} only): it was not in a steady state."
-    ]
-
-
-def _drift(capacities: Capacities, deviation: float) -> tuple[float | None, float | None]:
-    """Weighted linear regression of capacities over the trials' order, and its standard deviation."""
-    certain = capacities.certain
-    if certain.sum() < _ENOUGH_FOR_SHAPE:
-        return None, None
-    time = np.linspace(0.0, 1.0, len(certain))[certain]
-    place, weight = capacities.place[certain], capacities.widths(deviation)[certain] ** -2
-    centred = time - np.average(time, weights=weight)
-    power = float(np.sum(weight * centred**2))
-    slope = float(np.sum(weight * centred * place)) / power
-    left = place - np.average(place, weights=weight) - slope * centred
-    excess = float(np.sum(weight * left**2)) / (len(time) - _PARAMETERS)
-    return slope, float(np.sqrt(max(excess, 1.0) / power))
 
 
 def _distance(posteriors: Sequence[Posterior]) -> float:

@@ -234,8 +234,9 @@ class CriticalLoadEstimate:
         """
         poisson = self.description.posteriors
         if self.description.likelihood is not LikelihoodName.POISSON:
-            poisson = posteriors(self.counts, self.question, LikelihoodName.POISSON, for_selection=True)
-        misfit = check(self.description, poisson, self.counts)
+            steady = self.description.counts
+            poisson = posteriors(steady, self.question, LikelihoodName.POISSON, for_selection=True)
+        misfit = check(self.description, poisson)
         if self.is_surely_at_most_min_load:
             return replace(misfit, reasons=(), provisional=None)
         if self.guard.verdict is Verdict.CONTRADICTED:

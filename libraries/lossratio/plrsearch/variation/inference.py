@@ -1,9 +1,9 @@
 """One description of the trials: which of them, how they are distributed, and the posteriors of both functions.
 
 Trials at equal loads decide first, without any model. If they differ by chance only, the capacity is constant: counts
-are Poisson, and where neither function has the shape of the loss, only trials near the target are described, closer and
-closer. Else the capacity varies, or it is not known whether it does: then it is normally distributed, and a drift and
-the likeness of successive trials are considered.
+are Poisson, and where neither function has the shape of the loss, only trials near the target are described. Else the
+capacity varies, or it is not known whether it does: then it is normally distributed, and a drift and the likeness of
+successive trials are considered.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from lossratio.plrsearch.variation.order import NO_ORDER, Order, order_of
 from lossratio.plrsearch.variation.replicates import LackOfFit, Replicates
 from lossratio.plrsearch.variation.sample import Capacities
 
-_NEAR = (100.0, 30.0)
-"""Largest loss ratios of trials near the target, in targets: the second where the first does not fit, either."""
+_NEAR = 100.0
+"""Largest loss ratio of trials near the target, in targets."""
 _LEAST_LOST = 100.0
 """Lost frames in a trial that is too far from the target, at least: with fewer its loss ratio is not known."""
 _LEAST_LOADS = 5
@@ -117,17 +117,13 @@ def _of_constant_capacity(
         found = Description(known, near, LikelihoodName.POISSON, replicates, below=below)
         return replace(found, lack_of_fit=LackOfFit.of(found.best, near))
 
-    found = of(counts, None)
-    for most in _NEAR:
-        below = _end_of_near(counts, most * question.target_loss_ratio)
-        near = _below(counts, below)
-        enough = len(np.unique(near.load[near.lost > 0.0])) >= _LEAST_LOADS
-        if found.lack_of_fit is None or not found.lack_of_fit.is_certain or not np.isfinite(below):
-            return found
-        if not enough:
-            return replace(found, unexplored=(_start_of_loss(counts, question, below), below))
-        found = of(near, below)
-    return found
+    found, below = of(counts, None), _end_of_near(counts, _NEAR * question.target_loss_ratio)
+    if found.lack_of_fit is None or not found.lack_of_fit.is_certain or not np.isfinite(below):
+        return found
+    near = _below(counts, below)
+    if len(np.unique(near.load[near.lost > 0.0])) < _LEAST_LOADS:
+        return replace(found, unexplored=(_start_of_loss(counts, question, below), below))
+    return of(near, below)
 
 
 def _start_of_loss(counts: TrialCounts, question: CriticalLoadQuestion, below: float) -> float:

@@ -6,7 +6,6 @@ Widths and ranks are robust, so that some unusual trials decide nothing.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -105,8 +104,6 @@ class CapacityVariation(Observed):
     lowest."""
     swing_cycles: float = 0.0
     """How many of its periods the trials took."""
-    shapes: tuple[dict[str, Any], ...] = ()
-    """The critical load under shapes of the capacity's distribution; empty but in files of earlier versions."""
 
     def __str__(self) -> str:
         """What the order of the trials shows, in one line."""
