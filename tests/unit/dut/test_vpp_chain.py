@@ -17,7 +17,7 @@ from scapy.packet import Raw
 
 from lossratio.dut import create_dut
 from lossratio.dut.vpp import Vpp
-from lossratio.dut.vpp.features import WireGuard
+from lossratio.dut.vpp.features import Ipsec, WireGuard
 from lossratio.errors import DutError
 from lossratio.nodes import Core
 from lossratio.testbed.set_up import address_path
@@ -114,6 +114,7 @@ def test_every_tunnel_carries_frames_and_keys_are_nowhere(chain, options, _):
     for dut in lab.duts:
         assert not re.search("[0-9a-f]{32}", str(dut.describe()))
         assert not list(Path(dut.daemons[0].directory).glob("secret*"))
+        assert dut._control.check(list(Ipsec.proved(dut.options, dut._ports)))
 
 
 @pytest.mark.vpp
@@ -135,7 +136,11 @@ def test_nothing_passes_with_another_key(chain, monkeypatch):
         return tuple(replace(port, secret=dut._secret) for port in shared(dut, *given))
 
     monkeypatch.setattr(Vpp, "_links_between", private)
-    assert chain(ipsec=2).send(10, 2) == [0, 0]
+    lab = chain(ipsec=2)
+    assert lab.send(10, 2) == [0, 0]
+    for dut in lab.duts:
+        with pytest.raises(DutError, match="does not show that every packet had the right key"):
+            dut._control.check(list(Ipsec.proved(dut.options, dut._ports)))
 
 
 @pytest.mark.vpp
