@@ -56,7 +56,9 @@ class OptionValues(TypedDict, total=False):
     """xdp: What happens to a known share of frames: `drop`, `duplicate`, `delay`, e.g. `drop,duplicate`."""
     firewall: Literal['conntrack'] | str
     """linux_router: `conntrack`: a firewall with state, which keeps an entry for each connection and drops invalid
-    frames."""
+    frames.
+    ovs: `conntrack`: a firewall with state, which keeps an entry for each connection. They are made from the west
+    only."""
     forwarding: Literal['learning', 'openflow', 'l2xc', 'l2bd', 'l2patch', 'ip4', 'ip6', 'redirect', 'mac', 'filter'] | str
     """ovs: `openflow` (rules; the default) or `learning` (a switch that learns addresses; the set-up enters those of the
     neighbours).
@@ -112,7 +114,8 @@ class OptionValues(TypedDict, total=False):
     """testpmd: What it does to frames: `io` (nothing; the default), `mac` (puts its own and the neighbour's address on
     them), `5tswap` (swaps source and destination on layers 2 to 4) or `csum` (also computes checksums again)."""
     most_connections: int | str
-    """linux_router: Connections that the firewall lets be open at once (`ct count over`)."""
+    """linux_router: Connections that the firewall lets be open at once (`ct count over`).
+    ovs: Connections that the firewall keeps at once (`ct-set-maxconns`)."""
     nat: Literal['masquerade', 'snat', 'nat44-ed'] | str
     """linux_router: Network address translation of what goes east: `masquerade` (to the router's own address there) or
     `snat` (to the addresses of `nat_addresses`). Connections are made from the west only.

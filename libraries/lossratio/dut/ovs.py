@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from lossratio.dut.base import EASTWARD, SIDES, WESTWARD, DutCounters, Tool
+from lossratio.dut.base import EASTWARD, SIDES, WESTWARD, ConnectionTable, DutCounters, Established, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.addressing import unused_macs
@@ -195,8 +196,18 @@ class OvsOptions(SocketOptions, PolicedOptions):
     """OpenFlow rules of each direction. A single rule is for all frames of the direction. With more, each rule is for
     one IPv4 destination, from the first host of the other side's network up."""
 
+    firewall: Literal["conntrack"] | None = None
+    """``conntrack``: a firewall with state, which keeps an entry for each connection. They are made from the west
+    only."""
+    most_connections: int | None = Field(default=None, ge=1)
+    """Connections that the firewall keeps at once (``ct-set-maxconns``)."""
+
     @model_validator(mode="after")
     def _rules_are_openflow(self) -> OvsOptions:
+        if self.firewall is None and self.most_connections is not None:
+            raise ValueError("most_connections is a limit of a firewall; give firewall=conntrack")
+        if self.firewall and (self.rules > 1 or self.police or self.forwarding is OvsForwarding.LEARNING):
+            raise ValueError("a firewall has rules of its own: leave out rules, police and forwarding")
         if self.forwarding is OvsForwarding.LEARNING and (self.rules > 1 or self.police is not None):
             raise ValueError("rules and police need OpenFlow; leave them out with forwarding=learning")
         return self
@@ -226,8 +237,68 @@ def dpdk_settings(cores: CoreChoice) -> tuple[str, ...]:
     )
 
 
+_FIREWALL = """
+priority=10,in_port=1,ip,ct_state=-trk,actions=ct(table=0)
+priority=10,in_port=2,ip,ct_state=-trk,actions=ct(table=0)
+priority=20,in_port=1,ip,ct_state=+trk+new,actions=ct(commit),output:2
+priority=20,in_port=1,ip,ct_state=+trk+est,actions=output:2
+priority=20,in_port=2,ip,ct_state=+trk+est,actions=output:1
+"""
+_TIMEOUT = 30.0
+_MOST_CONNECTIONS = 3_000_000
+_FILL_RATE = 5_000.0
+"""The main thread of the switch reads packet sockets, in turns with all its other work."""
+
+
+class OvsConnections(ConnectionTable):
+    """The connections of the datapath.
+
+    Args:
+        control: The switch.
+        most: Connections that it keeps at once.
+    """
+
+    translates = False
+    safe_rate = _FILL_RATE
+    timeout = _TIMEOUT
+
+    def __init__(self, control: OvsControl, most: int | None) -> None:
+        self._control, self._most = control, most or _MOST_CONNECTIONS
+
+    def check(self, wanted: Established) -> None:
+        """Checks that the table and the time-out are large enough; see `ConnectionTable.check`."""
+        name = self._control.node.name
+        if wanted.connections > self._most:
+            raise DutError(f"{wanted.text}: {name} keeps {self._most:,} at once (most_connections).")
+        if wanted.idle_s >= self.timeout:
+            raise DutError(
+                f"{wanted.text}: {name} forgets a connection after {self.timeout:g} s, and one here is idle for up to "
+                f"{wanted.idle_s:.3g} s. Take fewer flows, or a higher load."
+            )
+
+    def count(self) -> int:
+        """Connections in the table."""
+        return int(self._ask("dpctl/ct-get-nconns"))
+
+    def forget(self) -> float:
+        """Flushes the table; the time is that of the command, with the way there."""
+        began = time.monotonic()
+        self._ask("dpctl/flush-conntrack")
+        return time.monotonic() - began
+
+    def counters(self) -> Mapping[str, int]:
+        """How often the table was full."""
+        found = re.search(r"^conntrack_full\s.*total: (\d+)$", self._ask("coverage/show"), flags=re.MULTILINE)
+        return {} if found is None else {"conntrack_full": int(found[1])}
+
+    def _ask(self, *command: str) -> str:
+        return self._control.node.run(*self._control.appctl(*command))
+
+
 def forwarding_rules(options: OvsOptions) -> str:
     """The rules of both directions, one on each line."""
+    if options.firewall is not None:
+        return _FIREWALL.lstrip()
     ways = ((EASTWARD, 1, 2, EAST), (WESTWARD, 2, 1, WEST))
     lines: list[str] = []
     for direction, entry, leaving, side in ways:
@@ -306,6 +377,8 @@ class OpenVswitch(ProgramDut[OvsOptions]):
                 band = f"band=type=drop,rate={self.options.police},burst_size={self.options.bucket}"
                 changes.run(*control.ofctl("add-meter", bridge, f"meter={number},pktps,burst,stats,{band}"))
             changes.run(*control.ofctl("add-flows", bridge, "-"), stdin=forwarding_rules(self.options))
+        if self.options.most_connections is not None:
+            changes.run(*control.appctl("dpctl/ct-set-maxconns", str(self.options.most_connections)))
         return [control.database, control.switch]
 
     def facts(self) -> dict[str, Any]:
@@ -339,6 +412,12 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             },
             details={f"{side} port, rx dropped": port["rx"].get("drop", 0) for side, port in sides.items()},
         )
+
+    @property
+    def connections(self) -> OvsConnections | None:
+        """The connections of the datapath."""
+        options = self.options
+        return OvsConnections(self._control, options.most_connections) if options.firewall is not None else None
 
     def reconfigure(self, entries: int) -> None:
         """Adds OpenFlow rules for destination MAC addresses that no test traffic has."""

@@ -152,6 +152,9 @@ class LiveTestbed(Testbed):
             connections = connections_through(set_up.duts, configuration)
             self._watch.begin()
             with self._watch.blaming():
+                if connections is not None:
+                    # A table that others have filled would be taken for a path that is dead.
+                    connections.forget()
                 agent, facts = self._configured(configuration)
                 if configuration.examines:
                     facts = {**facts, "integrity": check_at_low_rate(agent, facts, set_up.idle_time)}

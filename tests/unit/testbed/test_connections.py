@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from shutil import which
 
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
@@ -22,7 +23,7 @@ from lossratio.testbed.connections import Connections, EstablishingMeasurer
 from lossratio.testbed.live import open_testbed
 from lossratio.topology import EAST, WEST
 from lossratio.traffic import PortPair, TrafficPort, connections_of, load_profile, make_configuration
-from lossratio.trials import DirectionCounters, Exchange, TrialInput, TrialOutput
+from lossratio.trials import DirectionCounters, Exchange, Integrity, TrialInput, TrialOutput
 
 FLOWS = 10_000
 
@@ -226,6 +227,27 @@ def test_handshakes_data_and_the_end_of_tcp_are_what_a_real_table_takes_for_them
             output = whole(ready.measurer.measure, TrialInput(0.1, 5000.0, exchange=exchange))
             assert output.directions[0].received_frames == 500
             assert states(router) == {state: 500}
+
+
+@pytest.mark.netns
+@needs_testbed
+@pytest.mark.skipif(which("ovs-vswitchd") is None or os.getuid() != 0, reason="needs Open vSwitch, and root")
+def test_open_vswitch_keeps_as_many_connections_as_its_limit_says(file):
+    options = {"firewall": "conntrack", "most_connections": 504}
+    profile = load_profile("ethip4-udp-h8-p63", frame_size=100)
+    with open_testbed(file, dut="ovs", options=options) as testbed:
+        table = testbed.duts[0].connections
+        with testbed.ready_for(profile) as ready:
+            ready.measurer.measure(TrialInput(0.1, 5000.0))
+            assert table.count() == 504
+        more = load_profile("ethip4-tcp-h16-p63", frame_size=100)
+        with testbed.ready_for(more, integrity=Integrity.OFF) as ready:
+            output = whole(ready.measurer.measure, TrialInput(1.0, 1008.0, exchange=Exchange()))
+            assert output.directions[0].received_frames <= table.count() == 504
+            with pytest.raises(DutError, match="DUT1 keeps 504 at once"):
+                ready.measurer.measure(TrialInput(0.1, 5000.0))
+        table.forget()
+        assert table.count() == 0
 
 
 @pytest.mark.netns

@@ -361,8 +361,8 @@ def _check_return(end: _End, sent: int, arrived: int) -> None:
         )
     raise AgentError(
         "asymmetric",
-        f"{where}, although {sent} connections arrived. The path back is another one (asymmetric), or the device "
-        "forgets connections before they are answered. Look at the routes back, and at its time-out.",
+        f"{where}, although {sent} connections arrived. The path back is another one (asymmetric), or the device keeps "
+        "none of them: its table is full, or its time-out is short. Look at the routes back, and at its table.",
     )
 
 
