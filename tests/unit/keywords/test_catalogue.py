@@ -99,6 +99,26 @@ def test_a_suite_is_made_for_each_value_of_the_variables_that_its_metadata_lists
     assert variables == {"${FRAME_SIZE}": "IMIX", "${TUNNELS}": "40", "${MODE}": "policy"}
 
 
+def test_a_variant_has_tags_and_arguments_of_its_own():
+    variants = "Metadata    Variant few    small\nMetadata    Variant many    scale police=90 kfps\nMetadata"
+    text = (
+        SUITE.replace("Metadata", variants, 1).replace("l2bdbase-mrr", "l2bd${VARIANT}-mrr").replace("=50 kfps", "=1")
+    )
+    few, many = expanded(Catalogue(), text.replace("90 kfps", "9")).suites
+    assert [(suite.name, suite.setup.args[-1]) for suite in (few, many)] == [("few", "police=1"), ("many", "police=9")]
+    assert names(many)[:2] == ["64B-1c-eth-l2bdmany-mrr", "IMIX-1c-eth-l2bdmany-mrr"]
+    assert ({"small"} <= set(few.tests[0].tags), "scale" in many.tests[0].tags) == (True, True)
+
+
+def test_without_a_dut_a_suite_is_its_twin():
+    text = SUITE.replace("Test Tags         mrr", "Test Tags         mrr    linux_bridge    eth-l2bdbase")
+    suite = expanded(Catalogue(str(ROOT / "topologies" / "local-cable.yaml")), text)
+    assert names(suite)[0] == "64B-1c-eth-l2bdbase-tg-mrr"
+    assert suite.setup.args[1:] == ("nic=${NIC}", "duts=0", "dut=none")
+    assert {"trex", "eth-l2bdbase-tg"} <= set(suite.tests[0].tags)
+    assert not {"linux_bridge", "eth-l2bdbase"} & set(suite.tests[0].tags)
+
+
 def test_the_topology_says_nodes_and_nic(tmp_path):
     file = lab(tmp_path, "Intel-E810CQ")
     suite = expanded(Catalogue(str(file)))
