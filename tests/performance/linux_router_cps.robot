@@ -12,7 +12,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find Connection Rate
 
-Test Tags         perftest    ndrpdr    ethip4    ip4fwd    ethip4-ip4base    ${FRAME_SIZE}    ${CORES}c
+Test Tags         perftest    ndrpdr    ethip4    ip4fwd    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Variables ***
@@ -21,9 +21,9 @@ ${HANDSHAKE}    74B
 
 
 *** Test Cases ***
-${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-${SCALE}-cps-ndrpdr
-    [Tags]    udp_cps
+${FRAME_SIZE}-${CORES}c-ethip4udp-linuxip4base-${SCALE}-cps-ndrpdr
+    [Tags]    udp_cps    ethip4udp-linuxip4base-${SCALE}-cps
     NDR    PDR    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}    stateless=True
-${FRAME_SIZE}-${CORES}c-ethip4tcp-ip4base-${SCALE}-cps-ndrpdr
-    [Tags]    tcp_cps
+${FRAME_SIZE}-${CORES}c-ethip4tcp-linuxip4base-${SCALE}-cps-ndrpdr
+    [Tags]    tcp_cps    ethip4tcp-linuxip4base-${SCALE}-cps
     NDR    PDR    frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    stateless=True

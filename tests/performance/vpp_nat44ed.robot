@@ -15,15 +15,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find Connection Rate
 
-Test Tags    perftest
-...          ndrpdr
-...          vpp
-...          ethip4
-...          ip4fwd
-...          nat44
-...          ethip4-nat44ed
-...          ${FRAME_SIZE}
-...          ${CORES}c
+Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    nat44    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Variables ***
@@ -33,12 +25,12 @@ ${HANDSHAKE}    74B
 
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udp-nat44ed-${SCALE}-cps-ndrpdr
-    [Tags]    udp_cps
+    [Tags]    udp_cps    ethip4udp-nat44ed-${SCALE}-cps
     NDR    PDR    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-nat44ed-${SCALE}-cps-ndrpdr
-    [Tags]    tcp_cps
+    [Tags]    tcp_cps    ethip4tcp-nat44ed-${SCALE}-cps
     NDR    PDR    frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}
 ${FRAME_SIZE}-${CORES}c-ethip4udp-nat44ed-${SCALE}-udir-ndrpdr
-    [Tags]    udp_udir
+    [Tags]    udp_udir    ethip4udp-nat44ed-${SCALE}-udir
     [Template]    Find NDR And PDR
     ${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}

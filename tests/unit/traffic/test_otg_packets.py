@@ -28,7 +28,7 @@ def frames_of(name):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in profile_names() if not re.search("vxlan|00k-rnd|2m-rnd|l2bdscale", name)]
+    "name", [name for name in profile_names() if not re.search("vxlan|00k-rnd|2m-rnd|l2bdscale|tcp-(connections|h)", name)]
 )
 def test_the_models_and_back_give_the_same_frames(name):
     spec = frames_of(name)
@@ -153,7 +153,7 @@ def test_what_cannot_be_sent_is_refused_by_its_name(packet, message):
         spec_of(packet)
 
 
-@pytest.mark.parametrize("name", ["ethip4vxlan-ip4base", "ethip6-ip6scale2m-rnd"])
+@pytest.mark.parametrize("name", ["ethip4vxlan-ip4base", "ethip6-ip6scale2m-rnd", "ethip4-tcp-connections"])
 def test_profiles_that_the_models_cannot_express_are_refused(name):
     with pytest.raises(TrafficError, match="profile"):
         write_packet(frames_of(name), WEST, EAST)

@@ -151,7 +151,7 @@ def test_the_smallest_frames_of_all_profiles_have_sequence_numbers_that_change_n
     memory = np.stack([np.frombuffer(frame, dtype=np.uint8) for frame in frames(description)[:3]]).copy()
     numbering = Numbering(memory, 0, description.tag_place)
     numbering.begin(tag)
-    count = numbering.write(0, first, 3)
+    count = numbering.write(0, first, len(memory))
     written = [row.tobytes() for row in memory[:count]]
     start = description.tag_offset
     assert {frame[start : start + 4] for frame in written} == {tag.to_bytes(4, "big")}
