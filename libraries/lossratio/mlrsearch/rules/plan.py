@@ -33,7 +33,7 @@ AROUND, AROUND_EXPECTED = 12, 3
 COARSE = 24
 """Loads of the whole range that are looked at besides."""
 
-FAR, UNLUCKY, CHECKS = 16, 0.01, 3
+FAR, UNLUCKY, CHECKS = 16, 0.01, 2
 """Before a search goes so many goal widths below the smallest lossy load, and that load lost no more than this share of
 frames, it must be lossy in so many trials more than it passes, unless it was asked twice as often. Goals that prove a
 load by as few trials have no such check.
