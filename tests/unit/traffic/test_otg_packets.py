@@ -28,7 +28,8 @@ def frames_of(name):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in profile_names() if not re.search("vxlan|00k-rnd|2m-rnd|l2bdscale|tcp-(connections|h)", name)]
+    "name",
+    [name for name in profile_names() if not re.search("vxlan|00k-rnd|2m-rnd|l2bdscale|tcp-(connections|h)", name)],
 )
 def test_the_models_and_back_give_the_same_frames(name):
     spec = frames_of(name)
