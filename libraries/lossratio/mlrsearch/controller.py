@@ -107,7 +107,9 @@ class GoalSearch:
         if view.plan is not None:
             is_wrong = view.expectation.surprises < 0 and not self._was_hinted
             self.has_plan |= not after.open or is_wrong
-            view.plan.expect(view.expectation.position, after.upper)
+            if self._hint is not None:
+                view.plan.hinted = self._hint.begins
+            view.plan.expect(view.expectation.overload, after.upper)
         if self._hint is not None and not after.open:
             view.hinted = self._hint.expected(after.first - 1)
             self._hint = None

@@ -109,6 +109,7 @@ class Expectation:
 
     Attributes:
         position: Where on the grid the bound is expected; None if that is not known.
+        overload: Where trials in overload show it to be, whatever a hint says; None if they do not.
         faded: Where on the grid the loss ratio would have fallen to the goal's, if it went on falling by the same
             factor per step as between the smallest two upper bounds; None if that is not known.
         surprises: Positive: so many times in a row, a load above the expected bound turned out a lower bound.
@@ -123,6 +124,7 @@ class Expectation:
         self, goal_loss_ratio: float, trial_duration: float, grid: LoadGrid, curve: LossCurve, hinted: int | None = None
     ) -> None:
         self.position: float | None = hinted
+        self.overload: float | None = None
         self.faded: float | None = None
         self.surprises = 0
         self.recessions = 0
@@ -155,7 +157,7 @@ class Expectation:
         old = self.position
         if old is not None and after.upper is not None and after.upper != before.upper:
             self._was_too_high |= self._grid.position(after.upper) <= old
-        self.position = self._expected(after.upper, next_upper)
+        self.position = self.overload = self._expected(after.upper, next_upper)
         self.faded = self._faded(after.upper, next_upper)
         if self._hinted is not None and after.first - 1 <= self._hinted <= after.last:
             # However much is lost above it: some SUTs forward far less in overload.

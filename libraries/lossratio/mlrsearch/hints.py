@@ -32,6 +32,10 @@ A picture: in five nights it was between 99.9 and 100.2 kfps, and tonight it is 
 """
 
 
+HINT_SCALE = 0.4
+"""Steps that the load where loss begins may be off, besides the distance of the loads found earlier."""
+
+
 @dataclass(frozen=True)
 class Hint:
     """The bounds of a goal in earlier searches; whole steps on the grid of loads."""
@@ -45,6 +49,11 @@ class Hint:
     """The smallest and the largest load at which it stopped."""
     overloads: tuple[float, ...] = ()
     """Where the forwarding rates of the earlier searches' first trials, at maximum load, are on the grid."""
+
+    @property
+    def begins(self) -> tuple[float, float]:
+        """Where on the grid loss is expected to begin, and how sure that is, in steps."""
+        return self.lower + 0.5, HINT_SCALE + (self.stops[1] - self.stops[0]) / 4.0
 
     def moved(self, overload: float, top: int) -> Hint:
         """The hint for a SUT whose forwarding rate at maximum load has moved since the earlier searches.

@@ -47,6 +47,9 @@ EXACT, NEAR = 0.45, 0.25
 EXACT_SCALE, NEAR_SCALE = 0.5, 0.1
 """Distance to the bound in the one case, in steps; in the other, as a share of the distance of the overload."""
 
+HINTED = 0.7
+"""Probability that loss begins where earlier searches found it."""
+
 FADED = 0.6
 """Otherwise, the probability that it begins where the loss of lossy trials fades away."""
 
@@ -79,14 +82,21 @@ class Expected(NamedTuple):
     """How often a load there or below was lossy although it was expected not to be."""
     faded: tuple[float, float] | None
     """Where the loss of lossy trials fades away, and how sure that is, in steps."""
+    hinted: tuple[float, float] | None = None
+    """Where earlier searches found that it begins, and how sure that is, in steps."""
 
     def begins_below(self, positions: Floats, top: int) -> Floats:
         """The probability that loss begins below each position."""
         below, left = np.zeros(len(positions)), 1.0
         anchor, belief = None, 0.0
+        if self.hinted is not None:
+            centre, scale = self.hinted
+            below += HINTED * _cauchy((positions - centre) / scale)
+            left -= HINTED
+            anchor = centre
         if self.overload is not None:
             anchor, gap = self.overload
-            belief = 1.0 / (1.0 + self.misses) ** 2
+            belief = left / (1.0 + self.misses) ** 2
             below += belief * EXACT * _cauchy((positions - anchor) / EXACT_SCALE)
             below += belief * NEAR * _cauchy((positions - anchor) / (1.0 + NEAR_SCALE * gap))
             left -= belief * (EXACT + NEAR)
@@ -227,6 +237,8 @@ class Plan:
     posterior: Posterior
     passed: set[float] = field(default_factory=set)
     """Positions of loads with a lossless trial."""
+    hinted: tuple[float, float] | None = None
+    """See `Expected`."""
     expected: Expected = NOTHING_EXPECTED
     """Where loss is expected to begin."""
     misses: int = 0
@@ -277,7 +289,7 @@ class Plan:
             is_passed = position is not None and any(position + PASSED <= passed < lossy for passed in self.passed)
             if position is not None and position > 0.0 and not is_passed:
                 overload = position, abs(lossy - position)
-        self.expected = Expected(overload, self.misses, faded)
+        self.expected = Expected(overload, self.misses, faded, self.hinted)
 
     def _faded(self, upper: float) -> tuple[float, float] | None:
         """Where a line through the logarithms of losses, by load, falls to the goal's loss ratio, or to one frame."""

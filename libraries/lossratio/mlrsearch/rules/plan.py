@@ -80,7 +80,7 @@ def _best(view: GoalView, known: Plan) -> tuple[int, Bound]:
     interval, fresh = view.intervals[-1], _trials(view, 0.0)
     first, last = interval.first, interval.last
     coarse = np.linspace(first, max(first, last), COARSE).round()
-    near = [] if known.expected.overload is None else [math.floor(known.expected.overload[0])]
+    near = [math.floor(place[0]) for place in (known.expected.overload, known.expected.hinted) if place is not None]
     around = np.add.outer(near, np.arange(-AROUND_EXPECTED, AROUND_EXPECTED + 1)).ravel()
     looked_at = known.posterior.curves(known.expected, np.union1d(coarse, around))
     middle = int(np.searchsorted(-(looked_at.chances @ race(*fresh).lower[fresh]), -0.5))
