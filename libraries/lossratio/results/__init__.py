@@ -22,8 +22,8 @@ from lossratio.results.contradictions import ROUNDING as ROUNDING, differences a
 from lossratio.results.doubts import (
     Doubt as Doubt,
     DoubtKind as DoubtKind,
-    drift_in as drift_in,
     generator_stalls as generator_stalls,
+    time_dependence_in as time_dependence_in,
 )
 from lossratio.results.findings import (
     FORCED as FORCED,

@@ -3,18 +3,22 @@
 All doubts are computed from the trials in result files, so results of earlier versions have them, too.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import groupby, pairwise
+from statistics import NormalDist, fmean, pstdev
 
 from lossratio.results.trials import STALL, Trial, foreign_frames_of
 from lossratio.units import format_frame_rate, format_ratio
 
-DRIFT_SIGNIFICANCE = 0.001
-"""A trend is a drift if an unchanging SUT would show it with less than this probability, over all loads of a test."""
+TIME_SIGNIFICANCE = 0.001
+"""Time matters if a SUT that stays the same would seem so with less than this probability, over all loads of a test."""
 
-DRIFT_LEAST_TRIALS = 8
-"""Least number of trials at a load in which a drift is looked for."""
+ORDER_LEAST_TRIALS, DRIFT_LEAST_TRIALS = 3, 8
+"""Least number of trials at a load of which the order is looked at, and of these in all."""
 
 BANDS_LEAST_TRIALS = 8
 """Least number of trials at a load in which two bands are looked for."""
@@ -36,6 +40,8 @@ class DoubtKind(str, Enum):
     """Later trials at the same load differ from earlier ones: the SUT throttles, heats up, or fills a table."""
     TWO_BANDS = "two bands"
     """Forwarding rates at one load are in two groups, e.g. because workers share the traffic unevenly."""
+    SPELLS = "spells"
+    """Trials at a load are alike for a while: the SUT has slow spells, or a clock that changes, or remembers."""
     MRR_BELOW_PDR = "MRR below PDR"
     """The forwarding rate at maximum load is lower than at a smaller load: the SUT degrades under overload."""
     LATE_FRAMES = "late frames"
@@ -81,30 +87,43 @@ class Doubt:
         return f"{self.kind.value}: {self.reason}"
 
 
-def drift_in(trials: Sequence[Trial]) -> Doubt | None:
-    """Finds the clearest drift of the forwarding rate over the trials at one load.
+def time_dependence_in(trials: Sequence[Trial]) -> Doubt | None:
+    """Finds that the answer at a load depends on when it was asked: the SUT drifts, or has spells.
 
-    Computes Kendall's rank correlation of trial number and forwarding rate for each load and duration that has enough
-    trials, unless all their rates are equal. The smallest probability counts, multiplied by the number of
-    correlations (Bonferroni).
+    Trials at one load are compared, by the ranks of their forwarding rates: with their order, and with the trial before
+    at that load. Where time does not matter, every order of them is as probable. The sums over all loads have the mean
+    and the variance that follow from this.
     """
-    candidates = [
-        group for group in _repeated(trials, DRIFT_LEAST_TRIALS) if len({_rate(trial) for trial in group}) > 1
-    ]
-    if not candidates:
+    groups = [group for group in _repeated(trials, ORDER_LEAST_TRIALS) if len(set(map(_passed, group))) > 1]
+    if sum(map(len, groups)) < DRIFT_LEAST_TRIALS:
         return None
-    probability, group = min(
-        ((_trend_probability(group), group) for group in candidates), key=lambda candidate: candidate[0]
-    )
-    if probability * len(candidates) >= DRIFT_SIGNIFICANCE:
-        return None
+    trend, spell = _deviation(groups, _trend), _deviation(groups, _spells)
+    least = NormalDist().inv_cdf(1.0 - TIME_SIGNIFICANCE / 3.0)
+    if abs(trend) >= least:
+        return _drift(groups, trend)
+    return _lasting(groups) if spell >= least else None
+
+
+def _drift(groups: Sequence[Sequence[Trial]], trend: float) -> Doubt:
+    group = max(groups, key=lambda group: math.copysign(1.0, trend) * _trend(_scores(group))[0])
     third = max(1, len(group) // 3)
     first, last = _mean_rate(group[:third]), _mean_rate(group[-third:])
     change = format_ratio(abs(last - first) / first) if first else "all"
     return Doubt(
         DoubtKind.DRIFT,
         f"of {len(group)} trials at {format_frame_rate(group[0].load_per_interface_fps)} per interface the last third "
-        f"forwards {change} {'more' if last > first else 'less'} than the first",
+        f"forwards {change} {'more' if trend > 0.0 else 'less'} than the first",
+    )
+
+
+def _lasting(groups: Sequence[Sequence[Trial]]) -> Doubt:
+    group = max(groups, key=lambda group: _spells(_scores(group))[0])
+    loads = "1 load" if len(groups) == 1 else f"{len(groups)} loads"
+    return Doubt(
+        DoubtKind.SPELLS,
+        f"trials at {loads} forward about as much as the trial before at that load, as at "
+        f"{format_frame_rate(group[0].load_per_interface_fps)} per interface: the SUT has spells that outlast trials, "
+        "so the result depends on when a load was asked",
     )
 
 
@@ -113,7 +132,8 @@ def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
 
     The widest gap between neighbouring rates separates the bands; the gap must be wide compared with both bands.
     """
-    for group in _repeated(trials, BANDS_LEAST_TRIALS):
+    # The forwarding rates of trials that ended early are those of other lengths of time.
+    for group in _repeated((trial for trial in trials if trial.decided_after_s is None), BANDS_LEAST_TRIALS):
         rates = sorted(_rate(trial) for trial in group)
         cut = max(range(1, len(rates)), key=lambda index: rates[index] - rates[index - 1])
         low, high = rates[:cut], rates[cut:]
@@ -246,18 +266,53 @@ def _repeated(trials: Iterable[Trial], least: int) -> list[list[Trial]]:
     """Groups of trials with the same load and duration, if large enough, from the highest load."""
     groups: dict[tuple[float, float], list[Trial]] = {}
     for trial in trials:
-        # The forwarding rates of trials that ended early are those of other lengths of time.
-        if trial.decided_after_s is not None:
-            continue
         groups.setdefault((trial.load_per_interface_fps, trial.duration_s), []).append(trial)
     return [groups[key] for key in sorted(groups, reverse=True) if len(groups[key]) >= least]
 
 
-def _trend_probability(group: Sequence[Trial]) -> float:
-    # Imported here because the import is slow, and most runs do not need it.
-    from scipy.stats import kendalltau
+def _deviation(
+    groups: Iterable[Sequence[Trial]], measure: Callable[[Sequence[float]], tuple[float, float, float]]
+) -> float:
+    """How far a sum over all loads is from its mean over all orders, in standard deviations."""
+    totals, means, variances = zip(*(measure(_scores(group)) for group in groups), strict=True)
+    return float((sum(totals) - sum(means)) / math.sqrt(sum(variances)))
 
-    return float(kendalltau([trial.number for trial in group], [_rate(trial) for trial in group]).pvalue)
+
+def _scores(group: Sequence[Trial]) -> list[float]:
+    """The ranks of trials by what they forwarded, with a mean of 0 and a variance of 1."""
+    passed = [_passed(trial) for trial in group]
+    in_order = sorted(passed)
+    ranks = [bisect_left(in_order, trial) + bisect_right(in_order, trial) for trial in passed]
+    mean, spread = fmean(ranks), pstdev(ranks)
+    return [(rank - mean) / spread for rank in ranks]
+
+
+def _trend(scores: Sequence[float]) -> tuple[float, float, float]:
+    """How many pairs rise less how many fall (M. G. Kendall, 1938); the mean and the variance over all orders."""
+    before: list[float] = []
+    rising = 0
+    for score in scores:
+        rising += bisect_left(before, score) - (len(before) - bisect_right(before, score))
+        insort(before, score)
+    alike = (len([*run]) for _, run in groupby(before))
+    pairs = [count * (count - 1) * (2 * count + 5) for count in (len(scores), *alike)]
+    return float(rising), 0.0, (pairs[0] - sum(pairs[1:])) / 18.0
+
+
+def _spells(scores: Sequence[float]) -> tuple[float, float, float]:
+    """The sum of products of neighbouring scores; its mean and variance over all orders."""
+    count, fourth = len(scores), math.fsum(score**4 for score in scores)
+    pairs = count * (count - 1)
+    same, shared = (count**2 - fourth) / pairs, (2.0 * fourth - count**2) / (pairs * (count - 2))
+    apart = (3.0 * count**2 - 6.0 * fourth) / (pairs * (count - 2) * max(1, count - 3))
+    square = (count - 1) * same + 2 * (count - 2) * shared + (count - 2) * (count - 3) * apart
+    return sum(one * other for one, other in pairwise(scores)), -1.0, square - 1.0
+
+
+def _passed(trial: Trial) -> tuple[float, float]:
+    """How much a trial forwarded: the sooner its verdict was certain, the less."""
+    early = trial.decided_after_s
+    return (math.inf, _rate(trial)) if early is None else (early, 0.0)
 
 
 def _rate(trial: Trial) -> float:

@@ -20,12 +20,12 @@ from lossratio.results.conditions import MaxLoad
 from lossratio.results.doubts import (
     Doubt,
     DoubtKind,
-    drift_in,
     foreign_frames,
     full_rings,
     generator_drops,
     late_frames,
     testbed_changed,
+    time_dependence_in,
     two_bands_in,
 )
 from lossratio.results.frame_integrity import FrameIntegrity, faults_with_sizes, integrity_lines, integrity_of
@@ -323,7 +323,7 @@ def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[Doubt
     offered = (view.offered(result, finding) for finding in view.findings(result))
     unsent = unsent_frames(max(offered, key=unsent_share, default=()))
     of_testbed = (foreign, *of_generator, testbed_changed(trials))
-    for doubt in (unsent, drift_in(trials), two_bands_in(trials), late, *of_testbed):
+    for doubt in (unsent, time_dependence_in(trials), two_bands_in(trials), late, *of_testbed):
         if doubt is not None:
             yield doubt
     for remark in result.remarks:

@@ -11,7 +11,7 @@ from lossratio.arena.suts import Overhead, Subject
 from lossratio.measurements.throughput.evidence import bounds_history
 from lossratio.measurements.throughput.search_picture import draw_loss
 from lossratio.mlrsearch import NDR, PDR, TST009
-from lossratio.results.doubts import DoubtKind, drift_in, two_bands_in
+from lossratio.results.doubts import DoubtKind, time_dependence_in, two_bands_in
 from lossratio.results.findings import doubts_of, message
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.constant_capacity import SharpKnee
@@ -26,7 +26,7 @@ def trials_losing(losses, load=LOAD):
 
 
 def test_a_sut_that_throttles_drifts():
-    doubt = drift_in(trials_losing([100 * number for number in range(12)]))
+    doubt = time_dependence_in(trials_losing([100 * number for number in range(12)]))
     assert doubt.kind is DoubtKind.DRIFT
     assert doubt.reason == (
         "of 12 trials at 100.00 kfps per interface the last third forwards 0.8012 % less than the first"
@@ -34,18 +34,19 @@ def test_a_sut_that_throttles_drifts():
 
 
 def test_a_sut_that_warms_up_drifts_to_more():
-    assert "more than the first" in drift_in(trials_losing(range(1200, 0, -100))).reason
+    assert "more than the first" in time_dependence_in(trials_losing(range(1200, 0, -100))).reason
 
 
 def test_trials_that_are_all_equal_or_too_few_do_not_drift():
-    assert drift_in(trials_losing([5] * 40)) is None
-    assert drift_in(trials_losing([0, 100, 200, 300, 400, 500, 600])) is None
+    assert time_dependence_in(trials_losing([5] * 40)) is None
+    assert time_dependence_in(trials_losing([0, 100, 200, 300, 400, 500, 600])) is None
 
 
 def test_a_drift_is_seldom_seen_where_there_is_none():
     randomness = random.Random(1)
     seen = sum(
-        drift_in(trials_losing([randomness.gauss(1000, 100) for _ in range(12)])) is not None for _ in range(500)
+        time_dependence_in(trials_losing([randomness.gauss(1000, 100) for _ in range(12)])) is not None
+        for _ in range(500)
     )
     assert seen <= 3
 

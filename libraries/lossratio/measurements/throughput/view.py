@@ -60,12 +60,12 @@ from lossratio.results import (
     TestResult,
     Trial,
     View,
-    drift_in,
     format_frames_per_second,
     format_interval,
     generator_stalls,
     offered_in,
     rate_line,
+    time_dependence_in,
     trials_in_words,
 )
 from lossratio.units import format_frame_rate, format_ratio
@@ -284,7 +284,7 @@ def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
     found = inconstancy_in(results, {number for number, trial in enumerate(trials) if not trial.is_evidence})
     if found is not None and found.change is Change.REMEMBERS_LOSS:
         yield Doubt(DoubtKind.MEMORY, _memory(found))
-    elif found is not None and drift_in(evidence) is None:
+    elif found is not None and time_dependence_in(evidence) is None:
         yield Doubt(DoubtKind.DRIFT, _trend(found, sum(result.elapsed for result in results)))
     level = level_loss_in(counted)
     if level is not None:
