@@ -11,6 +11,7 @@ from typing import Any
 
 from lossratio.errors import DutError, LinkError
 from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.agent.core.pacing import frames_within
 from lossratio.traffic.answers import StoppedTraffic
 from lossratio.traffic.client import AgentClient
 from lossratio.trials import (
@@ -173,7 +174,7 @@ class TrafficMeasurer:
         watched = None
         if trial.exchange is not None:
             self._forget()
-            directions = self._agent.connect(trial.load, round(trial.load * trial.duration), trial.exchange)
+            directions = self._agent.connect(trial.load, frames_within(trial.duration, trial.load), trial.exchange)
         elif trial.certain_above is None:
             directions = self._agent.trial(trial.load, trial.duration, ramp=self._ramp)
         else:
@@ -265,7 +266,7 @@ class LatePathError(DutError):
 
 def few_frames(agent: AgentClient) -> tuple[DirectionCounters, ...]:
     """Sends a few frames in each direction; or opens a few connections, where devices let nothing else through."""
-    if agent.has_handshakes:
+    if agent.has_connections:
         return agent.connect(CHECK_LOAD, round(CHECK_LOAD * CHECK_DURATION), Exchange())
     return agent.trial(CHECK_LOAD, CHECK_DURATION)
 

@@ -4,6 +4,7 @@ import pytest
 
 from lossratio.traffic import TrafficMeasurer
 from lossratio.traffic.agent.core.generator import late_and_copies
+from lossratio.trials import Exchange
 from lossratio.trials.counters import NegativeLossError
 from lossratio.trials.trial import DirectionCounters, TrialInput
 
@@ -26,6 +27,21 @@ class Agent:
                 "a>b", intended_frames=100, sent_frames=sent, received_frames=received, unsent_frames=100 - sent
             ),
         )
+
+
+def test_as_many_connections_are_opened_as_are_expected():
+    """At 996.24 per second for half a second 499 are due: the last one begins in time."""
+    asked = []
+
+    class Connecting:
+        def connect(self, load, count, exchange):
+            asked.append(count)
+            return (DirectionCounters("port0>port1", count, count, count),)
+
+    trials = [TrialInput(0.5, load, exchange=Exchange()) for load in (996.24, 1000.0, 7 / 0.5)]
+    outputs = [TrafficMeasurer(Connecting()).measure(trial) for trial in trials]
+    assert asked == [499, 500, 7]
+    assert [output.unsent_frames for output in outputs] == [0, 0, 0]
 
 
 def test_a_surplus_of_frames_is_measured_again():
