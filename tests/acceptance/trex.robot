@@ -36,6 +36,30 @@ Two Links Have A Policer Each
     Set Up Testbed    ${topology}    dut=linux_bridge    police=10 kfps    burst=1000    links=2
     Wait Until Keyword Succeeds    ${ATTEMPTS}    1 s    Truth Is Found    ${10250}
 
+Connection Rates Are Those Of A Limiter
+    [Documentation]    TRex is both ends, of UDP and of TCP: the limiter's bucket is full when a trial begins.
+    [Template]    Limiter Is Found
+    profile=ethip4-udp-connections
+    profile=ethip4-tcp-connections
+    profile=ethip4-tcp-connections    data_frames=2    closing=fin
+
+A Table Is Full At Its Limit
+    [Documentation]    Failed trials leave nothing behind that the next one would suffer from.
+    Set Up Testbed    ${TREX}    dut=linux_router    firewall=conntrack    most_connections=1234
+    ${result}    Find Connection Table Capacity    100B    max_load=3 kcps    repeats=2
+    Should Be Equal    ${{[one.established for one in $result.capacity.searches]}}    ${{[1234, 1234]}}
+
+All Connections Are Established Through A NAT
+    [Documentation]    Then frames without connections are measured on the same testbed: the server starts anew.
+    Set Up Testbed    ${TREX}    dut=linux_router    nat=masquerade
+    FOR    ${profile}    IN    ethip4-udp-connections    ethip4-tcp-connections
+        ${result}    Measure Connection MRR    100B    ${profile}    max_load=2 kcps    trials=3    data_frames=2
+        ...    closing=${{'fin' if 'tcp' in $profile else None}}
+        Should Be Equal As Integers    ${result.connections.lost_connections}    0
+    END
+    ${result}    Measure MRR    100B    ethip4-udp-hosts    max_load=2 kpps    trials=2    bidirectional=no
+    Should Be Equal As Integers    ${{sum(trial.lost_frames for trial in $result.trials)}}    0
+
 An Early Verdict Is That Of The Full Trial
     [Documentation]    The search ends trials as soon as enough frames are lost, and finds the same.
     Set Up Testbed    ${TREX}    dut=linux_bridge    police=10 kfps    burst=1000
@@ -241,6 +265,15 @@ Truth Is Found For
     [Arguments]    ${frame_size}    &{traffic}
     Set Up Testbed    ${TREX}    dut=linux_bridge    police=10 kfps    burst=1000
     Wait Until Keyword Succeeds    ${ATTEMPTS}    1 s    Truth Is Found    ${10250}    ${frame_size}    &{traffic}
+    [Teardown]    Tear Down Testbed
+
+Limiter Is Found
+    [Documentation]    1000 connections/s and a bucket of 100: 1198 in trials of half a second.
+    [Arguments]    &{exchange}
+    VAR    &{goal}    loss_ratio=0    final_trial_duration=0.5 s    duration_sum=0.5 s    width=2 %
+    Set Up Testbed    ${TREX}    dut=linux_router    firewall=conntrack    new_connections=1000    new_burst=100
+    ${result}    Find Connection Rate    ${goal}    frame_size=100B    max_load=5 kcps    &{exchange}
+    Should Be Regular And Enclose    ${result.goals}[0]    ${1198}    ${0.005}
     [Teardown]    Tear Down Testbed
 
 With TRex On Two Links

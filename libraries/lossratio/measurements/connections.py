@@ -55,6 +55,7 @@ class OpeningRequest(Request):
     """The settings of every measurement that opens connections."""
 
     unused = frozenset({"ramp", "warm_up", "integrity"})
+    connects = True
 
     min_load: Annotated[FrameRate | None, NOT_IN_FILES] = 100.0
     """The smallest rate, connections per second."""

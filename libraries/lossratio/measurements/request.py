@@ -64,6 +64,8 @@ class Request(Record):
 
     unused: ClassVar[frozenset[str]] = frozenset()
     """Fields below that a kind makes no use of, so that its keyword has no such arguments."""
+    connects: ClassVar[bool] = False
+    """Whether all of its trials open connections."""
 
     profile: Annotated[TrafficProfile, NOT_IN_FILES]
     """The test traffic."""

@@ -127,7 +127,13 @@ class LiveTestbed(Testbed):
 
     @contextmanager
     def ready_for(
-        self, profile: TrafficProfile, *, ramp: float = 0.0, rest: float = 0.0, integrity: Integrity = Integrity.DOUBT
+        self,
+        profile: TrafficProfile,
+        *,
+        ramp: float = 0.0,
+        rest: float = 0.0,
+        integrity: Integrity = Integrity.DOUBT,
+        connects: bool = False,
     ) -> Iterator[Ready]:
         """Configures the generator and checks the path. Lost connections are restored before.
 
@@ -146,6 +152,7 @@ class LiveTestbed(Testbed):
                 set_up.port_pairs(next_hops.destinations),
                 settle_time=set_up.settle_time,
                 examines=integrity is not Integrity.OFF and not set_up.translates,
+                connects=connects,
                 sides=next_hops.sides,
             )
             check_mtus(set_up.ports, configuration)

@@ -149,7 +149,13 @@ class SimulatedTestbed(Testbed):
 
     @contextmanager
     def ready_for(
-        self, profile: TrafficProfile, *, ramp: float = 0.0, rest: float = 0.0, integrity: Integrity = Integrity.DOUBT
+        self,
+        profile: TrafficProfile,
+        *,
+        ramp: float = 0.0,
+        rest: float = 0.0,
+        integrity: Integrity = Integrity.DOUBT,
+        connects: bool = False,
     ) -> Iterator[Ready]:
         """Gives a measurer on a virtual clock, which starts from the same state each time.
 

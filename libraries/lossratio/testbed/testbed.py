@@ -188,7 +188,13 @@ class Testbed(ABC):
 
     @abstractmethod
     def ready_for(
-        self, profile: TrafficProfile, *, ramp: float = 0.0, rest: float = 0.0, integrity: Integrity = Integrity.DOUBT
+        self,
+        profile: TrafficProfile,
+        *,
+        ramp: float = 0.0,
+        rest: float = 0.0,
+        integrity: Integrity = Integrity.DOUBT,
+        connects: bool = False,
     ) -> AbstractContextManager[Ready]:
         """Makes the testbed ready for a traffic profile, and checks that frames get through. No traffic is left then.
 
@@ -197,6 +203,7 @@ class Testbed(ABC):
             ramp: Seconds before each trial in which the load grows from 0, and nothing is counted.
             rest: Least seconds without traffic before each trial; a DUT's own time to recover may be longer.
             integrity: Whether the generator examines the frames that come back, as far as it can; ``off``: it does not.
+            connects: Whether all trials open connections.
 
         Raises:
             LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is in use.

@@ -87,7 +87,7 @@ class AgentClient:
         node_name: The node.
         facts: What the agent says about itself and the node.
         flows: Number of flows of each direction that it was configured for.
-        has_handshakes: Whether they are connections that a handshake opens.
+        has_connections: Whether connections can be opened, and nothing else.
         see: Called with the frames that a running trial has sent and received so far, over all directions, about twice
             a second, if the generator can say it; None: nobody wants to know.
     """
@@ -99,7 +99,7 @@ class AgentClient:
         self._settle_time = 0.0
         self._directions: tuple[str, ...] = ()
         self.flows: Mapping[str, int] = {}
-        self.has_handshakes = False
+        self.has_connections = False
         self.see: Callable[[int, int], None] | None = None
         self._last_id = 0
         self._is_open = True
@@ -153,10 +153,12 @@ class AgentClient:
         """
         self._settle_time = configuration.settle_time
         self._directions = tuple(direction.name for direction in configuration.directions)
-        self.has_handshakes = any(each.frames.handshake is not None for each in configuration.directions)
         self.flows = {direction.name: direction.frames.flows for direction in configuration.directions}
         fields: dict[str, Any] = {"generator": generator, "options": dict(options), "program": program}
-        return self._ask("configure", **fields, configuration=asdict(configuration))
+        facts = self._ask("configure", **fields, configuration=asdict(configuration))
+        has_handshakes = any(each.frames.handshake is not None for each in configuration.directions)
+        self.has_connections = has_handshakes or facts.get("connects_only", False)
+        return facts
 
     def trial(self, load: float, duration: float, *, ramp: float = 0.0) -> tuple[DirectionCounters, ...]:
         """Performs a trial.

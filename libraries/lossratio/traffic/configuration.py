@@ -292,6 +292,7 @@ def make_configuration(
     *,
     settle_time: float,
     examines: bool = True,
+    connects: bool = False,
     sides: Sequence[tuple[Side, Side]] | None = None,
 ) -> Configuration:
     """The configuration of a generator that sends a profile's frames.
@@ -304,6 +305,7 @@ def make_configuration(
         pairs: The ends of the paths; one at least.
         settle_time: Seconds to wait, after the traffic, for frames in flight: a property of the DUT.
         examines: Whether frames that come back are looked at, as far as the generator can.
+        connects: Whether all trials open connections.
         sides: The networks west and east of each path; None: parts of those for benchmarking.
 
     Raises:
@@ -320,6 +322,7 @@ def make_configuration(
         ),
         settle_time=settle_time,
         examines=examines,
+        connects=connects,
         speakers=tuple(
             speaker
             for pair, (west, east) in zip(pairs, own, strict=True)

@@ -62,7 +62,7 @@ def trex_file(topology, paths):
     cpus = sum(len(core.cpus) for core in server.cores)
     choice = choose_server(generator, ports, cpus, replace(server, cards=cards))
     macs = [port.interface.mac_address for port in ports]
-    arguments = server_arguments(generator, "/run/lossratio/trex-default/config.yaml", choice)
+    arguments = server_arguments(generator, "/run/lossratio/trex-default/config.yaml", choice, "--stl")
     reasons = "".join(f"# {reason}\n" for reason in choice.because)
     return f"{reasons}# arguments: {' '.join(arguments)}\n{server_configuration(generator, ports, macs, choice)}"
 

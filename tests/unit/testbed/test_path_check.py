@@ -37,7 +37,7 @@ class Agent:
     late: dict[str, int] = field(default_factory=dict)
     settle_time: float = 0.005
     flow_count: int = 254
-    has_handshakes: bool = False
+    has_connections: bool = False
 
     @property
     def flows(self):

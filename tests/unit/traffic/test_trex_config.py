@@ -38,7 +38,7 @@ def configuration(trex, cpus=8, count=2, hardware=None):
 
 
 def arguments(trex, hardware=None):
-    return server_arguments(trex, "/c.yaml", chosen(trex, hardware=hardware))
+    return server_arguments(trex, "/c.yaml", chosen(trex, hardware=hardware), "--stl")
 
 
 def machine(sockets=2, cores=28, threads=2, hugepages=32_768, numa_nodes=(0, 0, 0, 0)):

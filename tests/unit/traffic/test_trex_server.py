@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from local_session import LocalProcess
@@ -46,6 +47,9 @@ try:
 except KeyboardInterrupt:
     sys.exit(255)
 """
+
+
+FRAMES, CONNECTIONS = SimpleNamespace(connects=False), SimpleNamespace(connects=True)
 
 
 class Here:
@@ -425,8 +429,20 @@ def test_a_frozen_server_of_ours_is_ended_and_started_anew(access, plan, monkeyp
     state = f"{plan.state}-x"
     access.ready()
     frozen = freeze(state)
-    assert access.configure(Asking(state), None)["server"]["arguments"]
+    assert access.configure(Asking(state), FRAMES)["server"]["arguments"]
     assert pid_of(state) not in (None, frozen)
+
+
+def test_a_server_is_started_anew_in_the_mode_for_connections_and_back(access, plan):
+    state = f"{plan.state}-x"
+    pids = []
+    for wanted, mode in ((FRAMES, "--stl"), (CONNECTIONS, "--astf"), (CONNECTIONS, "--astf"), (FRAMES, "--stl")):
+        server = access.configure(Asking(state), wanted)["server"]
+        assert [argument for argument in server["arguments"] if argument in ("--stl", "--astf")] == [mode]
+        assert mode in Path(state, "started-with").read_text()
+        pids.append(pid_of(state))
+    assert None not in pids
+    assert [pids[1] == pids[2], len(set(pids))] == [True, 3]
 
 
 def test_a_frozen_server_of_somebody_else_is_left_alone(access, plan):
@@ -436,7 +452,7 @@ def test_a_frozen_server_of_somebody_else_is_left_alone(access, plan):
     frozen = freeze(state)
     try:
         with pytest.raises(AgentRefusalError, match="does not answer"):
-            access.configure(Asking(state), None)
+            access.configure(Asking(state), FRAMES)
         assert pid_of(state) == frozen
     finally:
         os.kill(frozen, signal.SIGKILL)

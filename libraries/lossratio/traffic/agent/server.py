@@ -30,6 +30,7 @@ from .core.probe import open_probe, probe
 from .core.protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode, read_record
 
 _TEND_SECONDS = 0.05
+_FRAMES = "send frames while it opens connections"
 
 
 def main() -> None:
@@ -156,7 +157,7 @@ class Agent:
     def _trial(self, request: Message) -> Message:
         load, duration = _positive(request, "load"), _positive(request, "duration")
         ramp = _seconds(request, "ramp")
-        generator, note = self._idle_generator(), self._note(request)
+        generator, note = self._able_generator("trial", _FRAMES), self._note(request)
         if note is None or not hasattr(generator, "watched_trial"):
             return {"directions": generator.trial(load, duration, ramp, self._check)}
         watch = Watch(math.inf, 0.0, ends=False, note=note)
@@ -186,7 +187,7 @@ class Agent:
 
     def _latency(self, request: Message) -> Message:
         load, duration = _positive(request, "load"), _positive(request, "duration")
-        return self._idle_generator().latency(load, duration, self._check)
+        return self._able_generator("latency", _FRAMES).latency(load, duration, self._check)
 
     def _connect(self, request: Message) -> Message:
         load, count = _positive(request, "load"), int(_positive(request, "count"))
@@ -257,7 +258,7 @@ class Agent:
         if request.get("watch"):
             self._timed_generator("start_watched").start_watched(load)
         else:
-            self._idle_generator().start(load)
+            self._able_generator("start", _FRAMES).start(load)
         self._is_running = True
         return {}
 

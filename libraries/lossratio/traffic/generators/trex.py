@@ -37,7 +37,7 @@ _LARGEST_JUMBO_FRAME = 9000
 
 
 class Trex(Generator[TrexGenerator]):
-    """TRex in its stateless mode. See `Generator` for the arguments."""
+    """TRex, stateless, or with a stack (ASTF) where all trials open connections. See `Generator` for the arguments."""
 
     settings_type = TrexGenerator
     has_single_frames = True
@@ -53,7 +53,7 @@ class Trex(Generator[TrexGenerator]):
         self._plan = ServerPlan(
             directory=self._directory,
             configuration=server_configuration(settings, ports, macs, self._choice),
-            arguments=server_arguments(settings, configuration_path(state), self._choice),
+            arguments=server_arguments(settings, configuration_path(state), self._choice, "--stl"),
             state=state,
             rpc_port=settings.rpc_port,
             software=settings.software,
@@ -120,8 +120,11 @@ class Trex(Generator[TrexGenerator]):
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         """See `Generator.configure`; with the configuration of the server, and the reasons for it.
 
+        A server of ours in the other mode is stopped.
+
         A server of ours that runs and does not answer is stopped and started anew, once.
         """
+        self._take_mode("--astf" if configuration.connects else "--stl")
         if not self.settings.software:
             questions = questions_of_ports(self.ports, configuration, self.port_name)
             self._neighbours = tuple(asdict(question) for question in questions)
@@ -171,7 +174,10 @@ class Trex(Generator[TrexGenerator]):
 
     def single_frames(self) -> Mapping[str, Any] | None:
         """See `Generator.single_frames`: by the server, with cards; it is started for that."""
-        return None if self.settings.software else {"generator": self.settings.kind, "options": self.ready()}
+        if self.settings.software:
+            return None
+        self._take_mode("--stl")
+        return {"generator": self.settings.kind, "options": self.ready()}
 
     def port_name(self, port: Port) -> str:
         """See `Generator.port_name`."""
@@ -202,6 +208,13 @@ class Trex(Generator[TrexGenerator]):
         if self._server.is_ours:
             self.node.session.restore()
             self._server.stop()
+
+    def _take_mode(self, mode: str) -> None:
+        if mode not in self._plan.arguments:
+            self.close()
+            state = configuration_path(self._plan.state)
+            self._plan = replace(self._plan, arguments=server_arguments(self.settings, state, self._choice, mode))
+            self._server = TrexServer(self.node.session, self._plan)
 
 
 def _python_problem(python: str, session: NodeSession) -> str | None:
@@ -274,12 +287,12 @@ def server_configuration(
     return yaml.safe_dump([fields], sort_keys=False)
 
 
-def server_arguments(generator: TrexGenerator, configuration: str, choice: ServerChoice) -> tuple[str, ...]:
-    """The server's command line behind its program, with the path of the configuration file on the node."""
+def server_arguments(generator: TrexGenerator, configuration: str, choice: ServerChoice, mode: str) -> tuple[str, ...]:
+    """The server's command line behind its program: its mode, and the path of the configuration file on the node."""
     no_scapy = () if generator.scapy_server else ("--no-scapy-server",)
     software = ("--software",) if generator.software else ()
     buffers = () if choice.mbuf_factor is None else (MBUF_FACTOR_ARGUMENT, f"{choice.mbuf_factor:g}")
-    fixed = ("-i", "--stl", "--cfg", configuration, *no_scapy, "--hdrh", "--iom", "0")
+    fixed = ("-i", mode, "--cfg", configuration, *no_scapy, "--hdrh", "--iom", "0")
     return (*fixed, *software, *buffers, *generator.arguments)
 
 

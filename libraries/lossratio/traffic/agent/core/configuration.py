@@ -269,6 +269,8 @@ class Configuration:
     """The ports that answer for addresses."""
     networks: tuple[str, ...] = BENCHMARK_NETWORKS
     """Networks of the traffic's addresses: the node must not forward frames to them."""
+    connects: bool = False
+    """Whether all of its trials open connections; a generator that has a mode of its own for that then takes it."""
 
     def __post_init__(self) -> None:
         used = {port for direction in self.directions for port in (direction.transmit, direction.receive)}

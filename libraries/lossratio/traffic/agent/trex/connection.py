@@ -21,10 +21,9 @@ from ..core.protocol import AgentError, Message
 SERVER_LOST = "server_lost"
 """Kind of the error that says that a server does not answer (any more)."""
 
-_OWN_CLIENTS = (
-    ("automation/trex_control_plane/interactive", "trex.stl.api"),
-    ("automation/trex_control_plane/stl", "trex_stl_lib.api"),
-)
+_OWN_CLIENT = "automation/trex_control_plane/interactive"
+_OWN_CLIENTS = ((_OWN_CLIENT, "trex.stl.api"), ("automation/trex_control_plane/stl", "trex_stl_lib.api"))
+_STATEFUL_CLIENTS = ((_OWN_CLIENT, "trex.astf.api"),)
 _PACKAGED_CLIENT = "trex_stl_lib.api"
 _SERVER = "_t-rex-64"
 _EXTERNAL_LIBRARIES = "TREX_EXT_LIBS"
@@ -106,11 +105,12 @@ class TrexLibrary:
     """Where it comes from, for people."""
 
 
-def load_library(directory: str) -> TrexLibrary:
+def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
     """Imports the client that belongs to an installation; where that has none, the package of its age.
 
     Args:
         directory: The installation, i.e. the directory with ``_t-rex-64`` in it.
+        is_stateful: Whether it is the client of the advanced stateful mode, which the package does not have.
 
     Raises:
         AgentError: If there is no installation, or no client that this Python can import.
@@ -121,15 +121,21 @@ def load_library(directory: str) -> TrexLibrary:
             f"There is no TRex on this node: no directory {directory!r}. Unpack TRex there, or correct the generator's "
             "'directory' in the topology file (or TREX_HOME).",
         )
-    for place, module in _OWN_CLIENTS:
+    for place, module in _STATEFUL_CLIENTS if is_stateful else _OWN_CLIENTS:
         path = os.path.join(directory, place)
         if os.path.isdir(path):
             return TrexLibrary(_import_own(directory, path, module), path)
     if not os.path.exists(os.path.join(directory, _SERVER)):
         raise AgentError(
             "wrong_directory",
-            f"{directory!r} on this node holds no TRex: neither {_SERVER} nor {_OWN_CLIENTS[0][0]}. The generator's "
+            f"{directory!r} on this node holds no TRex: neither {_SERVER} nor {_OWN_CLIENT}. The generator's "
             "'directory' in the topology file (or TREX_HOME) is the one with the server's program in it.",
+        )
+    if is_stateful:
+        raise AgentError(
+            "no_installation",
+            f"{directory!r} on this node has no {_OWN_CLIENT}, TRex's own client, which connections need. Name a whole "
+            "installation of TRex 2.89 or later as the generator's 'directory' in the topology file (or TREX_HOME).",
         )
     return TrexLibrary(_import_packaged(directory), "the Python package trex-stl-lib")
 
@@ -187,6 +193,8 @@ class TrexConnection:
         AgentError: If the server does not answer, does not fit the client, or its ports belong to somebody else.
     """
 
+    _client_class = "STLClient"
+
     def __init__(
         self,
         library: TrexLibrary,
@@ -199,7 +207,7 @@ class TrexConnection:
         self._ports = sorted(settings.ports.values())
         self._client = self._call(
             "make a client",
-            library.api.STLClient,
+            getattr(library.api, self._client_class),
             server="127.0.0.1",
             sync_port=settings.rpc_port,
             async_port=settings.publisher_port,
@@ -210,8 +218,7 @@ class TrexConnection:
             undo.callback(self.close)
             self._connect()
             self._check_ports()
-            self._call("acquire the ports", self._client.acquire, ports=self._ports, force=settings.is_ours)
-            self._call("reset the ports", self._client.reset, ports=self._ports)
+            self._take_ports()
             self._set_modes()
             undo.pop_all()
 
@@ -332,6 +339,10 @@ class TrexConnection:
                 self._client.disconnect(stop_traffic=True, release_ports=True)
         except Exception as error:  # noqa: BLE001 (whatever it was, this was the last call)
             print(f"lossratio agent: TRex did not release its ports: {_text(error)}")
+
+    def _take_ports(self) -> None:
+        self._call("acquire the ports", self._client.acquire, ports=self._ports, force=self.settings.is_ours)
+        self._call("reset the ports", self._client.reset, ports=self._ports)
 
     def _set_modes(self) -> None:
         modes = {mode: True for mode in ("promiscuous", "multicast") if getattr(self.settings, mode)}

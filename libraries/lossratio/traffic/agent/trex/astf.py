@@ -1,0 +1,377 @@
+"""TRex as a generator of connections, in its advanced stateful mode (ASTF): it is both ends, with a stack of its own.
+
+Each trial is a profile of one template: a program for the Initiator, one for the Responder, and so many connections.
+Its counters say how many connections both ends have carried through.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from ipaddress import IPv4Address
+from typing import Any, Callable, Mapping, NamedTuple
+
+from ..core.configuration import FCS_BYTES, Configuration, FramesSpec
+from ..core.generator import Exchange
+from ..core.ports import Ports
+from ..core.processors import COUNTING, raise_priority
+from ..core.protocol import AgentError, Message
+from .connection import TrexConnection, TrexLibrary, TrexSettings
+
+_POLL_SECONDS = 5e-3
+_BEGIN_SECONDS = 2.0
+_OPEN_SECONDS = 3600
+_SAME = str(IPv4Address(0))
+_UDP_BYTES, _TCP_BYTES = 8, 20
+_MOST_PORTS = 64_000
+_MOST_FLOWS = 950_000
+"""TRex opens nothing more, in silence, when its table (of 1,048,576 connections) is 95 % full."""
+
+_OWN_FAULTS = ("err_c_nf_throttled", "err_s_nf_throttled", "err_flow_overflow", "err_no_memory", "err_c_tuple_err")
+"""Errors of TRex's own: it could not hold so many connections."""
+
+_FAULTS_OF_PATH = ("err_cwf", "err_no_syn", "err_no_template", "err_l3_cs", "err_l4_cs", "err_len_err")
+"""Errors that arrived: frames of no connection that is open, or damaged ones."""
+
+_SENT_AGAIN = ("tcps_rexmttimeo_syn", "tcps_rexmttimeo", "tcps_sndrexmitpack")
+_OTHER_PASSES = 6
+"""Frames that go over a connection besides data at most, one after the other."""
+
+_LEAST_SILENT = 10
+
+
+class _Ends(NamedTuple):
+    """Addresses and port of both ends, and the bytes of the transport's payload."""
+
+    clients: tuple[str, str]
+    servers: tuple[str, str]
+    port: int
+    is_tcp: bool
+    payload: int
+    hosts: int
+
+
+class AstfConnection(TrexConnection):
+    """A client of the advanced stateful mode, which has all ports of the server."""
+
+    _client_class = "ASTFClient"
+
+    def forget(self) -> None:
+        """Ends all connections at once: nothing of them is sent any more."""
+        self._call("forget all connections", self._client.reset)
+
+    def _take_ports(self) -> None:
+        self._call("acquire the ports", self._client.acquire, force=self.settings.is_ours)
+        self.forget()
+
+
+class AstfGenerator:
+    """Opens connections, and answers over them, with a TRex server; a `ConnectingGenerator`.
+
+    Source ports are TRex's own: those of a client count up from 1024. For each segment that TRex's stack had to send
+    again a connection counts as lost, unless as many are lost anyway.
+
+    Args:
+        configuration: Ports, direction and settle time.
+        settings: How to reach the server.
+        library: TRex's client of this mode.
+        clock: Returns the time, in seconds.
+        sleep: Waits for so many seconds.
+
+    Raises:
+        AgentError: If the server or its ports cannot, or must not, be used, or TRex cannot open such connections.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        settings: TrexSettings,
+        library: TrexLibrary,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._direction = configuration.directions[0]
+        self._ends = _ends_of(configuration, settings)
+        self._settle_time, self._settings, self._api = configuration.settle_time, settings, library.api
+        self._client_port = settings.ports[self._direction.transmit]
+        self._links = Ports(configuration) if settings.uses_linux else None
+        raise_priority(COUNTING)
+        self._connection = AstfConnection(library, settings, clock, sleep)
+        with ExitStack() as undo:
+            undo.callback(self._connection.close)
+            self._info = self._connection.port_info()
+            if self._direction.destination_mac is not None:
+                self._lead(self._direction.destination_mac)
+            undo.pop_all()
+
+    def facts(self) -> Message:
+        """The server's version, where the client comes from, and the ports."""
+        return {
+            "generator": "trex",
+            "mode": "ASTF",
+            "version": self._connection.version(),
+            "client": self._connection.origin,
+            "connects_only": True,
+            "integrity": {"in_trials": True, "checked": ["whole connections"], "not_checked": []},
+            "ports": {
+                name: {"mac": self._info[number].get("hw_mac"), "driver": self._info[number].get("driver")}
+                for name, number in self._settings.ports.items()
+            },
+        }
+
+    def connect(self, load: float, count: int, exchange: Exchange, check: Callable[[], None]) -> list[Message]:
+        """See `ConnectingGenerator.connect`. TRex answers at once, so that the rate of answers is that of the load."""
+        self._check(count, exchange)
+        connection, clock = self._connection, self._connection.clock
+        passes = _OTHER_PASSES + 2 * exchange.data_frames
+        if self._links is not None:
+            self._links.mark()
+        connection.call("load a profile", "load_profile", self._profile(count, exchange))
+        connection.call("clear its counters", "clear_stats")
+        # It opens no more than `count`, and the time of its last tick may be cut off.
+        connection.call("open connections", "start", mult=load, duration=count / load + 1.0, nc=True)
+        try:
+            began = seen = clock()
+            counted, latest = _Counted({}, self._ends, exchange, 0), began + _BEGIN_SECONDS
+            due = end = latest
+            while not counted.opened or (counted.opened < count and clock() < due + self._settings.late_end):
+                connection.sleep(_POLL_SECONDS)
+                check()
+                before, seen = seen, clock()
+                was_silent, counted = not counted.opened, self._counted(exchange)
+                if was_silent and counted.opened:
+                    began, due = before, before + max(0, count - 1) / load
+                if not counted.opened and seen > latest:
+                    break
+            elapsed, progress, late_end = seen - began, clock(), self._settings.late_end
+            end = progress + late_end + passes * self._settle_time
+            while counted.complete < counted.opened and clock() < min(end, progress + late_end + self._settle_time):
+                connection.sleep(_POLL_SECONDS)
+                check()
+                done, counted = counted.complete, self._counted(exchange)
+                if counted.complete > done:
+                    progress = clock()
+        finally:
+            connection.call("stop", "stop")
+        if counted.complete < count or self._counted(exchange).active:
+            # What is left of a failed trial would be sent again in the next one.
+            connection.forget()
+        if self._links is not None:
+            self._links.after()
+        self._check_faults(counted)
+        return [self._counters(counted, count, load, elapsed)]
+
+    def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
+        """See `Generator.late`: a connection that is established late is none of the next trial."""
+        return {self._direction.name: 0}
+
+    def close(self) -> None:
+        """See `Generator.close`."""
+        self._connection.close()
+
+    def _lead(self, mac: str) -> None:
+        """Has the Initiator's frames go to a next hop; the Responder answers to where they come from."""
+        ports = [self._client_port]
+        self._connection.call("enter service mode", "set_service_mode", ports=ports, enabled=True)
+        self._connection.call("set the next hop", "set_l2_mode", port=self._client_port, dst_mac=mac)
+        self._connection.call("leave service mode", "set_service_mode", ports=ports, enabled=False)
+
+    def _check(self, count: int, exchange: Exchange) -> None:
+        most = min(_MOST_FLOWS, self._ends.hosts * _MOST_PORTS)
+        if count > most:
+            raise AgentError(
+                "unsupported",
+                f"TRex can keep {most:,} connections of {self._ends.hosts} source addresses, and is to open {count:,}. "
+                "Take fewer, or a traffic profile with more source addresses.",
+            )
+        if exchange.data_frames and self._ends.is_tcp and exchange.closing is None:
+            raise AgentError(
+                "unsupported",
+                "TRex does not say which open connections have got all data. Close them, with closing=fin or rst.",
+            )
+
+    def _profile(self, count: int, exchange: Exchange) -> Any:
+        api, ends = self._api, self._ends
+        client, server = (api.ASTFProgram(stream=ends.is_tcp) for _ in range(2))
+        data = "x" * ends.payload
+        if ends.is_tcp:
+            client.connect()
+            server.accept()
+            for _ in range(exchange.data_frames):
+                for one, other in ((client, server), (server, client)):
+                    one.send(data)
+                    other.recv(len(data), clear=True)
+            if exchange.closing is None:
+                client.delay(1_000_000 * _OPEN_SECONDS)
+                server.delay(1_000_000 * _OPEN_SECONDS)
+            else:
+                if exchange.closing == "rst":
+                    client.reset()
+                server.wait_for_peer_close()
+        else:
+            for program in (client, server):
+                # Otherwise TRex would end those that wait for an answer, and count them as the others.
+                program.set_keepalive_msg(1000 * _OPEN_SECONDS)
+            for _ in range(1 + exchange.data_frames):
+                for one, other in ((client, server), (server, client)):
+                    one.send_msg(data)
+                    other.recv_msg(1, clear=True)
+        generators = {
+            name: api.ASTFIPGenDist(ip_range=list(both), distribution="seq")
+            for name, both in (("dist_client", ends.clients), ("dist_server", ends.servers))
+        }
+        addresses = api.ASTFIPGen(glob=api.ASTFIPGenGlobal(ip_offset=_SAME), **generators)
+        options: dict[str, Any] = {}
+        if ends.is_tcp:
+            settings = api.ASTFGlobalInfo()
+            # Without timestamps the header has the length that the traffic profile counts with.
+            settings.tcp.do_rfc1323 = 0
+            settings.tcp.mss = max(ends.payload, 1)
+            options = {"default_c_glob_info": settings, "default_s_glob_info": settings}
+        opening = api.ASTFTCPClientTemplate(program=client, ip_gen=addresses, port=ends.port, cps=1.0, limit=count)
+        answering = api.ASTFTCPServerTemplate(program=server, assoc=api.ASTFAssociationRule(port=ends.port))
+        template = api.ASTFTemplate(client_template=opening, server_template=answering)
+        return api.ASTFProfile(default_ip_gen=addresses, templates=template, **options)
+
+    def _counted(self, exchange: Exchange) -> _Counted:
+        stats = self._connection.stats()
+        return _Counted(stats, self._ends, exchange, self._client_port)
+
+    def _check_faults(self, counted: _Counted) -> None:
+        own = counted.faults(_OWN_FAULTS)
+        if own:
+            raise AgentError(
+                "memory",
+                f"TRex could not hold so many connections ({_in_words(own)}); this says nothing about the device. Take "
+                "fewer, or open them at a lower rate.",
+            )
+        if counted.accepted >= _LEAST_SILENT and not counted.returned:
+            met = _in_words(counted.faults(_FAULTS_OF_PATH)) or "nothing at all came back"
+            raise AgentError(
+                "asymmetric",
+                f"{counted.accepted} connections arrived at {self._direction.receive}, and none came back to "
+                f"{self._direction.transmit} over its own one ({met}). The path back is another one (asymmetric), or "
+                "the device keeps none: its table is full, or its time-out is short. Look at the routes back, and at "
+                "its table.",
+            )
+
+    def _counters(self, counted: _Counted, count: int, load: float, elapsed: float) -> Message:
+        complete = min(counted.complete, counted.sent)
+        return {
+            "name": self._direction.name,
+            "intended_frames": count,
+            "sent_frames": counted.sent,
+            "received_frames": complete,
+            "unsent_frames": count - counted.sent,
+            "generator_drop_frames": counted.dropped,
+            "late_frames": 0,
+            "load_ratio": 1.0,
+            "elapsed_s": max(elapsed, count / load),
+            "stretch_s": max(0.0, elapsed - count / load),
+            "unanswered_frames": max(0, min(counted.accepted, counted.sent) - complete),
+            "examination": None,
+        }
+
+
+class _Counted:
+    """TRex's counters of the connections of one trial.
+
+    Args:
+        stats: All of TRex's counters.
+        ends: What the ends are.
+        exchange: What goes over each connection.
+        client_port: TRex's number of the Initiator's port.
+    """
+
+    def __init__(self, stats: Mapping[Any, Any], ends: _Ends, exchange: Exchange, client_port: int) -> None:
+        traffic = stats.get("traffic", {})
+        self._client: Mapping[str, float] = traffic.get("client", {})
+        self._server: Mapping[str, float] = traffic.get("server", {})
+        self._is_tcp, self._exchange = ends.is_tcp, exchange
+        ports = [stats[port] for port in stats if isinstance(port, int)]
+        self.dropped = sum(int(port["ierrors"]) for port in ports) + self.faults(("err_rx_throttled",)).get(
+            "err_rx_throttled", 0
+        )
+        self.opened = self._of(self._client, "tcps_connattempt" if ends.is_tcp else "udps_connects")
+        self.sent = min(self.opened, int(stats[client_port]["opackets"])) if stats else 0
+        self.accepted = self._of(self._server, "tcps_accepts" if ends.is_tcp else "udps_accepts")
+
+    @property
+    def complete(self) -> int:
+        """Connections that both ends have carried through.
+
+        As many of those that were opened are not among them as segments had to be sent again.
+        """
+        if not self._is_tcp:
+            # An Initiator that has got all answers closes, and the others wait.
+            return self._of(self._client, "udps_closed")
+        done = min(self._of(end, "tcps_connects") for end in (self._client, self._server))
+        if self._exchange.closing is not None:
+            done = self._of(self._server, "tcps_closed")
+        again = sum(self._of(end, name) for end in (self._client, self._server) for name in _SENT_AGAIN)
+        return max(0, min(done, self.opened - again))
+
+    @property
+    def returned(self) -> int:
+        """Connections over which the Initiator has got an answer at least."""
+        return self._of(self._client, "tcps_connects" if self._is_tcp else "udps_rcvpkt")
+
+    @property
+    def active(self) -> int:
+        """Connections that TRex still has, at both ends."""
+        return self._of(self._client, "m_active_flows") + self._of(self._server, "m_active_flows")
+
+    def faults(self, names: tuple[str, ...]) -> dict[str, int]:
+        """Errors of these names that both ends have counted, as far as there were some."""
+        sums = {name: self._of(self._client, name) + self._of(self._server, name) for name in names}
+        return {name: count for name, count in sums.items() if count}
+
+    def _of(self, end: Mapping[str, float], name: str) -> int:
+        return int(end.get(name, 0))
+
+
+def _in_words(faults: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in faults.items())
+
+
+def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
+    """What frames say about the ends of their connections.
+
+    Raises:
+        AgentError: Of kind ``unsupported``, if TRex cannot open such connections.
+    """
+    unknown = sorted(set(configuration.ports) - set(settings.ports))
+    if unknown:
+        raise AgentError("bad_request", f"TRex has no ports {', '.join(unknown)}; it has {', '.join(settings.ports)}.")
+    direction = configuration.directions[0]
+    frames, sink = direction.frames, settings.ports[direction.receive]
+    is_ours = settings.ports[direction.transmit] % 2 == 0 and sink == settings.ports[direction.transmit] + 1
+    if not (len(configuration.directions) == 1 and is_ours and not settings.neighbours and not settings.lldp):
+        raise AgentError(
+            "unsupported",
+            "TRex opens connections one way, on one link, from its first port to its second one, without gateways or "
+            "LLDP of its own. Use such a topology, or 'kind: afpacket'.",
+        )
+    has_udp = any(checksum.is_udp for checksum in frames.checksums)
+    start, end = frames.addresses[0] if len(frames.addresses) == 1 else (0, 0)
+    if start != 26 or end != 34 or not (has_udp or frames.handshake) or len(frames.sizes) != 1:
+        raise AgentError(
+            "unsupported",
+            "TRex opens connections by UDP or TCP over IPv4, of one size, without tags and tunnels. Take such a "
+            "traffic profile, e.g. ethip4-udp-connections, or 'kind: afpacket'.",
+        )
+    values = [_values(frames, place, width) for place, width in ((start, 4), (start + 4, 4), (end + 2, 2))]
+    clients, servers = ((str(IPv4Address(first)), str(IPv4Address(last))) for first, last in values[:2])
+    headers = end + (_UDP_BYTES if has_udp else _TCP_BYTES)
+    hosts = values[0][1] - values[0][0] + 1
+    return _Ends(clients, servers, values[2][0], not has_udp, frames.max_size - FCS_BYTES - headers, hosts)
+
+
+def _values(frames: FramesSpec, place: int, width: int) -> tuple[int, int]:
+    """The lowest and the highest value of a field."""
+    for field in frames.fields:
+        if field.offset == place:
+            return field.first, max(field.values, default=field.first + field.count - 1)
+    value = int.from_bytes(bytes.fromhex(frames.header)[place : place + width], "big")
+    return value, value

@@ -1,0 +1,227 @@
+"""TRex's connections: what its programs and counters are taken for. Its client is a stand-in on a virtual clock."""
+
+from dataclasses import replace
+
+import pytest
+from trex_lab import PAIR, SETTINGS, still_there
+from trex_stand_in import Recorded
+
+from lossratio.traffic import PortPair, load_profile, make_configuration
+from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.traffic.agent.trex.astf import AstfGenerator
+from lossratio.traffic.agent.trex.connection import TrexLibrary
+from lossratio.traffic.answers import read_counters
+from lossratio.trials import Exchange
+
+UDP, TCP = "ethip4-udp-connections", "ethip4-tcp-connections"
+
+
+class Program:
+    """Remembers its commands."""
+
+    def __init__(self, stream):
+        self.commands = ["stream"] if stream else []
+
+    def __getattr__(self, name):
+        return lambda *arguments, **_: self.commands.append((name, *arguments))
+
+
+class Info:
+    def __init__(self):
+        self.tcp = Recorded()
+
+
+class Astf:
+    """A client, its server, and a path: `device` says what becomes of so many connections.
+
+    Args:
+        device: From the connections that are open to the counters of both ends.
+        slowness: How many times as long as it should the server takes.
+    """
+
+    ASTFProgram, ASTFGlobalInfo = Program, Info
+    ASTFIPGen = ASTFIPGenGlobal = ASTFIPGenDist = ASTFTCPClientTemplate = ASTFTCPServerTemplate = Recorded
+    ASTFAssociationRule = ASTFTemplate = ASTFProfile = Recorded
+    LoggerApi = None
+
+    def __init__(self, device, slowness=1.0):
+        self.now, self.device, self.slowness = 0.0, device, slowness
+        self.called = []
+        self.profile = None
+        self.began = None
+
+    def clock(self):
+        return self.now
+
+    def pause(self, seconds):
+        self.now += seconds
+
+    def ASTFClient(self, **_):  # noqa: N802
+        return self
+
+    def __getattr__(self, name):
+        return lambda *arguments, **named: self.called.append((name, *arguments, *named.values()))
+
+    def is_connected(self):
+        return True
+
+    def get_all_ports(self):
+        return [0, 1]
+
+    def get_port_info(self, ports):
+        return [{"driver": "net_af_packet"} for _ in ports]
+
+    def get_server_version(self):
+        return {"version": "v3.08"}
+
+    def load_profile(self, profile):
+        self.profile, self.began = profile, None
+
+    @property
+    def template(self):
+        return self.profile.templates.client_template
+
+    def start(self, mult, duration, nc):
+        self.rate, self.began = mult, self.clock() + 0.05
+
+    def get_stats(self, ports):
+        due = 0 if self.began is None else max(0.0, self.clock() - self.began) * self.rate / self.slowness
+        opened = min(self.template.limit, int(due))
+        client, server = self.device(opened)
+        traffic = {"client": client, "server": server}
+        return {port: {"opackets": opened, "ierrors": 0} for port in (0, 1)} | {"traffic": traffic}
+
+
+def udp(opened, accepted=1.0, closed=1.0, **more):
+    arrived = int(opened * accepted)
+    done = int(opened * closed)
+    return {"udps_connects": opened, "udps_closed": done, "udps_rcvpkt": done, **more}, {"udps_accepts": arrived}
+
+
+def tcp(opened, accepted=1.0, closed=0, again=0):
+    arrived = int(opened * accepted)
+    client = {"tcps_connattempt": opened, "tcps_connects": arrived, "tcps_rexmttimeo": again}
+    return client, {"tcps_accepts": arrived, "tcps_connects": arrived, "tcps_closed": int(opened * closed)}
+
+
+def generator(server, profile=UDP, pair=PAIR, size=100, **settings):
+    configuration = make_configuration(load_profile(profile, frame_size=size), [pair], settle_time=0.1, connects=True)
+    options = replace(SETTINGS, **settings)
+    return AstfGenerator(configuration, options, TrexLibrary(server, "here"), clock=server.clock, sleep=server.pause)
+
+
+def connected(server, count=1000, rate=10_000.0, profile=UDP, **exchange):
+    (counters,) = generator(server, profile).connect(rate, count, Exchange(**exchange), still_there)
+    return read_counters({"directions": [counters]}, ["port0>port1"])[0]
+
+
+@pytest.mark.parametrize(
+    ("profile", "device", "exchange"),
+    [
+        (UDP, udp, {}),
+        (UDP, udp, {"data_frames": 3}),
+        (TCP, tcp, {}),
+        (TCP, lambda opened: tcp(opened, closed=1.0), {"data_frames": 3, "closing": "fin"}),
+        (TCP, lambda opened: tcp(opened, closed=1.0), {"closing": "rst"}),
+    ],
+)
+def test_connections_that_both_ends_carried_through_are_established(profile, device, exchange):
+    server = Astf(device)
+    counters = connected(server, profile=profile, **exchange)
+    assert (counters.sent_frames, counters.received_frames, counters.unsent_frames) == (1000, 1000, 0)
+    assert counters.unanswered_frames == 0
+    assert server.template.limit == 1000
+    assert counters.elapsed_s == pytest.approx(0.1, abs=0.02)
+    # The one at the beginning, and none for a trial that was whole.
+    assert [name for name, *_ in server.called].count("reset") == 1
+
+
+def test_addresses_sizes_and_data_are_those_of_the_traffic_profile():
+    server = Astf(lambda opened: tcp(opened, closed=1.0))
+    connected(server, profile=TCP, data_frames=2, closing="fin")
+    addresses = server.template.ip_gen
+    assert addresses.dist_client.ip_range == ["198.18.0.1", "198.18.0.16"]
+    assert addresses.dist_server.ip_range == ["198.19.0.1", "198.19.0.16"]
+    sends = [command[1] for command in server.template.program.commands if command[0] == "send"]
+    # A frame of 100 bytes has 18 of Ethernet, 20 of IP and 20 of TCP.
+    assert [len(data) for data in sends] == [42, 42]
+    assert server.profile.default_c_glob_info.tcp.mss == 42
+
+
+@pytest.mark.parametrize(
+    ("profile", "device", "established", "unanswered"),
+    [
+        (UDP, lambda opened: udp(opened, accepted=0.9, closed=0.7), 700, 200),
+        (TCP, lambda opened: tcp(opened, accepted=0.9), 900, 0),
+        # TCP's stack has mended what the device lost.
+        (TCP, lambda opened: tcp(opened, again=5), 995, 5),
+    ],
+)
+def test_what_is_not_established_or_was_sent_again_is_lost_and_ended(profile, device, established, unanswered):
+    server = Astf(device)
+    counters = connected(server, profile=profile)
+    assert (counters.received_frames, counters.lost) == (established, 1000 - established)
+    assert counters.unanswered_frames == unanswered
+    assert [name for name, *_ in server.called][-1] == "reset"
+
+
+def test_what_a_slow_server_did_not_open_in_time_is_unsent_and_no_loss():
+    counters = connected(Astf(udp, slowness=2.0), count=10_000, rate=10_000.0)
+    assert 4500 < counters.unsent_frames < 5500
+    assert counters.lost == 0
+
+
+def test_a_server_that_opens_nothing_leaves_all_unsent():
+    assert connected(Astf(lambda _: udp(0))).unsent_frames == 1000
+
+
+def refused(server, *arguments, **exchange):
+    with pytest.raises(AgentError) as raised:
+        connected(server, *arguments, **exchange)
+    return raised.value.kind, str(raised.value)
+
+
+def test_errors_of_trex_are_no_loss_of_the_device():
+    kind, message = refused(Astf(lambda opened: udp(opened, closed=0.5, err_c_nf_throttled=7)))
+    assert kind == "memory"
+    assert "err_c_nf_throttled 7" in message
+    assert "nothing about the device" in message
+
+
+@pytest.mark.parametrize(("error", "said"), [({"err_cwf": 9}, "err_cwf 9"), ({}, "nothing at all came back")])
+def test_a_path_back_that_is_another_one_is_an_error(error, said):
+    kind, message = refused(Astf(lambda opened: udp(opened, closed=0.0, **error)))
+    assert kind == "asymmetric"
+    assert said in message
+    assert "arrived at west" in message
+
+
+def test_more_connections_than_trex_can_keep_are_refused():
+    server = Astf(udp)
+    kind, message = refused(server, 960_000)
+    assert kind == "unsupported"
+    assert "950,000 connections" in message
+    assert server.profile is None
+
+
+def test_data_over_connections_that_stay_open_cannot_be_counted():
+    _, message = refused(Astf(tcp), profile=TCP, data_frames=2)
+    assert "closing=fin or rst" in message
+
+
+@pytest.mark.parametrize("profile", ["dot1q-ip4base", "ethip6-udp", "ethip4-udp-hosts", "ethip4vxlan-ip4base"])
+def test_traffic_that_trex_cannot_open_connections_with_is_refused(profile):
+    with pytest.raises(AgentError, match="TRex opens connections") as raised:
+        generator(Astf(udp), profile, size=200)
+    assert raised.value.kind == "unsupported"
+
+
+def test_frames_go_to_the_next_router():
+    server = Astf(udp)
+    generator(server, pair=PortPair(replace(PAIR.west, destination_mac="02:00:00:00:00:77"), PAIR.east))
+    modes = [called for called in server.called if called[0] in ("set_service_mode", "set_l2_mode")]
+    assert modes == [
+        ("set_service_mode", [0], True),
+        ("set_l2_mode", 0, "02:00:00:00:00:77"),
+        ("set_service_mode", [0], False),
+    ]
