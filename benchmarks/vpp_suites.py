@@ -1,4 +1,4 @@
-"""Every suite of VPP as users run it, on this machine: what it finds with quick goals, beside the same traffic over a cable.
+"""Every suite of VPP as users run it, on this machine: what it finds, beside the same traffic over a cable.
 
 Each suite is a run of Robot Framework of its own, at its first frame size and on one core, through one or two VPPs in
 network namespaces. A table shows each test when its suite has ended; behind it is how long each feature of VPP is.
@@ -8,6 +8,7 @@ VPP runs where the environment variable VPP_HOME says that it is installed.
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 import time
@@ -42,13 +43,14 @@ def main(names: tuple[str, ...], goals: str, include: str, cores: str) -> None:
         if names and not any(name in suite.stem for name in names):
             continue
         text = suite.read_text(encoding="utf-8")
-        size = "".join(line.split()[3] for line in text.splitlines() if line.startswith("Metadata          Frame Sizes"))
+        sizes = re.search(r"^Metadata +Frame Sizes +(\S+)", text, re.MULTILINE)
+        size = sizes[1] if sizes else "64B"
         options = ("--variable", f"GOALS:{goals}", "--include", include)
         topology = CABLE_AND_TWO_DUTS if "duts=2" in text else ONE_DUT
         began = time.monotonic()
-        found, problem = ran(suite, f"{topology}:{size or '64B'}:{cores}", options)
+        found, problem = ran(suite, f"{topology}:{size}:{cores}", options)
         took = time.monotonic() - began
-        twins = dict(of_cable(suite, f"{CABLE_AND_TWO_DUTS}:{size or '64B'}:{cores}:0", options))
+        twins = dict(of_cable(suite, f"{CABLE_AND_TWO_DUTS}:{size}:{cores}:0", options))
         for result in found:
             value = result.error if result.error else first_value(result)
             cable = twins.get(result.conditions.traffic.name, "-")
@@ -56,7 +58,7 @@ def main(names: tuple[str, ...], goals: str, include: str, cores: str) -> None:
         if not found or problem:
             click.echo(f"{suite.stem:64} {problem}")
     click.echo(f"\n{'feature':16} {'lines':>5}  options")
-    for feature in VppOptions.__bases__:
+    for feature in (kind for kind in VppOptions.__bases__ if issubclass(kind, Feature)):
         own = [name for name in feature.model_fields if name not in Feature.model_fields]
         click.echo(f"{feature.__name__:16} {len(inspect.getsource(feature).splitlines()):5}  {', '.join(own)}")
 

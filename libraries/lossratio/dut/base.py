@@ -67,6 +67,14 @@ class DutOptions(FileModel):
         """Bytes that are added to each frame on its way to the next DUT, e.g. by a tunnel between DUTs."""
         return 0
 
+    @property
+    def growth(self) -> tuple[int, int]:
+        """Bytes by which frames are longer behind the last DUT than before the first: eastward, and westward.
+
+        Headers come between the Ethernet header and the packet; below 0: they are taken away there.
+        """
+        return 0, 0
+
 
 OptionsT_co = TypeVar("OptionsT_co", bound=DutOptions, covariant=True)
 

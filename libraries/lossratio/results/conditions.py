@@ -306,6 +306,9 @@ class LoadSemantics(Record):
     """The factor between a load and its aggregate: the sum of the shares."""
     encapsulation_overhead_bytes: int = Field(default=0, ge=0)
     """Bytes that encapsulation adds to each frame between DUTs; bandwidths include them."""
+    growth_bytes: dict[str, int] = Field(default_factory=dict)
+    """Bytes by which the frames of a direction come back longer than they were sent, as the TG is at the end of a
+    tunnel; below 0: shorter. Directions whose frames come back as long as they were are left out."""
 
     @model_validator(mode="after")
     def _factor_counts_directions(self) -> LoadSemantics:
@@ -322,12 +325,15 @@ class LoadSemantics(Record):
         return ", ".join(name if share == 1.0 else f"{share:g} of it {name}" for name, share in shares)
 
 
-def load_semantics(shares: Mapping[str, float], *, encapsulation_overhead: int = 0) -> LoadSemantics:
+def load_semantics(
+    shares: Mapping[str, float], *, encapsulation_overhead: int = 0, growth: Mapping[str, int] | None = None
+) -> LoadSemantics:
     """Makes the description of a load.
 
     Args:
         shares: Share of the load that each direction sends, by the direction's name.
         encapsulation_overhead: Bytes that encapsulation adds to each frame between DUTs.
+        growth: Bytes by which the frames of a direction come back longer.
     """
     full = [name for name, share in shares.items() if share == 1.0]
     everywhere = len(full) == len(shares)
@@ -337,6 +343,7 @@ def load_semantics(shares: Mapping[str, float], *, encapsulation_overhead: int =
         shares_ratio=tuple(shares.values()),
         aggregate_factor=sum(shares.values()),
         encapsulation_overhead_bytes=encapsulation_overhead,
+        growth_bytes=dict(growth or {}),
     )
 
 

@@ -171,12 +171,12 @@ def check_mtus(ports: Sequence[PortState], configuration: Configuration) -> None
     Raises:
         TrafficError: If an MTU is too small.
     """
-    largest = max((direction.frames for direction in configuration.directions), key=lambda frames: frames.mtu)
+    largest = max(configuration.directions, key=lambda direction: direction.mtu)
     for end in ports:
         if end.state.mtu is not None and end.state.mtu < largest.mtu:
             raise TrafficError(
-                f"Frames of {largest.max_size} bytes do not go through {end.port} ({end.state.name}), whose MTU is "
-                f"{end.state.mtu}. Raise it to {largest.mtu} (ip link set dev {end.state.name} mtu {largest.mtu}), "
+                f"Frames of {largest.frames.max_size} bytes do not go through {end.port} ({end.state.name}), whose MTU "
+                f"is {end.state.mtu}. Raise it to {largest.mtu} (ip link set dev {end.state.name} mtu {largest.mtu}), "
                 "or use smaller frames."
             )
 

@@ -154,7 +154,9 @@ class LiveTestbed(Testbed):
                 examines=integrity is not Integrity.OFF and not set_up.translates,
                 connects=connects,
                 sides=next_hops.sides,
+                growth=self.request.growth,
             )
+            set_up.generator.check_growth(self.request.growth)
             check_mtus(set_up.ports, configuration)
             connections = connections_through(set_up.duts, configuration)
             self._watch.begin()

@@ -133,6 +133,10 @@ class LoadLimit:
     """How the limit is computed, for people."""
 
 
+Overhead = tuple[int, int]
+"""Bytes by which frames are longer than they were sent: eastward, and westward."""
+
+
 def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, ...]:
     """All known limits of the load, the smallest first.
 
@@ -164,8 +168,7 @@ def _port_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimi
     topology = testbed.request.topology
     reasons: set[str] = set()
     for port in (port for path in testbed.request.paths for port in path.ports):
-        is_inner = topology.tg_name not in {end.node_name for end in topology.links()[str(port.interface.link)]}
-        overhead = testbed.request.encapsulation_overhead if is_inner else 0
+        overhead = _overhead(testbed, port)
         for limit in (
             *_link_limits(port, profile, overhead),
             *_nic_limits(topology.nic_model(port), profile, overhead),
@@ -175,14 +178,25 @@ def _port_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimi
                 yield limit
 
 
-def _link_limits(port: Port, profile: TrafficProfile, overhead: int) -> Iterator[LoadLimit]:
+def _overhead(testbed: Testbed, port: Port) -> Overhead:
+    """Bytes by which frames are longer on a port's link than they were sent."""
+    request, topology = testbed.request, testbed.request.topology
+    ends = [end for end in topology.links()[str(port.interface.link)] if end.node_name == topology.tg_name]
+    if not ends:
+        return request.encapsulation_overhead, request.encapsulation_overhead
+    eastward, westward = request.growth
+    # The sender's own frames leave it as it made them.
+    return (0, westward) if ends[0] in {path.west for path in request.paths} else (eastward, 0)
+
+
+def _link_limits(port: Port, profile: TrafficProfile, overhead: Overhead) -> Iterator[LoadLimit]:
     speed = port.interface.speed
     if speed is not None:
         load, computed = _within(speed, profile, overhead)
         yield LoadLimit(load, LoadOrigin.LINK, f"link {port.interface.link}, {computed}")
 
 
-def _nic_limits(nic: NicModel | None, profile: TrafficProfile, overhead: int) -> Iterator[LoadLimit]:
+def _nic_limits(nic: NicModel | None, profile: TrafficProfile, overhead: Overhead) -> Iterator[LoadLimit]:
     if nic is None:
         return
     if nic.max_frame_rate is not None:
@@ -193,16 +207,18 @@ def _nic_limits(nic: NicModel | None, profile: TrafficProfile, overhead: int) ->
         yield LoadLimit(load, LoadOrigin.NIC, f"NIC {nic.name}, {computed}")
 
 
-def _within(bit_rate: float, profile: TrafficProfile, overhead: int) -> tuple[float, str]:
+def _within(bit_rate: float, profile: TrafficProfile, overhead: Overhead) -> tuple[float, str]:
     """The largest load within a bit rate, and its computation in words."""
 
-    def bits_per_load(direction: TrafficDirection) -> float:
-        return direction.load_share * (direction.average_frame_size + overhead + L1_OVERHEAD) * 8
+    def bits_per_load(way: tuple[TrafficDirection, int]) -> float:
+        direction, longer = way
+        return direction.load_share * (direction.average_frame_size + longer + L1_OVERHEAD) * 8
 
-    fattest = max(profile.directions, key=bits_per_load)
-    load = bit_rate / bits_per_load(fattest)
+    ways = list(zip(profile.directions, overhead, strict=False))
+    fattest, longer = max(ways, key=bits_per_load)
+    load = bit_rate / bits_per_load((fattest, longer))
     share = "" if fattest.load_share == 1.0 else f"{fattest.load_share:g} x "
-    added = f" + {overhead} of encapsulation" if overhead else ""
+    added = f" {'-' if longer < 0 else '+'} {abs(longer)} of encapsulation" if longer else ""
     frame = f"{share}({fattest.average_frame_size:.6g} + {L1_OVERHEAD}{added}) bytes x 8"
     return load, f"{format_bit_rate(bit_rate)} per interface / ({frame}) = {format_frame_rate(load)} per interface"
 

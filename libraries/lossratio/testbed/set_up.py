@@ -323,6 +323,7 @@ class LiveSetUp:
                 profile,
                 [(path.west.name, path.east.name) for path in paths],
                 encapsulation_overhead=request.encapsulation_overhead,
+                growth=request.growth,
             ),
             timing=self._timing(),
         )
@@ -376,15 +377,25 @@ def describe_traffic(profile: TrafficProfile, sides: Sequence[tuple[Side, Side]]
 
 
 def describe_load(
-    profile: TrafficProfile, pairs: Sequence[tuple[str, str]], *, encapsulation_overhead: int = 0
+    profile: TrafficProfile,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    encapsulation_overhead: int = 0,
+    growth: tuple[int, int] = (0, 0),
 ) -> LoadSemantics:
     """The description of what a load means with this profile."""
-    shares = {
-        f"{source}>{sink}": direction.load_share
+    ways = [
+        (f"{source}>{sink}", direction.load_share, grown)
         for west, east in pairs
-        for direction, (source, sink) in zip(profile.directions, ((west, east), (east, west)), strict=False)
-    }
-    return load_semantics(shares, encapsulation_overhead=encapsulation_overhead)
+        for direction, (source, sink), grown in zip(
+            profile.directions, ((west, east), (east, west)), growth, strict=False
+        )
+    ]
+    return load_semantics(
+        {name: share for name, share, _ in ways},
+        encapsulation_overhead=encapsulation_overhead,
+        growth={name: grown for name, _, grown in ways if grown},
+    )
 
 
 def threads_and_cores(duts: Sequence[Dut[DutOptions]]) -> tuple[str, ...]:

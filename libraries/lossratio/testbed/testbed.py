@@ -115,6 +115,11 @@ class TestbedRequest:
         """Bytes that encapsulation adds to each frame between two DUTs."""
         return 0 if self.dut is None else self.dut.options.encapsulation_overhead
 
+    @property
+    def growth(self) -> tuple[int, int]:
+        """Bytes by which frames are longer when they come back, eastward and westward."""
+        return (0, 0) if self.dut is None else self.dut.options.growth
+
 
 class TrafficSource(Protocol):
     """Latency trials, and traffic that runs beside trials; `lossratio.traffic.TrafficMeasurer` implements it."""

@@ -21,11 +21,13 @@ from lossratio.traffic.agent.core.configuration import (
     LengthField,
     Speaker,
     SteppingField,
+    mac_bytes,
 )
 from lossratio.traffic.agent.core.neighbours import Question, behind_tags
 from lossratio.traffic.headers import (
     AddressRange,
     Ethernet,
+    Geneve,
     InnerHeaders,
     Ipv4,
     Ipv6,
@@ -37,7 +39,6 @@ from lossratio.traffic.headers import (
 )
 from lossratio.traffic.profile import TrafficDirection, TrafficProfile, address_span
 
-_VXLAN_PORT = 4789
 _MAC_ADDRESSES = bytes(12)
 _IPV4_ETHERTYPE, _IPV6_ETHERTYPE = b"\x08\x00", b"\x86\xdd"
 _ETHERTYPES = {4: _IPV4_ETHERTYPE, 6: _IPV6_ETHERTYPE}
@@ -62,8 +63,8 @@ def frames_spec(direction: TrafficDirection, source: Side, destination: Side) ->
     if direction.headers.ethernet is not None:
         frame.add_macs(direction.headers.ethernet)
     frame.add_headers(direction.headers, b"" if frame.data else _MAC_ADDRESSES)
-    if direction.headers.vxlan is not None:
-        frame.add_vxlan(direction.headers.vxlan)
+    if direction.headers.tunnel is not None:
+        frame.add_tunnel(direction.headers.tunnel)
     return frame.spec(tuple(direction.size_weights.items()))
 
 
@@ -151,19 +152,26 @@ class _Frame(FrameHeaders):
         if headers.tcp is not None:
             self._add_tcp(headers.tcp)
 
-    def add_vxlan(self, vxlan: Vxlan) -> None:
-        """RFC 7348: UDP without a checksum, the VXLAN header, and the frame within."""
+    def add_tunnel(self, tunnel: Vxlan | Geneve) -> None:
+        """UDP without a checksum, the tunnel's header, and the frame within."""
         start = len(self.data)
-        self._add_ports(vxlan.source_port)
-        self.data += _VXLAN_PORT.to_bytes(2, "big") + bytes(4)
+        self._add_ports(tunnel.source_port)
+        self.data += tunnel.port.to_bytes(2, "big") + bytes(4) + tunnel.start
         self.lengths.append(LengthField(start + 4, start))
-        self.data += b"\x08\0\0\0" + vxlan.vni.to_bytes(3, "big") + b"\0"
-        # Who ends the tunnel, and begins another one, writes all of this anew.
-        self.rewritable, self.addresses = [(0, len(self.data))], []
         source, destination = self._sides
-        outside = list(self.rewritable)
-        self.add_headers(vxlan.inner, _inner_mac(destination) + _inner_mac(source))
-        self.rewritable = outside
+        if isinstance(tunnel, Vxlan):
+            self.data += tunnel.vni.to_bytes(3, "big") + b"\0"
+            # Who ends the tunnel, and begins another one, writes all of this anew.
+            self.rewritable, self.addresses = [(0, len(self.data))], []
+            self.add_headers(tunnel.inner, _inner_mac(destination) + _inner_mac(source))
+            del self.rewritable[1:]
+            return
+        self.data += b"\0"
+        self._add_field(2, tunnel.vni.first, tunnel.vni)
+        self.data += b"\0" + mac_bytes(tunnel.destination_mac)[:4]
+        self._add_field(2, 0, tunnel.vni)
+        self.rewritable, self.addresses = [(0, len(self.data))], []
+        self.add_headers(tunnel.inner, _inner_mac(source))
 
     def _add_ipv4(self, header: Ipv4, protocol: int) -> None:
         """RFC 791, without options."""
@@ -294,6 +302,7 @@ def make_configuration(
     examines: bool = True,
     connects: bool = False,
     sides: Sequence[tuple[Side, Side]] | None = None,
+    growth: tuple[int, int] = (0, 0),
 ) -> Configuration:
     """The configuration of a generator that sends a profile's frames.
 
@@ -307,6 +316,7 @@ def make_configuration(
         examines: Whether frames that come back are looked at, as far as the generator can.
         connects: Whether all trials open connections.
         sides: The networks west and east of each path; None: parts of those for benchmarking.
+        growth: See `lossratio.dut.DutOptions.growth`.
 
     Raises:
         TrafficError: If there are too few addresses for that many paths.
@@ -318,7 +328,7 @@ def make_configuration(
         directions=tuple(
             direction
             for pair, (west, east) in zip(pairs, own, strict=True)
-            for direction in _directions(profile, pair, west, east)
+            for direction in _directions(profile, pair, west, east, growth)
         ),
         settle_time=settle_time,
         examines=examines,
@@ -349,9 +359,11 @@ def _speakers(profile: TrafficProfile, pair: PortPair, west: Side, east: Side) -
         yield Speaker(port.interface, tuple(dict.fromkeys(ranges)), port.lldp)
 
 
-def _directions(profile: TrafficProfile, pair: PortPair, west: Side, east: Side) -> Iterator[Direction]:
-    ways = ((pair.west, west, pair.east, east), (pair.east, east, pair.west, west))
-    for direction, (source, source_side, sink, sink_side) in zip(profile.directions, ways, strict=False):
+def _directions(
+    profile: TrafficProfile, pair: PortPair, west: Side, east: Side, growth: tuple[int, int]
+) -> Iterator[Direction]:
+    ways = ((pair.west, west, pair.east, east, growth[0]), (pair.east, east, pair.west, west, growth[1]))
+    for direction, (source, source_side, sink, sink_side, grown) in zip(profile.directions, ways, strict=False):
         yield Direction(
             name=f"{source.name}>{sink.name}",
             transmit=source.interface,
@@ -360,6 +372,7 @@ def _directions(profile: TrafficProfile, pair: PortPair, west: Side, east: Side)
             frames=frames_spec(direction, source_side, sink_side),
             load_share=direction.load_share,
             broadcast_share=profile.broadcast_share,
+            growth=grown,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import lcm
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -204,15 +204,48 @@ class InnerHeaders(FileModel):
         return self.ipv6
 
 
-class Vxlan(FileModel):
-    """VXLAN (RFC 7348): UDP without a checksum to port 4789, and frames within."""
+class TunnelHeader(FileModel):
+    """UDP without a checksum, a header of eight bytes, and frames within."""
 
-    vni: int = Field(default=1, ge=0, lt=1 << 24)
-    """The VXLAN network identifier."""
+    port: ClassVar[int]
+    """Destination port of UDP."""
+    start: ClassVar[bytes]
+    """The bytes before the network identifier."""
     source_port: PortRange = PortRange(first=49152)
     """Source ports of the outer UDP header."""
     inner: InnerHeaders
     """Headers of the frames within; their MAC addresses are made from the networks of their sides."""
+
+    @property
+    def length(self) -> int:
+        """Bytes from the UDP header on to the payload."""
+        return _VXLAN_BYTES + self.inner.length
+
+
+class Vxlan(TunnelHeader):
+    """VXLAN (RFC 7348)."""
+
+    port = 4789
+    start = b"\x08\0\0\0"
+    vni: int = Field(default=1, ge=0, lt=1 << 24)
+    """The VXLAN network identifier."""
+
+
+class Geneve(TunnelHeader):
+    """GENEVE (RFC 8926) without options, to a device that ends the tunnels and routes the packets within."""
+
+    port = 6081
+    start = b"\0\0\x65\x58"
+    vni: Range = Range(first=1)
+    """Virtual network identifiers, below 65,536."""
+    destination_mac: str = Field(default="d0:0b:ee:d0:00:00", pattern=r"^([0-9a-f]{2}:){4}00:00$")
+    """Destination MAC address of the frames in the first tunnel; it counts up from tunnel to tunnel, as VPP's do."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Geneve:
+        if self.vni.last >= _PORTS:
+            raise ValueError(f"there is no VNI {self.vni.last} here")
+        return self
 
 
 class Headers(InnerHeaders):
@@ -222,6 +255,8 @@ class Headers(InnerHeaders):
     """MAC addresses; without them, frames have the ports' own."""
     vxlan: Vxlan | None = None
     """The VXLAN header and the inner frame."""
+    geneve: Geneve | None = None
+    """The GENEVE header and the inner frame."""
 
     @model_validator(mode="after")
     def _macs_fit(self) -> Headers:
@@ -231,24 +266,32 @@ class Headers(InnerHeaders):
 
     @model_validator(mode="after")
     def _tunnel_has_its_own_udp(self) -> Headers:
-        if self.vxlan is not None and (self.udp is not None or self.tcp is not None):
-            raise ValueError("'vxlan' brings its own UDP header; 'udp' and 'tcp' go into its 'inner' headers")
+        if self.vxlan is not None and self.geneve is not None:
+            raise ValueError("frames are in one tunnel: 'vxlan' or 'geneve'")
+        if self.tunnel is not None and (self.udp is not None or self.tcp is not None):
+            name = "vxlan" if self.geneve is None else "geneve"
+            raise ValueError(f"'{name}' brings its own UDP header; 'udp' and 'tcp' go into its 'inner' headers")
         return self
+
+    @property
+    def tunnel(self) -> Vxlan | Geneve | None:
+        """The tunnel that frames are in."""
+        return self.vxlan or self.geneve
 
     @property
     def protocol(self) -> int:
         """Protocol number of the header behind the outer IP header."""
-        return super().protocol if self.vxlan is None else _UDP_PROTOCOL
+        return super().protocol if self.tunnel is None else _UDP_PROTOCOL
 
     @property
     def length(self) -> int:
         """Bytes of all headers."""
-        return super().length + (0 if self.vxlan is None else _VXLAN_BYTES + self.vxlan.inner.length)
+        return super().length + (0 if self.tunnel is None else self.tunnel.length)
 
     @property
     def has_ipv6(self) -> bool:
         """Whether any of the headers is one of IPv6."""
-        return super().has_ipv6 or (self.vxlan is not None and self.vxlan.inner.has_ipv6)
+        return super().has_ipv6 or (self.tunnel is not None and self.tunnel.inner.has_ipv6)
 
     def ranges(self) -> Iterator[tuple[str, Range]]:
         """The ranges, by their names."""
@@ -256,6 +299,8 @@ class Headers(InnerHeaders):
             yield "source MAC addresses", self.ethernet.source
             yield "destination MAC addresses", self.ethernet.destination
         yield from super().ranges()
-        if self.vxlan is not None:
-            yield "source ports", self.vxlan.source_port
-            yield from ((f"inner {name}", values) for name, values in self.vxlan.inner.ranges())
+        if self.tunnel is not None:
+            yield "source ports", self.tunnel.source_port
+            yield from ((f"inner {name}", values) for name, values in self.tunnel.inner.ranges())
+        if self.geneve is not None:
+            yield "network identifiers", self.geneve.vni

@@ -31,7 +31,7 @@ Address = IPv4Address | IPv6Address
 
 _NEAR_NAMES = 6
 _PROFILES = "resources/traffic_profiles"
-_COUNTED = re.compile(r"(?P<stem>ethip4-(?P<way>ip4dst|udp-h|tcp-h))(?P<count>[1-9]\d{0,4})(?P<end>(?:-p63)?)")
+_COUNTED = re.compile(r"(?P<stem>ethip4-(?P<way>ip4dst|udp-h|tcp-h|geneve))(?P<count>[1-9]\d{0,4})(?P<end>(?:-p63)?)")
 """Names of profiles that differ only in their number of destinations or hosts; the file has ``N`` in its place."""
 _IMIX = "IMIX_v4_1"
 IMIX: Mapping[str, Mapping[int, int]] = MappingProxyType({_IMIX: {64: 28, 570: 16, 1518: 4}})
@@ -63,6 +63,8 @@ class Reverse(FileModel):
     """Its share of the load; see `ProfileFile.load_share`."""
     frame_size: int | str | None = None
     """Its frame size, or the name of its mix of sizes; where missing, that of the other direction."""
+    longer: int = Field(default=0, ge=0, le=200)
+    """Bytes by which its frames are longer than those, such as a tunnel's headers."""
     headers: Headers | None = None
     """Headers of its frames; where missing, those of the other direction, with the sides swapped."""
 
@@ -141,7 +143,8 @@ class TrafficProfile(ProfileFile):
             return (eastward,)
         back = self.reverse
         size = self.frame_size if back.frame_size is None else back.frame_size
-        westward = self._direction(back.headers or self._first_headers, size, back.load_share, self.seed + (1 << 16))
+        headers = back.headers or self._first_headers
+        westward = self._direction(headers, size, back.load_share, self.seed + (1 << 16), back.longer)
         return (eastward, westward)
 
     @property
@@ -200,7 +203,7 @@ class TrafficProfile(ProfileFile):
         """The versions of IP in its frames, also inside of tunnels."""
         headers: list[InnerHeaders] = [direction.headers for direction in self.directions]
         headers += [
-            direction.headers.vxlan.inner for direction in self.directions if direction.headers.vxlan is not None
+            direction.headers.tunnel.inner for direction in self.directions if direction.headers.tunnel is not None
         ]
         return frozenset(6 if each.ipv4 is None else 4 for each in headers)
 
@@ -208,9 +211,12 @@ class TrafficProfile(ProfileFile):
     def _first_headers(self) -> Headers:
         return Headers.model_validate({name: getattr(self, name) for name in Headers.model_fields})
 
-    def _direction(self, headers: Headers, size: int | str, load_share: float, seed: int) -> TrafficDirection:
+    def _direction(
+        self, headers: Headers, size: int | str, load_share: float, seed: int, longer: int = 0
+    ) -> TrafficDirection:
         weights = weights_of(size, self.mixes, has_ipv6=headers.has_ipv6)
-        return TrafficDirection(headers=headers, size_weights=dict(weights), load_share=load_share, seed=seed)
+        sizes = {size + longer: weight for size, weight in weights.items()}
+        return TrafficDirection(headers=headers, size_weights=sizes, load_share=load_share, seed=seed)
 
 
 def load_profile(
@@ -258,8 +264,11 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
     if counted := _COUNTED.fullmatch(name_or_path):
         fields = _read_profile(f"{counted['stem']}N{counted['end']}").model_dump()
         count, destinations = int(counted["count"]), fields["ipv4"]["destination"]
-        if counted["way"] == "ip4dst":
+        if counted["way"] in ("ip4dst", "geneve"):
             destinations["count"] = count
+            if fields["reverse"]["headers"] is not None:
+                tunnel = fields["reverse"]["headers"]["geneve"]
+                tunnel["vni"]["count"] = tunnel["inner"]["ipv4"]["source"]["count"] = count
         else:
             fields["ipv4"]["source"]["count"] = count
             # Each host and port has one destination.
@@ -395,9 +404,10 @@ def _in_words(profile: TrafficProfile, describe: Callable[[TrafficDirection], st
 
 
 def _format(headers: Headers) -> str:
-    if headers.vxlan is None:
+    if headers.tunnel is None:
         return _plain_format(headers)
-    return f"{_layers(headers)}, UDP, VXLAN, {_plain_format(headers.vxlan.inner)}"
+    name = "VXLAN" if headers.geneve is None else "GENEVE"
+    return f"{_layers(headers)}, UDP, {name}, {_plain_format(headers.tunnel.inner)}"
 
 
 def _plain_format(headers: InnerHeaders) -> str:
@@ -413,9 +423,9 @@ def _layers(headers: InnerHeaders) -> str:
 
 def _addresses(headers: Headers, source: Side, destination: Side) -> str:
     outer = _plain_addresses(headers, source, destination)
-    if headers.vxlan is None:
+    if headers.tunnel is None:
         return outer
-    return f"{outer}, within {_plain_addresses(headers.vxlan.inner, source, destination)}"
+    return f"{outer}, within {_plain_addresses(headers.tunnel.inner, source, destination)}"
 
 
 def _plain_addresses(headers: InnerHeaders, source: Side, destination: Side) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from dut_lab import PAYLOAD, DutLab, NamespaceShell
 from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrSegmentRouting
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
@@ -64,8 +65,8 @@ class Chain(DutLab):
     def send(self, frames: int, destinations: int = 1, version: int = 4) -> list[int]:
         """Frames that arrived, eastward and westward."""
         asked = {"frames": frames, "destinations": destinations, "version": version}
-        flooded = (self.flood(entry, mac, **asked) for entry, mac in self.entrances.items())
-        return [one.received for one in flooded]
+        self.flooded = [self.flood(entry, mac, **asked) for entry, mac in self.entrances.items()]
+        return [one.received for one in self.flooded]
 
     def wire(self) -> int:
         """Bytes that the first VPP has sent to the second one."""
@@ -185,9 +186,26 @@ def test_what_tunnels_cannot_do_is_an_error(dut_lab, options, message):
         dut_lab.create("vpp", forwarding="ip4", **options)
 
 
+def layers(packet) -> list:
+    return [packet, *layers(packet.payload)] if packet else []
+
+
 OVERLAYS = {
     "srv6 1": ({"forwarding": "ip6", "srv6": 1}, "show sr localsids", r"Good traffic:\s+\[100 "),
     "srv6 2": ({"forwarding": "ip6", "srv6": 2}, "show sr localsids", r"(Good traffic:\s+\[100 .*){2}"),
+    "srv6 kept": (
+        {"forwarding": "ip6", "srv6": 2, "srv6_decapsulation": False},
+        "show sr localsids",
+        r"Good traffic:\s+\[100 ",
+    ),
+    **{
+        f"srv6 {kind}": (
+            {"forwarding": "ip6", "srv6_proxy": kind},
+            "show interface memif2/0",
+            r"rx packets\s+100\s.*rx bytes",
+        )
+        for kind in ("dynamic", "masquerading", "static")
+    },
     "gtpu": ({"gtpu": True}, "show interface gtpu_tunnel0", r"rx packets\s+100\s.*tx packets\s+100\s"),
     "bond": ({"forwarding": "l2xc", "bond": True}, "show bond", r"lacp\s+l34\s+1\s+1"),
 }
@@ -196,16 +214,20 @@ OVERLAYS = {
 @pytest.mark.vpp
 @pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
 @pytest.mark.parametrize(("options", "command", "shown"), OVERLAYS.values(), ids=OVERLAYS)
-def test_headers_are_between_two_vpps_and_gone_at_the_ends(chain, options, command, shown):
+def test_headers_are_between_two_vpps_and_at_the_ends_as_long_as_results_say(chain, options, command, shown):
     lab = chain(**options)
     version = 6 if options.get("forwarding") == "ip6" else 4
     before = lab.wire()
     assert lab.send(100, version=version) == [100, 100]
     for text in lab.ask(command):
         assert re.search(shown, text, re.DOTALL), text
-    length = {4: 57, 6: 77}[version] + lab.duts[0].options.encapsulation_overhead
+    sent = {4: 57, 6: 77}[version]
+    length = sent + lab.duts[0].options.encapsulation_overhead
     # A bond speaks LACP besides.
     assert 100 * length <= lab.wire() - before <= 100 * length + ("bond" in options) * 2000
+    assert tuple(len(one.first) - sent for one in lab.flooded) == lab.duts[0].options.growth
+    for one in lab.flooded if any(lab.duts[0].options.growth) else ():
+        assert [IPv6, IPv6ExtHdrSegmentRouting, IPv6] == [type(layer) for layer in layers(Ether(one.first))[1:4]]
 
 
 @pytest.mark.vpp

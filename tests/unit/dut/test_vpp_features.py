@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from dut_lab import PAYLOAD
+from scapy.contrib.geneve import GENEVE
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
@@ -45,6 +46,15 @@ def vxlan(source: str, destination: str) -> Packet:
         / Ether(src="02:01:00:00:00:01", dst="02:01:00:00:00:02")
         / ip4(source, destination)
     )
+
+
+def geneve(source: str, destination: str) -> Packet:
+    """What comes from the east is in a tunnel, to the end that VPP has there."""
+    if source < destination:
+        return ip4(source, destination)
+    outer = IP(src="198.19.128.0", dst="198.18.128.0") / UDP(dport=6081, chksum=0)
+    inner = Ether(dst="d0:0b:ee:d0:00:00", src="02:01:00:00:00:01") / ip4(source, destination)
+    return outer / GENEVE(proto=0x6558, vni=1) / inner
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,11 @@ CASES = {
         {"forwarding": "l2xc", "vxlan": True},
         vxlan,
         lambda packet: (packet[IP].src, packet[VXLAN].vni, packet[VXLAN][IP].ttl) == ("198.18.0.2", 25, 64),
+    ),
+    "geneve": Case(
+        {"forwarding": "ip4", "geneve": 64},
+        geneve,
+        lambda packet: (packet[IP].dst, packet[GENEVE].vni, packet[GENEVE][IP].ttl) == ("198.19.128.0", 1, 63),
     ),
     "routes": Case(
         {"forwarding": "ip6", "routes": 20000},

@@ -1,8 +1,8 @@
 """A device that forwards frames between two interfaces, and does something wrong to some of those going east.
 
-Arguments: west interface, east interface, the fault, bytes of frames that may wait for the device. Each fiftieth frame
-from the west gets the fault; with the fault "late" all are held back for a while, with "repeat" they come
-twice, now and then.
+Arguments: west interface, east interface, the fault, bytes that it puts before packets going east and takes from those
+going west, bytes of frames that may wait for the device. Each fiftieth frame from the west gets the fault; with the
+fault "late" all are held back for a while, with "repeat" they come twice, now and then.
 """
 
 import select
@@ -95,8 +95,9 @@ def receive(port: socket.socket) -> tuple[bytes, bool]:
     return frame, kind == socket.PACKET_OUTGOING
 
 
-def main(west_name: str, east_name: str, fault: str, buffer: str = "67108864") -> None:
+def main(west_name: str, east_name: str, fault: str, header: str = "0", buffer: str = "67108864") -> None:
     """Forwards until it is killed."""
+    outer = bytes(int(header))
     west, east = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) for _ in range(2))
     for port, name in ((west, west_name), (east, east_name)):
         port.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER, int(buffer))
@@ -117,9 +118,10 @@ def main(west_name: str, east_name: str, fault: str, buffer: str = "67108864") -
                 if fault == "late":
                     continue
             if port is east:
-                west.send(frame)
+                west.send(frame[:12] + frame[12 + len(outer) :])
                 continue
-            for changed in eastward(fault, number, frame, held):
+            for inner in eastward(fault, number, frame, held):
+                changed = inner[:14] + outer + inner[14:]
                 is_hit = number % EVERY == 0
                 (west if fault == "cross" and is_hit else east).send(changed)
                 if fault == "echo" and is_hit:

@@ -129,7 +129,7 @@ def device(netns_lab):
     netns_lab.namespace("dut1")
     netns_lab.veth("tg", "tg0", "dut1", "dut0")
     netns_lab.veth("tg", "tg1", "dut1", "dut1")
-    script = (sys.executable, str(Path(faulty_device.__file__)), "dut0", "dut1", "none", str(FEW_BYTES))
+    script = (sys.executable, str(Path(faulty_device.__file__)), "dut0", "dut1", "none", "0", str(FEW_BYTES))
     process = netns_lab.popen("dut1", *script, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
     return process

@@ -18,12 +18,15 @@ from traffic_lab import PAIR, configure
 from whole_trials import whole
 
 from lossratio.bpf import why_impossible
+from lossratio.errors import TrafficError
+from lossratio.topology import XdpGenerator
 from lossratio.traffic import AgentClient, load_profile, make_configuration
 from lossratio.traffic.agent.afpacket import examination
 from lossratio.traffic.agent.afpacket.examination import MOST_EXAMINED, Examiner
 from lossratio.traffic.agent.afpacket.receive import ReceiveRing, Sample
 from lossratio.traffic.agent.core.configuration import Direction
 from lossratio.traffic.agent.core.links import Link
+from lossratio.traffic.generators.xdp import Xdp
 from lossratio.traffic.profile import MOST_SIZES
 
 pytestmark = pytest.mark.netns
@@ -51,19 +54,31 @@ def through(request, netns_lab, tmp_path):
     generator = getattr(request, "param", "afpacket")
 
     def send(
-        fault, *, profile="ethip4-udp", frame_size=64, examines=True, duration=DURATION, settle_time=0.8, pause=None
+        fault,
+        *,
+        profile="ethip4-udp",
+        frame_size=64,
+        examines=True,
+        duration=DURATION,
+        settle_time=0.8,
+        pause=None,
+        header=0,
+        ask="trial",
     ):
         netns_lab.run("tg", "sh", "-c", "ip link set tg0 mtu 9000 && ip link set tg1 mtu 9000")
         netns_lab.run("dut1", "sh", "-c", "ip link set dut0 mtu 9000 && ip link set dut1 mtu 9000")
-        script = (sys.executable, str(Path(faulty_device.__file__)), "dut0", "dut1", fault)
+        script = (sys.executable, str(Path(faulty_device.__file__)), "dut0", "dut1", fault, str(header))
         for interface in ("dut0", "dut1"):
             netns_lab.run("dut1", "ethtool", "-K", interface, "gro", "on" if generator == "xdp" else "off")
         device = netns_lab.popen("dut1", *script, stdout=subprocess.PIPE, text=True)
         assert device.stdout.readline() == "ready\n"
         traffic = load_profile(profile, frame_size=frame_size)
-        configuration = replace(make_configuration(traffic, [PAIR], settle_time=settle_time), examines=examines)
+        made = make_configuration(traffic, [PAIR], settle_time=settle_time, growth=(header, -header))
+        configuration = replace(made, examines=examines)
         with AgentClient.start(LocalSession(netns_lab, "tg", tmp_path), python=PYTHON) as agent:
             agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
+            if ask == "latency":
+                return agent.latency(LOAD, duration)
             if pause is None:
                 return whole(agent.trial, LOAD, duration)
 
@@ -111,6 +126,37 @@ def test_frames_that_come_back_otherwise_than_they_were_sent_are_counted_apart_a
     assert east.received_frames == SENT - sum(expected.values())
     assert (west.received_frames, faults(west)) == (SENT, {})
     assert (east.examined_frames, west.examined_frames) == (SENT, SENT)
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        ("none", {}),
+        ("lose and duplicate", {"duplicated": 10}),
+        ("last byte", {"corrupted": 10}),
+        ("addresses", {"misdelivered": 10}),
+        ("mac", {"misdelivered": 10}),
+        ("truncate", {"wrong_length": 10}),
+    ],
+)
+def test_frames_that_a_device_puts_into_tunnels_are_recognized_within_them(through, fault, expected):
+    east, west = through(fault, profile="ethip4-geneve4", header=50)
+    assert (east.sent_frames, faults(east)) == (SENT, expected)
+    assert east.received_frames == SENT - sum(expected.values())
+    assert (west.received_frames, faults(west)) == (SENT, {})
+    assert (east.examined_frames, west.examined_frames) == (SENT, SENT)
+
+
+def test_latency_is_measured_through_a_tunnel_s_end(through):
+    for latency in through("none", profile="ethip4-geneve4", header=50, ask="latency").latency:
+        assert latency.received_frames == latency.sent_frames > 0
+
+
+def test_a_generator_that_does_not_recognize_longer_frames_refuses_them():
+    generator = Xdp(XdpGenerator(kind="xdp"), None, ())
+    generator.check_growth((0, 0))
+    with pytest.raises(TrafficError, match=r"\+50 bytes to frames eastward and -50 westward, and the generator xdp"):
+        generator.check_growth((50, -50))
 
 
 @with_each_generator

@@ -104,7 +104,7 @@ class Vpp(ProgramDut[VppOptions]):
     @property
     def tools_needed(self) -> tuple[Tool, ...]:
         """Its tools, and the process beside it."""
-        return (*super().tools_needed, *((PROCESS, PYTHON) if self.options.process else ()))
+        return (*super().tools_needed, *((PROCESS, PYTHON) if self.options.has_programs else ()))
 
     @property
     def hugepages_needed(self) -> int:
@@ -193,7 +193,7 @@ class Vpp(ProgramDut[VppOptions]):
         write_file(changes, configuration, text)
         program = (self.program, "-c", configuration)
         # A process polls, and may have to share a CPU with it.
-        goes_first = not self.polls and options.process is None
+        goes_first = not self.polls and not options.has_programs
         daemon = Daemon(self.node, directory, "vpp", program, _PRIORITY if goes_first else None)
         control = VppControl(self.node, self.options.home, directory)
         daemon.start(changes, control.answers)

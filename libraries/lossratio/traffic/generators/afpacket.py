@@ -15,6 +15,7 @@ class AfPacket(Generator[AfPacketGenerator]):
 
     settings_type = AfPacketGenerator
     ends_trials_early = True
+    follows_growth = True
 
     @classmethod
     def needs(cls, settings: AfPacketGenerator, session: NodeSession) -> Iterator[str]:

@@ -48,6 +48,7 @@ class Generator(ABC, Generic[SettingsT]):
         ends_trials_early: Whether its program has `WatchingGenerator.watched_trial`, whatever its settings.
         runs_schedules: Whether its program has `TimedGenerator.schedule` for more than bursts.
         locates_running_losses: Whether its program has `TimedGenerator.start_watched`.
+        follows_growth: Whether it recognizes frames that come back longer or shorter than they were sent.
         program: Name of the Python module or package that the agent runs for it on the TG; it has a function
             ``make_generator(configuration, options)``. None: the agent has the program already.
         distribution: Name and version of the distribution that it comes with; None: lossratio itself. Results state it
@@ -59,6 +60,7 @@ class Generator(ABC, Generic[SettingsT]):
     ends_trials_early: ClassVar[bool] = False
     runs_schedules: ClassVar[bool] = True
     locates_running_losses: ClassVar[bool] = True
+    follows_growth: bool = False
     program: ClassVar[str | None] = None
 
     def __init__(self, settings: SettingsT, node: GeneratorNode, ports: Sequence[Port]) -> None:
@@ -143,6 +145,19 @@ class Generator(ABC, Generic[SettingsT]):
             LossRatioError: If the generator has taken the ports from the kernel, and cannot be used.
         """
         return None
+
+    def check_growth(self, growth: tuple[int, int]) -> None:
+        """Refuses frames that come back longer or shorter, unless it recognizes them.
+
+        Raises:
+            TrafficError: If it does not.
+        """
+        if any(growth) and not self.follows_growth:
+            raise TrafficError(
+                f"The DUTs add {growth[0]:+} bytes to frames eastward and {growth[1]:+} westward, and the generator "
+                f"{self.settings.kind}, as it is set up, does not recognize frames that come back like that. Use "
+                "afpacket, or trex without 'flow_statistics'."
+            )
 
     def explain(self, error: TrafficError) -> None:
         """Looks for the cause of an error that came up while it was used.

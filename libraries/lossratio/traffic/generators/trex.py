@@ -45,6 +45,8 @@ class Trex(Generator[TrexGenerator]):
 
     def __init__(self, settings: TrexGenerator, node: GeneratorNode, ports: Sequence[Port]) -> None:
         super().__init__(settings, node, ports)
+        # It counts whatever a port receives, but flow statistics go by fields of the outer header.
+        self.follows_growth = not settings.flow_statistics
         self._directory = trex_directory(settings, node.session.name)
         state = state_directory(settings.prefix or _DEFAULT_NAME)
         macs = [self.mac_address(port) for port in ports]

@@ -1,22 +1,37 @@
-"""Headers that one of two VPPs in a row puts around packets, and the other takes off: SRv6 and GTP-U; and a bond."""
+"""Headers around packets that need no keys: SRv6, GTP-U and GENEVE; and a bond."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from enum import Enum
 from ipaddress import IPv6Address
 
 from pydantic import Field
 
 from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
+from lossratio.dut.vpp.features.process import MACS, MEMIF, MEMIFS, forwarder, is_connected, memif_commands, sleeps
 from lossratio.dut.vpp.features.secure_tunnels import both_sides, first_ends, reach_ends
 
 _SIDS = 1 << 64
 _BINDING = _SIDS + (1 << 16)
 _IPV6_BYTES, _SEGMENTS_BYTES, _SEGMENT_BYTES = 40, 8, 16
 _GTPU_BYTES = 36
+_GENEVE_BYTES = 50
+_SERVICE = _SIDS + (1 << 17)
 _TEID = 10
 _LACP_SECONDS = 30.0
+
+
+class Proxy(str, Enum):
+    """What a proxy does with the outer header while a service that does not know it has the packet."""
+
+    DYNAMIC = "dynamic"
+    """It takes the header off, remembers it, and puts it back (End.AD)."""
+    MASQUERADING = "masquerading"
+    """It leaves the header, with the last segment as destination (End.AM)."""
+    STATIC = "static"
+    """It takes the header off, and writes one that it is configured with (End.AS)."""
 
 
 class Srv6(Feature):
@@ -24,43 +39,130 @@ class Srv6(Feature):
 
     srv6: int | None = Field(default=None, ge=1, le=2)
     """Segments, 1 or 2, of the other one of two VPPs, which packets visit by segment routing; with ``ip6``."""
+    srv6_decapsulation: bool = True
+    """Whether the second segment takes the outer header off; otherwise it is behind the path, and the TG gets packets
+    with their outer header."""
 
     needs = Needs((VppForwarding.IP6,), tags=("srv6",), shows=("show sr localsids",), duts=2)
 
     @property
     def encapsulation_overhead(self) -> int:
         """The outer IPv6 header, and the list of segments if there are several."""
-        many = _SEGMENTS_BYTES + 2 * _SEGMENT_BYTES if self.srv6 == 2 else 0
-        return super().encapsulation_overhead + (_IPV6_BYTES + many if self.srv6 else 0)
+        return super().encapsulation_overhead + (_outer_bytes(self.srv6) if self.srv6 else 0)
+
+    @property
+    def growth(self) -> tuple[int, int]:
+        """The outer header, if it stays."""
+        return super().growth if self.srv6_decapsulation else (_outer_bytes(2),) * 2
+
+    def problem(self) -> str | None:
+        """An outer header that stays has a second segment."""
+        if self.srv6 == 2 or self.srv6_decapsulation:
+            return None
+        return "srv6_decapsulation=False goes with srv6=2: the second segment is behind the path"
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
         """Towards the other VPP its segments."""
-        via = f"via {port.routed(6).neighbour} {port.interface}"
-        return [Command(f"ip route add {_sid(port, 0)}/112 {via}")] if port.faces_dut else None
+        return _reach_segments(port)
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """A policy for packets to the other side, and the segments of this VPP."""
-        clear, wire = both_sides(ports)
+        clear, _ = both_sides(ports)
         count = self.srv6 or 0
-        visits = " ".join(f"next {_sid(wire, number + 1)}" for number in range(count))
-        binding = clear.side.ipv6[_BINDING]
-        yield Command(f"set sr encaps source addr {_sid(clear, 1)}")
-        yield Command(f"sr policy add bsid {binding} {visits} encap")
-        yield Command(f"sr steer l3 {wire.side.ipv6} via bsid {binding}")
+        yield from _steered(ports, range(1, count + 1))
         if count == 2:
             yield Command(f"sr localsid address {_sid(clear, 1)} behavior end")
-        way_out = f"{clear.interface} {clear.routed(6).neighbour}"
-        yield Command(f"sr localsid address {_sid(clear, count)} behavior end.dx6 {way_out}")
+        if self.srv6_decapsulation:
+            way_out = f"{clear.interface} {clear.routed(6).neighbour}"
+            yield Command(f"sr localsid address {_sid(clear, count)} behavior end.dx6 {way_out}")
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The policy."""
-        yield Shown("show sr policies", r"Behavior:\s+Encapsulation", "a policy that encapsulates")
+        yield _POLICY
 
     def proved(self, ports: Ports) -> Iterator[Shown]:
         """Packets reached each segment."""
-        yield Shown(
-            "show sr localsids", rf"(?s)\A(.*Good traffic:\s+\[[1-9]){{{self.srv6}}}", "packets at each segment"
+        count = self.srv6 if self.srv6_decapsulation else 1
+        yield Shown("show sr localsids", rf"(?s)\A(.*Good traffic:\s+\[[1-9]){{{count}}}", "packets at each segment")
+
+
+_BEHAVIORS = {Proxy.DYNAMIC: "end.ad", Proxy.MASQUERADING: "end.am", Proxy.STATIC: "end.as"}
+
+
+class Srv6Proxy(Feature):
+    """A service that knows nothing of segment routing, behind a proxy on each of the two VPPs of a path."""
+
+    srv6_proxy: Proxy | None = None
+    """How packets in segment routing go through a process (testpmd, by memif) beside each of two VPPs: ``dynamic``,
+    ``masquerading`` or ``static``; with ``ip6``. The TG gets them with their outer header."""
+
+    needs = Needs(
+        (VppForwarding.IP6,),
+        plugins={"memif": "", "srv6ad": "", "srv6am": "", "srv6as": ""},
+        tags=("srv6_proxy",),
+        shows=("show sr localsids",),
+        duts=2,
+    )
+
+    @property
+    def has_programs(self) -> bool:
+        """The service."""
+        return self.srv6_proxy is not None or super().has_programs
+
+    @property
+    def encapsulation_overhead(self) -> int:
+        """The outer IPv6 header, and the list of three segments."""
+        return super().encapsulation_overhead + (_outer_bytes(3) if self.srv6_proxy else 0)
+
+    @property
+    def growth(self) -> tuple[int, int]:
+        """The outer header stays; a static proxy writes another one, without the segment that was visited."""
+        if self.srv6_proxy is None:
+            return super().growth
+        return (_outer_bytes(2 if self.srv6_proxy is Proxy.STATIC else 3),) * 2
+
+    def problem(self) -> str | None:
+        """Packets that visit segments in another way."""
+        return "srv6 and srv6_proxy steer the same packets: leave one out" if getattr(self, "srv6", 0) else None
+
+    def routed(self, port: VppPort) -> Iterable[Command] | None:
+        """Towards the other VPP its segments."""
+        return _reach_segments(port)
+
+    def commands(self, ports: Ports) -> Iterator[Command]:
+        """A policy for packets to the other side, the way through the service, and the proxy of this VPP."""
+        clear, wire = both_sides(ports)
+        yield from _steered(ports, (1, 2, 3))
+        for number, name in enumerate(MEMIFS):
+            yield from memif_commands(wire.directory, number)
+            yield Command(f"enable ip6 interface {name}")
+        service, segment = clear.side.ipv6[_SERVICE], _sid(clear, 1)
+        yield Command(f"set ip neighbor {MEMIFS[0]} {service} {MACS[1]} static")
+        behavior = {Proxy.MASQUERADING: "end.am", Proxy.STATIC: "end.as"}.get(
+            self.srv6_proxy or Proxy.DYNAMIC, "end.ad"
         )
+        way = f"{behavior} nh {service} oif {MEMIFS[0]} iif {MEMIFS[1]}"
+        if self.srv6_proxy is Proxy.STATIC:
+            way += f" src {_sid(wire, 1)} next {_sid(clear, 2)} next {_sid(clear, 3)}"
+        yield Command(f"sr localsid address {segment} behavior {way}")
+
+    def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
+        """The service."""
+        yield forwarder(MEMIF, directory)
+
+    def connected(self, ports: Ports) -> Iterator[Command]:
+        """Where VPP's workers sleep, they do not poll these interfaces."""
+        if sleeps(self, ports):
+            yield from (Command(f"set interface rx-mode {name} interrupt") for name in MEMIFS)
+
+    def verified(self, ports: Ports) -> Iterator[Shown]:
+        """The policy, and the service."""
+        yield _POLICY
+        yield from map(is_connected, MEMIFS)
+
+    def proved(self, ports: Ports) -> Iterator[Shown]:
+        """Packets went through the service."""
+        yield Shown(f"show interface {MEMIFS[1]}", r"rx packets\s+[1-9]", "packets from the service")
 
 
 class Gtpu(Feature):
@@ -127,6 +229,68 @@ class Bond(Feature):
         """The other end takes part, which the second VPP can know."""
         if ports[0].faces_dut:
             yield Shown("show bond", r"BondEthernet0\s+\d+\s+lacp\s+l34\s+1\s+1\s", "an active link", _LACP_SECONDS)
+
+
+class Geneve(Feature):
+    """GENEVE tunnels (RFC 8926) that packets to the east are routed into, and packets from there come in."""
+
+    geneve: int | None = Field(default=None, ge=1, le=1024)
+    """GENEVE tunnels on the east link: one for each of so many first hosts in the east; with ``ip4``, and traffic
+    profiles such as ``ethip4-geneve16``. The TG gets frames 50 bytes longer there, and sends such frames."""
+
+    needs = Needs((VppForwarding.IP4,), plugins={"geneve": ""}, tags=("geneve_l3mode",), duts=1)
+
+    @property
+    def growth(self) -> tuple[int, int]:
+        """The headers of the tunnel, which frames from the east lose."""
+        return super().growth if self.geneve is None else (_GENEVE_BYTES, -_GENEVE_BYTES)
+
+    def commands(self, ports: Ports) -> Iterator[Command]:
+        """The tunnels, in one file."""
+        yield Command("".join(f"{line}\n" for line in Geneve._lines(self, ports[1])), r"(geneve_tunnel\d+\s*)*")
+
+    def _lines(self, port: VppPort) -> Iterator[str]:
+        (local, remote), neighbour = first_ends(port), port.routed(4).neighbour
+        yield f"ip route add {local}/32 via local"
+        for number in range(self.geneve or 0):
+            name = f"geneve_tunnel{number}"
+            ends = f"local {local} remote {remote} vni {number + 1}"
+            yield f"create geneve tunnel {ends} l3-mode decap-next node ethernet-input"
+            yield f"set interface state {name} up"
+            yield f"set interface unnumbered {name} use {port.interface}"
+            yield f"set ip neighbor {name} {neighbour} {port.neighbour_mac} static"
+            yield f"ip route add {port.side.ipv4[number + 1]}/32 via {neighbour} {name}"
+
+    def verified(self, ports: Ports) -> Iterator[Shown]:
+        """The last tunnel."""
+        yield Shown("show geneve tunnel", rf"vni {self.geneve}\b", f"{self.geneve} tunnels")
+
+    def proved(self, ports: Ports) -> Iterator[Shown]:
+        """Packets were put into tunnels, and others came out of them."""
+        yield Shown("show errors", r"[1-9]\d*\s+geneve4-encap", "packets in tunnels")
+
+
+_POLICY = Shown("show sr policies", r"Behavior:\s+Encapsulation", "a policy that encapsulates")
+
+
+def _outer_bytes(segments: int) -> int:
+    """Bytes of an outer IPv6 header, with the list of segments if there are several."""
+    return _IPV6_BYTES + (_SEGMENTS_BYTES + segments * _SEGMENT_BYTES if segments > 1 else 0)
+
+
+def _reach_segments(port: VppPort) -> list[Command] | None:
+    via = f"via {port.routed(6).neighbour} {port.interface}"
+    return [Command(f"ip route add {_sid(port, 0)}/112 {via}")] if port.faces_dut else None
+
+
+def _steered(ports: Ports, segments: Iterable[int]) -> Iterator[Command]:
+    """A policy by which packets to the other side visit segments there."""
+    clear, wire = both_sides(ports)
+    binding = clear.side.ipv6[_BINDING]
+    yield Command(f"set sr encaps source addr {_sid(clear, 1)}")
+    visits = " ".join(f"next {_sid(wire, number)}" for number in segments)
+    yield Command(f"sr policy add bsid {binding} {visits} encap")
+    yield Command(f"sr steer l3 {wire.side.ipv6} via bsid {binding}")
 
 
 def _sid(port: VppPort, number: int) -> IPv6Address:

@@ -10,7 +10,10 @@ from lossratio.dut.linux.program_dut import Sockets
 from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
 from lossratio.topology import WEST
 
-_MACS = ("02:fe:00:00:00:0a", "02:fe:00:00:00:0b")
+MACS = ("02:fe:00:00:00:0a", "02:fe:00:00:00:0b")
+"""MAC addresses of VPP's two interfaces to the process."""
+MEMIFS = ("memif1/0", "memif2/0")
+"""Names of these, if they are memif."""
 _FOREVER = "86400"
 
 
@@ -35,20 +38,21 @@ class Process(Feature):
         plugins={"memif": "", "vhost": "25.10"},
     )
 
+    @property
+    def has_programs(self) -> bool:
+        """The process."""
+        return self.process is not None or super().has_programs
+
     def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
         """The interface that the frames of a port go to; a router has a table for each side."""
         number = int(port.side is not WEST)
-        name, mac = Process._names(self)[number], _MACS[number]
+        name = Process._names(self)[number]
         if self.process is Memory.MEMIF:
-            path = f"{port.directory}/memif{number}.sock"
-            made = [
-                Command(f"create memif socket id {number + 1} filename {path}"),
-                Command(f"create interface memif id 0 socket-id {number + 1} hw-addr {mac} master"),
-            ]
+            made = list(memif_commands(port.directory, number))
         else:
             path = f"{port.directory}/vhost{number}.sock"
-            made = [Command(f"create vhost-user socket {path} server hwaddr {mac}", answer=name)]
-        made.append(Command(f"set interface state {name} up"))
+            made = [Command(f"create vhost-user socket {path} server hwaddr {MACS[number]}", answer=name)]
+            made.append(Command(f"set interface state {name} up"))
         if not self.is_router:
             return port, made
         made.append(Command(f"ip table add {number + 1}"))
@@ -59,7 +63,7 @@ class Process(Feature):
         """Frames are forwarded twice: before the process, and behind it."""
         west, east = ports
         names = Process._names(self)
-        macs = _MACS[::-1] if self.is_router else (east.neighbour_mac, west.neighbour_mac)
+        macs = MACS[::-1] if self.is_router else (east.neighbour_mac, west.neighbour_mac)
         return (
             (west, replace(east, link=names[0], interface=names[0], neighbour_mac=macs[0], table=west.table)),
             (replace(west, link=names[1], interface=names[1], neighbour_mac=macs[1], table=east.table), east),
@@ -67,26 +71,47 @@ class Process(Feature):
 
     def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
         """testpmd, but for its CPUs."""
-        if self.process is Memory.MEMIF:
-            device = "--vdev=net_memif{number},role=client,socket-abstract=no,socket={directory}/memif{number}.sock"
-        else:
-            device = "--vdev=net_virtio_user{number},path={directory}/vhost{number}.sock,queues=1,queue_size=1024"
-        devices = (device.format(number=number, directory=directory) for number in (0, 1))
-        environment = ("--file-prefix", "lossratio", "--no-huge", "-m", "512", "--no-pci", *devices)
-        mode = ("--forward-mode=io", "--no-lsc-interrupt", "--total-num-mbufs=16384", f"--stats-period={_FOREVER}")
-        yield (*environment, "--", *mode)
+        yield forwarder(MEMIF if self.process is Memory.MEMIF else _VIRTIO, directory)
 
     def connected(self, ports: Ports) -> Iterator[Command]:
         """Where VPP's workers sleep, they do not poll these interfaces: the process may need their CPU."""
-        if self.sockets is Sockets.PACKET and ports[0].link.startswith("host-"):
+        if sleeps(self, ports):
             yield from (Command(f"set interface rx-mode {name} interrupt") for name in Process._names(self))
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """Both interfaces have a process at their other end."""
         for name in Process._names(self):
-            yield Shown(f"show hardware-interfaces {name}", r"\bup\b", f"{name} is connected")
+            yield is_connected(name)
 
     def _names(self) -> tuple[str, str]:
-        if self.process is Memory.MEMIF:
-            return "memif1/0", "memif2/0"
-        return "VirtualEthernet0/0/0", "VirtualEthernet0/0/1"
+        return MEMIFS if self.process is Memory.MEMIF else ("VirtualEthernet0/0/0", "VirtualEthernet0/0/1")
+
+
+MEMIF = "--vdev=net_memif{number},role=client,socket-abstract=no,socket={directory}/memif{number}.sock"
+_VIRTIO = "--vdev=net_virtio_user{number},path={directory}/vhost{number}.sock,queues=1,queue_size=1024"
+
+
+def memif_commands(directory: str, number: int) -> Iterator[Command]:
+    """The commands that make one of the two interfaces, with its socket in a directory."""
+    socket = f"id {number + 1} filename {directory}/memif{number}.sock"
+    yield Command(f"create memif socket {socket}")
+    yield Command(f"create interface memif id 0 socket-id {number + 1} hw-addr {MACS[number]} master")
+    yield Command(f"set interface state {MEMIFS[number]} up")
+
+
+def forwarder(device: str, directory: str) -> tuple[str, ...]:
+    """Arguments of a testpmd that forwards between two devices, with their sockets in a directory."""
+    devices = (device.format(number=number, directory=directory) for number in (0, 1))
+    environment = ("--file-prefix", "lossratio", "--no-huge", "-m", "512", "--no-pci", *devices)
+    mode = ("--forward-mode=io", "--no-lsc-interrupt", "--total-num-mbufs=16384", f"--stats-period={_FOREVER}")
+    return (*environment, "--", *mode)
+
+
+def sleeps(options: Feature, ports: Ports) -> bool:
+    """Whether VPP's workers sleep until frames come."""
+    return options.sockets is Sockets.PACKET and ports[0].link.startswith("host-")
+
+
+def is_connected(name: str) -> Shown:
+    """An interface has a process at its other end."""
+    return Shown(f"show hardware-interfaces {name}", r"\bup\b", f"{name} is connected")

@@ -52,7 +52,9 @@ class ActiveDirection:
         self._counted_before = 0
         self._missing: int | None = 0
         self._missing_before: int | None = 0
-        self._counter, self._counter_before, self._foreign = (FrameCounter(sink, frames.tag_place) for _ in range(3))
+        self._counter, self._counter_before, self._foreign = (
+            FrameCounter(sink, direction.arriving_tag) for _ in range(3)
+        )
         self._examiner = Examiner(direction, cycle, sink) if examines else None
         self._source, self._sink = source, sink
         self._arrivals: ArrivalLog | None = None
@@ -96,7 +98,7 @@ class ActiveDirection:
         if self._examiner is not None and self._is_examined:
             self._examiner.watch(order.tag, order.load, order.duration)
         if order.locates:
-            place = self._direction.frames.tag_place
+            place = self._direction.arriving_tag
             loads = [load for load, _ in order.steps] or [order.load]
             self._arrivals = ArrivalLog(self._sink, place, order.tag, (min(loads), max(loads)))
         if order.exchange is not None:
@@ -139,8 +141,8 @@ class ActiveDirection:
 
     def open_probe(self, load: float, duration: float, tag: int) -> Probe:
         """Gets latency frames ready, a part of this direction's traffic; their tags count up from the first one."""
-        place, frames = self._setup.tag_place, latency_frames(self.load(load), duration)
-        return Probe(self.name, place, self._source, self._sink, tag=tag, frames=frames)
+        ends = ((self._source, self._setup.tag_place), (self._sink, self._direction.arriving_tag))
+        return Probe(self.name, ends, tag=tag, frames=latency_frames(self.load(load), duration))
 
     def so_far(
         self, rate: float, whole: int, in_flight: float, before: Mapping[str, Link], now: Mapping[str, Link]

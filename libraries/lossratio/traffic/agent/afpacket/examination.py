@@ -8,7 +8,7 @@ from typing import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.configuration import DIRECTIONS, FCS_BYTES, TAG_BYTES, Direction, FramesSpec
+from ..core.configuration import DIRECTIONS, FCS_BYTES, TAG_BYTES, Direction
 from ..core.links import Link
 from ..core.protocol import Message
 from .frames import Bytes, FrameCycle, Numbers, number_bytes, number_parts, tag_bytes
@@ -52,9 +52,10 @@ class Examiner:
 
     def __init__(self, direction: Direction, cycle: FrameCycle, sink: Link) -> None:
         frames = direction.frames
-        self._expected = _ExpectedFrames(frames, cycle)
+        self._expected = _ExpectedFrames(direction, cycle)
+        self._place = direction.arriving_tag
         self._mac = b"" if frames.has_macs else sink.mac
-        self._lengths = tuple(size - FCS_BYTES for size, _ in frames.sizes)
+        self._lengths = tuple(size - FCS_BYTES + direction.growth for size, _ in frames.sizes)
         self._sample = Sample(0, 1, self._mac, self._lengths)
         slot = ring_slot_bytes(max(self._lengths))
         slots = min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot)
@@ -70,7 +71,7 @@ class Examiner:
         while frames / one_in > self._ring.slots / _ROOM:
             one_in *= 2
         self._sample = Sample(tag, one_in, self._mac, self._lengths)
-        let_sample_through(self._ring.socket, self._expected.place, self._sample)
+        let_sample_through(self._ring.socket, self._place, self._sample)
 
     def make_room(self) -> None:
         """Halves the sample where the ring is half full; to be called now and then while traffic without an end flows.
@@ -80,7 +81,7 @@ class Examiner:
         if not self._ring.is_half_full() or (self._kept is not None and len(self._kept) >= self._ring.slots):
             return
         self._sample = replace(self._sample, one_in=2 * self._sample.one_in)
-        let_sample_through(self._ring.socket, self._expected.place, self._sample)
+        let_sample_through(self._ring.socket, self._place, self._sample)
         captured = self._ring.captured()
         all_kept = captured if self._kept is None else self._kept.followed_by(captured)
         # Nothing else of them is compared yet.
@@ -171,19 +172,25 @@ class _Seen:
 class _ExpectedFrames:
     """Frames as they must come back, and their bytes that matter."""
 
-    def __init__(self, spec: FramesSpec, cycle: FrameCycle) -> None:
-        self.spec = spec
+    def __init__(self, direction: Direction, cycle: FrameCycle) -> None:
+        spec = direction.frames
+        self.growth = direction.growth
+        self.rewritable = ((0, direction.replaced), *spec.rewritable)
         self.place = spec.tag_place
         self._cycle = cycle
         self.end = spec.max_size - FCS_BYTES
         self.lengths = {size - FCS_BYTES for size, _ in spec.sizes}
         self.matters = np.ones(self.end, dtype=bool)
-        for start, stop in spec.rewritable:
+        for start, stop in self.rewritable:
             self.matters[start:stop] = False
         self.is_address = np.zeros(self.end, dtype=bool)
         for start, stop in spec.addresses:
             self.is_address[start:stop] = True
-        self.checksums = [(checksum.start, checksum.end) for checksum in spec.checksums if checksum.end is not None]
+        self.checksums = [
+            (checksum.start, checksum.end)
+            for checksum in spec.checksums
+            if checksum.end is not None and checksum.start >= direction.replaced
+        ]
 
     def frames(self, tag: int, numbers: Numbers, first: int) -> tuple[Bytes, Numbers]:
         """Frames by their sequence numbers, as they were sent, and their lengths."""
@@ -197,7 +204,7 @@ class _ExpectedFrames:
         """Whether frames differ in bytes that no device may rewrite, or a header's checksum is wrong."""
         differences = np.zeros((len(got), -(-self.end // _WORD_BYTES) * _WORD_BYTES), dtype=np.uint8)
         np.bitwise_xor(got[:, _MACS:], wanted[:, _MACS:], out=differences[:, _MACS : self.end])
-        for start, stop in self.spec.rewritable:
+        for start, stop in self.rewritable:
             differences[:, start:stop] = 0
         if len(self.lengths) > 1:
             differences[:, : self.end] *= np.arange(self.end) < sizes[:, np.newaxis]
@@ -234,14 +241,15 @@ def _look_at_all(captured: CapturedFrames, sample: Sample, expected: _ExpectedFr
 
 def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int | None) -> _Seen:
     # A frame that was sent without a VLAN, and comes back with one, is too long.
-    contents, lengths = captured.contents(expected.end, with_tags=expected.place.behind_vlan), captured.lengths
+    has_vlan, lengths = expected.place.behind_vlan, captured.lengths - expected.growth
+    contents = captured.contents(expected.end, with_tags=has_vlan, skipped=expected.growth)
     offset = expected.place.offset
     tags, numbers = _words(contents, offset), _words(contents, offset + 4)
     ours = tags == sample.tag
     strayed = ~ours & ((tags ^ sample.tag) & ~DIRECTIONS == 0)
     wrong_length = ours & ~np.isin(lengths, sorted(expected.lengths))
     mac = np.frombuffer(sample.mac, dtype=np.uint8)
-    wrong_mac = ours & ~wrong_length & (contents[:, : len(mac)] != mac).any(axis=1)
+    wrong_mac = ours & ~wrong_length & (captured.contents(len(mac), with_tags=False) != mac).any(axis=1)
     is_chosen = ours & sample.chooses(numbers) & (lengths >= offset + TAG_BYTES)
     if not expected.place.is_numbered:
         is_chosen = np.zeros(len(numbers), dtype=bool)

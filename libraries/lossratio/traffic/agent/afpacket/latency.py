@@ -6,6 +6,7 @@ import random
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,18 +64,17 @@ class Probe:
         OSError: If the kernel does not give the sockets.
     """
 
-    def __init__(
-        self, name: str, place: TagPlace, source: Link, sink: Link, *, tag: int, frames: tuple[int, ...]
-    ) -> None:
+    def __init__(self, name: str, ends: Sequence[tuple[Link, TagPlace]], *, tag: int, frames: tuple[int, ...]) -> None:
         self.tag = tag
         self.frames = frames
         self._name = name
         self._clock = ClockWatch()
         room = len(frames) + _SPARE
         with ExitStack() as opened:
-            self._left = StampRing(source, place, tag, room, outgoing=True)
+            source, sink = ends
+            self._left = StampRing(*source, tag, room, outgoing=True)
             opened.callback(self._left.close)
-            self._arrived = StampRing(sink, place, tag, _ROOM * room, outgoing=False)
+            self._arrived = StampRing(*sink, tag, _ROOM * room, outgoing=False)
             opened.callback(self._arrived.close)
             self._opened = opened.pop_all()
 

@@ -67,7 +67,7 @@ class Sample:
     mac: bytes
     """Destination MAC address that all frames must have; empty: they have many."""
     lengths: tuple[int, ...]
-    """Lengths that they may have, in bytes without FCS, as they were sent: 64 of them at most."""
+    """Lengths that they may have, in bytes without FCS, where they come back: 64 of them at most."""
 
     @property
     def mask(self) -> int:
@@ -280,11 +280,16 @@ class CapturedFrames:
         """Those from one number on to before another one."""
         return CapturedFrames(self._slots[start:end])
 
-    def contents(self, end: int, *, with_tags: bool = True) -> Bytes:
+    def contents(self, end: int, *, with_tags: bool = True, skipped: int = 0) -> Bytes:
         """The first bytes of each frame; those behind the end of a shorter frame mean nothing.
 
-        `with_tags`: with the tag of its VLAN, which the kernel takes off when it arrives.
+        `with_tags`: with the tag of its VLAN, which the kernel takes off when it arrives. `skipped`: bytes that are
+        left out before; below 0: the first ones mean nothing.
         """
+        if skipped > 0:
+            return self.contents(skipped + end, with_tags=with_tags)[:, skipped:]
+        if skipped < 0:
+            return np.pad(self.contents(end + skipped, with_tags=with_tags), ((0, 0), (-skipped, 0)))
         starts = self._halves[:, _MAC_HALF].astype(np.int64)
         if len(starts) and (starts == starts[0]).all():
             # The usual case, in which nothing has to be copied.

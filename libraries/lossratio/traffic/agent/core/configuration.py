@@ -5,7 +5,7 @@ The controller's side makes these objects, too, and sends them as JSON, by `data
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import gcd
 from typing import Sequence
@@ -225,6 +225,28 @@ class Direction:
     broadcast_share: float = 0.0
     """Share of its frames that go to the broadcast address instead (RFC 2544, section 11.1). Nobody counts them: the
     counters are those of all others."""
+    growth: int = 0
+    """Bytes by which its frames are longer when they come back, as devices put headers between the Ethernet header and
+    the packet; below 0: they take some away."""
+
+    @property
+    def arriving_tag(self) -> TagPlace:
+        """The place of the trial's tag in frames that come back."""
+        place = self.frames.tag_place
+        return replace(place, offset=place.offset + self.growth)
+
+    @property
+    def replaced(self) -> int:
+        """Bytes at the beginning of its frames that are others when these come back; none if only fields change."""
+        if not self.growth:
+            return 0
+        tag = VLAN_TAG_BYTES if self.frames.tag_place.behind_vlan else 0
+        return _ETHERNET_HEADER_BYTES + tag + max(0, -self.growth)
+
+    @property
+    def mtu(self) -> int:
+        """Least MTU that its largest frame goes through, when it is sent and when it comes back."""
+        return self.frames.mtu + max(0, self.growth)
 
     def macs(self, source: bytes, sink: bytes) -> tuple[bytes, bytes]:
         """Source and destination MAC addresses of its frames, where its ports have these.

@@ -177,11 +177,11 @@ def usable_links(configuration: Configuration) -> dict[str, Link]:
             )
     for direction in configuration.directions:
         for port in (direction.transmit, direction.receive):
-            if direction.frames.mtu > links[port].mtu:
+            if direction.mtu > links[port].mtu:
                 raise AgentError(
                     "unsupported",
                     f"Frames of {direction.frames.max_size} bytes do not go through {port}, whose MTU is "
-                    f"{links[port].mtu}. Raise it to {direction.frames.mtu}, or use smaller frames.",
+                    f"{links[port].mtu}. Raise it to {direction.mtu}, or use smaller frames.",
                 )
     return links
 
