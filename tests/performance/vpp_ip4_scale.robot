@@ -7,6 +7,10 @@ Metadata          Variant 20k    scale routes=20000
 Metadata          Variant 20k-rnd    scale routes=20000
 Metadata          Variant 60k    scale routes=60000
 Metadata          Variant 60k-rnd    scale routes=60000
+Metadata          Variant 200k    scale routes=200000
+Metadata          Variant 200k-rnd    scale routes=200000
+Metadata          Variant 2m    scale routes=2000000
+Metadata          Variant 2m-rnd    scale routes=2000000
 
 Resource          lossratio/resources/performance.resource
 

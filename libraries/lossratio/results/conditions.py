@@ -306,9 +306,9 @@ class LoadSemantics(Record):
     """The factor between a load and its aggregate: the sum of the shares."""
     encapsulation_overhead_bytes: int = Field(default=0, ge=0)
     """Bytes that encapsulation adds to each frame between DUTs; bandwidths include them."""
-    growth_bytes: dict[str, int] = Field(default_factory=dict)
-    """Bytes by which the frames of a direction come back longer than they were sent, as the TG is at the end of a
-    tunnel; below 0: shorter. Directions whose frames come back as long as they were are left out."""
+    growth_bytes: tuple[int, ...] = ()
+    """Bytes by which the frames of each direction come back longer than they were sent, as the TG is at the end of a
+    tunnel; below 0: shorter. Empty: all come back as long as they were."""
 
     @model_validator(mode="after")
     def _factor_counts_directions(self) -> LoadSemantics:
@@ -319,6 +319,14 @@ class LoadSemantics(Record):
         return self
 
     @property
+    def growth_in_words(self) -> str:
+        """The directions whose frames come back longer or shorter; empty: there are none."""
+        return ", ".join(
+            f"frames {name} come back {abs(grown)} bytes {'longer' if grown > 0 else 'shorter'}"
+            for name, grown in zip(self.directions, self.growth_bytes, strict=False)
+        )
+
+    @property
     def directions_in_words(self) -> str:
         """The directions; one that sends less than the whole load is shown with its share."""
         shares = zip(self.directions, self.shares_ratio, strict=True)
@@ -326,14 +334,14 @@ class LoadSemantics(Record):
 
 
 def load_semantics(
-    shares: Mapping[str, float], *, encapsulation_overhead: int = 0, growth: Mapping[str, int] | None = None
+    shares: Mapping[str, float], *, encapsulation_overhead: int = 0, growth: Sequence[int] = ()
 ) -> LoadSemantics:
     """Makes the description of a load.
 
     Args:
         shares: Share of the load that each direction sends, by the direction's name.
         encapsulation_overhead: Bytes that encapsulation adds to each frame between DUTs.
-        growth: Bytes by which the frames of a direction come back longer.
+        growth: Bytes by which the frames of each direction come back longer.
     """
     full = [name for name, share in shares.items() if share == 1.0]
     everywhere = len(full) == len(shares)
@@ -343,7 +351,7 @@ def load_semantics(
         shares_ratio=tuple(shares.values()),
         aggregate_factor=sum(shares.values()),
         encapsulation_overhead_bytes=encapsulation_overhead,
-        growth_bytes=dict(growth or {}),
+        growth_bytes=tuple(growth) if any(growth) else (),
     )
 
 

@@ -394,7 +394,7 @@ def describe_load(
     return load_semantics(
         {name: share for name, share, _ in ways},
         encapsulation_overhead=encapsulation_overhead,
-        growth={name: grown for name, _, grown in ways if grown},
+        growth=[grown for _, _, grown in ways],
     )
 
 

@@ -5,7 +5,7 @@ the other's; routed devices route each side's networks to its TG port.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import (
     IPv4Address,
     IPv4Interface,
@@ -43,6 +43,9 @@ Networks = Annotated[tuple[Network, ...], BeforeValidator(_as_tuple), ONE_OR_SEV
 _SHORTEST_PREFIX = {4: 8, 6: 16}
 
 
+_WIDE = IPv4Network("240.0.0.0/4")
+
+
 @dataclass(frozen=True)
 class Side:
     """The networks that are reached through one TG port."""
@@ -57,12 +60,19 @@ class Side:
     """The same for IPv6."""
     taken: tuple[Address, ...] = ()
     """Addresses that traffic must not have, such as the gateway's."""
+    wide_ipv4: IPv4Network = _WIDE
+    """Its part of the addresses that nobody has (RFC 1112, section 4), where more hosts are needed than `ipv4` has."""
+
+    @property
+    def wide(self) -> "Side":
+        """The same side with these IPv4 addresses."""
+        return replace(self, ipv4=self.wide_ipv4, ipv4_offset=0)
 
 
-WEST = Side(IPv4Network("198.18.0.0/16"), IPv6Network("2001:2::/49"))
+WEST = Side(IPv4Network("198.18.0.0/16"), IPv6Network("2001:2::/49"), wide_ipv4=IPv4Network("240.0.0.0/6"))
 """Networks behind the path's first TG port (halves of 198.18.0.0/15, RFC 2544, and of 2001:2::/48, RFC 5180)."""
 
-EAST = Side(IPv4Network("198.19.0.0/16"), IPv6Network("2001:2:0:8000::/49"))
+EAST = Side(IPv4Network("198.19.0.0/16"), IPv6Network("2001:2:0:8000::/49"), wide_ipv4=IPv4Network("244.0.0.0/6"))
 """Networks behind the path's second TG port."""
 
 _WORLDS: tuple[tuple[Network, Network], ...] = (
@@ -114,7 +124,7 @@ def lab_side(
     ipv4, ipv6 = networks[4], networks[6]
     if not isinstance(ipv4, IPv4Network) or not isinstance(ipv6, IPv6Network):
         raise TypeError(f"{ipv4} and {ipv6} are not one of each version of IP")
-    return Side(ipv4, ipv6, offsets[4], offsets[6], tuple(taken))
+    return Side(ipv4, ipv6, offsets[4], offsets[6], tuple(taken), unused.wide_ipv4)
 
 
 def check_port_addresses(
@@ -171,5 +181,5 @@ def default_networks(networks: Collection[Network]) -> set[Network]:
 
 
 def _parts(side: Side, bits: int) -> list[Side]:
-    networks = zip(side.ipv4.subnets(bits), side.ipv6.subnets(bits), strict=True)
-    return [Side(ipv4, ipv6) for ipv4, ipv6 in networks]
+    networks = (network.subnets(bits) for network in (side.ipv4, side.ipv6, side.wide_ipv4))
+    return [Side(ipv4, ipv6, wide_ipv4=wide) for ipv4, ipv6, wide in zip(*networks, strict=True)]

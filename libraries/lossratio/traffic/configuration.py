@@ -25,7 +25,6 @@ from lossratio.traffic.agent.core.configuration import (
 )
 from lossratio.traffic.agent.core.neighbours import Question, behind_tags
 from lossratio.traffic.headers import (
-    AddressRange,
     Ethernet,
     Geneve,
     InnerHeaders,
@@ -186,9 +185,9 @@ class _Frame(FrameHeaders):
             self.rewritable.append((start + 1, start + 2))
         self.addresses.append((start + 12, start + 20))
         self.data += bytes([0x45, 0, 0, 0, 0, 0, 0, 0, header.ttl, protocol, 0, 0])
-        self._check_addresses(4, header.source, header.destination)
+        self._check_addresses(4, header)
         for addresses, side in zip((header.source, header.destination), self._sides, strict=True):
-            first, _ = address_span(addresses, side, 4)
+            first, _ = address_span(addresses, header.on(side), 4)
             self._add_field(4, int(first), addresses)
 
     def _add_ipv6(self, header: Ipv6, protocol: int) -> None:
@@ -200,7 +199,7 @@ class _Frame(FrameHeaders):
         self.rewritable.append((start + 7, start + 8))
         self.addresses.append((start + 8, start + 40))
         self.data += bytes([0x60, 0, 0, 0, 0, 0, protocol, header.hop_limit])
-        self._check_addresses(6, header.source, header.destination)
+        self._check_addresses(6, header)
         for addresses, side in zip((header.source, header.destination), self._sides, strict=True):
             first, _ = address_span(addresses, side, 6)
             self.data += first.packed[:-_STEPPING_BYTES]
@@ -228,9 +227,9 @@ class _Frame(FrameHeaders):
         if header.connects:
             self.data += _TAG_OPTION
 
-    def _check_addresses(self, version: int, source: AddressRange, destination: AddressRange) -> None:
+    def _check_addresses(self, version: int, header: Ipv4 | Ipv6) -> None:
         spans = []
-        for addresses, side in zip((source, destination), self._sides, strict=True):
+        for addresses, side in zip((header.source, header.destination), map(header.on, self._sides), strict=True):
             network = side.ipv4 if version == 4 else side.ipv6
             first, last = address_span(addresses, side, version)
             if int(last) > int(network[-1]):
@@ -354,7 +353,7 @@ def _speakers(profile: TrafficProfile, pair: PortPair, west: Side, east: Side) -
             if headers is not None and port.own_addresses:
                 for version, ip in ((4, headers.headers.ipv4), (6, headers.headers.ipv6)):
                     if ip is not None:
-                        first, last = address_span(getattr(ip, end), side, version)
+                        first, last = address_span(getattr(ip, end), ip.on(side), version)
                         ranges.append((str(first), str(last)))
         yield Speaker(port.interface, tuple(dict.fromkeys(ranges)), port.lldp)
 

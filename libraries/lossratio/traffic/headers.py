@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from lossratio.records import FileModel
+from lossratio.topology import Side
 
 _HOSTS = 1 << 16
 _IPV6_HOSTS = 1 << 32
@@ -85,16 +86,22 @@ class Ipv4(FileModel):
     """Protocol number where no other header follows; 61 is 'any host internal protocol'."""
     is_marked: bool = False
     """Whether devices on the way may write another code point (DSCP) into it."""
+    is_wide: bool = False
+    """Whether addresses are of 240.0.0.0/4, which nobody has, where the networks for benchmarking have too few."""
 
     @model_validator(mode="after")
     def _fits(self) -> Ipv4:
         for addresses in (self.source, self.destination):
-            if addresses.last >= _HOSTS:
+            if addresses.last >= _HOSTS and not self.is_wide:
                 raise ValueError(
                     f"address {addresses.last} is not in the benchmarking network (RFC 2544): each side has "
-                    f"{_HOSTS} addresses; use fewer, more ports, or IPv6"
+                    f"{_HOSTS} addresses; use fewer, more ports, IPv6, or 'is_wide'"
                 )
         return self
+
+    def on(self, side: Side) -> Side:
+        """A side as these headers address it."""
+        return side.wide if self.is_wide else side
 
 
 class Ipv6(FileModel):
@@ -108,6 +115,10 @@ class Ipv6(FileModel):
     """Hop limit."""
     next_header: int = Field(default=61, ge=0, le=255)
     """Protocol number where no other header follows; 61 is 'any host internal protocol'."""
+
+    def on(self, side: Side) -> Side:
+        """A side as these headers address it."""
+        return side
 
 
 class PortHeader(FileModel):

@@ -433,7 +433,7 @@ def _plain_addresses(headers: InnerHeaders, source: Side, destination: Side) -> 
     if ip is None:
         raise ValueError("these headers are not of IP")
     version = 6 if headers.ipv4 is None else 4
-    return f"{_span(ip.source, source, version)} to {_span(ip.destination, destination, version)}"
+    return f"{_span(ip.source, ip.on(source), version)} to {_span(ip.destination, ip.on(destination), version)}"
 
 
 def _span(numbers: AddressRange, side: Side, version: int) -> str:

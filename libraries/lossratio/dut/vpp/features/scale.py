@@ -20,6 +20,7 @@ from lossratio.dut.vpp.features.feature import (
 )
 
 _MOST_IPV4_ROUTES = 130_000
+"""To hosts of the networks for benchmarking."""
 _ROUTES_AT_ONCE = 100_000
 """VPP answers nothing else while it adds routes."""
 _FEW = 20
@@ -30,8 +31,8 @@ class Routes(Feature):
     """Routes to single hosts."""
 
     routes: int | None = Field(default=None, ge=2, le=2_000_000, multiple_of=2)
-    """Routes to single hosts, half of them to the first hosts of each side's network, and no others; with ``ip4`` (at
-    most 130,000) or ``ip6``."""
+    """Routes to single hosts, half of them to the first hosts of each side's network, and no others; with ``ip4`` or
+    ``ip6``. More than 130,000 IPv4 routes are to hosts of 240.0.0.0/6 and 244.0.0.0/6."""
 
     needs = Needs((VppForwarding.IP4, VppForwarding.IP6), tags=("scale",))
 
@@ -40,18 +41,14 @@ class Routes(Feature):
         """The routes."""
         return max(self.routes or 0, super().entries)
 
-    def problem(self) -> str | None:
-        """More routes than the networks of test traffic have hosts."""
-        if self.forwarding is VppForwarding.IP4 and self.entries > _MOST_IPV4_ROUTES:
-            return f"the networks of test traffic have {_MOST_IPV4_ROUTES} hosts; ask for fewer routes"
-        return None
-
     def routed(self, port: VppPort) -> Iterator[Command]:
         """The routes to the hosts behind a port."""
         side, count = port.routed(self.ip_version), self.entries // 2
+        is_wide = self.ip_version == 4 and self.entries > _MOST_IPV4_ROUTES
+        network = port.side.wide_ipv4 if is_wide else side.network
         for start in range(0, count, _ROUTES_AT_ONCE):
             piece = min(_ROUTES_AT_ONCE, count - start)
-            yield Command(many_routes(side, side.network[1] + start, piece), answer=ROUTES_ADDED)
+            yield Command(many_routes(side, network[1] + start, piece), answer=ROUTES_ADDED)
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The number of routes to single hosts: these, and VPP's own."""

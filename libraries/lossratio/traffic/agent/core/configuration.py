@@ -271,8 +271,8 @@ class Speaker:
     """Whether it announces itself by LLDP."""
 
 
-BENCHMARK_NETWORKS = ("198.18.0.0/15", "2001:2::/48")
-"""The networks of test traffic (RFC 2544, RFC 5180) that a lab does not give other ones for."""
+BENCHMARK_NETWORKS = ("198.18.0.0/15", "2001:2::/48", "240.0.0.0/5")
+"""The networks of test traffic (RFC 2544, RFC 5180, RFC 1112) that a lab does not give other ones for."""
 
 
 @dataclass(frozen=True)
