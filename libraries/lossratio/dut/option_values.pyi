@@ -68,6 +68,9 @@ class OptionValues(TypedDict, total=False):
     frame_queue: int | str
     """grout: Descriptors of each queue.
     vpp: Descriptors of each queue of a card or of an AF_XDP socket (1024). Packet sockets have none."""
+    geneve: int | str
+    """vpp: GENEVE tunnels on the east link: one for each of so many first hosts in the east; with `ip4`, and traffic
+    profiles such as `ethip4-geneve16`. The TG gets frames 50 bytes longer there, and sends such frames."""
     gtpu: bool | str
     """vpp: Whether packets between the two VPPs of the path are in a GTP-U tunnel; with `ip4`."""
     gtpu_mtu: int | str
@@ -173,8 +176,8 @@ class OptionValues(TypedDict, total=False):
     linux_router: Routes to single hosts, e.g. 10000: half of them to the first hosts of each side's network, and no
     others, so test traffic must not go to more hosts. Where missing, one route to each side's network. Profiles such
     as `ethip4-ip4scale20k` send to as many hosts.
-    vpp: Routes to single hosts, half of them to the first hosts of each side's network, and no others; with `ip4` (at
-    most 130,000) or `ip6`."""
+    vpp: Routes to single hosts, half of them to the first hosts of each side's network, and no others; with `ip4` or
+    `ip6`. More than 130,000 IPv4 routes are to hosts of 240.0.0.0/6 and 244.0.0.0/6."""
     rps_cpus: str
     """frr, linux_bridge, linux_router: CPUs to which arriving frames are handed (receive packet steering), e.g. `1` or
     `0,2-3`; where missing, the node's setting stays. It needs root on the machine, not only in a namespace."""
@@ -196,6 +199,12 @@ class OptionValues(TypedDict, total=False):
     Cards have no sockets."""
     srv6: int | str
     """vpp: Segments, 1 or 2, of the other one of two VPPs, which packets visit by segment routing; with `ip6`."""
+    srv6_decapsulation: bool | str
+    """vpp: Whether the second segment takes the outer header off; otherwise it is behind the path, and the TG gets
+    packets with their outer header."""
+    srv6_proxy: Literal['dynamic', 'masquerading', 'static'] | str
+    """vpp: How packets in segment routing go through a process (testpmd, by memif) beside each of two VPPs: `dynamic`,
+    `masquerading` or `static`; with `ip6`. The TG gets them with their outer header."""
     udp_timeout: str
     """linux_router: Time after which an idle UDP connection is forgotten, in whole seconds; where missing, the node's
     setting.
