@@ -186,7 +186,7 @@ def _overhead(testbed: Testbed, port: Port) -> Overhead:
         return request.encapsulation_overhead, request.encapsulation_overhead
     eastward, westward = request.growth
     # The sender's own frames leave it as it made them.
-    return (0, westward) if ends[0] in {path.west for path in request.paths} else (eastward, 0)
+    return (0, westward) if ends[0] in [path.west for path in request.paths] else (eastward, 0)
 
 
 def _link_limits(port: Port, profile: TrafficProfile, overhead: Overhead) -> Iterator[LoadLimit]:
