@@ -21,7 +21,8 @@ from lossratio.units import l1_bandwidth
 class FileModel(BaseModel):
     """A part of a file: immutable, without unknown fields, described in its schema by the docstrings of its fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Validators are built when they are needed: a run needs few of all parts of all files.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -35,16 +36,23 @@ class Record(FileModel):
 
 
 def with_docstrings(schema: dict[str, Any], kind: type) -> dict[str, Any]:
-    """The schema of a class, with the docstrings of its fields as their descriptions.
+    """The schema of a class, with the docstrings of its fields as their descriptions."""
+    for field, text in docstrings_of_fields(kind).items():
+        schema.get("properties", {}).get(field, {}).setdefault("description", text)
+    return schema
+
+
+def docstrings_of_fields(kind: type) -> dict[str, str]:
+    """The docstrings of the fields of a class, with those of its bases.
 
     pydantic would read the docstrings as it makes the class: a quarter of the time in which the library is imported.
     """
-    properties = schema.get("properties", {})
-    for base in kind.__mro__:
-        for (name, field), text in _docstrings(base.__module__).items():
-            if name == base.__name__ and field in properties:
-                properties[field].setdefault("description", text)
-    return schema
+    return {
+        field: text
+        for base in reversed(kind.__mro__)
+        for (name, field), text in _docstrings(base.__module__).items()
+        if name == base.__name__
+    }
 
 
 @cache

@@ -33,6 +33,7 @@ from lossratio.measurements.soak import Soak, SoakPreset, SoakRequest, SoakResul
 from lossratio.measurements.throughput import require_lower_bounds
 from lossratio.mlrsearch import SearchGoal
 from lossratio.quantities import DURATION, FRAME_RATE, RATIO, Quantity, quantity_of
+from lossratio.records import docstrings_of_fields
 from lossratio.results import TestResult
 from lossratio.shipped import did_you_mean
 from lossratio.traffic import load_profile
@@ -80,9 +81,10 @@ def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], Fun
         known = {name: hint for name, hint in vars(method)["robot_types"].items() if name not in ("self", "fields")}
         vars(method)["robot_types"] = known | types
         text, bar, examples = inspect.cleandoc(method.__doc__ or request.__doc__ or "").partition("\n| ")
+        about = docstrings_of_fields(request)
         rows = [
-            f"| ``{name}`` | {' '.join((field.description or '').split()).replace('None:', 'Left out:')} |"
-            for name, field in fields.items()
+            f"| ``{name}`` | {' '.join(about.get(name, '').split()).replace('None:', 'Left out:')} |"
+            for name in fields
             if name not in Request.model_fields
         ]
         table = "\n".join(("| =Argument= | =What it is= |", *rows))

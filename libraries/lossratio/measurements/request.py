@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema
 
 from lossratio.errors import SearchError
 from lossratio.quantities import Duration, FrameRate, quantity_of
-from lossratio.records import Record
+from lossratio.records import Record, docstrings_of_fields
 from lossratio.shipped import names_near
 from lossratio.trials import Integrity
 
@@ -59,8 +59,7 @@ class WarmUp(Record):
 class Request(Record):
     """The settings of every measurement. A kind's own class adds more, and may give other defaults."""
 
-    # The keyword library has them in its keywords' documentation.
-    model_config = ConfigDict(arbitrary_types_allowed=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True, strict=True)
 
     unused: ClassVar[frozenset[str]] = frozenset()
     """Fields below that a kind makes no use of, so that its keyword has no such arguments."""
@@ -166,8 +165,9 @@ class SettingsOf:
 @cache
 def settings_model(request: type[Request]) -> type[Settings]:
     """The class of the settings of a request in results: names end in the unit."""
+    about = docstrings_of_fields(request)
     fields: dict[str, Any] = {
-        name_in_files(name, field): (field.rebuild_annotation(), Field(description=field.description))
+        name_in_files(name, field): (field.rebuild_annotation(), Field(description=about.get(name)))
         for name, field in _in_files(request)
     }
     return create_model(f"{request.__name__.removesuffix('Request')}Settings", __base__=Settings, **fields)
@@ -202,7 +202,8 @@ def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
         for bound, text in _BOUNDS.items()
         if getattr(item, bound, None) is not None
     )
-    about = f" {field.description}" if field.description else ""
+    text = docstrings_of_fields(request).get(name)
+    about = f" {text}" if text else ""
     if wrong["type"] in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
         return f"{name} must be {bounds}, not {given}.{about}"
     return f"{name}: {wrong['msg']}, and not {given}.{about}"

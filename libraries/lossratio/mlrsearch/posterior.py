@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import expm
 
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
@@ -203,7 +203,7 @@ def _moves(gaps: Floats, stays: Floats) -> Floats:
 def _over(gap: float) -> tuple[Floats, Floats]:
     """The probability of each level after so many steps: by the level before, and by the floor left half-way."""
     first = np.array([np.outer(_next_levels(floor), [*LENGTHS.values()]).ravel() for floor in FLOORS])
-    return expm(_rates() * gap), first @ expm(_rates() * (gap / 2.0))
+    return scipy.linalg.expm(_rates() * gap), first @ scipy.linalg.expm(_rates() * (gap / 2.0))
 
 
 @lru_cache

@@ -52,7 +52,7 @@ while True:
 class ConntrackOptions(BaseModel):
     """The options of a device that keeps state of each connection."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     nat: Literal["masquerade", "snat"] | None = None
     """Network address translation of what goes east: ``masquerade`` (to the router's own address there) or ``snat`` (to
