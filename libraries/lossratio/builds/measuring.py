@@ -122,11 +122,6 @@ def _name(finding: Finding) -> str:
 def set_up_build(command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
     """Runs the command that sets a build up.
 
-    Args:
-        command: A command of the shell.
-        build: The build to set up; the command reads it from the environment.
-        variable: Name of the environment variable.
-
     Returns:
         Whether the build can be measured; False if the command's exit status is `SKIP`.
 

@@ -74,13 +74,7 @@ class _Declared:
 
 
 def option(text: str, *names: str, **settings: Any) -> Any:
-    """Declares an option in place of a parameter's default; name and type follow from the parameter.
-
-    Args:
-        text: The help.
-        *names: Its names, if it is not called as the parameter is.
-        **settings: Settings of `click.Option`.
-    """
+    """Declares an option in place of a parameter's default; name and type follow from the parameter."""
     return _Declared(click.Option, names, {"help": text, **settings})
 
 

@@ -147,13 +147,7 @@ def test_column(row_type: type[RowT]) -> Column[RowT]:
 
 
 def number_column(head: str, number: Callable[[RowT], float | None], words: Callable[[float], str]) -> Column[RowT]:
-    """A column of numbers.
-
-    Args:
-        head: Its head.
-        number: The number of a row; None: it has none.
-        words: Formats a number.
-    """
+    """A column of numbers."""
 
     def text(row: RowT) -> str:
         value = number(row)

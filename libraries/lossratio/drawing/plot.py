@@ -66,14 +66,7 @@ def text_at(x: float, y: float, text: str, **attributes: object) -> str:
 
 
 def drawing(width: float, height: float, description: str, parts: Iterable[str]) -> str:
-    """One ``<svg>`` element. It fills the width of the page, but never exceeds the width that it was drawn with.
-
-    Args:
-        width: Width, in pixels.
-        height: Height, in pixels.
-        description: Description of the drawing for screen readers.
-        parts: The markup of its parts.
-    """
+    """One ``<svg>`` element. It fills the width of the page, but never exceeds the width that it was drawn with."""
     return element(
         "svg",
         title(description),
@@ -168,12 +161,7 @@ class Axis:
         return self.start + share * (self.end - self.start)
 
     def ticks(self, number_of_ticks: int, *, whole: bool = False) -> list[float]:
-        """Round values on the axis.
-
-        Args:
-            number_of_ticks: The approximate number of values.
-            whole: Whether they must be whole numbers.
-        """
+        """Round values on the axis."""
         if self.is_logarithmic:
             return _log_ticks(self.low, self.high, number_of_ticks)
         step = _round_step((self.high - self.low) / max(1, number_of_ticks))

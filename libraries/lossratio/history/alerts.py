@@ -188,9 +188,6 @@ class Alerts:
     def send(self, trends: Sequence[Trend]) -> Iterator[str]:
         """Sends what is new about trends, and remembers it.
 
-        Args:
-            trends: All trends of the night, alarms or not.
-
         Yields:
             A line for each alert that was sent or failed. A failure is no error: the trends are more than their alerts.
         """

@@ -314,10 +314,6 @@ def _state(series: Series, place: int) -> str:
 def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     """Draws a trend.
 
-    Args:
-        trend: The trend.
-        known: Known changes; those of this series are drawn.
-
     Returns:
         One ``<svg>`` element that goes into an HTML page as it is.
     """

@@ -142,13 +142,6 @@ def _check_arguments(*arguments: str | None) -> None:
 class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
     """The expansion of `Catalogue`, with errors that are raised at once.
 
-    Args:
-        topology: As for `Catalogue`, and so are the others.
-        frame_sizes: Frame sizes.
-        cores: Numbers of cores.
-        duts: Number of DUTs.
-        nic: The NIC model.
-
     Raises:
         TopologyError: If the file does not describe a usable testbed, or has no such path.
     """

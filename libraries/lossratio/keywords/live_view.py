@@ -86,12 +86,7 @@ def _watched(testbed: Testbed, see: Callable[[int, int], None]) -> Iterator[None
 
 
 def resuming_command(arguments: list[str], directory: Path) -> str | None:
-    """The command that goes on with a run of plain ``robot``; None: another program began it.
-
-    Args:
-        arguments: The command line that began it.
-        directory: Its directory.
-    """
+    """The command that goes on with a run of plain ``robot``; None: another program began it."""
     program = Path(arguments[0])
     words = ["robot"]
     if program.name == "__main__.py" and program.parent.name == "robot":

@@ -58,10 +58,6 @@ def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], Fun
 
     The keyword's documentation is the method's, or else that of the request, with a table of the fields that no other
     request has before the examples.
-
-    Args:
-        request: The class of the request.
-        without: The fields that the method has as arguments of its own.
     """
     left_out = {"profile", "warm_up", *request.unused, *without.split()}
     fields = {
@@ -118,13 +114,6 @@ def request_of(
 ) -> RequestT:
     """The request that a keyword was asked for.
 
-    Args:
-        session: The suite's session.
-        request: Its class.
-        frame_size: Frame size of the traffic.
-        profile: The traffic profile.
-        fields: The other arguments by name.
-
     Raises:
         LossRatioError: If an argument makes no sense.
     """
@@ -154,13 +143,7 @@ def _measured(session: Session, kind: Kind[ResultT], request: Request, resume: P
 def measurement_keyword(
     name: str, kind: Kind[ResultT], default_profile: str = DEFAULT_PROFILE
 ) -> Callable[..., ResultT]:
-    """A keyword that measures; its arguments, their types and its documentation are those of the kind's request.
-
-    Args:
-        name: The keyword's name.
-        kind: The kind of measurement.
-        default_profile: The traffic where none is named.
-    """
+    """A keyword that measures; its arguments, their types and its documentation are those of the kind's request."""
 
     @asks(kind.request)
     @typed_keyword(name)

@@ -144,11 +144,7 @@ class Session:
 
     @contextmanager
     def after_search(self, what: str) -> Iterator[None]:
-        """Measures something after the last search: if it fails, the result of the search says so, and why.
-
-        Args:
-            what: What is measured.
-        """
+        """Measures something after the last search: if it fails, the result of the search says so, and why."""
         try:
             yield
         except SearchError:

@@ -134,10 +134,6 @@ class ThroughputKeywords(Keywords):
     @contextmanager
     def _more(self, what: str, *, is_asked_for: bool) -> Iterator[None]:
         """A measurement after the search. Unless the test asks for it, its failure is a warning: the search is whole.
-
-        Args:
-            what: What is measured.
-            is_asked_for: Whether an argument of the keyword asks for it.
         """
         try:
             yield

@@ -82,13 +82,7 @@ class ConnectionTeardownResult(FoundResult):
 
 
 class TeardownMeasurer:
-    """Opens connections, and has the device delete them.
-
-    Args:
-        measurer: Opens them.
-        name: The device.
-        table: Its table.
-    """
+    """Opens connections, and has the device delete them."""
 
     def __init__(self, measurer: Measurer, name: str, table: ConnectionTable) -> None:
         self._measurer = measurer

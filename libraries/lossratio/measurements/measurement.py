@@ -170,10 +170,6 @@ class Additions:
     def add(self, place: int, found: Record) -> None:
         """Writes what was measured for a part.
 
-        Args:
-            place: The index of the part.
-            found: What was measured.
-
         Raises:
             SearchError: If it has no form that could be read again.
             StorageError: If it cannot be written.
@@ -389,10 +385,6 @@ def _copy_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
 
 def _check_versions(earlier: RunDirectory, conditions: Conditions) -> None:
     """Checks that the DUTs have the versions that the earlier part of the run was measured with.
-
-    Args:
-        earlier: The directory of the run that is continued.
-        conditions: The conditions of this run.
 
     Raises:
         SearchError: If a DUT of the same kind has another version; the message names both.

@@ -117,10 +117,6 @@ class MrrResult(FoundResult):
 def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) -> Mrr:
     """Computes the maximum receive rate from trials at maximum load.
 
-    Args:
-        trials: The trials.
-        conditions: The conditions of the trials.
-
     Raises:
         SearchError: If there are no trials, or their loads differ.
     """

@@ -258,11 +258,6 @@ class ResettingMeasurer:
     """Performs trials with a reset in each; a `lossratio.trials.Measurer`.
 
     The timelines of its answers have two steps: before and after the reset.
-
-    Args:
-        source: Sends the traffic.
-        reset: Resets the DUT.
-        request: The parameters of the test.
     """
 
     def __init__(self, source: TrafficSource, reset: Callable[[], object], request: ResetRequest) -> None:

@@ -89,11 +89,6 @@ def find_tester_limit(
 def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:
     """Makes sure that there is only a cable between the TG's ports.
 
-    Args:
-        file: The topology file.
-        topology: The topology in the file.
-        path: The path of the test traffic.
-
     Raises:
         TopologyError: If there is a DUT on the path, or the testbed is simulated.
     """

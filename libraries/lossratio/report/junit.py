@@ -43,11 +43,7 @@ def junit_report(runs: Sequence[Run]) -> str:
 
 
 def junit_xml(suites: dict[str, list[Case]]) -> str:
-    """Makes a JUnit file.
-
-    Args:
-        suites: The cases of each suite, by the suite's name.
-    """
+    """Makes a JUnit file."""
     root = Element("testsuites")
     for name, cases in suites.items():
         counts = {state: sum(case.state == state for case in cases) for state in ("failure", "error", "skipped")}

@@ -89,10 +89,6 @@ def write_report(path: Path, text: str) -> None:
 def write_reports(directory: Path, formats: Iterable[ReportFormat]) -> tuple[Path, ...]:
     """Writes reports of a run into its directory. A run without measurements gets no reports.
 
-    Args:
-        directory: The run's directory.
-        formats: The formats to write.
-
     Returns:
         The paths of the files.
 

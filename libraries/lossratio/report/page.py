@@ -38,12 +38,7 @@ _COLOURS = [series_colour(place) for place in range(8)]
 
 
 def report_page(runs: Sequence[Run], title: str) -> str:
-    """Makes the page of one run or several runs.
-
-    Args:
-        runs: The runs, in the order of the page.
-        title: Heading of the page.
-    """
+    """Makes the page of one run or several runs."""
     with cycles_left_alone():
         return _page(runs, title)
 

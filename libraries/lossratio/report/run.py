@@ -69,9 +69,6 @@ def cycles_left_alone() -> Iterator[None]:
 def read_run(path: Path) -> Run:
     """Reads all readable files in the directory of a run.
 
-    Args:
-        path: The directory.
-
     Raises:
         ReportError: If the path is no run directory, or none of its files can be read.
     """

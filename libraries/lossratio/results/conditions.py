@@ -244,13 +244,7 @@ class Testbed(Record):
 
 
 def describe_testbed(topology: Topology, file: str | None, paths: Sequence[TrafficPath]) -> Testbed:
-    """Describes the testbed of a topology.
-
-    Args:
-        topology: The topology.
-        file: The file from which the topology was read.
-        paths: The parallel paths of the test traffic through the topology.
-    """
+    """Describes the testbed of a topology."""
     ports = tuple(str(port) for path in paths for port in path.ports)
     described = topology.model_dump(mode="json")
     return Testbed(name=topology.name, file=file, topology=described, path=ports, links=len(paths))

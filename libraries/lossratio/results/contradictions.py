@@ -24,9 +24,6 @@ _LEAST = 1e-15
 def contradictions_of(result: TestResult) -> Iterator[str]:
     """Finds the contradictions in a result.
 
-    Args:
-        result: The result, as it was read from a file.
-
     Returns:
         The problems; each begins with its place in the file. Empty if all numbers fit each other.
     """
@@ -84,13 +81,7 @@ def _rates_in(value: object, name: str) -> Iterator[tuple[str, Rate]]:
 
 
 def differences(said: Record, made: Record, name: str) -> Iterator[str]:
-    """Finds the differences between a record in a file and the same record, computed from its source.
-
-    Args:
-        said: The record in a file.
-        made: The record, computed from the measured numbers.
-        name: The record's place in the file.
-    """
+    """Finds the differences between a record in a file and the same record, computed from its source."""
     if said != made:
         yield from _unequal(said.model_dump(), made.model_dump(), name)
 

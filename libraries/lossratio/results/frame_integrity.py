@@ -116,11 +116,7 @@ def faults_with_sizes(seen: FrameIntegrity) -> str:
 
 
 def low_rate_check(generator: Mapping[str, JsonValue]) -> Sequence[DirectionCounters]:
-    """Counters by direction of the check before the first trial, by a generator that only counts frames in trials.
-
-    Args:
-        generator: The generator's entry in a result.
-    """
+    """Counters by direction of the check before the first trial, by a generator that only counts frames in trials."""
     facts = generator.get("integrity")
     checked: Any = facts.get("low_rate_check", []) if isinstance(facts, dict) else []
     return tuple(read_record(DirectionCounters, json.dumps(counters)) for counters in checked)

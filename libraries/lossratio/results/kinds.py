@@ -108,12 +108,7 @@ class Kind(ABC, Generic[ResultT]):
             yield f"trials: is_evidence or set_aside is wrong, as the warm-up is {warm_ups} trials long"
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Finds contradictions in the fields that only results of this kind have; in words.
-
-        Args:
-            result: The result, as it was read from a file.
-            trials: The trials of the result.
-        """
+        """Finds contradictions in the fields that only results of this kind have; in words."""
         yield from ()
 
     def follows_from_trials(self, result: ResultT) -> bool:

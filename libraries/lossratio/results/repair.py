@@ -66,9 +66,6 @@ class Repair:
 def repair(path: Path) -> Iterator[Repair]:
     """Repairs a journal, a result, or all journals and results in the directory of a run, one by one.
 
-    Args:
-        path: The file or the directory.
-
     Raises:
         ReportError: If the path is none of these, or cannot be read.
         StorageError: If the good part cannot be written; the original stays unchanged then.

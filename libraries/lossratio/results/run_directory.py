@@ -46,19 +46,11 @@ class RunDirectory:
         return any((self.path / name).is_dir() for name in ("results", "trials"))
 
     def journal_path(self, test_name: str) -> Path:
-        """The path of a test's journal.
-
-        Args:
-            test_name: The test's full name, as in `TestIdentity.full_name`.
-        """
+        """The path of a test's journal."""
         return self.path / "trials" / f"{file_stem(test_name)}.jsonl"
 
     def result_path(self, test_name: str) -> Path:
-        """The path of a test's result.
-
-        Args:
-            test_name: The test's full name, as in `TestIdentity.full_name`.
-        """
+        """The path of a test's result."""
         return self.path / "results" / f"{file_stem(test_name)}.json"
 
     def write(self, result: TestResult) -> Path:

@@ -224,19 +224,11 @@ class View(Generic[ResultT]):
         return {}
 
     def unit(self, quantity: str) -> Unit:
-        """The unit of a quantity of this kind.
-
-        Args:
-            quantity: Name of the quantity, as in the findings.
-        """
+        """The unit of a quantity of this kind."""
         return self.measured_in
 
     def aspects(self, result: ResultT, finding: Finding) -> Mapping[str, JsonValue]:
         """The aspects, besides traffic and path, that must be equal for two values of this kind to mean the same.
-
-        Args:
-            result: The result.
-            finding: The finding with the value.
 
         Returns:
             The aspects by their names in reports: ``goal``, and ``trial duration`` if the value depends on it.
@@ -256,30 +248,15 @@ class View(Generic[ResultT]):
         return False
 
     def stalls(self, result: ResultT, trials: Sequence[Trial]) -> Doubt | None:
-        """The doubt whether stalls of the generator decided the result.
-
-        Args:
-            result: The result.
-            trials: The trials of the result that count.
-        """
+        """The doubt whether stalls of the generator decided the result."""
         return generator_stalls(trials, [0.0])
 
     def offered(self, result: ResultT, finding: Finding) -> Sequence[Offered]:
-        """The traffic that a value stands on: what the generator left unsent of it makes a doubt, and no verdict.
-
-        Args:
-            result: The result.
-            finding: The finding with the value.
-        """
+        """The traffic that a value stands on: what the generator left unsent of it makes a doubt, and no verdict."""
         return offered_in(trial for trial in result.trials if trial.is_evidence)
 
     def doubts(self, result: ResultT, results: Sequence[TestResult]) -> Iterator[Doubt]:
-        """Further doubts that only this kind has.
-
-        Args:
-            result: The result.
-            results: All results of the same run.
-        """
+        """Further doubts that only this kind has."""
         yield from ()
 
     def telemetry(self, result: ResultT) -> Sequence[Record]:

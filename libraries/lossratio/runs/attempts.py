@@ -53,11 +53,7 @@ class Attempts:
 
 
 class OnlyRest(SuiteVisitor):  # type: ignore[misc]
-    """Leaves out the tests that are finished. Robot Framework calls it before a run.
-
-    Args:
-        finished: Full names of the finished tests.
-    """
+    """Leaves out the tests that are finished. Robot Framework calls it before a run."""
 
     def __init__(self, finished: Collection[str]) -> None:
         self._finished = frozenset(finished)

@@ -108,11 +108,6 @@ def csit_coverage(specifications: Path, suites: tuple[Path, ...], pattern: str) 
 
     Jobs without a test set run what somebody asks for; they are left out.
 
-    Args:
-        specifications: The directory of CSIT's job files.
-        suites: Our suites.
-        pattern: The jobs' names, with ``*`` for any characters.
-
     Raises:
         JobError: If files are no job files of CSIT, or name a test set or group that does not exist; if no job matches.
     """

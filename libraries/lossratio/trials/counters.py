@@ -309,10 +309,6 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
 def check_integrity(directions: Sequence[DirectionCounters], where: str) -> None:
     """Checks that each frame came back as it was sent, and once.
 
-    Args:
-        directions: The counters of each direction.
-        where: The trial, in words, for the message.
-
     Raises:
         IntegrityError: If frames came back with faults.
     """

@@ -115,10 +115,6 @@ def _was_known(line: bytes) -> bool:
 def read_line(line: bytes, before: str) -> tuple[JournalEntry | Addition | Verification, str]:
     """Reads a line after the header.
 
-    Args:
-        line: The line, without its end.
-        before: Digest of the line before.
-
     Returns:
         The trial, the addition or the verification, and the digest of its line.
 

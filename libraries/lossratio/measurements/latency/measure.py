@@ -211,12 +211,7 @@ class Measured:
     """The conditions of the trial; None if there was no trial."""
 
     def at_load(self, conditions: Conditions, duration: float) -> LatencyAtLoad:
-        """The latency in the form of result files.
-
-        Args:
-            conditions: The conditions of the trial, or of another one of the measurement.
-            duration: Seconds of the trial.
-        """
+        """The latency in the form of result files."""
         output = None if isinstance(self.outcome, str) else self.outcome
         return LatencyAtLoad(
             goal=self.point.goal,

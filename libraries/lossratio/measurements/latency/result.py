@@ -338,12 +338,7 @@ def latency_trials_contradictions(result: LatencyResult, trials: Sequence[TrialR
 
 
 def latency_contradictions(latency: LatencyAtLoad, name: str) -> Iterator[str]:
-    """Numbers of one load that contradict each other.
-
-    Args:
-        latency: Latency at one load.
-        name: Its place in the file.
-    """
+    """Numbers of one load that contradict each other."""
     for direction in latency.directions:
         place = f"{name} of {direction.direction}"
         values = [direction.least_us, direction.mean_us, direction.most_us]

@@ -240,12 +240,7 @@ def _key(curve: _Curve, number: int) -> list[str]:
 
 
 def csit_latencies(latency: Sequence[LatencyAtLoad], conditions: Conditions) -> dict[str, Any]:
-    """The latencies of each way at all of CSIT's loads; left out: one of them is missing, or nothing goes this way.
-
-    Args:
-        latency: The measured latency.
-        conditions: The conditions of the measurement.
-    """
+    """The latencies of each way at all of CSIT's loads; left out: one of them is missing, or nothing goes this way."""
     # Each link has its directions one after the other, forward first.
     names = (
         ("latency_forward", "latency_reverse")

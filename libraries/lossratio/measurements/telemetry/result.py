@@ -54,11 +54,6 @@ def uneven_loads(node: str, workers: Sequence[WorkerLoad], queues: Sequence[Queu
 
     The even share is that of as many workers, or queues of one interface, as there are. The throughput of a SUT with
     uneven shares is that of its busiest part; and which part gets which flows may change from run to run.
-
-    Args:
-        node: Name of the DUT.
-        workers: Its workers.
-        queues: Its receive queues.
     """
     uneven = _uneven({load.worker: load.frames for load in workers})
     if uneven is not None:

@@ -179,10 +179,6 @@ class _Searched(BaseModel):
 def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
     """The search of a journal after its trials.
 
-    Args:
-        journal: The journal.
-        name: What messages call it.
-
     Raises:
         SearchError: If the journal does not say what was searched for.
     """

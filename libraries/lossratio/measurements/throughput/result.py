@@ -212,9 +212,6 @@ class GoalsResult(TestResult):
     def throughput(self, goal: str) -> float:
         """The conditional throughput of a goal, in frames per second per interface.
 
-        Args:
-            goal: The goal's name, in any case.
-
         Raises:
             SearchError: If there is no such goal, or its result is irregular or failed; the message has the reason.
         """
@@ -241,9 +238,6 @@ class GoalsResult(TestResult):
 
     def relevant_load(self, goal: str | None) -> tuple[str, float]:
         """The load of a measurement after the search: a goal's relevant lower bound.
-
-        Args:
-            goal: As for `goal_to_follow`.
 
         Returns:
             The goal's name, and the load in frames per second per interface.

@@ -92,12 +92,7 @@ def search_picture(result: GoalsResult) -> str:
 
 
 def draw_search(result: GoalsResult, history: History) -> str:
-    """Draws a search whose bounds after each trial are known already.
-
-    Args:
-        result: The search.
-        history: The search's `bounds_history`.
-    """
+    """Draws a search whose bounds after each trial are known already."""
     windows = windows_of(result, history)
     prefix, scale = unit_of(max(window.high for window in windows))
     parts = [text_at(4.0, 14.0, f"load per interface, {prefix}fps")]
@@ -336,10 +331,6 @@ def _close_ups(result: GoalsResult, last: tuple[GoalBounds, ...]) -> list[Window
 
 def draw_loss(result: GoalsResult, history: History) -> str:
     """Draws loss over load: of all trials, and close-ups of the loads around the goals' last bounds.
-
-    Args:
-        result: The search.
-        history: The search's `bounds_history`.
 
     Returns:
         One ``<svg>`` element that goes into an HTML page as it is.
