@@ -208,12 +208,7 @@ class BuildRecord:
     def _append(self, line: Mapping[str, Any]) -> None:
         with self._path.open("ab") as file:
             # A line that an interrupted write left unfinished is cut off.
-            file.truncate(_whole_lines(self._path))
+            file.truncate(self._path.read_bytes().rfind(b"\n") + 1)
             file.write(json.dumps(line).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-
-
-def _whole_lines(path: Path) -> int:
-    whole, newline, _ = path.read_bytes().rpartition(b"\n")
-    return len(whole) + len(newline)

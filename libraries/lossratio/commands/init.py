@@ -202,8 +202,13 @@ def _trex_lab(name: str, file: Path) -> _Lab:
     Raises:
         TopologyError: If the file cannot be read, or has ports that lossratio cannot use.
     """
+
     # The file is a list of one mapping.
-    config = load_yaml_file(file, _TrexFile, TopologyError, rewrite=_as_mapping)
+    def as_mapping(text: str) -> str:
+        # TRex has a list of one mapping; every field stays in its line and column.
+        return re.sub(r"^-( ?)", r" \1", text, count=1, flags=re.MULTILINE)
+
+    config = load_yaml_file(file, _TrexFile, TopologyError, rewrite=as_mapping)
     used = [(place, port) for place, port in enumerate(config.interfaces[: config.port_limit]) if port != "dummy"]
     if len(used) < 2:
         raise TopologyError(
@@ -237,11 +242,6 @@ def _trex_lab(name: str, file: Path) -> _Lab:
 
 
 _MAC = re.compile(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")
-
-
-def _as_mapping(text: str) -> str:
-    """TRex's list of one mapping as a mapping, with every field in its line and column."""
-    return re.sub(r"^-( ?)", r" \1", text, count=1, flags=re.MULTILINE)
 
 
 def _mac(value: str | tuple[int, ...] | None) -> str | None:

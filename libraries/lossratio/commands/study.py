@@ -128,7 +128,10 @@ def study(
         family_set=family_set,
         families=families or tuple(known),
         goal_sets=goal_sets or tuple(GOAL_SETS),
-        algorithms=_with_and_without_hints(changes) or _installed(algorithms or tuple(ALGORITHMS)),
+        algorithms=tuple(
+            name for change in changes for name in (CHANGES[change].with_hints, CHANGES[change].without_hints)
+        )
+        or _installed(algorithms or tuple(ALGORITHMS)),
         overheads=tuple(OVERHEADS[name] for name in overheads)
         or (tuple(OVERHEADS.values()) if full else (NO_OVERHEAD,)),
         seeds=tuple(seeds or (FULL_SEEDS if full else QUICK_SEEDS)),
@@ -150,10 +153,6 @@ def _check_packages() -> None:
         raise click.ClickException(
             f"Studies need {', '.join(missing)}, not installed here: pip install '.[bench]' (in a checkout)."
         )
-
-
-def _with_and_without_hints(changes: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for change in changes for name in (CHANGES[change].with_hints, CHANGES[change].without_hints))
 
 
 def _installed(algorithms: tuple[str, ...]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ _SPARK = 30
 _DIGEST_LENGTH = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FAILED, _IRREGULAR = "failed", "irregular"
+_LATENCY = ("load", "direction", "p50_us", "p90_us", "p99_us", "most_us")
 _TEXTS = ("testbed", "test", "quantity", "outcome", "reason", "measured_as", "unit", "generator", "run", "build")
 _NUMBERS = ("value", "lower_bound", "upper_bound", "seconds", "frame_size_bytes", "unsent_share")
 _OTHERS = (*_NUMBERS, "doubts", "lower_is_better", "tags")
@@ -170,7 +171,7 @@ def slices(
     telemetry: dict[tuple[str, str], list[Any]] = {}
     for course in readings:
         telemetry.setdefault((course.key.testbed, course.key.test), []).append(_course(course))
-    trends = {_key_of(trend): trend for trend in analysis.trends}
+    trends = {(key.testbed, key.test, key.quantity): trend for trend in analysis.trends for key in (trend.series.key,)}
     index = Names(), Names()
     tests: list[Any] = []
     latest: list[Any] = []
@@ -222,7 +223,9 @@ def _test_slice(
         for place in places:
             points = results.latency[place] if results.latency else None
             if points:
-                latency[results.times[place]] = [[results.times[place], *_latency_row(point)] for point in points]
+                latency[results.times[place]] = [
+                    [results.times[place], *(point[name] for name in _LATENCY)] for point in points
+                ]
         shown.append(
             {
                 "quantity": trend.series.key.quantity,
@@ -273,10 +276,6 @@ def _point(results: Results, place: int, names: Names, jobs: Names) -> list[Any]
         names.place(column["build"][place]),
         names.place(column["generator"][place]),
     ]
-
-
-def _latency_row(point: Mapping[str, Any]) -> list[Any]:
-    return [point["load"], point["direction"], *(point[name] for name in ("p50_us", "p90_us", "p99_us", "most_us"))]
 
 
 def _test_row(
@@ -369,11 +368,6 @@ def as_script(name: str, data: Slice) -> bytes:
     """
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
     return f'lossratio.take("{name}",{text});\n'.encode("ascii")
-
-
-def _key_of(trend: Trend) -> tuple[str, str, str]:
-    key = trend.series.key
-    return key.testbed, key.test, key.quantity
 
 
 def _digest(*parts: object) -> str:

@@ -58,7 +58,7 @@ class Column(Generic[RowT]):
         content = escape(self.text(row)) if self.markup is None else self.markup(row)
         if content in ("", NOTHING):
             return ""
-        data = "" if self.number is None else f' data-value="{_or_empty(self.number(row))}"'
+        data = "" if self.number is None else f' data-value="{"" if (number := self.number(row)) is None else number}"'
         return f"<td{_class(self.style)}{data}>{content}</td>"
 
     @property
@@ -170,7 +170,3 @@ def verdict(kind: str, words: str, notes: Iterable[str] = ()) -> str:
 
 def _class(style: str) -> str:
     return f' class="{style}"' if style else ""
-
-
-def _or_empty(number: float | None) -> float | str:
-    return "" if number is None else number

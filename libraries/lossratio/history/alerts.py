@@ -198,7 +198,7 @@ class Alerts:
             if not news:
                 continue
             try:
-                _send(alert, alert_subject(news), alert_text(news), news)
+                _send(alert, alert_subject(news), "\n\n".join("\n".join(_paragraph(trend)) for trend in news), news)
             except _NotSentError as error:
                 yield f"Alert {alert.name!r} was not sent, and is tried again next time: {error}."
                 continue
@@ -216,11 +216,6 @@ def alert_subject(trends: Sequence[Trend]) -> str:
     first = trends[0]
     more = f", and {len(trends) - 1} more" if len(trends) > 1 else ""
     return f"lossratio: {_what(first)}: {first.series.key}{more}"
-
-
-def alert_text(trends: Iterable[Trend]) -> str:
-    """The text of an alert: what changed, where, how sure that is, and when it was measured; a paragraph for each."""
-    return "\n\n".join("\n".join(_paragraph(trend)) for trend in trends)
 
 
 def _what(trend: Trend) -> str:

@@ -96,15 +96,19 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
     trends, explaining = (
         tuple(
             replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
-            for trend in trends_of([series for series in found if _is_chosen(series.key, request)], known, request)
+            for trend in trends_of(
+                [
+                    series
+                    for series in found
+                    if fnmatchcase(series.key.test, request.test) and fnmatchcase(series.key.quantity, request.quantity)
+                ],
+                known,
+                request,
+            )
         )
         for found in (whole, readings)
     )
     return Analysis(trends, known, stored.problems, explaining)
-
-
-def _is_chosen(key: SeriesKey, request: TrendRequest) -> bool:
-    return fnmatchcase(key.test, request.test) and fnmatchcase(key.quantity, request.quantity)
 
 
 def _newest_by_testbed(whole: Sequence[Series]) -> dict[str, datetime]:

@@ -54,7 +54,7 @@ class ObjectStore:
         """
         with self._errors(f"take {name}"):
             place = f"{self._root}/{name}"
-            if "file" in _protocols(self._files):
+            if "file" in ([protocol] if isinstance(protocol := self._files.protocol, str) else protocol):
                 # Object stores show whole objects only. In a folder this takes a file that is moved there.
                 part = f"{place}.{secrets.token_hex(4)}.part"
                 self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
@@ -117,10 +117,6 @@ class ObjectStore:
         except Exception as error:
             # Each kind of store has errors of its own, without a common class.
             raise ArchiveError(without_secrets(f"{self} does not {what}: {type(error).__name__}: {error}")) from error
-
-
-def _protocols(files: Any) -> tuple[str, ...]:
-    return (files.protocol,) if isinstance(files.protocol, str) else tuple(files.protocol)
 
 
 def is_url(text: str) -> bool:

@@ -188,10 +188,6 @@ class Series:
         """The bounds of a result by its index."""
         return self.bounds[place] if self.bounds else (None, None)
 
-    def run_of(self, place: int) -> str | None:
-        """The name of a result's run by the result's index; None: not known."""
-        return self.runs[place] if self.runs else None
-
     def unsent_share(self, place: int) -> float:
         """The share of a value's frames that the generator left unsent, by the index of its result."""
         return self.unsent[place] if self.unsent else 0.0

@@ -285,7 +285,7 @@ def _columns(series: Series, links: Callable[[str], str | None]) -> dict[str, Js
     """All results of a series in columns: minutes since the first one, values and bounds, and texts by their place."""
     texts: dict[str, int] = {"": 0}
     first = series.times[0]
-    runs = [series.run_of(place) for place in range(len(series.times))]
+    runs = series.runs or (None,) * len(series.times)
     return {
         "first": first.astimezone(timezone.utc).isoformat(timespec="minutes"),
         "minutes": [round((time - first).total_seconds() / 60.0) for time in series.times],

@@ -271,7 +271,9 @@ class BurstSearch:
         self.elapsed += result.elapsed
         self._of_search += 1
         length = self._next_length()
-        if burst_length(result.input) != length:
+        trial = result.input
+        # A trial of a result file has only the time of its burst.
+        if (round(trial.load * trial.duration) if trial.frames is None else trial.frames) != length:
             return
         if result.loss_ratio == 0.0:
             self._lossless = length
@@ -293,11 +295,6 @@ class BurstSearch:
 
     def _next_length(self) -> int:
         return self._longest if self._lossy is None else (self._lossless + self._lossy) // 2
-
-
-def burst_length(trial: TrialInput) -> int:
-    """Frames of each transmitting interface in a burst; a trial of a result file has only their time."""
-    return round(trial.load * trial.duration) if trial.frames is None else trial.frames
 
 
 class SettlingMeasurer:

@@ -212,7 +212,7 @@ def draw_frame_loss(frame_loss: FrameLoss, test_name: str) -> str:
     """
     highest = max(_LEAST, *(loss.frame_loss_ratio for loss in frame_loss.loads)) * _ROOM
     plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0 * highest, _BOTTOM, _TOP))
-    plot.frame(plot.x.ticks(10), plot.y.ticks(6), _number, _number)
+    plot.frame(plot.x.ticks(10), plot.y.ticks(6), "{:.4g}".format, "{:.4g}".format)
     points = [(100.0 * loss.share_of_max_load_ratio, 100.0 * loss.frame_loss_ratio) for loss in frame_loss.loads]
     plot.line(points, _COLOUR)
     marks = [(x, y, _hint(loss)) for (x, y), loss in zip(points, frame_loss.loads, strict=True)]
@@ -228,7 +228,3 @@ def draw_frame_loss(frame_loss: FrameLoss, test_name: str) -> str:
 def _hint(loss: LossAtLoad) -> str:
     load = format_frame_rate(loss.load.per_interface_fps)
     return f"{load} per interface for {loss.duration_s:g} s: loss {format_ratio(loss.frame_loss_ratio)}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.4g}"

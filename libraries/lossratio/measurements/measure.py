@@ -358,5 +358,6 @@ def measure(
     measured: Measurement[Any] = perform(controller, testbed, request, place, course)
     result = kind.build(measured, request, inputs, loads.describe(measured.run.conditions))
     place.directory.write(result)
-    measured.raise_failure()
+    if measured.failure is not None:
+        raise measured.failure
     return result

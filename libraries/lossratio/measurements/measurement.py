@@ -118,11 +118,6 @@ class Measurement(Generic[ResultT]):
         trials = describe_trials(self.entries)
         return {**self.run.stated(*remarks), "outcome": outcome, "trials": trials, "max_load": max_load}
 
-    def raise_failure(self) -> None:
-        """Raises the exception that stopped the measurement, if there was one."""
-        if self.failure is not None:
-            raise self.failure
-
 
 class Additions:
     """What is measured after a search and belongs to its result: each part is in the journal before the next begins.

@@ -276,7 +276,10 @@ def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]
     # What the generator did not send is no degradation of the SUT.
     sent_share = 1.0 - unsent_share(offered_in(result.trials))
     most = result.mrr.mean.per_interface_fps + result.mrr.stdev.per_interface_fps
-    same = [search for search in throughputs if _is_same_setup(search, result)]
+    setups = [
+        (one.conditions.testbed.name, one.conditions.traffic, one.conditions.duts) for one in (result, *throughputs)
+    ]
+    same = [search for search, setup in zip(throughputs, setups[1:], strict=True) if setup == setups[0]]
     for report in (report for search in same for report in search.goals):
         throughput = None if report.result is None else report.result.conditional_throughput
         # At a load below the throughput, the forwarding rate cannot reach the throughput.
@@ -289,8 +292,3 @@ def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]
                 f"less than the {report.goal.name} of {format_frame_rate(throughput.per_interface_fps)}",
             )
             return
-
-
-def _is_same_setup(one: TestResult, other: TestResult) -> bool:
-    first, second = one.conditions, other.conditions
-    return (first.testbed.name, first.traffic, first.duts) == (second.testbed.name, second.traffic, second.duts)

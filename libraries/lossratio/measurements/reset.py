@@ -326,8 +326,12 @@ class Reset(PlannedKind[ResetRequest, ResetResult]):
 
     def controller(self, request: ResetRequest, loads: LoadRange) -> PlannedTrials:
         """Trials at one load, until the DUT does not come back."""
+
+        def is_gone(results: Sequence[TrialResult]) -> bool:
+            return bool(results) and reset_time(results[-1].output.timelines).time_stamp_s is None
+
         load = min(request.known_throughput, loads.max_load)
-        return PlannedTrials([TrialInput(request.lead + request.limit, load)] * request.repeats, _is_gone)
+        return PlannedTrials([TrialInput(request.lead + request.limit, load)] * request.repeats, is_gone)
 
     def measurer(self, request: ResetRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Resets the DUT in each trial."""
@@ -389,11 +393,6 @@ def device_reset(testbed: Testbed, source: TrafficSource) -> Callable[[], None]:
             model()
 
     return reset
-
-
-def _is_gone(results: Sequence[TrialResult]) -> bool:
-    """Whether the DUT did not come back, so that further resets would show nothing."""
-    return bool(results) and reset_time(results[-1].output.timelines).time_stamp_s is None
 
 
 LEAST_BESIDE = 0.01

@@ -180,7 +180,7 @@ def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding])
         return replace(base, note=f"the runs differ in {', '.join(differing)}")
     # What the generator could not send, or a TG that failed, says nothing about the SUT.
     missing = Verdict.NOT_COMPARABLE if all(map(unsent_share_of, after)) else Verdict.REGRESSION
-    if all(finding.outcome is Outcome.FAILED for finding in after) and _any_measured(before):
+    if all(one.outcome is Outcome.FAILED for one in after) and any(one.outcome is not Outcome.FAILED for one in before):
         return replace(base, verdict=missing, note=f"B has no value: {after[-1].reason}")
     if not after[0].has_value:
         return replace(base, note=f"{after[0].quantity} has no single value: see the reports")
@@ -198,10 +198,6 @@ def _generators(before: Sequence[Finding], after: Sequence[Finding]) -> Iterator
     if len(old | new) > 1:
         kinds = [" and ".join(sorted(map(str, side))) or "not known" for side in (old, new)]
         yield f"the traffic generators differ (A: {kinds[0]}; B: {kinds[1]}), which may be the difference"
-
-
-def _any_measured(findings: Sequence[Finding]) -> bool:
-    return any(finding.outcome is not Outcome.FAILED for finding in findings)
 
 
 def _caveats(side: str, findings: Sequence[Finding]) -> Iterator[str]:

@@ -267,7 +267,7 @@ def csit_export(result: TestResult) -> CsitExport:
         tg_type=_generator(result)[0],
         tg_version=_generator(result)[1],
         tags=result.test.tags,
-        telemetry=_compressed(metrics),
+        telemetry=(base64.b64encode(zlib.compress("\n".join(metrics).encode(), 9)).decode(),) if metrics else (),
         test_documentation=result.test.documentation,
         test_id=names.test_id,
         test_name_short=names.name_short,
@@ -333,11 +333,6 @@ def _write(path: Path, fields: Mapping[str, Any]) -> Path:
         # Without the time in the archive's head, a result always gives the same file.
         write_whole(path, gzip.compress(json.dumps(fields, indent=1).encode() + b"\n", mtime=0))
     return path
-
-
-def _compressed(lines: Sequence[str]) -> tuple[str, ...]:
-    """Telemetry as CSIT keeps it: all lines in one text, compressed."""
-    return (base64.b64encode(zlib.compress("\n".join(lines).encode(), 9)).decode(),) if lines else ()
 
 
 def _hosts(conditions: Conditions) -> tuple[str, ...]:

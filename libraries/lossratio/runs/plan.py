@@ -125,7 +125,9 @@ def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
     """
     measurements = NormalizedDict(
         {
-            "Find NDR And PDR": lambda named: _search_seconds(_goals(named, variables)),
+            "Find NDR And PDR": lambda named: (
+                MLRsearch(NdrPdrGoals[_goals(named, variables)].value, _MIN_LOAD, _MAX_LOAD).forecast().seconds
+            ),
             "Measure MRR": _mrr_seconds,
             "Find Critical Load": lambda named: _seconds(named.get("timeout"), TIMEOUT),
         },
@@ -156,10 +158,6 @@ def _seconds_after_searches(test: TestCase, variables: Mapping[str, str]) -> flo
 def _goals(named: Mapping[str, str], variables: Mapping[str, str]) -> str:
     name = named.get("goals", variables.get("GOALS", "csit"))
     return name if name in NdrPdrGoals.__members__ else "csit"
-
-
-def _search_seconds(goals: str) -> float:
-    return MLRsearch(NdrPdrGoals[goals].value, _MIN_LOAD, _MAX_LOAD).forecast().seconds
 
 
 def _mrr_seconds(named: Mapping[str, str]) -> float:

@@ -42,12 +42,6 @@ class ResumeRequest:
     """How long tests, suites and the run may take."""
 
 
-def _default_directory(testbed: str) -> Path:
-    """A new directory for the output of a run."""
-    now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    return Path("results") / f"{testbed}-{now}"
-
-
 RequestT = TypeVar("RequestT", RunRequest, ResumeRequest)
 
 _LEASE_FILE = ".lease.json"
@@ -117,7 +111,8 @@ def run(request: RunRequest) -> RunOutcome:
         command = commands[chosen.file]
         assignment = next(assignment for assignment in assignments if assignment.file == chosen.file)
         assignment.check()
-        directory = Path(command.options.get("outputdir") or _default_directory(chosen.topology.name))
+        new = f"{chosen.topology.name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
+        directory = Path(command.options.get("outputdir") or Path("results") / new)
         make_record(request, assignment, kernels).write(directory)
         FailureRecord(directory).clear()
         with _lease_kept(directory, chosen.token):
@@ -171,7 +166,7 @@ def _run_rest(
         for verdict in attempts.verdicts()
         if verdict.is_final
         # A test that failed may have no result; a test that passed has the results of its journals.
-        and not _has_result_in(set_aside | lost if verdict.status == "PASS" else set_aside, verdict.name)
+        and (set_aside | lost if verdict.status == "PASS" else set_aside).isdisjoint(result_stems(verdict.name))
     ]
     # Log and report are written later, of all attempts. If all tests are finished, there is nothing else to do.
     options = {"output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "runemptysuite": True}
@@ -184,10 +179,6 @@ def _run_rest(
         listeners=[Watchdog(request.limits)],
         modifiers=[assignment.modifier, OnlyRest(finished)],
     )
-
-
-def _has_result_in(stems: frozenset[str], test_name: str) -> bool:
-    return bool(stems) and not stems.isdisjoint(result_stems(test_name))
 
 
 def _refuse_damage(directory: Path) -> None:

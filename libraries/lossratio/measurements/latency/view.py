@@ -123,7 +123,8 @@ def draw_latency(latency: Sequence[LatencyAtLoad], test_name: str) -> str:
     x = Axis(1.0, max(place for curve in curves for place, _ in curve.points), _LEFT, _RIGHT, is_logarithmic=True)
     low, high = max(min(heights), 1e-3) / _ROOM, max(heights) * _ROOM
     plot = Plot(x, Axis(low, high, _BOTTOM, _TOP, is_logarithmic=True))
-    plot.frame(_ticks(x), plot.y.ticks(8), _percent, lambda value: f"{value:g}")
+    ticks = [place for place in (1.0, 2.0, *(10.0**power for power in range(1, 8))) if x.holds(place)]
+    plot.frame(ticks, plot.y.ticks(8), lambda place: f"{100.0 * (1.0 - 1.0 / place):.7g} %", "{:g}".format)
     return _drawn(plot, curves, "percentile", f"Latency by percentile of {test_name}.")
 
 
@@ -221,15 +222,6 @@ def _points(direction: DirectionLatency) -> list[tuple[float, float]]:
             last = math.log(place)
             points.append((place, value))
     return points
-
-
-def _ticks(x: Axis) -> list[float]:
-    nines = [10.0**power for power in range(1, 8)]
-    return [place for place in (1.0, 2.0, *nines) if x.holds(place)]
-
-
-def _percent(place: float) -> str:
-    return f"{100.0 * (1.0 - 1.0 / place):.7g} %"
 
 
 def _key(curve: _Curve, number: int) -> list[str]:

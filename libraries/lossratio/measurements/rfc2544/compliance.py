@@ -115,43 +115,16 @@ def _no_case(why: str) -> Verdict:
     return Status.NOT_APPLICABLE, why
 
 
+def _case(is_one: Callable[[_Facts], bool], verdict: Verdict, otherwise: str) -> Judge:
+    return lambda f: verdict if is_one(f) else _no_case(otherwise)
+
+
 def _always(status: Status, why: str) -> Judge:
     return lambda f: (status, why)
 
 
 def _sizes(f: _Facts, wanted: Iterable[int]) -> Verdict:
     return _met(set(wanted) <= set(f.bytes), "all; others are extras", ", ".join(f.sizes))
-
-
-def _without_modifier(f: _Facts) -> Verdict:
-    return _met(f.run.modifier is None, "these are those without", _OTHER_RUNS)
-
-
-def _update_first(f: _Facts) -> Verdict:
-    return (Status.DIFFERENT, "routes are learned once") if f.learns_routes else _no_case("routes are static")
-
-
-def _many_ports(f: _Facts) -> Verdict:
-    return _no_case("one pair of ports") if f.links == 1 else (Status.DIFFERENT, "each port addresses its opposite one")
-
-
-def _resolution(f: _Facts) -> Verdict:
-    neighbours = "" if f.conditions is None else f.conditions.timing.neighbours
-    return _met(f.results, neighbours or "neighbours are static entries", _LEFT_OUT)
-
-
-def _limit(f: _Facts) -> Verdict:
-    return _met(f.has_link_limits, "", "the theoretical limit is not known, as a link has no known speed")
-
-
-def _graph(f: _Facts) -> Verdict:
-    return _met(len(f.throughputs) > 1, "", "one frame size makes no graph")
-
-
-def _until_no_loss(f: _Facts) -> Verdict:
-    return _met(
-        all(loss.is_complete for loss in f.losses), "", "it ended at the smallest load, without two such trials"
-    )
 
 
 def _burst(name: str, text: str) -> Judge:
@@ -172,12 +145,6 @@ def _configuration(f: _Facts) -> Verdict:
     return _met(f.duts and not unknown, "with the conditions of each result", f"not known: {', '.join(unknown)}")
 
 
-def _updates(f: _Facts) -> Verdict:
-    if f.routes is False:
-        return _no_case("a bridge has none")
-    return _met(f.learns_routes, "the intervals of its routing protocol", "routes and neighbours are static")
-
-
 def _examined(how: str) -> Judge:
     def judge(f: _Facts) -> Verdict:
         unseen = [one.test.name for one in f.throughputs if (seen := integrity_of(one)) is None or not seen.examined]
@@ -194,11 +161,6 @@ def _modifier(modifier: Modifier) -> Judge:
         return _met(report.is_as_asked, report.note)
 
     return judge
-
-
-def _alternating(f: _Facts) -> Verdict:
-    is_there = f.run.modifier is Modifier.ROUTING_UPDATES
-    return (Status.DONE, "the two commands of the modifier") if is_there else _no_case(_NO_MODIFIER)
 
 
 def _both_sides(f: _Facts) -> Verdict:
@@ -308,6 +270,8 @@ def _lead(f: _Facts) -> Verdict:
 
 _NO_MODIFIER = "this run has no such modifier; a run of its own can have it"
 _LEFT_OUT = "this test has no result in this run"
+_NO_LIMIT = "the theoretical limit is not known, as a link has no known speed"
+_SMALLEST_LOAD = "it ended at the smallest load, without two such trials"
 _OTHER_RUNS = "these are those with a modifier; those without are a run of their own"
 _PER_CENT = "the load is in per cent of the maximum load, as a link has no known speed"
 _ORDER = "time of the last lost frame less time of the change; the RFC has them the other way round"
@@ -321,7 +285,16 @@ _GENERAL: tuple[_Row, ...] = (
     ("6", _S, "one tester sends and receives", lambda f: _met(f.results, "the TG has all ports", _LEFT_OUT)),
     ("7", _M, "the DUT is set up as its user guide says, the same for all tests", _one_set_up),
     ("7", _M, "version and exact configuration are reported", _configuration),
-    ("7", _S, "usual intervals of routing updates and keep-alives", _updates),
+    (
+        "7",
+        _S,
+        "usual intervals of routing updates and keep-alives",
+        lambda f: (
+            _no_case("a bridge has none")
+            if f.routes is False
+            else _met(f.learns_routes, "the intervals of its routing protocol", "routes and neighbours are static")
+        ),
+    ),
     ("8", _M, "frame formats are reported", lambda f: _met(f.conditions, "under conditions", _LEFT_OUT)),
     ("8", _S, "frames of Appendix C (UDP echo)", _always(_DIFFERENT, "frames of the traffic profile; see conditions")),
     ("9", _S, "at least 5 frame sizes", lambda f: _met(len(f.sizes) >= 5, f"{len(f.sizes)}: {', '.join(f.sizes)}")),
@@ -329,28 +302,71 @@ _GENERAL: tuple[_Row, ...] = (
     ("9.1", _S, "64, 128, 256, 512, 1024, 1280 and 1518 bytes", lambda f: _sizes(f, ETHERNET_SIZES)),
     ("10", _S, "only test frames count, and their length is checked", _examined("frames have a tag")),
     ("10", _S, "sequence numbers; frames out of order, duplicates and gaps are reported", _examined("in each result")),
-    ("11", _S, "all tests without modifiers first, then with each one alone", _without_modifier),
+    (
+        "11",
+        _S,
+        "all tests without modifiers first, then with each one alone",
+        lambda f: _met(f.run.modifier is None, "these are those without", _OTHER_RUNS),
+    ),
     ("11.1", _S, "broadcast frames: 1 %", _modifier(Modifier.BROADCAST)),
     ("11.2", _S, "management frames: a query as the first frame of each second", _modifier(Modifier.MANAGEMENT)),
     ("11.3", _S, "routing update frames", _modifier(Modifier.ROUTING_UPDATES)),
     ("11.4", _S, "filters: 1, then 25", _modifier(Modifier.FILTERS)),
     ("12", _S, "then random addresses of 256 networks", _modifier(Modifier.ADDRESSES)),
-    ("11.3", _M, "two alternating routing updates", _alternating),
-    ("13", _M, "a routing update before each trial", _update_first),
+    (
+        "11.3",
+        _M,
+        "two alternating routing updates",
+        _case(
+            lambda f: f.run.modifier is Modifier.ROUTING_UPDATES,
+            (_DONE, "the two commands of the modifier"),
+            _NO_MODIFIER,
+        ),
+    ),
+    (
+        "13",
+        _M,
+        "a routing update before each trial",
+        _case(lambda f: f.learns_routes, (_DIFFERENT, "routes are learned once"), "routes are static"),
+    ),
     ("14", _S, "the same rate from both sides", _both_sides),
     ("15", _S, "one input and one output port for the full suite", lambda f: _met(f.links == 1, f"{f.links} of each")),
-    ("16", _M, "bidirectional streams of many ports address all others", _many_ports),
+    (
+        "16",
+        _M,
+        "bidirectional streams of many ports address all others",
+        _case(lambda f: f.links > 1, (_DIFFERENT, "each port addresses its opposite one"), "one pair of ports"),
+    ),
     ("20", _S, "the maximum rate is the theoretical one of the medium", _theoretical_load),
     ("21", _S, "bursts of 16, 64, 256 and 1024 frames", _always(_DIFFERENT, "back-to-back frames only")),
     ("23", _S, "waits before and after each trial: 2 s, 2 s, 5 s", _waits),
     ("24", _S, "trials of 60 s; searches may use shorter ones", _durations),
-    ("25", _S, "address resolution is answered where needed", _resolution),
+    (
+        "25",
+        _S,
+        "address resolution is answered where needed",
+        lambda f: _met(
+            f.conditions,
+            (f.conditions and f.conditions.timing.neighbours) or "neighbours are static entries",
+            _LEFT_OUT,
+        ),
+    ),
 )
 _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
     Rfc2544Test.THROUGHPUT: (
         ("26.1", _M, "throughput: the highest rate at which no frame is lost", _no_loss),
-        ("26.1", _M, "in frames per second, with frame size, theoretical limit and protocol", _limit),
-        ("26.1", _S, "graph over the frame size, with the theoretical rate", _graph),
+        (
+            "26.1",
+            _M,
+            "in frames per second, with frame size, theoretical limit and protocol",
+            lambda f: _met(f.has_link_limits, "", _NO_LIMIT),
+        ),
+        (
+            "26.1",
+            _S,
+            "graph over the frame size, with the theoretical rate",
+            lambda f: _met(len(f.throughputs) > 1, "", "one frame size makes no graph"),
+        ),
     ),
     Rfc2544Test.LATENCY: (
         ("26.2", _M, "the tester recognises tagged frames", _tagged),
@@ -363,7 +379,12 @@ _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
     ),
     Rfc2544Test.FRAME_LOSS: (
         ("26.3", _M, "steps of 10 % at most", _steps),
-        ("26.3", _S, "from the maximum rate down to two trials without loss", _until_no_loss),
+        (
+            "26.3",
+            _S,
+            "from the maximum rate down to two trials without loss",
+            lambda f: _met(all(loss.is_complete for loss in f.losses), "", _SMALLEST_LOAD),
+        ),
         ("26.3", _M, "axes in per cent, from 0 to 100", lambda f: _met(f.has_link_limits, "", _PER_CENT)),
         ("26.3", _S, "graph", lambda f: _met(f.losses, "", "there is nothing to draw")),
     ),

@@ -225,12 +225,6 @@ def _burst(value: Callable[[BackToBackValues], str], is_least: bool = False) -> 
     return cell
 
 
-def _burst_state(result: BackToBackResult) -> str:
-    if result.back_to_back is None:
-        return f"not applicable: {result.reason}"
-    return result.reason or "measured"
-
-
 _CHAPTERS = (
     Chapter(
         "Throughput (section 26.1)",
@@ -316,7 +310,7 @@ _CHAPTERS = (
                 lambda values: format_milliseconds(values.buffer_time.implied_s), is_least=True
             ),
             "N": _burst(lambda values: f"{len(values.searches)}"),
-            "state": _burst_state,
+            "state": lambda one: one.reason or "measured" if one.back_to_back else f"not applicable: {one.reason}",
         },
     ),
     Chapter(

@@ -163,12 +163,14 @@ class TelemetryTrial(Record):
 
 def describe_telemetry(trial: TelemetryTrial) -> str:
     """The frames of the trial at each DUT and at the TG, a line for each of them."""
-    lines = [
-        f"{dut.node} ({dut.kind}): received {sum(dut.received_frames.values()):,} frames, transmitted "
-        f"{sum(dut.transmitted_frames.values()):,}, dropped {_drops(dut)}; "
-        f"{dut.unaccounted_frames:,} unaccounted for"
-        for dut in trial.duts
-    ]
+    lines = []
+    for dut in trial.duts:
+        places = ", ".join(f"{count:,} at {place}" for place, count in dut.dropped_frames.items() if count)
+        lines.append(
+            f"{dut.node} ({dut.kind}): received {sum(dut.received_frames.values()):,} frames, transmitted "
+            f"{sum(dut.transmitted_frames.values()):,}, dropped {places or 'none'}; "
+            f"{dut.unaccounted_frames:,} unaccounted for"
+        )
     lines += [f"{dut.node}: {text}" for dut in trial.duts for text in describe_loads(dut.workers, dut.cpus)]
     return "\n".join((*lines, f"TG: sent {trial.sent_frames:,} frames, received {trial.received_frames:,}"))
 
@@ -177,8 +179,3 @@ def telemetry_doubts(trials: Sequence[TelemetryTrial]) -> Iterator[Doubt]:
     """Doubts that a DUT is one SUT, from the newest trial: the load of its workers or receive queues is uneven."""
     for dut in trials[-1].duts if trials else ():
         yield from uneven_loads(dut.node, dut.workers, dut.queues)
-
-
-def _drops(dut: DutTelemetry) -> str:
-    places = ", ".join(f"{count:,} at {place}" for place, count in dut.dropped_frames.items() if count)
-    return places or "none"

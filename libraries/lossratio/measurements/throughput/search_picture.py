@@ -375,17 +375,16 @@ def _loss_panel(
     )
     ticks = [floor, *plot.y.ticks(7)[1:]]
     plot.frame(
-        plot.x.ticks(int((extent[1] - extent[0]) / 70)), ticks, in_unit(scale), lambda loss: _loss_label(loss, floor)
+        plot.x.ticks(int((extent[1] - extent[0]) / 70)),
+        ticks,
+        in_unit(scale),
+        lambda loss: "none" if loss == floor else format_ratio(loss),
     )
     for index, report in enumerate(goals):
         _draw_allowed_loss(plot, report, series_colour(index), floor)
     for mark, trials in marked.items():
         plot.marks(mark, _loss_places(trials, window, floor))
     return plot.parts
-
-
-def _loss_label(loss: float, floor: float) -> str:
-    return "none" if loss == floor else format_ratio(loss)
 
 
 def _draw_allowed_loss(plot: Plot, report: GoalReport, colour: str, floor: float) -> None:
