@@ -167,9 +167,6 @@ class Bisection:
         The values are normal around one mean before the change and another one from it on. With flat priors of the mean
         and of the logarithm of the noise, and a normal one of the change in units of the noise, all three are
         integrated out in closed form.
-
-        Returns:
-            The places, their probabilities, and that of no change.
         """
         last = len(self._revisions) - 1
         places = [place for place in range(1, last + 1) if place not in self._skipped]

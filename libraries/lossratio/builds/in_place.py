@@ -40,12 +40,7 @@ class InPlace:
 
 
 class TrialBench:
-    """Measures builds by trials on a testbed that stays open. Close it in the end.
-
-    Args:
-        request: What is measured.
-        warn: Called with a line of text for each doubt about the values.
-    """
+    """Measures builds by trials on a testbed that stays open. Close it in the end."""
 
     def __init__(self, request: InPlace, warn: Callable[[str], None]) -> None:
         self._request, self._warn = request, warn

@@ -156,12 +156,7 @@ class BuildMeasurement:
 
 
 class BuildRecord:
-    """The measurements in a directory, one JSON object per line, behind a header with the request.
-
-    Attributes:
-        directory: The directory; the run of each measurement has a directory of its own below it.
-        measurements: The measurements, in order.
-    """
+    """The measurements in a directory, one JSON object per line, behind a header with the request."""
 
     def __init__(self, directory: Path, asked: Mapping[str, Any]) -> None:
         """Begins a record, or continues the record in the directory.

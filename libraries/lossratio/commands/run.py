@@ -102,11 +102,7 @@ def run(
 
 
 def _is_kept(directory: Path, url: str) -> bool:
-    """Sends a run to the archive; where the archive cannot be reached, the run waits on this machine.
-
-    Returns:
-        Whether this machine's disk took it.
-    """
+    """Sends a run to the archive, or keeps it on this machine until it can; whether its disk took it."""
     from lossratio.errors import ArchiveError, ReportError, StorageError
     from lossratio.history import Outbox
 

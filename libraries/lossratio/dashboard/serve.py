@@ -51,11 +51,6 @@ class _Handler(SimpleHTTPRequestHandler):
 def serve_site(folder: Path, port: int, announce: Callable[[str], None]) -> None:
     """Serves a site until it is interrupted.
 
-    Args:
-        folder: The folder of the site.
-        port: The port; 0: any that is free.
-        announce: Takes the address of the site, once it can be opened.
-
     Raises:
         ReportError: If the port cannot be had.
     """

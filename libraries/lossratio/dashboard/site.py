@@ -59,11 +59,6 @@ class Site:
 def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
     """Writes the site of a history. Files that are the same as before are left as they are.
 
-    Args:
-        history: The history.
-        folder: The folder of the site; it is made. It may have a site already, which is brought up to date.
-        request: What the site shows.
-
     Raises:
         ReportError: If the history cannot be read, the folder has other things in it, or the links make no addresses.
         StorageError: If the disk does not take the site.

@@ -19,25 +19,12 @@ _NO_FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType({})
 def html_fragment(
     package: str, template: str, *, filters: Mapping[str, Callable[..., str]] = _NO_FILTERS, **values: object
 ) -> str:
-    """Makes a page or a part of it from a template. Values are escaped, unless the template marks them as markup.
-
-    Args:
-        package: The package with the template's file, e.g. `PAGES`.
-        template: Name of the file.
-        filters: By name, what the template calls to put values into words.
-        **values: What it shows.
-    """
+    """Makes a page or a part of it from a template. Values are escaped, unless the template marks them as markup."""
     return _template(package, template, tuple(filters.items())).render(values)
 
 
 def range_bar(value: float, low: float, high: float) -> str:
-    """A small picture of a value with its error bar, between 0 and 100.
-
-    Args:
-        value: The value.
-        low: Lower end of the error bar.
-        high: Upper end of the error bar.
-    """
+    """A small picture of a value with both ends of its error bar, between 0 and 100."""
     value, low, high = (min(max(place, 0.0), 100.0) for place in (value, low, high))
     return (
         f'<span class="bar"><i style="width:{value:.4g}%"></i>'
@@ -46,13 +33,7 @@ def range_bar(value: float, low: float, high: float) -> str:
 
 
 def difference_bar(change: float, interval: tuple[float, float], most: float) -> str:
-    """A small picture of a change with its interval, around no change in the middle.
-
-    Args:
-        change: The change.
-        interval: Lower and upper end of its error bar.
-        most: The change at both ends of the picture.
-    """
+    """A small picture of a change with its interval, around no change in the middle; the most is at both ends."""
     place, low, high = (50.0 + 50.0 * min(max(end / most, -1.0), 1.0) for end in (change, *interval))
     return (
         f'<span class="bar middle"><i style="left:{min(place, 50.0):.4g}%;width:{abs(place - 50.0):.4g}%"></i>'

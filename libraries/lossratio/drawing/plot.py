@@ -259,14 +259,7 @@ def mark_at(mark: Mark, x: float, y: float, hint: str = "") -> str:
 
 
 def legend(marks: Iterable[Mark], swatches: Iterable[tuple[str, str, float]], x: float, y: float) -> list[str]:
-    """The legend: one line that explains marks and colours.
-
-    Args:
-        marks: The marks.
-        swatches: The other colours: text, colour and opacity of each.
-        x: Start of the line.
-        y: Baseline of the line.
-    """
+    """The legend: one line that explains marks, and the other colours by text, colour and opacity."""
     parts = []
     for mark in marks:
         parts.append(element("g", mark_at(mark, x + 5, y - 4), **mark_style(mark)))

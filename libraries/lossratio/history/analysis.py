@@ -78,11 +78,6 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
 def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], request: TrendRequest) -> Analysis:
     """Computes the trends of entries that were read.
 
-    Args:
-        stored: The entries, with their readings if these are to have trends.
-        known: Known changes.
-        request: Which trends to compute; its testbed and annotations were regarded before.
-
     Raises:
         ReportError: If there is no such test or quantity.
     """
@@ -134,16 +129,6 @@ def explain_alarms(
     history: History, request: TrendRequest, note: str, by: str, *, keeps_open: bool = False
 ) -> tuple[Trend, ...]:
     """Adds the reason of each alarm to the known changes of a history, so that it is an alarm no more.
-
-    Args:
-        history: The history.
-        request: Which alarms.
-        note: The reason.
-        by: Who says so.
-        keeps_open: Whether the alarms stay open: the note says e.g. who looks at them.
-
-    Returns:
-        The trends that were alarms, as they are now.
 
     Raises:
         ReportError: If the history or the known changes cannot be read, or have no place for more.

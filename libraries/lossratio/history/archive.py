@@ -217,10 +217,7 @@ class Outbox:
         return sorted(files, key=lambda path: (path.relative_to(self.path).parts[0] == HISTORY, path))
 
     def send(self) -> int:
-        """Sends the files that wait. Each file leaves the outbox when the archive has it.
-
-        Returns:
-            How many files were sent.
+        """Sends the files that wait, and counts them. Each file leaves the outbox when the archive has it.
 
         Raises:
             ArchiveError: If the archive does not take a file; this file and the rest stay in the outbox.

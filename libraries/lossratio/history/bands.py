@@ -169,10 +169,6 @@ class _Segments:
     """Sums over the segments of a series, for some thresholds that divide the values into low and high ones.
 
     Arrays have an axis for the threshold and one for the segment.
-
-    Attributes:
-        begin: Indices of the first values of the segments.
-        end: Indices behind their last ones.
     """
 
     def __init__(self, logs: Values, thresholds: Values, shortest: int = 1) -> None:
@@ -262,11 +258,7 @@ def _newest_bands(logs: Values) -> tuple[float, float, tuple[float, float]] | No
 def _lower_regimes(
     logs: Values, distance: float, noise: float, chances: tuple[float, float]
 ) -> tuple[list[int], npt.NDArray[np.bool_]]:
-    """Regimes of values that are in one of two bands of a known distance.
-
-    Returns:
-        Indices of the first values of the regimes, and whether each value is in the upper band.
-    """
+    """Where the regimes of values in one of two bands begin, and whether each value is in the upper band."""
     # Below the lowest threshold there is no value: a level explains the segment without bands.
     thresholds = np.concatenate([[logs.min() - 1.0], _borders(logs, 2 * _THRESHOLDS)])
     segments = _Segments(logs, thresholds)
@@ -324,14 +316,7 @@ def _best_regimes(evidence: Values, price: float) -> list[tuple[int, int]]:
 
 
 def _evidence(count: Values, levels: int, inside: Values, spread: float) -> Values:
-    """Logarithm of the evidence of normal values around levels, without the levels' shares of the values.
-
-    Args:
-        count: Number of values.
-        levels: Number of levels, each anywhere within the spread.
-        inside: Sum of the squared distances from the levels.
-        spread: Range in which levels are.
-    """
+    """Logarithm of the evidence of normal values around levels, without the levels' shares of the values."""
     free = np.maximum(count - levels, 0.0)
     shape = 0.5 * (_NOISE_WEIGHT + free)
     scale = _NOISE_WEIGHT * _NOISE**2

@@ -201,13 +201,7 @@ _COLUMNS: tuple[Column[_Row], ...] = (
 
 
 def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None] = lambda run: None) -> str:
-    """The page of some trends.
-
-    Args:
-        analysis: The trends.
-        title: The title of the page.
-        links: The address of a run's page by the name of the run; None: it is not known.
-    """
+    """The page of some trends."""
     order = list(TrendVerdict)
     trends = sorted(
         (*analysis.trends, *analysis.readings), key=lambda trend: (trend.series.is_reading, order.index(trend.verdict))
@@ -247,12 +241,7 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
 
 
 def address_of_run(pages: str | None, added: Mapping[str, str]) -> Callable[[str], str | None]:
-    """A function that finds the address of a run's page by the run's name.
-
-    Args:
-        pages: The address of all, with ``{run}`` for the name, or the folder of the runs' directories; None: not known.
-        added: Addresses of single runs, by their names.
-    """
+    """A function that finds the address of a run's page by the run's name."""
 
     def address(run: str) -> str | None:
         if pages is None:
@@ -312,11 +301,7 @@ def _state(series: Series, place: int) -> str:
 
 
 def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
-    """Draws a trend.
-
-    Returns:
-        One ``<svg>`` element that goes into an HTML page as it is.
-    """
+    """Draws a trend."""
     series = trend.series
     plot = Plot(*_axes(series))
     is_rate = series.unit == FRAMES_PER_SECOND
@@ -369,16 +354,7 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
 
 
 def date_ticks(low: float, high: float, most: int = 8) -> tuple[list[float], Callable[[float], str]]:
-    """Dates for an axis, none of whose labels is there twice.
-
-    Args:
-        low: First day of the axis, as days since 1970.
-        high: Last day.
-        most: Number of dates at most.
-
-    Returns:
-        The dates as days since 1970, and a function that formats one.
-    """
+    """Dates in days since 1970 for an axis, at most so many and none twice, and a function that formats one."""
     start, end = _moment(low), _moment(high)
     for hours in _HOURS:
         if (high - low) * 24 / hours <= most:

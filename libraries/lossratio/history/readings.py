@@ -127,11 +127,7 @@ def _sum(rows: Iterable[Mapping[str, float]], name: str) -> float:
 
 
 def latency_readings(points: Iterable[Mapping[str, Any]]) -> Iterator[Reading]:
-    """Median and 99th percentile of the latency at each load, of the slower direction.
-
-    Args:
-        points: The fields of latencies, as in `lossratio.results.LatencyPoint`.
-    """
+    """Median and 99th percentile of the latency at each load, of the slower direction."""
     slowest: dict[tuple[str, str], float] = {}
     for point in points:
         for percentile, quantity in _LATENCIES.items():

@@ -59,9 +59,6 @@ class History:
     def add(self, entries: Iterable[Entry]) -> list[Path]:
         """Adds entries; those of one testbed and day go into one file.
 
-        Returns:
-            The files, also those that existed before.
-
         Raises:
             StorageError: If the disk does not take the files.
             ReportError: If pyarrow is not installed.

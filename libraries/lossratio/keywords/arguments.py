@@ -115,9 +115,6 @@ def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
 
     For a type of our own, Robot Framework shows why a value does not convert. For a union with None it shows only that
     the value does not. An argument with the default None may be None all the same.
-
-    Args:
-        name: The keyword's name; None: the method's.
     """
 
     def mark(method: FunctionT) -> FunctionT:

@@ -53,11 +53,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def live_view(testbed: Testbed) -> Iterator[Show]:
-    """Shows the progress of a measurement on the console until the block ends; after Ctrl-C, how to go on with it.
-
-    Args:
-        testbed: The testbed of the measurement, whose running trials are shown on a terminal.
-    """
+    """Shows the progress of a measurement on the console until the block ends; after Ctrl-C, how to go on with it."""
     stdout = sys.__stdout__
     try:
         if not is_verbose():
@@ -97,13 +93,7 @@ def resuming_command(arguments: list[str], directory: Path) -> str | None:
 
 
 class Terminal:
-    """Rows of trials on a terminal, and below them the line that moves.
-
-    Args:
-        stream: The terminal.
-        columns: Its columns; asked for each time, as a window changes.
-        clock: Seconds.
-    """
+    """Rows of trials on a terminal, and below them the line that moves."""
 
     def __init__(
         self,

@@ -124,11 +124,7 @@ class Session:
         return str(BuiltIn().get_variable_value("${TEST NAME}") or "Suite Setup")
 
     def throughput_of(self, traffic: TrafficProfile) -> float | None:
-        """The throughput without loss that the last search found with this traffic, frames per second per interface.
-
-        Returns:
-            The throughput; None: it is not known.
-        """
+        """The throughput without loss of the last search with this traffic, frames/s per interface; None: not known."""
         search = self.last_search
         if search is None or describe_traffic(search.profile) != describe_traffic(traffic):
             return None

@@ -133,7 +133,7 @@ class ThroughputKeywords(Keywords):
 
     @contextmanager
     def _more(self, what: str, *, is_asked_for: bool) -> Iterator[None]:
-        """A measurement after the search. Unless the test asks for it, its failure is a warning: the search is whole."""
+        """A measurement after the search. Unless a test asks for it, its failure is a warning: the search is whole."""
         try:
             yield
         except LossRatioError as error:

@@ -166,13 +166,7 @@ def buffer_time(average_frames: float, throughput: float, rate: float) -> Buffer
 
 
 def back_to_back_values(searches: Sequence[BurstFound], throughput: float, rate: float) -> BackToBackValues:
-    """Computes the values of RFC 9004, section 6.4, from all searches.
-
-    Args:
-        searches: The ends of all searches.
-        throughput: The measured throughput, frames per second.
-        rate: The rate of the bursts, frames per second.
-    """
+    """Computes the values of RFC 9004, section 6.4, from the ends of all searches; rates in frames per second."""
     longest = [search.longest_frames for search in searches]
     average = statistics.fmean(longest)
     return BackToBackValues(
@@ -204,13 +198,6 @@ class BurstSearch:
 
     A search begins with the longest burst of the tester. Then each burst is half-way between the longest burst without
     loss and the shortest one with loss, until these are a step apart.
-
-    Args:
-        rate: The rate of the bursts, frames per second per interface.
-        longest: Frames of the longest burst.
-        step: Frames; a search ends when its bounds are this close.
-        repeats: Number of searches.
-        loss_verification: Whether a burst with loss is sent once more, and only loss in both counts.
 
     Attributes:
         trials: Number of trials recorded.
@@ -298,12 +285,7 @@ class BurstSearch:
 
 
 class SettlingMeasurer:
-    """Performs trials with a settle time after each, in which the buffer drains (RFC 9004, section 6.2).
-
-    Args:
-        ready: The testbed.
-        settle: Least seconds without traffic; a longer burst has as long a settle time.
-    """
+    """Performs trials with a settle time after each, in which the buffer drains (RFC 9004, section 6.2)."""
 
     def __init__(self, ready: Ready, settle: float) -> None:
         self._ready = ready

@@ -139,12 +139,7 @@ class Confirmation(PlannedKind[ConfirmationRequest, ConfirmationResult]):
 
 
 def bounds_of(trials: Sequence[TrialResult], looks: int = 1) -> LossBounds:
-    """The loss ratio of the trials that are evidence.
-
-    Args:
-        trials: The trials, all at one load.
-        looks: How many times the lower bound is looked at.
-    """
+    """The loss ratio of the trials that are evidence, all at one load, whose lower bound is looked at so many times."""
     known = [trial.output for trial in trials if why_set_aside(trial) is None]
     sent, lost = (
         np.array([float(count or 0) for count in counts])
@@ -154,14 +149,7 @@ def bounds_of(trials: Sequence[TrialResult], looks: int = 1) -> LossBounds:
 
 
 def confirmed(trials: Sequence[TrialResult], loss_ratio: float, planned: int, conditions: Conditions) -> GuardStatement:
-    """The verdict about a load.
-
-    Args:
-        trials: The trials, all at that load.
-        loss_ratio: The loss ratio that the SUT may have.
-        planned: Number of planned trials: after each of them it was looked whether they refute the load.
-        conditions: The conditions of the trials.
-    """
+    """The verdict about a load, from trials at it: after each planned one it was looked whether it is refuted."""
     bounds, verdict = bounds_of(trials), Verdict.EXTRAPOLATED
     if bounds_of(trials, planned).least > loss_ratio:
         verdict = Verdict.CONTRADICTED
@@ -204,11 +192,7 @@ class ConfirmationView(View[ConfirmationResult]):
 
 
 def draw_confirmation(result: ConfirmationResult, statement: GuardStatement) -> str:
-    """Draws the loss ratio of each trial with error bars, and that of all.
-
-    Returns:
-        One ``<svg>`` element that goes into an HTML page as it is.
-    """
+    """Draws the loss ratio of each trial with error bars, and that of all."""
     counted = [trial for trial in result.trials if trial.is_evidence and trial.sent_frames]
     bounds = [
         LossBounds.of(np.full(1, float(trial.sent_frames or 0)), np.full(1, float(trial.lost_frames or 0)))

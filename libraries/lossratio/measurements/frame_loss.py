@@ -68,13 +68,7 @@ def lost_share(trial: TrialResult) -> float:
 
 
 def frame_loss(trials: Sequence[TrialResult], max_load: float, conditions: Conditions) -> FrameLoss:
-    """Describes frame loss rate over load.
-
-    Args:
-        trials: The trials, at falling loads.
-        max_load: Maximum load, in frames per second per interface.
-        conditions: The conditions of the trials.
-    """
+    """Describes frame loss rate over falling loads; the maximum load is in frames per second per interface."""
     return FrameLoss(
         loads=tuple(
             LossAtLoad(
@@ -128,13 +122,7 @@ class FrameLossRequest(Request):
 
 
 def falling_loads(max_load: float, step: float, trial_duration: float) -> PlannedTrials:
-    """Trials at ever smaller loads, until two in a row lose nothing.
-
-    Args:
-        max_load: The largest load, frames per second per interface.
-        step: Distance of successive loads, as a share of the maximum load.
-        trial_duration: Seconds of each trial.
-    """
+    """Trials at ever smaller loads, until two in a row lose nothing."""
     steps = round(1.0 / step)
     trials = [TrialInput(trial_duration, max_load * (steps - done) / steps) for done in range(steps)]
     return PlannedTrials(trials, ends_without_loss)
@@ -205,11 +193,7 @@ class FrameLossView(View[FrameLossResult]):
 
 
 def draw_frame_loss(frame_loss: FrameLoss, test_name: str) -> str:
-    """Draws the loss rate over the load in per cent of the maximum load.
-
-    Returns:
-        One ``<svg>`` element that goes into an HTML page as it is.
-    """
+    """Draws the loss rate over the load in per cent of the maximum load."""
     highest = max(_LEAST, *(loss.frame_loss_ratio for loss in frame_loss.loads)) * _ROOM
     plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0 * highest, _BOTTOM, _TOP))
     plot.frame(plot.x.ticks(10), plot.y.ticks(6), "{:.4g}".format, "{:.4g}".format)

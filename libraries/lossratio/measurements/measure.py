@@ -55,15 +55,7 @@ def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str |
 
 
 def run_warm_up(testbed: Testbed, warm_up: WarmUp, load: float) -> str:
-    """Performs a warm-up.
-
-    Args:
-        testbed: The testbed.
-        warm_up: The settings of the warm-up.
-        load: Frames per second, per interface.
-
-    Returns:
-        A remark on the warm-up, for the reader of the numbers.
+    """Performs a warm-up at a load per interface, and returns a remark on it for the reader of the numbers.
 
     Raises:
         LossRatioError: If its traffic cannot be generated, or does not get through.
@@ -98,14 +90,6 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
     "Right after" is after the rest that trials of this measurement have in any case. A difference must be greater than
     the spread of both sides.
 
-    Args:
-        testbed: The testbed.
-        request: The settings of the measurement.
-        load: Frames per second, per interface: the largest load, which empties a policer's bucket soonest.
-
-    Returns:
-        The observation, for the reader of the numbers; empty if the devices are no black boxes.
-
     Raises:
         LossRatioError: If the traffic cannot be generated, or does not get through.
     """
@@ -118,12 +102,7 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
     usual = max(dut.options.recovery_time, request.rest)
 
     def forwarded(rest: float, first: int = 1) -> list[int]:
-        """Frames forwarded by trials that each come after this rest, also if they are measured again.
-
-        Args:
-            rest: Seconds without traffic before each.
-            first: Trials before these, which put the device into the state after a trial.
-        """
+        """Frames forwarded by trials that each come after this rest; the first ones put the device into that state."""
         with testbed.ready_for(request.profile, rest=rest) as ready:
             count = first + _MEMORY_REPEATS
             trials = [ready.measurer.measure(TrialInput(MEMORY_DURATION, load)) for _ in range(count)]
@@ -187,10 +166,6 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
     @abstractmethod
     def controller(self, request: RequestT, loads: LoadRange) -> ControllerT:
         """Makes the controller.
-
-        Args:
-            request: What to measure.
-            loads: The smallest and the largest load, frames per second per interface.
 
         Raises:
             SearchError: If the request makes no sense.
@@ -256,10 +231,6 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
 class PlannedTrials:
     """Asks for given trials one after the other; a `lossratio.trials.trial.Controller`.
 
-    Args:
-        trials: The trials.
-        are_enough: Whether these results are enough, so that the remaining trials would show nothing new; None: never.
-
     Attributes:
         elapsed: Seconds that all trials recorded so far took.
     """
@@ -313,17 +284,7 @@ def measure(
     place: TestPlace,
     on_progress: Callable[[ProgressT], None] | None = None,
 ) -> ResultT:
-    """Measures, and writes the result file.
-
-    Args:
-        kind: The kind of measurement.
-        testbed: The testbed.
-        request: What to measure.
-        place: The test, and the directory of its files.
-        on_progress: Called after each trial.
-
-    Returns:
-        The result, as it was written.
+    """Measures, writes the result file, and returns the result as it was written.
 
     Raises:
         LossRatioError: If the request makes no sense or the measurement failed. After a failure, the result file

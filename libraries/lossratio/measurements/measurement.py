@@ -107,13 +107,7 @@ class Measurement(Generic[ResultT]):
     """The exception that stopped the measurement; None if nothing did."""
 
     def stated(self, max_load: MaxLoad, reason: str | None = None, *remarks: str) -> dict[str, Any]:
-        """The fields that results of all kinds have.
-
-        Args:
-            max_load: The largest load.
-            reason: Why the result is irregular; None: it is not.
-            remarks: Further facts for a reader of the numbers.
-        """
+        """The fields that results of all kinds have; with a reason, the result is irregular."""
         outcome = Outcome.FAILED if self.run.error is not None else Outcome.IRREGULAR if reason else Outcome.MEASURED
         trials = describe_trials(self.entries)
         return {**self.run.stated(*remarks), "outcome": outcome, "trials": trials, "max_load": max_load}

@@ -33,12 +33,7 @@ ResultT = TypeVar("ResultT", bound=TestResult)
 
 
 def _measuring(kind: type[MeasuredKind[Any, Any, Any, ResultT]], noun: str | None = None) -> Callable[..., ResultT]:
-    """A method that measures. The generated `open_testbed.pyi` has its arguments: the fields of the kind's request.
-
-    Args:
-        kind: The kind of measurement.
-        noun: What is in the names of tests behind the frame size; None: the names of the goals.
-    """
+    """A method that measures. The generated `open_testbed.pyi` has its arguments: the fields of the kind's request."""
 
     def method(
         self: OpenTestbed,

@@ -46,14 +46,7 @@ class Progress:
 
     @classmethod
     def of(cls, controller: Any, trial: TrialResult, purpose: object = None, rule: str | None = None) -> Progress:
-        """The progress as a controller sees it, which counts `trials` and their `elapsed` time, and has a `forecast`.
-
-        Args:
-            controller: The controller; with `bounds` if it is a search.
-            trial: The last trial.
-            purpose: Why a trial was chosen; None: not known.
-            rule: Name of the rule that chose the trial; None: not known.
-        """
+        """The progress as a controller sees it, which counts `trials` and `elapsed` time, and has a `forecast`."""
         words = None if purpose is None else str(purpose)
         bounds, next_trial = getattr(controller, "bounds", ()), controller.next_trial()
         return cls(controller.trials, trial, bounds, controller.forecast(), words, rule, controller.elapsed, next_trial)
@@ -186,13 +179,6 @@ def progress_line(
 
     Without search goals, it shows the forwarding rate. Until both bounds of a goal are proved, it shows the bounds
     that the trials so far point at, with a ``~`` before them. What does not fit is left out.
-
-    Args:
-        number: The trial's number.
-        trial: The trial.
-        bounds: The bounds of each goal after it.
-        time_left: The expected time of the remaining search; None: not known.
-        rule: Name of the rule that chose the trial; None: not known.
     """
     goals = [f"{each.goal} {_short(each)}" for each in bounds]
     forwarded = f"forwarded {format_frame_rate(trial.forwarding_rate)} per interface"

@@ -59,12 +59,7 @@ class ReconfigurationResult(FoundResult):
 
 
 def reconfiguration_loss(load: Rate, lost_frames: int) -> ReconfigurationLoss:
-    """Makes the loss, with the lost time.
-
-    Args:
-        load: The load during the reconfiguration.
-        lost_frames: Frames lost in all directions, without those that the generator could not send.
-    """
+    """Makes the loss, with the lost time."""
     return ReconfigurationLoss(load=load, lost_frames=lost_frames, lost_time_s=lost_frames / load.aggregate_fps)
 
 
@@ -141,9 +136,6 @@ def measure_reconfiguration_loss(
     """Searches for a load, sends at it while the DUTs are being reconfigured, and writes the result file.
 
     The search has a result file of its own, with `` search`` behind the test's name.
-
-    Returns:
-        The result, as it was written.
 
     Raises:
         LossRatioError: If the search, the traffic or the reconfiguration failed, or the generator could not send the

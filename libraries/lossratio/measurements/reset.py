@@ -153,11 +153,7 @@ class ResetResult(FoundResult):
 
 
 def reset_time(timelines: Sequence[Timeline]) -> ResetTime:
-    """The reset time of one repetition: that of the direction with the longest outage.
-
-    Args:
-        timelines: The course of each direction; its second step begins with the reset.
-    """
+    """The reset time of one repetition, whose second step begins with the reset: that of the longest outage."""
     times = [_of_direction(timeline) for timeline in timelines]
     return max(times, key=lambda time: float("inf") if time.time_stamp_s is None else time.time_stamp_s)
 

@@ -108,12 +108,7 @@ class Comparison:
 
 
 def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float = LEAST_CHANGE) -> Comparison:
-    """Compares two sets of runs.
-
-    Args:
-        before: The older runs.
-        after: The newer runs.
-        least_change: Smaller relative changes do not count.
+    """Compares two sets of runs, older and newer ones; smaller relative changes than the least one do not count.
 
     Raises:
         ReportError: If the runs are from different testbeds, or have no test in common.

@@ -89,9 +89,6 @@ def write_report(path: Path, text: str) -> None:
 def write_reports(directory: Path, formats: Iterable[ReportFormat]) -> tuple[Path, ...]:
     """Writes reports of a run into its directory. A run without measurements gets no reports.
 
-    Returns:
-        The paths of the files.
-
     Raises:
         ReportError: If nothing in the directory can be read.
         StorageError: If a report cannot be written.

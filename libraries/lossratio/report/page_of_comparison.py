@@ -191,14 +191,7 @@ _COLUMNS: tuple[Column[_Row], ...] = (
 def comparison_page(
     comparison: Comparison, before: Sequence[Run], after: Sequence[Run], names: tuple[str, str] = ("A", "B")
 ) -> str:
-    """Makes the page of a comparison.
-
-    Args:
-        comparison: The comparison.
-        before: The older runs, of which it was made.
-        after: The newer runs.
-        names: What both sides are called, e.g. the names of their directories.
-    """
+    """Makes the page of a comparison."""
     order = list(Verdict)
     rows = sorted(_rows(comparison, (*before, *after)), key=lambda row: order.index(row.compared.verdict))
     body = partial(html_fragment, PAGES, "comparison_section.html.jinja")

@@ -330,13 +330,7 @@ class LoadSemantics(Record):
 def load_semantics(
     shares: Mapping[str, float], *, encapsulation_overhead: int = 0, growth: Sequence[int] = ()
 ) -> LoadSemantics:
-    """Makes the description of a load.
-
-    Args:
-        shares: Share of the load that each direction sends, by the direction's name.
-        encapsulation_overhead: Bytes that encapsulation adds to each frame between DUTs.
-        growth: Bytes by which the frames of each direction come back longer.
-    """
+    """Describes a load by the share of each direction, and the bytes by which frames grow between DUTs and on return."""
     full = [name for name, share in shares.items() if share == 1.0]
     everywhere = len(full) == len(shares)
     return LoadSemantics(
@@ -397,37 +391,21 @@ class Conditions(Record):
     """The steps of a trial before and after its traffic."""
 
     def rate(self, per_interface: float) -> Rate:
-        """Converts a rate into all its units, under these conditions.
-
-        Args:
-            per_interface: Frames per second of each transmitting interface.
-        """
+        """Converts a rate per transmitting interface into all its units, under these conditions."""
         size = self.traffic.average_frame_size_bytes + self.load.encapsulation_overhead_bytes
         return make_rate(per_interface, factor=self.load.aggregate_factor, frame_size=size)
 
     def max_load(
         self, per_interface: float, origin: LoadOrigin, *, link_limit: float | None = None, limits: Sequence[str] = ()
     ) -> MaxLoad:
-        """Describes the maximum load under these conditions.
-
-        Args:
-            per_interface: Frames per second of each transmitting interface.
-            origin: Origin of the number.
-            link_limit: The most frames per second and interface that the links can carry; None: not known.
-            limits: The limits of the load, in words.
-        """
+        """Describes the maximum load under these conditions."""
         maximum = None if link_limit is None else self.rate(link_limit)
         rate = self.rate(per_interface)
         return MaxLoad(rate=rate, origin=origin, theoretical_maximum=maximum, limits=tuple(limits))
 
 
 def with_ramp(conditions: Conditions, ramp: float) -> Conditions:
-    """Adds a ramp before the counted part of every trial.
-
-    Args:
-        conditions: Conditions without a ramp.
-        ramp: Length of the ramp in seconds; 0: no ramp, and the conditions stay as they are.
-    """
+    """Adds a ramp of so many seconds before the counted part of every trial; 0: the conditions stay as they are."""
     if not ramp:
         return conditions
     timing = conditions.timing
@@ -440,12 +418,7 @@ def with_ramp(conditions: Conditions, ramp: float) -> Conditions:
 
 
 def with_rest(conditions: Conditions, rest: float) -> Conditions:
-    """Adds a rest before every trial.
-
-    Args:
-        conditions: Conditions without a rest.
-        rest: Least seconds without traffic before each trial; a longer time for the DUT to recover stays as it is.
-    """
+    """Adds a rest of so many seconds before every trial; a longer recovery of the DUT stays as it is."""
     timing = conditions.timing
     if rest <= timing.recovery_s:
         return conditions

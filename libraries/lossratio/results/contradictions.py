@@ -22,11 +22,7 @@ _LEAST = 1e-15
 
 
 def contradictions_of(result: TestResult) -> Iterator[str]:
-    """Finds the contradictions in a result.
-
-    Returns:
-        The problems; each begins with its place in the file. Empty if all numbers fit each other.
-    """
+    """Finds the contradictions in a result; each begins with its place in the file."""
     try:
         yield from _contradictions(result)
     # Impossible numbers can make any of these computations fail.

@@ -150,12 +150,7 @@ def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
 
 
 def late_frames(trials: Iterable[Trial], of_last: int) -> Doubt | None:
-    """Reports frames that came back too late.
-
-    Args:
-        trials: The trials that count.
-        of_last: Late frames of the last trial, as there is no next trial to count them.
-    """
+    """Reports frames that came back too late; those of the last trial have no next trial to count them."""
     of_others = (sum(direction.late_frames for direction in trial.directions) for trial in trials)
     late = [frames for frames in (*of_others, of_last) if frames]
     if not late:
@@ -204,12 +199,7 @@ def foreign_frames(trials: Iterable[Trial]) -> Doubt | None:
 
 
 def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt | None:
-    """Reports stalls of the generator that may have decided a trial: without the burst, the loss may be within a goal.
-
-    Args:
-        trials: The trials that count.
-        allowed: Loss ratios that goals allow.
-    """
+    """Reports stalls of the generator that may have decided a trial: without the burst, the loss may meet a goal."""
     stalls = [stall for trial in trials if (stall := _deciding_stall(trial, allowed))]
     if not stalls:
         return None

@@ -98,10 +98,6 @@ def format_interval(lower: float | None, upper: float | None) -> str:
     """Formats the interval between two bounds.
 
     Examples are ``149.77 to 150.52 kfps``, ``from 200.00 kfps`` and ``below 9.0010 kfps``.
-
-    Args:
-        lower: The lower bound, in frames per second; None: no bound.
-        upper: The upper bound, in frames per second; None, or not above the lower bound: no bound.
     """
     if lower is not None and upper is not None and lower < upper:
         low, high = format_frame_rate(lower), format_frame_rate(upper)
@@ -306,11 +302,7 @@ def unsent_share_of(finding: Finding) -> float:
 
 
 def doubts_of(results: Sequence[TestResult]) -> list[tuple[Doubt, ...]]:
-    """The doubts about each result of one run, in the order of the results.
-
-    Args:
-        results: The results; a doubt that needs two of them (MRR below PDR) belongs to the MRR.
-    """
+    """The doubts about each result of one run, in their order; one that needs two results belongs to the MRR."""
     return [tuple(_doubts(result, results)) for result in results]
 
 

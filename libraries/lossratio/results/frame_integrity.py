@@ -57,9 +57,6 @@ class FrameIntegrity:
 
         This is the limit of a Poisson distribution. If no examined frame has the fault, it is 3 / examined frames (the
         rule of three).
-
-        Args:
-            count: Number of frames with the fault, as estimated for all frames.
         """
         if not self.examined:
             return 1.0

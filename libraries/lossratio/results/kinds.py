@@ -92,11 +92,7 @@ class Kind(ABC, Generic[ResultT]):
         return made
 
     def warm_ups(self, settings: Mapping[str, Any]) -> int:
-        """Number of warm-up trials at the beginning, which are no evidence.
-
-        Args:
-            settings: The ``settings`` of a result or a journal; empty if there are none.
-        """
+        """Number of warm-up trials at the beginning, no evidence, by the settings of a result or a journal."""
         return 0
 
     def wrong_evidence(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:

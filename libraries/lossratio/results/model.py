@@ -126,9 +126,6 @@ class TestResult(Record):
     def plot(self, title: str | None = None) -> Picture:
         """A picture of the result, which notebooks show; its `svg` is the picture as text.
 
-        Args:
-            title: Title of the picture, as the page has it; None: the first picture.
-
         Raises:
             ReportError: If there is no such picture; names those that there are.
         """

@@ -54,10 +54,7 @@ class RunDirectory:
         return self.path / "results" / f"{file_stem(test_name)}.json"
 
     def write(self, result: TestResult) -> Path:
-        """Writes a test's result. An earlier result of the same test is replaced as a whole, or not at all.
-
-        Returns:
-            The path of the file.
+        """Writes a test's result as a whole or not at all, in place of an earlier one; returns the file.
 
         Raises:
             StorageError: If the file cannot be written.

@@ -100,13 +100,7 @@ def describe_trials(
     warm_ups: int = 0,
     why_set_aside: Callable[[TrialResult], str | None] = lambda _: None,
 ) -> tuple[Trial, ...]:
-    """Describes trials for a result file.
-
-    Args:
-        entries: The trials, in the order in which they were measured.
-        warm_ups: Number of warm-up trials at the beginning, which are no evidence.
-        why_set_aside: Returns why a trial was set aside; None: it was not.
-    """
+    """Describes trials in their order for a result file; warm-ups and trials that are set aside are no evidence."""
     return tuple(
         _trial(number, entry, number <= warm_ups, why_set_aside(entry.result))
         for number, entry in enumerate(entries, start=1)

@@ -44,12 +44,7 @@ def unsent_share(offered: Iterable[Offered]) -> float:
 
 
 def unsent_frames(offered: Iterable[Offered], what: str = "the trials") -> Doubt | None:
-    """Reports a load that the generator did not offer.
-
-    Args:
-        offered: The traffic of the trials that the values stand on.
-        what: These trials, in words.
-    """
+    """Reports a load that the generator did not offer in the trials that values stand on."""
     share, load = _worst(offered)
     if not share:
         return None

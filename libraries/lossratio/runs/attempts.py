@@ -71,10 +71,7 @@ class OnlyRest(SuiteVisitor):  # type: ignore[misc]
 
 
 def merged(outputs: Sequence[Path]) -> Result:
-    """The result of several attempts: each test as it went the last time.
-
-    Args:
-        outputs: The outputs of the attempts, oldest first; at least one.
+    """The result of several attempts, oldest first: each test as it went the last time.
 
     Raises:
         ResumeError: If an output cannot be read.

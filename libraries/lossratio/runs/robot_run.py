@@ -99,13 +99,6 @@ def run_robot(
 ) -> RobotOutcome:
     """Runs suites. Robot Framework handles Ctrl-C: the first one ends the run in order.
 
-    Args:
-        command: The command line.
-        variables: More variables; those on the command line go before them.
-        output_directory: The directory of the output.
-        listeners: More listeners.
-        modifiers: More modifiers of suites before they run.
-
     Raises:
         StorageError: If the disk does not take Robot Framework's own output.
     """
@@ -147,11 +140,7 @@ def _write_page(directory: Path, *, is_shown: bool) -> Iterator[str]:
 
 
 class _Robot(RobotFramework):  # type: ignore[misc]
-    """Robot Framework without a traceback where a disk is full.
-
-    Attributes:
-        failure: The error that kept it from writing its output; None: there was none.
-    """
+    """Robot Framework without a traceback where a disk is full."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -167,11 +156,7 @@ class _Robot(RobotFramework):  # type: ignore[misc]
 
 
 class _Files:
-    """Listens which files Robot Framework writes.
-
-    Attributes:
-        unwritten: The file that Robot Framework writes next.
-    """
+    """Listens which files Robot Framework writes."""
 
     ROBOT_LISTENER_API_VERSION = 3
 

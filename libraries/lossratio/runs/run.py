@@ -79,12 +79,9 @@ def _in_outcome(perform: Callable[[RequestT], RunOutcome]) -> Callable[[RequestT
 
 
 def _check_nodes(chosen: Candidate) -> dict[str, str | None]:
-    """Checks that the nodes of a reserved lab can be used.
+    """Checks that the nodes of a reserved lab can be used, and returns the kernel of each.
 
     Without a reservation, the log-in on a DUT could cost frames in somebody else's trial.
-
-    Returns:
-        The kernel of each node; none on local and simulated testbeds.
 
     Raises:
         NodeError: If a node cannot be reached, or lacks something.
@@ -205,10 +202,6 @@ def _lease_kept(directory: Path, token: str | None) -> Iterator[None]:
     """Keeps the token during the block; a lock on its file shows that this process lives.
 
     The kernel drops the lock when this process dies. Processes that it has forked do not have the lock.
-
-    Args:
-        directory: The run's directory, which exists.
-        token: The token; None: there is no lease, or another run has it.
 
     Raises:
         StorageError: If the token cannot be written.

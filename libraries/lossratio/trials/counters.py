@@ -81,9 +81,6 @@ def output_from_counters(
         elapsed: Seconds that the trial took in all; None: the trial's duration.
         decided_after: Seconds of traffic until an early verdict ended it; None: the trial took its whole duration.
 
-    Returns:
-        The output. The ``unsent`` of its directions follows the formula above.
-
     Raises:
         NegativeLossError: If the policy refuses the trial.
         CountersError: If no frames were expected, a count is negative, or the generator sent more than it should.
@@ -126,14 +123,7 @@ def output_from_counters(
 
 
 def contradictions(output: TrialOutput) -> Iterator[str]:
-    """Checks the numbers of a trial's output against each other.
-
-    Args:
-        output: The output, as a file or a user's own measurer gave it.
-
-    Returns:
-        A description of each contradiction; none where the sums and the loss ratio follow from the counters.
-    """
+    """Checks the numbers of a trial's output against each other."""
     given = {
         "sent_frames": output.sent_frames,
         "lost_frames": output.lost_frames,
@@ -277,10 +267,6 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
 
     Where a sample was examined, its faults are scaled up to all frames, and rounded up. Frames beyond those that were
     sent are copies in any case where all of them carry the trial's tag.
-
-    Args:
-        counters: The counters; ``received`` is all frames of this trial that arrived in time, faulty ones among them.
-        examination: The faults among these frames.
     """
     arrived, examined = counters.received_frames, examination.examined
 

@@ -250,12 +250,9 @@ class Journal:
 
     @classmethod
     def prove(cls, path: Path) -> None:
-        """Writes that the DUTs were found as they were set up after the last trial, unless its own line says so.
+        """Writes into a closed journal that the DUTs were as set up after the last trial, unless it says so.
 
         An interrupt may have ended the last write at any place. So the file shows what is there, and no open journal.
-
-        Args:
-            path: A journal that is closed.
 
         Raises:
             SearchError: If it is damaged.
@@ -293,12 +290,6 @@ class Journal:
         self, result: TrialResult, purpose: str | None = None, rule: str | None = None, verified: bool = True
     ) -> None:
         """Writes one result and waits until it is on the disk.
-
-        Args:
-            result: The trial's result.
-            purpose: Why the trial was chosen, in words.
-            rule: Name of the rule that chose it.
-            verified: Whether the DUTs were found as they were set up after this trial. That proves it, and all before.
 
         Raises:
             SearchError: If its numbers contradict each other or are of other types, so that it could not be read again.

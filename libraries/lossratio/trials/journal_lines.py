@@ -80,10 +80,7 @@ def describe_trial(entry: JournalEntry) -> bytes:
 
 
 def read_header(line: bytes) -> tuple[dict[str, Any], str]:
-    """Reads the header.
-
-    Returns:
-        Its ``search`` and ``created``, and its digest.
+    """Reads the header: what was searched for, when it began, and its digest.
 
     Raises:
         UnknownFormatError: If it is intact, and its format is unknown here.
@@ -113,10 +110,7 @@ def _was_known(line: bytes) -> bool:
 
 
 def read_line(line: bytes, before: str) -> tuple[JournalEntry | Addition | Verification, str]:
-    """Reads a line after the header.
-
-    Returns:
-        The trial, the addition or the verification, and the digest of its line.
+    """Reads a line after the header: what it holds, and its digest.
 
     Raises:
         ValueError: If the line is damaged, or does not follow the line before.

@@ -16,11 +16,7 @@ MOST_OUTAGES = 1000
 
 
 class BurstRateError(TrafficError):
-    """The generator cannot send a burst at the rate.
-
-    Attributes:
-        rate: The rate that it kept, in frames per second per interface.
-    """
+    """The generator cannot send a burst at the rate."""
 
     def __init__(self, message: str, rate: float) -> None:
         super().__init__(message)
@@ -151,14 +147,7 @@ class Timeline(Observed):
         return any(outage.end is None for outage in self.outages)
 
     def recovery_time(self, step: int = 1) -> float:
-        """Seconds from the beginning of a step to the send time of the last lost frame (RFC 2544, section 26.5).
-
-        Args:
-            step: The step that ends the overload; 1 is the second one.
-
-        Returns:
-            The time; 0 if no frame of this step or a later one was lost.
-        """
+        """Seconds from the beginning of a step to the send time of the last lost frame (RFC 2544, section 26.5)."""
         change = self.steps[step].start
         lost = [part.last_lost for part in self.steps[step:] if part.last_lost is not None]
         return max(0.0, max(lost, default=change) - change)

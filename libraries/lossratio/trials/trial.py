@@ -81,11 +81,7 @@ class TrialInput(Observed):
 
     @classmethod
     def burst(cls, frames: int, load: float) -> TrialInput:
-        """A number of frames at a load (RFC 9004).
-
-        Args:
-            frames: Frames per transmitting interface.
-            load: Frames per second per transmitting interface.
+        """A number of frames at a load (RFC 9004), both per transmitting interface.
 
         Raises:
             SearchError: If a value is not a positive, finite number.

@@ -133,9 +133,6 @@ def add_latency(
     The latency at each load is in the search's journal before the next load is tried. A run that is resumed takes from
     there what it has, except errors.
 
-    Returns:
-        The result of the search with the latency; a load that failed has its error.
-
     Raises:
         LossRatioError: If the generator cannot measure the latency of such traffic, or the result cannot be written.
     """
@@ -161,9 +158,6 @@ def measure_latency(
     testbed: Testbed, request: LatencyRequest, place: TestPlace, on_latency: OnLatency | None = None
 ) -> LatencyResult:
     """Measures latency at given loads, and writes the result file.
-
-    Returns:
-        The result, as it was written; a load or direction that failed has its error, and the others have latencies.
 
     Raises:
         LossRatioError: If the request makes no sense, or no load could be measured at all.

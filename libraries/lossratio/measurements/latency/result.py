@@ -111,10 +111,6 @@ class LatencyResult(TestResult):
 class Histogram:
     """The latencies of one direction (HdrHistogram): a compact table of values with three digits.
 
-    Args:
-        recorded: The histogram.
-        unit: Unit of the histogram, microseconds.
-
     Attributes:
         unit: Unit of the histogram, microseconds.
     """
@@ -125,12 +121,7 @@ class Histogram:
 
     @classmethod
     def of(cls, intervals: Iterable[tuple[float, int]], unit: float) -> Histogram:
-        """Makes a histogram from intervals of latencies.
-
-        Args:
-            intervals: A latency of each in microseconds, with the number of frames in it.
-            unit: Least width of the intervals, in microseconds.
-        """
+        """Makes a histogram from latencies in microseconds with their frames; the unit is its least width."""
         recorded = HdrHistogram(_LEAST, _MOST, _DIGITS)
         for edge, count in intervals:
             recorded.record_value(round(edge / unit), count)
@@ -212,13 +203,7 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
 
 
 def percentiles_of(histogram: Histogram, least: float | None, most: float | None) -> dict[str, float]:
-    """Latency by percentile, microseconds: within all latencies, which a histogram of three digits may round.
-
-    Args:
-        histogram: The latencies.
-        least: The smallest latency, microseconds; None: not known.
-        most: The largest latency, likewise.
-    """
+    """Latency by percentile, microseconds: within all latencies, which a histogram of three digits may round."""
     low, high = 0.0 if least is None else least, math.inf if most is None else most
     return {name: max(low, min(value, high)) for name, value in histogram.percentiles(PERCENTILES).items()}
 
@@ -244,14 +229,7 @@ def _histogram(counters: LatencyCounters) -> Histogram | None:
 def latency_result(
     run: TestRun, max_load: MaxLoad, latency: Sequence[LatencyAtLoad], trials: Sequence[TrialResult]
 ) -> LatencyResult:
-    """Makes the result of a measurement of latency: failed if there is no latency at all.
-
-    Args:
-        run: The test.
-        max_load: The largest load.
-        latency: The latency at each load.
-        trials: The trials that did not fail.
-    """
+    """Makes the result of a measurement of latency: failed if there is no latency at all."""
     faults = [f"{name_load(at_load)}: {fault}" for at_load in latency for fault in at_load.faults]
     outcome = Outcome.MEASURED if not faults else Outcome.IRREGULAR
     if not any(at_load.is_measured for at_load in latency):

@@ -111,11 +111,7 @@ class _Curve:
 
 
 def draw_latency(latency: Sequence[LatencyAtLoad], test_name: str) -> str:
-    """Draws the latencies of all loads.
-
-    Returns:
-        One ``<svg>`` element that goes into an HTML page as it is; an empty string if there is nothing to draw.
-    """
+    """Draws the latencies of all loads; empty if there is nothing to draw."""
     curves = list(_curves(latency))
     if not curves:
         return ""
@@ -129,16 +125,13 @@ def draw_latency(latency: Sequence[LatencyAtLoad], test_name: str) -> str:
 
 
 def draw_latency_over_load(latency: Sequence[LatencyAtLoad], trials: Sequence[Trial], test_name: str) -> str:
-    """Draws percentiles of the latency over the load.
+    """Draws percentiles of the latency over the load; empty if there are fewer than two loads.
 
     Args:
         latency: The measured latency, whose percentiles are lines. Where a load was measured several times, the lines
             go through the mean.
         trials: Trials, of which those with a latency of every frame are marks.
         test_name: Name of the test.
-
-    Returns:
-        One ``<svg>`` element that goes into an HTML page as it is; an empty string if there are fewer than two loads.
     """
     curves = list(_load_curves(latency))
     marks = _trial_marks(trials)

@@ -100,11 +100,6 @@ def modified(profile: TrafficProfile, modifier: Modifier | None) -> TrafficProfi
 class ActiveModifier:
     """Runs a modifier's commands in turn, in a thread, as long as the ``with`` block lasts.
 
-    Args:
-        modifier: The modifier; None: there is none, and nothing runs.
-        commands: Its commands, on this machine; no shell interprets them.
-        testbed: The testbed, whose DUT has the filters.
-
     Raises:
         SearchError: If the modifier needs other commands, or the DUT has no filters.
     """

@@ -103,12 +103,7 @@ class Rfc2544Request:
     """What happens if frames do not come back as they were sent."""
 
     def request_for(self, test: Rfc2544Test, profile: TrafficProfile, throughput: float) -> Any:
-        """The request of a test.
-
-        Args:
-            test: The test.
-            profile: The test traffic.
-            throughput: The throughput of this traffic without loss, frames per second per interface.
+        """The request of a test; the throughput without loss of this traffic is in frames per second per interface.
 
         Raises:
             SearchError: If the settings make no sense.

@@ -127,9 +127,6 @@ def add_telemetry(
     What costs a DUT time while traffic passes is counted in a further trial. The telemetry is in the search's journal
     as soon as it is known, and a run that is resumed takes it from there.
 
-    Returns:
-        The result of the search with the telemetry.
-
     Raises:
         TrafficError: If every attempt had to measure the trial again: the DUTs have counted all its repetitions then.
         LossRatioError: If the trial failed, a DUT did not answer, or there is no DUT that can answer.

@@ -85,11 +85,7 @@ class BoundsSoFar:
         ]
 
     def add(self, trial: TrialResult) -> tuple[GoalBounds, ...]:
-        """Adds a trial that counts.
-
-        Returns:
-            The bounds of each goal after this trial, in the order of the goals.
-        """
+        """Adds a trial that counts; the bounds of each goal after it, in the order of the goals."""
         for _, proof, sign in self._evidence:
             proof.add(trial)
             sign.add(trial)
@@ -273,11 +269,6 @@ def judge(result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin:
     A goal result is the generator's limit in two cases. Either its relevant upper bound is no upper bound without the
     frames that the generator did not send, or dropped when they came back. Or even the maximum load is a lower bound,
     and the generator cannot send more.
-
-    Args:
-        result: The goal result of the search.
-        trials: All trials of the search that count, so without a warm-up.
-        max_load_origin: The origin of the search's maximum load.
     """
     if not _is_generator_limit(result, trials, max_load_origin):
         return None if result.reason is None else str(result.reason)
@@ -320,11 +311,6 @@ def _without_generators_faults(trial: TrialResult) -> TrialResult:
 
 def check_generator(trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_enough: bool) -> None:
     """Makes sure that the generator is not the reason why a trial at the smallest load of a search fails.
-
-    Args:
-        trial: The trial.
-        goals: The goals of the search.
-        is_one_enough: Whether the search ends if the trial fails for one goal only.
 
     Raises:
         StarvedGeneratorError: If the trial fails, and would not without the frames that the generator did not send, or

@@ -265,14 +265,6 @@ def repeat_search(
 ) -> ThroughputResult:
     """Repeats a search and returns the last result. Each search has its own files; from the second on, also the spread.
 
-    Args:
-        testbed: What to measure on.
-        request: The settings of the search.
-        next_place: Gives each search a place for its files.
-        times: Number of searches.
-        on_progress: Called after each trial.
-        on_result: Called after each search.
-
     Raises:
         SearchError: If the number of searches is 0.
         LossRatioError: If one of the searches fails.
@@ -412,16 +404,13 @@ class EarlierSearch:
 def earlier_searches(
     path: Path, test_name: str, traffic: Traffic, *, besides: Iterable[Path] = ()
 ) -> tuple[EarlierSearch, ...]:
-    """Finds earlier searches of a test with the same traffic.
+    """Finds earlier searches of a test with the same traffic, oldest first.
 
     Args:
         path: The directory of a run, a folder of such directories, or a journal.
         test_name: Full name of the test.
         traffic: The traffic of the test; searches with other traffic are left out.
         besides: Directories of runs that are left out: that of this run, and that of the run which is continued.
-
-    Returns:
-        The searches, oldest first; empty if there are no earlier searches.
 
     Raises:
         SearchError: If there is nothing at the path, or the journal cannot be read.

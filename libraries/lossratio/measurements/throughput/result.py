@@ -237,10 +237,7 @@ class GoalsResult(TestResult):
         return next((report for report in self.goals if report.goal.name.upper().endswith(_PDR)), self.goals[-1])
 
     def relevant_load(self, goal: str | None) -> tuple[str, float]:
-        """The load of a measurement after the search: a goal's relevant lower bound.
-
-        Returns:
-            The goal's name, and the load in frames per second per interface.
+        """The name and the load of a measurement after the search: a goal's relevant lower bound, per interface.
 
         Raises:
             SearchError: If there is no such goal, or it has no relevant lower bound.
@@ -260,11 +257,7 @@ class ThroughputResult(GoalsResult):
 
 
 def outcome_of(results: list[GoalOutcome | None]) -> Outcome:
-    """The outcome of a search that did not fail.
-
-    Args:
-        results: The goal results; None counts as irregular.
-    """
+    """The outcome of a search that did not fail; a goal without a result counts as irregular."""
     regular = all(result is not None and result.regular for result in results)
     return Outcome.MEASURED if regular else Outcome.IRREGULAR
 

@@ -83,11 +83,7 @@ class Window:
 
 
 def search_picture(result: GoalsResult) -> str:
-    """Draws a search: all of it, and close-ups of the loads around the goals' last bounds.
-
-    Returns:
-        One ``<svg>`` element that goes into an HTML page as it is.
-    """
+    """Draws a search: all of it, and close-ups of the loads around the goals' last bounds."""
     return draw_search(result, bounds_history(result))
 
 
@@ -117,10 +113,6 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
 
     Loads are rounded to seven digits, loss ratios to four. Trials, and bounds in the history, have the place of their
     load among all loads; -1: no bound.
-
-    Args:
-        result: The search.
-        history: The search's `bounds_history`, for all pictures; None: only for loss over load.
     """
     trials = result.trials
     loads: dict[float, int] = {}
@@ -330,11 +322,7 @@ def _close_ups(result: GoalsResult, last: tuple[GoalBounds, ...]) -> list[Window
 
 
 def draw_loss(result: GoalsResult, history: History) -> str:
-    """Draws loss over load: of all trials, and close-ups of the loads around the goals' last bounds.
-
-    Returns:
-        One ``<svg>`` element that goes into an HTML page as it is.
-    """
+    """Draws loss over load: of all trials, and close-ups of the loads around the goals' last bounds."""
     windows = windows_of(result, history)
     prefix, scale = unit_of(max(window.high for window in windows))
     floor = _lossless_place(result)

@@ -53,13 +53,7 @@ class Spectrum:
 
 
 def spectrum_at(trials: Sequence[Trial], load: float, goal: Goal) -> tuple[Level, ...]:
-    """The performance spectrum at a load, of the full-length trials.
-
-    Args:
-        trials: Trials at any load.
-        load: The load, frames per second per interface.
-        goal: The goal, with the duration of full-length trials, and the duration sum.
-    """
+    """The performance spectrum at a load per interface, of the trials of full length there."""
     chosen = sorted(
         (-trial.forwarding_rate_per_interface_fps, trial.effective_duration_s)
         for trial in trials
@@ -88,11 +82,7 @@ def spectra_of(result: GoalsResult) -> list[Spectrum]:
 
 
 def draw_spectra(result: GoalsResult) -> str:
-    """Draws the performance spectra at the relevant bounds of all goals, in the order of the goals.
-
-    Returns:
-        One ``<svg>`` element; an empty string if there is no spectrum to draw.
-    """
+    """Draws the performance spectra at the relevant bounds of all goals, in their order; empty if there is none."""
     spectra = spectra_of(result)
     parts: list[str] = []
     for index, spectrum in enumerate(spectra):

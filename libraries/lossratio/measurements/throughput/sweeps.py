@@ -109,11 +109,7 @@ def _sweeps(
 
 
 def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
-    """Draws rate over frame size for the goals of the same tests, with the theoretical maximum.
-
-    Returns:
-        One ``<svg>`` element that goes into an HTML page as it is.
-    """
+    """Draws rate over frame size for the goals of the same tests, with the theoretical maximum."""
     rows = [row for sweep in sweeps for row in sweep.rows]
     sizes = [row.at for row in rows]
     room = 0.04 * (max(sizes) - min(sizes))
@@ -128,11 +124,7 @@ def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
 
 
 def draw_cores(sweeps: Sequence[Sweep]) -> str:
-    """Draws rate over cores for the goals of the same tests; a dashed line each has the rate of the fewest cores.
-
-    Returns:
-        One ``<svg>`` element that goes into an HTML page as it is.
-    """
+    """Draws rate over cores for the goals of the same tests; a dashed line each has the rate of the fewest cores."""
     cores = sorted({row.at for sweep in sweeps for row in sweep.rows})
     highest = max(_rates(sweeps), default=1.0) or 1.0
     plot = _plot(Axis(0.0, 1.05 * cores[-1], _LEFT, _RIGHT), 1.15, highest)
