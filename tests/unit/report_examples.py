@@ -84,10 +84,10 @@ def conditions(directions=("port0>port1", "port1>port0")):
         load=load_semantics(dict.fromkeys(directions, 1.0)),
         timing=trial_timing(
             learning="before the search",
-            wait_before=0.0,
-            wait_after=0.005,
-            recovery=0.02,
-            tolerance=10e-6,
+            wait_before_s=0.0,
+            wait_after_s=0.005,
+            recovery_s=0.02,
+            tolerance_s=10e-6,
             negative_loss="retry",
         ),
     )

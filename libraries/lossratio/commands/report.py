@@ -54,7 +54,7 @@ def report(
         write_report(path, text)
         click.echo(path)
     for run in runs:
-        for problem in (*run.problems, *(f"{test.name} was cut off." for test in run.cut_off)):
+        for problem in run.lacks:
             click.echo(f"{run.path}: {problem}", err=True)
     if not all(run.is_whole for run in runs):
         sys.exit(ExitStatus.FAILED)
@@ -143,7 +143,7 @@ def csit(
     mean something else there is refused, with the reason; then the exit status is 1.
     """
     run = read_run(directory)
-    refused = [*run.problems, *(f"{test.name} was cut off." for test in run.cut_off)]
+    refused = [*run.lacks]
     exports = []
     for result in run.results:
         try:

@@ -14,7 +14,7 @@ import shlex
 import smtplib
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
@@ -214,14 +214,9 @@ class Alerts:
 def alert_subject(trends: Sequence[Trend]) -> str:
     """What an alert is about, in one line."""
     first = trends[0]
+    size = "" if first.change is None else f" of {abs(100 * first.change.ratio):.2f} %"
     more = f", and {len(trends) - 1} more" if len(trends) > 1 else ""
-    return f"lossratio: {_what(first)}: {first.series.key}{more}"
-
-
-def _what(trend: Trend) -> str:
-    if trend.change is None:
-        return trend.verdict.value
-    return f"{trend.verdict.value} of {abs(100 * trend.change.ratio):.2f} %"
+    return f"lossratio: {first.verdict.value}{size}: {first.series.key}{more}"
 
 
 def _paragraph(trend: Trend) -> Iterator[str]:
@@ -327,9 +322,7 @@ def _as_data(subject: str, text: str, trends: Sequence[Trend]) -> dict[str, Any]
         "text": f"{subject}\n\n{text}",
         "trends": [
             {
-                "testbed": trend.series.key.testbed,
-                "test": trend.series.key.test,
-                "quantity": trend.series.key.quantity,
+                **asdict(trend.series.key),
                 "verdict": trend.verdict.value,
                 "ratio": trend.change.ratio if trend.change is not None and np.isfinite(trend.change.ratio) else None,
                 "began": trend.began.isoformat(),

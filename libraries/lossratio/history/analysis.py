@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -229,15 +230,9 @@ def _continued(earlier: Series | None, entry: Entry) -> Series:
     if earlier is None:
         return newest
     before = earlier.chosen([index for index, time in enumerate(earlier.times) if time < entry.started])
-    return replace(
-        newest,
-        times=before.times + newest.times,
-        values=np.concatenate([before.values, newest.values]),
-        kinds=before.kinds + newest.kinds,
-        reasons=before.reasons + newest.reasons,
-        measured_as=before.measured_as + newest.measured_as,
-        bounds=(),
-        runs=(),
-        generators=(before.generators or (None,) * len(before.times)) + newest.generators,
-        unsent=(before.unsent or (0.0,) * len(before.times)) + newest.unsent,
-    )
+    missing: dict[str, tuple[Any, ...]] = {"generators": (None,), "unsent": (0.0,)}
+    joined: dict[str, Any] = {
+        name: (getattr(before, name) or missing.get(name, ()) * len(before.times)) + getattr(newest, name)
+        for name in ("times", "kinds", "reasons", "measured_as", *missing)
+    }
+    return replace(newest, values=np.concatenate([before.values, newest.values]), **joined)

@@ -168,18 +168,15 @@ def _nic_code(test: TestIdentity, conditions: Conditions) -> str:
         if known is not None:
             return known
         limits = NIC_MODELS.get(model.lower())
-        speed = described.get("speed") or (limits.max_bit_rate if limits else None) or _facts_speed(facts)
+        reported = str(facts.get("speed_mbps") or "")
+        speed = described.get("speed") or (limits.max_bit_rate if limits else None)
+        speed = speed or (int(reported) * 1e6 if reported.isdigit() else None)
         if model and speed:
             return f"{max(1, round(float(speed) / 1e9))}ge2p1{re.sub(r'[^a-z0-9]', '', model.lower())}"
     raise CsitNameError(
         f"{test.full_name} does not say what NIC its DUT has, and CSIT's names begin with it. Add model: and speed: to "
         "the DUT's interfaces in the topology."
     )
-
-
-def _facts_speed(facts: Mapping[str, Any]) -> float | None:
-    text = str(facts.get("speed_mbps") or "")
-    return int(text) * 1e6 if text.isdigit() else None
 
 
 def _area(result: TestResult, body: str) -> list[str]:
@@ -362,10 +359,10 @@ def _dut_version(result: TestResult) -> str:
 
 
 def _generator(result: TestResult) -> tuple[str, str]:
-    """Kind and version of the generator; lossratio's own generators have the version of lossratio."""
+    """Kind and version of the generator; one without a version of its own has that of lossratio."""
     generator = result.conditions.generator
     kind = str(generator.get("kind") or "")
-    version = generator.get("version") or (None if kind == "trex" else result.conditions.controller.lossratio_version)
+    version = generator.get("version", result.conditions.controller.lossratio_version)
     if not (kind and version):
         raise CsitExportError(f"{result.test.full_name} does not say what kind and version its generator was.")
     return kind.lower(), str(version)

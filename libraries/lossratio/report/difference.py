@@ -61,7 +61,11 @@ def difference(before: Sample, after: Sample) -> Difference:
     change = _relative(after.mean - before.mean, before.mean)
     sizes = sorted((len(before.values), len(after.values)))
     if sizes[0] >= RANK_TEST_LEAST:
-        test, p_value = "Mann-Whitney", _mann_whitney(before, after)
+        # Imported here and below because importing scipy.stats takes a second, and most reports do not need it.
+        from scipy import stats
+
+        ranked = stats.mannwhitneyu(before.values, after.values, alternative="two-sided")
+        test, p_value = "Mann-Whitney", float(ranked.pvalue)
     elif sizes[0] >= 2:
         test, p_value = "Welch", _t_test(before, after, equal_variances=False)
     elif sizes[1] >= ONE_SIDED_LEAST:
@@ -77,7 +81,6 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
     Benjamini and Hochberg's procedure: of all tests with an adjusted probability below 0.05, at most 5 % are expected
     to be wrong.
     """
-    # Imported here and below because importing scipy.stats takes a second, and most reports do not need it.
     from scipy import stats
 
     return [float(value) for value in stats.false_discovery_control(p_values)] if p_values else []
@@ -87,12 +90,6 @@ def _relative(change: float, before: float) -> float:
     if before == 0.0:
         return 0.0 if change == 0.0 else math.copysign(math.inf, change)
     return change / abs(before)
-
-
-def _mann_whitney(before: Sample, after: Sample) -> float:
-    from scipy import stats
-
-    return float(stats.mannwhitneyu(before.values, after.values, alternative="two-sided").pvalue)
 
 
 def _t_test(before: Sample, after: Sample, *, equal_variances: bool) -> float:

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement
 from lossratio.drawing import xml_text
 from lossratio.records import Rate
 from lossratio.report.run import Run
-from lossratio.results import Finding, Outcome, TestResult, findings_of, message, number_of
+from lossratio.results import Outcome, TestResult, findings_of, message, number_of
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _case(result: TestResult, doubts: tuple[str, ...]) -> Case:
     findings = list(findings_of([result]))
     reasons = [f"{finding.quantity}: {finding.reason}" for finding in findings if finding.reason is not None]
     values = tuple(
-        (f"{finding.quantity} {_unit(finding)}", repr(value))
+        (f"{finding.quantity} {'aggregate ' * isinstance(finding.value, Rate)}{finding.unit.name}", repr(value))
         for finding in findings
         if (value := number_of(finding.value)) is not None
     )
@@ -96,10 +96,6 @@ def _case(result: TestResult, doubts: tuple[str, ...]) -> Case:
         output="\n".join((message(result), *(f"Doubt: {doubt}" for doubt in doubts))),
         properties=values,
     )
-
-
-def _unit(finding: Finding) -> str:
-    return f"aggregate {finding.unit.name}" if isinstance(finding.value, Rate) else finding.unit.name
 
 
 def _add_case(suite: Element, case: Case) -> None:

@@ -5,7 +5,7 @@ Use it as ``robot --listener lossratio.report.listener.RunReport ...``; formats 
 suite with lossratio's keywords writes the page even without the listener.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -47,33 +47,23 @@ class ReportFormat(str, Enum):
     """The values in Bencher's metric format."""
 
 
-FILE_NAMES = {
-    ReportFormat.HTML: PAGE_NAME,
-    ReportFormat.JSON: "lossratio.json",
-    ReportFormat.CSV: "lossratio.csv",
-    ReportFormat.MARKDOWN: "lossratio.md",
-    ReportFormat.JUNIT: "lossratio.junit.xml",
-    ReportFormat.OPENMETRICS: "lossratio.prom",
-    ReportFormat.OTLP: "lossratio.otlp.json",
-    ReportFormat.BENCHER: "lossratio.bencher.json",
+_WRITERS: Mapping[ReportFormat, tuple[str, Callable[[Sequence[Run]], str]]] = {
+    ReportFormat.HTML: (PAGE_NAME, lambda runs: report_page(runs, ", ".join(run.path.resolve().name for run in runs))),
+    ReportFormat.JSON: ("lossratio.json", json_report),
+    ReportFormat.CSV: ("lossratio.csv", csv_report),
+    ReportFormat.MARKDOWN: ("lossratio.md", markdown_report),
+    ReportFormat.JUNIT: ("lossratio.junit.xml", junit_report),
+    ReportFormat.OPENMETRICS: ("lossratio.prom", openmetrics_report),
+    ReportFormat.OTLP: ("lossratio.otlp.json", otlp_report),
+    ReportFormat.BENCHER: ("lossratio.bencher.json", bencher_report),
 }
+FILE_NAMES = {report_format: name for report_format, (name, _) in _WRITERS.items()}
 """File names of the reports in the directory of a run."""
 
 
 def render(report_format: ReportFormat, runs: Sequence[Run]) -> str:
     """Makes a report of the runs, as text."""
-    if report_format is ReportFormat.HTML:
-        return report_page(runs, ", ".join(run.path.resolve().name for run in runs))
-    writers = {
-        ReportFormat.JSON: json_report,
-        ReportFormat.CSV: csv_report,
-        ReportFormat.MARKDOWN: markdown_report,
-        ReportFormat.JUNIT: junit_report,
-        ReportFormat.OPENMETRICS: openmetrics_report,
-        ReportFormat.OTLP: otlp_report,
-        ReportFormat.BENCHER: bencher_report,
-    }
-    return writers[report_format](runs)
+    return _WRITERS[report_format][1](runs)
 
 
 def write_report(path: Path, text: str) -> None:

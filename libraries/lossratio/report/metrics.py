@@ -102,22 +102,28 @@ _CSIT_NAMES = {
 its labels are those of the statistics."""
 
 
+_LOADS = (
+    ("workers", ("worker",), "Frames that a worker took.", "busy", "Share of a worker's time with frames."),
+    ("queues", ("interface", "queue"), "Frames that came through a receive queue.", None, ""),
+    (
+        "cpus",
+        ("cpu",),
+        "Frames that the kernel took in on a CPU.",
+        "softirq",
+        "Share of a CPU's time in soft interrupts.",
+    ),
+)
+"""The fields of a DUT with its loads: their labels, what their frames are, and a share of time with its words."""
+
+
 def _load_samples(dut: Mapping[str, Any], labels: Mapping[str, str], time: datetime) -> Iterator[Sample]:
     """The load of a DUT's workers, receive queues and CPUs."""
-    for load in dut.get("workers", ()):
-        own = {**labels, "worker": load["worker"]}
-        yield Sample("dut_worker_frames", "Frames that a worker took.", load["frames"], time, own)
-        if load["busy"] is not None:
-            yield Sample("dut_worker_busy_ratio", "Share of a worker's time with frames.", load["busy"], time, own)
-    for load in dut.get("queues", ()):
-        own = {**labels, "interface": load["interface"], "queue": str(load["queue"])}
-        yield Sample("dut_queue_frames", "Frames that came through a receive queue.", load["frames"], time, own)
-    for load in dut.get("cpus", ()):
-        own = {**labels, "cpu": str(load["cpu"])}
-        yield Sample("dut_cpu_frames", "Frames that the kernel took in on a CPU.", load["frames"], time, own)
-        if load["softirq"] is not None:
-            about = "Share of a CPU's time in soft interrupts."
-            yield Sample("dut_cpu_softirq_ratio", about, load["softirq"], time, own)
+    for field_name, names, about_frames, share, about_share in _LOADS:
+        for load in dut.get(field_name, ()):
+            own, metric = {**labels, **{name: str(load[name]) for name in names}}, f"dut_{names[-1]}"
+            yield Sample(f"{metric}_frames", about_frames, load["frames"], time, own)
+            if share is not None and load[share] is not None:
+                yield Sample(f"{metric}_{share}_ratio", about_share, load[share], time, own)
 
 
 def samples_of(run: Run) -> Iterator[Sample]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from lossratio.errors import ReportError, SearchError
-from lossratio.results import Doubt, TestResult, doubts_of, kind_of_journal, read_result
+from lossratio.results import Doubt, RunDirectory, TestResult, doubts_of, kind_of_journal, read_result
 from lossratio.trials import read_journal
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -46,7 +46,12 @@ class Run:
     @property
     def is_whole(self) -> bool:
         """Whether all tests finished and all files could be read."""
-        return not self.cut_off and not self.problems
+        return not self.lacks
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What is missing: messages about files that could not be read, and tests that did not finish."""
+        return (*self.problems, *(f"{test.name} was cut off." for test in self.cut_off))
 
     @cached_property
     def doubts(self) -> tuple[tuple[Doubt, ...], ...]:
@@ -72,7 +77,7 @@ def read_run(path: Path) -> Run:
     Raises:
         ReportError: If the path is no run directory, or none of its files can be read.
     """
-    if not _is_run(path):
+    if not RunDirectory(path).has_files:
         raise ReportError(f"{path} is not the directory of a run: there is no directory 'results' or 'trials' in it.")
     results: list[TestResult] = []
     problems: list[str] = []
@@ -111,19 +116,15 @@ def runs_in(path: Path) -> list[Path]:
     Raises:
         ReportError: If there is no run directory.
     """
-    if _is_run(path):
+    if RunDirectory(path).has_files:
         return [path]
-    runs = sorted(child for child in path.iterdir() if _is_run(child)) if path.is_dir() else []
+    runs = sorted(child for child in path.iterdir() if RunDirectory(child).has_files) if path.is_dir() else []
     if not runs:
         raise ReportError(
             f"{path} is not the directory of a run, nor a folder of such: there is no directory 'results' or 'trials' "
             f"in it, or one level below."
         )
     return runs
-
-
-def _is_run(path: Path) -> bool:
-    return any((path / name).is_dir() for name in ("results", "trials"))
 
 
 def _cut_off(path: Path) -> CutOff:

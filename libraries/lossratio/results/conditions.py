@@ -11,7 +11,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from importlib.metadata import version
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -155,58 +155,21 @@ class TrialTiming(Record):
         return any(deviation.step == _END_OF_TRAFFIC for deviation in self.deviations)
 
 
-def trial_timing(
-    *,
-    learning: Literal["before every trial", "before the search", "never"],
-    wait_before: float,
-    wait_after: float,
-    recovery: float,
-    tolerance: float,
-    negative_loss: str,
-    learning_time: float = 0.0,
-    learning_load: float = 0.0,
-    neighbours: str = "",
-    unsent: str = "they count as loss",
-) -> TrialTiming:
-    """Makes the trial timing, with its deviations from RFC 2544, section 23.
-
-    Args:
-        learning: When learning frames or routing updates are sent.
-        wait_before: Seconds between these frames or updates and the traffic.
-        wait_after: Seconds after the traffic for frames in flight.
-        recovery: Seconds of idle time after that wait.
-        tolerance: Seconds of traffic that may be missing without a frame counting as unsent.
-        negative_loss: How a trial is treated in which a direction received more frames than it sent.
-        learning_time: Seconds for which learning frames are sent.
-        learning_load: Load of learning frames, in frames per second per interface.
-        neighbours: How DUTs know the MAC addresses of their neighbours.
-        unsent: How a trial is treated in which the generator could not send all frames.
-    """
+def trial_timing(**fields: Any) -> TrialTiming:
+    """Makes the trial timing from fields of `TrialTiming`, with its deviations from RFC 2544, section 23."""
+    usual = {"effective_duration": "the intended trial duration", "unsent": "they count as loss"}
+    timing = TrialTiming(**{**usual, "expected_frames": EXPECTED_FRAMES, "deviations": (), **fields})
     deviations = []
-    if learning != "before every trial" or wait_before < _RFC2544_WAIT_BEFORE:
-        sent = f", for {learning_time:g} s at {learning_load:g} fps" if learning_time else ""
-        waited = "" if learning == "never" else f"{sent}, {wait_before:g} s before the traffic"
+    if timing.learning != "before every trial" or timing.wait_before_s < _RFC2544_WAIT_BEFORE:
+        sent = f", for {timing.learning_s:g} s at {timing.learning_fps:g} fps" if timing.learning_s else ""
+        waited = "" if timing.learning == "never" else f"{sent}, {timing.wait_before_s:g} s before the traffic"
         step = "learning frames and routing update"
         rule = "before every trial, 2 s before the traffic"
-        deviations.append(Deviation(step=step, rfc2544=rule, instead=f"{learning}{waited}"))
-    if wait_after < _RFC2544_WAIT_AFTER:
-        deviations.append(Deviation(step="wait for residual frames", rfc2544="2 s", instead=f"{wait_after:g} s"))
-    deviations += _short_recovery(recovery)
-    return TrialTiming(
-        learning=learning,
-        learning_s=learning_time,
-        learning_fps=learning_load,
-        neighbours=neighbours,
-        wait_before_s=wait_before,
-        wait_after_s=wait_after,
-        recovery_s=recovery,
-        effective_duration="the intended trial duration",
-        expected_frames=EXPECTED_FRAMES,
-        tolerance_s=tolerance,
-        negative_loss=negative_loss,
-        unsent=unsent,
-        deviations=tuple(deviations),
-    )
+        deviations.append(Deviation(step=step, rfc2544=rule, instead=f"{timing.learning}{waited}"))
+    if timing.wait_after_s < _RFC2544_WAIT_AFTER:
+        instead = f"{timing.wait_after_s:g} s"
+        deviations.append(Deviation(step="wait for residual frames", rfc2544="2 s", instead=instead))
+    return timing.model_copy(update={"deviations": (*deviations, *_short_recovery(timing.recovery_s))})
 
 
 def _short_recovery(recovery: float) -> list[Deviation]:

@@ -332,17 +332,17 @@ class LiveSetUp:
         # A journal is resumed only with the same timing, word by word.
         return trial_timing(
             learning="before the search",
-            learning_time=CHECK_DURATION,
-            learning_load=CHECK_LOAD,
+            learning_s=CHECK_DURATION,
+            learning_fps=CHECK_LOAD,
             neighbours=(
                 "static entries from their set-up, or the learning frames"
                 if self.duts
                 else "left as others set them up"
             ),
-            wait_before=0.0,
-            wait_after=self.settle_time,
-            recovery=self.idle_time,
-            tolerance=START_TOLERANCE,
+            wait_before_s=0.0,
+            wait_after_s=self.settle_time,
+            recovery_s=self.idle_time,
+            tolerance_s=START_TOLERANCE,
             negative_loss=f"the trial is measured again, {REPEATS} times at most; then the measurement fails",
             unsent=(
                 f"they count as loss; a trial with some, and at most {FALTERING:.0%}, "

@@ -203,10 +203,10 @@ class SimulatedTestbed(Testbed):
             ),
             timing=trial_timing(
                 learning="never",
-                wait_before=0.0,
-                wait_after=0.0,
-                recovery=self._recovery_time,
-                tolerance=START_TOLERANCE,
+                wait_before_s=0.0,
+                wait_after_s=0.0,
+                recovery_s=self._recovery_time,
+                tolerance_s=START_TOLERANCE,
                 negative_loss="does not happen",
             ),
         )

@@ -33,7 +33,12 @@ def test_departures_of_the_trial_are_said_whatever_the_goal_is():
 def test_a_trial_by_the_book_leaves_nothing_to_say():
     result = throughput_of([counted_trial(50_000.0)], (RFC2544,))
     timing = trial_timing(
-        learning="before every trial", wait_before=2, wait_after=2, recovery=5, tolerance=0, negative_loss="retry"
+        learning="before every trial",
+        wait_before_s=2.0,
+        wait_after_s=2.0,
+        recovery_s=5.0,
+        tolerance_s=0.0,
+        negative_loss="retry",
     )
     conditions = result.conditions.model_copy(update={"timing": timing})
     assert compliance_of(result.model_copy(update={"conditions": conditions}))[0].reasons == ()

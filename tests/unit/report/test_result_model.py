@@ -207,10 +207,10 @@ def test_without_a_known_link_speed_there_is_no_theoretical_maximum():
 def test_a_trial_as_in_rfc_2544_has_no_deviation():
     timing = trial_timing(
         learning="before every trial",
-        wait_before=2.0,
-        wait_after=2.0,
-        recovery=5.0,
-        tolerance=0.0,
+        wait_before_s=2.0,
+        wait_after_s=2.0,
+        recovery_s=5.0,
+        tolerance_s=0.0,
         negative_loss="retry",
     )
     assert timing.deviations == ()
@@ -219,13 +219,13 @@ def test_a_trial_as_in_rfc_2544_has_no_deviation():
 def test_learning_is_stated_with_its_times():
     timing = trial_timing(
         learning="before the search",
-        learning_time=0.1,
-        learning_load=100.0,
+        learning_s=0.1,
+        learning_fps=100.0,
         neighbours="static entries",
-        wait_before=0.0,
-        wait_after=2.0,
-        recovery=5.0,
-        tolerance=0.0,
+        wait_before_s=0.0,
+        wait_after_s=2.0,
+        recovery_s=5.0,
+        tolerance_s=0.0,
         negative_loss="retry",
     )
     assert (timing.learning_s, timing.learning_fps, timing.neighbours) == (0.1, 100.0, "static entries")
@@ -235,7 +235,7 @@ def test_learning_is_stated_with_its_times():
 
 def test_never_learning_is_a_deviation_without_a_time():
     timing = trial_timing(
-        learning="never", wait_before=2.0, wait_after=2.0, recovery=5.0, tolerance=0.0, negative_loss="retry"
+        learning="never", wait_before_s=2.0, wait_after_s=2.0, recovery_s=5.0, tolerance_s=0.0, negative_loss="retry"
     )
     assert [deviation.instead for deviation in timing.deviations] == ["never"]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lossratio.errors import DutError, SearchError
 from lossratio.measurements.reset import command_reset
@@ -42,16 +42,12 @@ class Modifier(str, Enum):
     """Section 11.4: filters on the DUT, which its options set up."""
 
 
-@dataclass(frozen=True)
-class _Commands:
-    """The commands that a modifier needs."""
+class _Commands(NamedTuple):
+    """The commands that a modifier needs: their number, seconds from one to the next, and an example."""
 
     number: int
-    """Their number."""
     interval: float
-    """Seconds from the beginning of one command to the beginning of the next."""
     example: str
-    """An example, for the message."""
 
 
 _COMMANDS: Mapping[Modifier, _Commands] = MappingProxyType(
@@ -139,13 +135,14 @@ class ActiveModifier:
         """What it did so far; None: there is no modifier."""
         if self._modifier is None:
             return None
-        if self._modifier is Modifier.BROADCAST:
-            note = f"{BROADCAST_SHARE:.0%} of the frames; a part of the load; the loss is counted on all others"
-            return ModifierReport(note, is_as_asked=True)
-        if self._modifier is Modifier.ADDRESSES:
-            return ModifierReport("see the addresses under conditions", is_as_asked=True)
-        if self._modifier is Modifier.FILTERS:
-            return ModifierReport(self._filters, is_as_asked=True)
+        notes = {
+            Modifier.BROADCAST: f"{BROADCAST_SHARE:.0%} of the frames; a part of the load; the loss is counted on all "
+            "others",
+            Modifier.ADDRESSES: "see the addresses under conditions",
+            Modifier.FILTERS: self._filters,
+        }
+        if self._modifier in notes:
+            return ModifierReport(notes[self._modifier], is_as_asked=True)
         failed = f"; {len(self._failures)} failed, the first one: {self._failures[0]}" if self._failures else ""
         note = (
             f"{self._done} commands on the controller, one in {self._interval:g} s, and not frames of the test stream"

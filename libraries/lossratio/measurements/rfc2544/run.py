@@ -284,7 +284,8 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
         raise SearchError(f"The throughput of RFC 2544 allows no loss, and {goal} does.")
     sizes = [profile.average_frame_size for profile in request.profiles]
     if sizes != sorted(set(sizes)):
-        raise SearchError(f"Give each frame size once, from the smallest to the largest, not {_in_words(sizes)}.")
+        listed = ", ".join(f"{size:g}" for size in sizes)
+        raise SearchError(f"Give each frame size once, from the smallest to the largest, not {listed}.")
     generator = testbed.request.topology.generator
     impossible = [test.value for test in _impossible(generator) if test in request.tests]
     if generator is not None and impossible:
@@ -313,10 +314,6 @@ def _impossible(settings: object) -> Iterator[Rfc2544Test]:
             yield Rfc2544Test.RECOVERY
         if not generator.locates_running_losses:
             yield Rfc2544Test.RESET
-
-
-def _in_words(sizes: Sequence[float]) -> str:
-    return ", ".join(f"{size:g}" for size in sizes)
 
 
 def _loads(testbed: Testbed, request: Rfc2544Request, profile: TrafficProfile) -> LoadRange:

@@ -20,6 +20,19 @@ from lossratio.units import FRAMES_PER_SECOND, Unit
 _PDR = "PDR"
 
 
+def _without_nothing(name: str) -> Any:
+    """Leaves a field out of files where it is None: they are as those of earlier versions, which are continued."""
+
+    # With a type of the return value, pydantic's schema would have no fields.
+    def written(self: Record, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        fields: dict[str, Any] = serialize(self)
+        if fields.get(name) is None:
+            fields.pop(name, None)
+        return fields
+
+    return model_serializer(mode="wrap")(written)
+
+
 class SequentialRule(Record):
     """How loads are tested for a goal that does not classify them by RFC 9971's duration sum."""
 
@@ -51,14 +64,7 @@ class Goal(Record):
     sequential: SequentialRule | None = None
     """The test of a sequential goal; left out: loads are classified as RFC 9971 has it."""
 
-    @model_serializer(mode="wrap")
-    def _leave_out_no_test(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
-        # Journals are resumed, and series continued, only if goals are written as by earlier versions. With a type of
-        # the return value, pydantic's schema would have no fields.
-        fields: dict[str, Any] = serialize(self)
-        if fields.get("sequential") is None:
-            fields.pop("sequential", None)
-        return fields
+    _leave_out = _without_nothing("sequential")
 
 
 class LossyShare(Record):
@@ -102,13 +108,7 @@ class GoalOutcome(Record):
     zone: ZoneOfChance | None = None
     """Loads that another search may find as well; left out: there is no such zone, or trials do not show one."""
 
-    @model_serializer(mode="wrap")
-    def _leave_out_no_zone(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
-        # Results of earlier versions are written as they were, see `Goal`.
-        fields: dict[str, Any] = serialize(self)
-        if fields.get("zone") is None:
-            fields.pop("zone", None)
-        return fields
+    _leave_out = _without_nothing("zone")
 
     @model_validator(mode="after")
     def _is_consistent(self) -> GoalOutcome:
