@@ -257,12 +257,6 @@ def bisect(
 ) -> BisectionResult:
     """Measures revisions until it is clear which one changed the throughput. Measurements in the record count.
 
-    Args:
-        search: Chooses the revisions.
-        record: The measurements so far.
-        measure: Sets a revision up and measures it; None: it cannot be measured.
-        show: Called with a line of text after each measurement.
-
     Raises:
         BuildError: If a revision cannot be measured, or there is not exactly one value.
     """

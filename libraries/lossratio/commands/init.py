@@ -197,11 +197,7 @@ def _asked_lab(name: str, is_local: bool) -> _Lab:
 
 
 def _trex_lab(name: str, file: Path) -> _Lab:
-    """The TG of TRex's configuration.
-
-    Raises:
-        TopologyError: If the file cannot be read, or has ports that lossratio cannot use.
-    """
+    """The TG of TRex's configuration."""
 
     # The file is a list of one mapping.
     def as_mapping(text: str) -> str:
@@ -305,11 +301,7 @@ def _job(name: str) -> dict[str, Any]:
 
 
 def _write(texts: Mapping[Path, str]) -> None:
-    """Writes files that do not exist yet: all or none.
-
-    Raises:
-        TopologyError: If one exists.
-    """
+    """Writes files that do not exist yet: all or none."""
     existing = [str(path) for path in texts if path.exists()]
     if existing:
         raise TopologyError(f"{', '.join(existing)}: there already. Remove it, or choose another name or directory.")

@@ -149,11 +149,7 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
 
 
 def _connect(topology: Topology, chosen: _Paths) -> None:
-    """Logs in on every node, and shows what it is, what it lacks, and what would be chosen there for these paths.
-
-    Raises:
-        NodeError: If there is a problem on any of them.
-    """
+    """Logs in on every node, and shows what it is, what it lacks, and what would be chosen there for these paths."""
     # Imported here because all that reaches a node takes a while.
     from lossratio.testbed import describe_node, inspect_nodes
 
@@ -169,11 +165,7 @@ def _connect(topology: Topology, chosen: _Paths) -> None:
 
 
 def _probe(topology: Topology, chosen: _Paths, profile: str, frame_sizes: Sequence[str]) -> None:
-    """Sends frames, and shows where they come out.
-
-    Raises:
-        LinkError: If there is a fault.
-    """
+    """Sends frames, and shows where they come out."""
     # Imported here because all that reaches a node takes a while.
     from lossratio.testbed import describe_cabling, probe_cabling
 

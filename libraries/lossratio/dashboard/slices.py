@@ -159,14 +159,7 @@ class Results:
 def slices(
     table: Any, analysis: Analysis, links: Mapping[Job, str], readings: Iterable[Series] = ()
 ) -> Iterator[tuple[str, Slice]]:
-    """All slices of a site but the index's own description, with their names; ``index`` is the last.
-
-    Args:
-        table: The entries of the history.
-        analysis: Their trends.
-        links: Addresses of the pages or files of runs.
-        readings: Series of telemetry.
-    """
+    """All slices of a site but the index's own description, with their names; ``index`` is the last."""
     results = Results(table)
     telemetry: dict[tuple[str, str], list[Any]] = {}
     for course in readings:

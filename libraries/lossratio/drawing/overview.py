@@ -89,15 +89,7 @@ class Overview(Generic[RowT]):
     def page(
         self, template: str, sections: Sequence[Section], *, is_large: bool, data: Mapping[str, str], **values: object
     ) -> str:
-        """Makes the page.
-
-        Args:
-            template: Name of the template's file.
-            sections: The sections; equal parts are stored once.
-            is_large: Whether rows and sections are compressed; then the page needs its script to show them.
-            data: Further compressed data for the script, by name.
-            **values: The further values that the template shows.
-        """
+        """Makes the page; a large one has its rows and sections compressed, and needs its script to show them."""
         heads, rows = self.table()
         if is_large:
             texts: dict[str, int] = {}
@@ -157,13 +149,7 @@ def number_column(head: str, number: Callable[[RowT], float | None], words: Call
 
 
 def verdict(kind: str, words: str, notes: Iterable[str] = ()) -> str:
-    """A verdict with its notes below.
-
-    Args:
-        kind: Its class: ``measured``, ``irregular``, ``failed`` or ``alarm``.
-        words: The verdict.
-        notes: What a reader of the number needs besides, one per line.
-    """
+    """A verdict with its notes below."""
     below = (f'<br><span class="doubt">{escape(note)}</span>' for note in notes)
     return f'<span class="{kind}">{escape(words)}</span>{"".join(below)}'
 

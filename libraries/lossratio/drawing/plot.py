@@ -30,13 +30,7 @@ def number(value: float) -> str:
 
 
 def element(name: str, *content: str, **attributes: object) -> str:
-    """An element.
-
-    Args:
-        name: Its name.
-        content: Markup inside the element; convert text with `plain`.
-        attributes: Its attributes, with ``_`` for ``-``. Floats are rounded; attributes that are None are left out.
-    """
+    """An element with markup inside; in names of attributes ``_`` stands for ``-``, and None leaves one out."""
     given = "".join(
         f' {key.replace("_", "-")}="{number(value) if isinstance(value, float) else escape(str(value))}"'
         for key, value in attributes.items()

@@ -180,17 +180,7 @@ def require_no_regression(
     fresh: int = FRESH,
     least_change: float = LEAST_CHANGE,
 ) -> list[Trend]:
-    """Checks that a result is no regression.
-
-    Args:
-        history: The history.
-        result: The result; it need not be in the history.
-        quantity: Name of a goal, or MRR; None: all quantities of the result.
-        fresh: A change that began among this many newest values is fresh.
-        least_change: Smaller relative changes raise no alarm.
-
-    Returns:
-        The trends, also those with too few results for a verdict.
+    """Checks that a result is no regression by `TrendRules`, and returns all trends of the quantity (None: of all).
 
     Raises:
         RegressionError: If a value got worse or is missing, and no known change explains it.

@@ -55,13 +55,7 @@ class KnownChange(FileModel):
         return all(fnmatchcase(name, pattern) for name, pattern in pairs)
 
     def explains(self, key: SeriesKey, before: datetime, after: datetime) -> bool:
-        """Whether the change explains a step of a series, which needs no further look then.
-
-        Args:
-            key: The series.
-            before: When the last value before the step was measured.
-            after: When the first value after it was measured.
-        """
+        """Whether the change explains a step of a series between two results, which needs no further look then."""
         is_near = before.date() <= self.date <= after.date() + timedelta(days=1)
         return is_near and not self.keeps_open and self.concerns(key)
 

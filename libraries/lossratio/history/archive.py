@@ -270,16 +270,7 @@ def _contents(directory: Path) -> Iterator[str]:
 
 
 def fetch_newest(store: ObjectStore, testbed: str, count: int, directory: Path) -> list[Path]:
-    """Fetches and unpacks the newest runs of a testbed from the archive.
-
-    Args:
-        store: The archive.
-        testbed: Name of the testbed.
-        count: How many runs at most.
-        directory: Each run gets a directory of its own in it, ``<day>-<run>``; an earlier copy is kept.
-
-    Returns:
-        The directories, the newest last; none if the archive has no run of that testbed.
+    """Fetches the newest runs of a testbed into directories named ``<day>-<run>``, which it returns, newest last.
 
     Raises:
         ArchiveError: If the archive does not give a run, or gives a damaged one.

@@ -205,12 +205,7 @@ class _Segments:
 
 
 def _newest_bands(logs: Values) -> tuple[float, float, tuple[float, float]] | None:
-    """The newest regime with two levels.
-
-    Returns:
-        The distance of the levels, the noise, and the chances to rise and to fall; None: there is no such regime, or it
-        has ended.
-    """
+    """The newest regime with two levels: their distance, the noise, the chances to rise and to fall; or None."""
     spread = max(float(np.ptp(logs)), np.log(LEAST_RATIO))
     whole = _Segments(logs, logs[:1])
     one = whole.matrix(_evidence(whole.count, 1, whole.square - _per(whole.total**2, whole.count), spread)[0])

@@ -209,12 +209,7 @@ class Series:
 
 
 def series_of(table: Any, last: int) -> Iterator[Series]:
-    """The series of a table of entries.
-
-    Args:
-        table: Entries from `lossratio.history.History.read`, sorted by testbed, test, quantity and time.
-        last: How many of the newest results of each series are kept.
-    """
+    """The series of a table of entries."""
     names = [table.column(name).to_pylist() for name in ("testbed", "test", "quantity")]
     keys = list(zip(*names, strict=True))
     starts = [index for index, key in enumerate(keys) if index == 0 or key != keys[index - 1]]

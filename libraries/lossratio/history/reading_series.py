@@ -34,12 +34,6 @@ def series_of_readings(
     """The series of the readings in a table of entries.
 
     Those that the newest results have not are left out, and so are graph nodes beyond the first `TOP_NODES`.
-
-    Args:
-        table: Entries with their readings from `lossratio.history.History.read`, by testbed, test, quantity and time.
-        last: How many of the newest results of each test are looked at.
-        fresh: How many of them are the newest.
-        sources: Which readings: `LATENCY`, `TELEMETRY`, or both.
     """
     testbeds, tests = (table.column(name).to_pylist() for name in ("testbed", "test"))
     keys = list(zip(testbeds, tests, strict=True))

@@ -69,12 +69,7 @@ class History:
         return [self._write(testbed, day, group) for (testbed, day), group in groups.items()]
 
     def read(self, testbed: str | None = None, since: str | None = None, *, readings: bool = False) -> StoredEntries:
-        """Reads the history.
-
-        Args:
-            testbed: Name of the testbed to read; None: all.
-            since: The first day to read, as ``YYYY-MM-DD``; None: all.
-            readings: Whether readings are read, which are most of what a history holds; else they are null.
+        """Reads the history of a testbed (None: all) since a day; readings, which are most of it, only if asked for.
 
         Columns that a file of an earlier version lacks are null.
 

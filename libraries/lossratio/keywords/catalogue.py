@@ -122,11 +122,7 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
 
 
 def _check_arguments(*arguments: str | None) -> None:
-    """Checks arguments as Robot Framework passes them on: one with a wrong name is just another value.
-
-    Raises:
-        ValueError: If an argument has a name that does not exist, or a number is none.
-    """
+    """Checks arguments as Robot Framework passes them on: one with a wrong name is just another value."""
     for argument in arguments:
         name, sign, _ = (argument or "").partition("=")
         if sign and name.isidentifier() and not Path(str(argument)).exists():

@@ -66,13 +66,6 @@ def measured(
 ) -> ResultT:
     """Measures something, keeps the result as the suite's last one, and shows it.
 
-    Args:
-        session: The suite's session.
-        what: What is announced.
-        measure: Measures it on the testbed, writes its files where the place says, and calls the third argument after
-            each trial.
-        resume: Directory of an earlier run to continue, in place of the one for the whole suite.
-
     Raises:
         LossRatioError: If no testbed is set up, or the measurement fails.
     """

@@ -158,9 +158,6 @@ class Session:
     def place(self, resume: Path | None) -> TestPlace:
         """The place of the measurement that begins now: the running test, or the suite in its set-up.
 
-        Args:
-            resume: Directory of an earlier run to continue, in place of the one for the whole suite.
-
         Raises:
             SearchError: If there is no such directory: a misspelt one must not cost all that was measured.
         """

@@ -154,11 +154,6 @@ def buffer_time(average_frames: float, throughput: float, rate: float) -> Buffer
     """Computes the buffer time (RFC 9004, section 6.4).
 
     ``implied = average / rate``, and ``corrected = implied - implied * throughput / rate``.
-
-    Args:
-        average_frames: The average of the longest bursts, frames.
-        throughput: The measured throughput, frames per second.
-        rate: The rate of the bursts, frames per second; the RFC has the maximum theoretical frame rate.
     """
     implied = average_frames / rate
     corrected = max(0.0, implied - implied * throughput / rate)

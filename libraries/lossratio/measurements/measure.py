@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 
 
 def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str | Path | None = None) -> WarmUp | None:
-    """A warm-up before a measurement.
-
-    Args:
-        traffic: The measurement's traffic; the warm-up has the same frame size and directions.
-        duration: Seconds; None: there is no warm-up.
-        profile: Traffic profile of the warm-up, by name or file; None: that of the measurement.
+    """A warm-up with the frame size and the directions of the traffic; None: there is none, as it has no duration.
 
     Raises:
         SearchError: If there is a profile without a duration.

@@ -373,12 +373,7 @@ def _copy_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
 
 
 def _check_versions(earlier: RunDirectory, conditions: Conditions) -> None:
-    """Checks that the DUTs have the versions that the earlier part of the run was measured with.
-
-    Raises:
-        SearchError: If a DUT of the same kind has another version; the message names both.
-        ReportError: If a result of the earlier part cannot be read.
-    """
+    """Checks that the DUTs have the versions that the earlier part of the run was measured with."""
     if not (earlier.path / "results").is_dir():
         return
     for result in earlier.results():

@@ -60,13 +60,6 @@ class OpenTestbed(Testbed):
     """A testbed that measures; a `lossratio.testbed.Testbed`, too. Open it with `open_testbed`.
 
     A measurement may name another kind of DUT than the testbed has: the testbed is closed then, and opened with it.
-
-    Args:
-        file: The topology file.
-        results: Directory of the results.
-        dut: Kind of the DUTs; None: they stay as they are.
-        options: The kind's options.
-        settings: The other arguments of `lossratio.testbed.open_testbed`.
     """
 
     def __init__(

@@ -88,14 +88,7 @@ def heading(width: int) -> str:
 
 
 def status_line(progress: Progress, seconds: float, width: int, so_far: tuple[int, int] | None = None) -> str:
-    """The line below the rows: how much of the time is done, how much is left, and the trial that runs; else empty.
-
-    Args:
-        progress: The progress after the last trial.
-        seconds: How long the next trial has run.
-        width: Columns that it may have.
-        so_far: Frames that the running trial has sent and received, over all directions; None: not known.
-    """
+    """The line below the rows: how much of the time is done, how much is left, and the trial that runs; else empty."""
     left, following = progress.time_left, progress.following
     if following is None:
         return ""

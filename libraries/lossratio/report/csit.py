@@ -276,16 +276,7 @@ def csit_export(result: TestResult) -> CsitExport:
 
 
 def write_csit(folder: Path, exports: Sequence[CsitExport], *, job: str | None = None, build: int) -> list[Path]:
-    """Writes the files of a run, below ``JOB/BUILD`` in a folder.
-
-    Args:
-        folder: The folder.
-        exports: The results of the run.
-        job: Name of the job for all results; None: each type of tests has a job of its own, as CSIT's.
-        build: The run's number, unique within its job.
-
-    Returns:
-        The files of the tests.
+    """Writes the files of a run below ``JOB/BUILD`` in a folder; without a job, each type of tests has its own.
 
     Raises:
         ReportError: If the job has no name like CSIT's, or a file cannot be written.

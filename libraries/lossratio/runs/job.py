@@ -180,10 +180,6 @@ def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
 def matrix(places: Iterable[Path], kinds: Iterable[TestbedKind] = ()) -> dict[str, Any]:
     """The jobs of a nightly for CI systems, one per testbed: ``{"include": [{"testbed": …, "topology": …}, …]}``.
 
-    Args:
-        places: Topology files, directories with such files, and job files (for their testbeds).
-        kinds: Only testbeds of these kinds; none: all.
-
     Raises:
         JobError: If there is no testbed, or two have the same name.
         TopologyError: If a topology cannot be used.

@@ -82,9 +82,6 @@ def _check_nodes(chosen: Candidate) -> dict[str, str | None]:
     """Checks that the nodes of a reserved lab can be used, and returns the kernel of each.
 
     Without a reservation, the log-in on a DUT could cost frames in somebody else's trial.
-
-    Raises:
-        NodeError: If a node cannot be reached, or lacks something.
     """
     if chosen.topology.testbed is not TestbedKind.LAB:
         return {}
@@ -202,9 +199,6 @@ def _lease_kept(directory: Path, token: str | None) -> Iterator[None]:
     """Keeps the token during the block; a lock on its file shows that this process lives.
 
     The kernel drops the lock when this process dies. Processes that it has forked do not have the lock.
-
-    Raises:
-        StorageError: If the token cannot be written.
     """
     if token is None:
         yield

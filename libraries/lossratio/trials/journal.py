@@ -197,12 +197,7 @@ class Journal:
 
     @classmethod
     def begin(cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> Journal:
-        """Starts a journal. An earlier file of that name is replaced.
-
-        Args:
-            path: The file. Its directory is made if it is missing.
-            search: Everything needed to repeat the search, as JSON data.
-            about: The test and its conditions, as JSON data.
+        """Starts a journal as `open` does. An earlier file of that name is replaced.
 
         Raises:
             StorageError: If it cannot be written.
@@ -241,11 +236,7 @@ class Journal:
             raise _cannot_open(path, error) from error
 
     def withdraw(self, keep: int) -> None:
-        """Removes trials that were appended since the journal was opened. A closed journal can do that, too.
-
-        Args:
-            keep: How many of these trials stay, from the first one on.
-        """
+        """Removes trials that were appended since the journal was opened, behind the first ones that it keeps."""
         os.truncate(self.path, self._sizes[min(keep, len(self._sizes) - 1)])
 
     @classmethod
@@ -355,12 +346,6 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any], about: M
     loss rate) and the plan differs. Additions belong to the result of the earlier search, and none is used. If a
     journal is replaced and anything of it is left out, a copy of the journal is kept beside it, with ``.before-force``
     and a number after its name.
-
-    Args:
-        earlier: The earlier journal. One that was cut off in its header counts as empty.
-        path: The new journal, which may be the same file.
-        search: Everything needed to repeat the other search, as JSON data.
-        about: The test and the conditions of the other search, as JSON data.
 
     Raises:
         SearchError: If the earlier journal cannot be read.

@@ -175,11 +175,7 @@ def _wrong_commands(modifier: Modifier | None, wanted: _Commands | None) -> str:
 
 
 def _filters(testbed: Testbed) -> str:
-    """The filters of the DUT in words.
-
-    Raises:
-        SearchError: If there are none.
-    """
+    """The filters of the DUT in words."""
     dut = testbed.request.dut
     number = 0 if dut is None else dut.options.filters
     if number is None:

@@ -37,10 +37,6 @@ def counts_per_frame(perf: Any, frames: int) -> Iterator[dict[str, Any]]:
     """Statistics of the CPUs' counters (PMU) per frame that the DUT received, from the JSON lines of ``perf stat``.
 
     Counts that the machine does not have are left out, as are all if no frame came in.
-
-    Args:
-        perf: The objects that perf wrote, as `lossratio.dut.Dut.telemetry` reports them.
-        frames: Frames that the DUT received.
     """
     counts: dict[str, float] = {}
     for line in perf if isinstance(perf, list) else ():

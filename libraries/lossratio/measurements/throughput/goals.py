@@ -116,13 +116,7 @@ class GoalSet:
 
 
 def duration_after_search(goals: Iterable[SearchGoal], usual: float) -> float:
-    """Seconds of a trial for latency or telemetry after a search.
-
-    Args:
-        goals: The goals of the search.
-        usual: Its usual duration: CSIT's. After a search with little evidence it is half of the goals' duration sum, if
-            that is less.
-    """
+    """Seconds of a trial for latency or telemetry: the usual ones, or half of the goals' duration sum if less."""
     return min(usual, _SHARE_AFTER_SEARCH * max(goal.duration_sum for goal in goals))
 
 

@@ -285,12 +285,7 @@ def repeat_search(
 
 
 def require_throughput(result: TestResult, least: float, goal: str | None = None) -> None:
-    """Checks that the conditional throughput is not below a limit.
-
-    Args:
-        result: The result of the measurement.
-        least: The limit, frames per second per interface.
-        goal: Name of the goal in any case; None: the first one.
+    """Checks that the conditional throughput of a goal (None: the first) is not below a limit, per interface.
 
     Raises:
         AssertionError: If the conditional throughput is less, or there is none.

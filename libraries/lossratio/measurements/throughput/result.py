@@ -224,10 +224,7 @@ class GoalsResult(TestResult):
         return outcome.conditional_throughput.per_interface_fps
 
     def goal_to_follow(self, name: str | None) -> GoalReport:
-        """The goal whose load is the base of a measurement after the search.
-
-        Args:
-            name: The goal's name in any case; None: PDR (or a goal that ends with these letters), else the last one.
+        """The goal whose load is the base of a later measurement; None: PDR (or what ends so), else the last one.
 
         Raises:
             SearchError: If there is no goal of that name.
