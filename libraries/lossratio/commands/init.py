@@ -199,7 +199,6 @@ def _asked_lab(name: str, is_local: bool) -> _Lab:
 def _trex_lab(name: str, file: Path) -> _Lab:
     """The TG of TRex's configuration."""
 
-    # The file is a list of one mapping.
     def as_mapping(text: str) -> str:
         # TRex has a list of one mapping; every field stays in its line and column.
         return re.sub(r"^-( ?)", r" \1", text, count=1, flags=re.MULTILINE)

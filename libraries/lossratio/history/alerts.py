@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -152,9 +151,7 @@ class Alert(_FileModel):
 
     def is_for(self, trend: Trend) -> bool:
         """Whether it is for a trend."""
-        key = trend.series.key
-        pairs = ((key.testbed, self.testbed), (key.test, self.test), (key.quantity, self.quantity))
-        return all(fnmatchcase(name, pattern) for name, pattern in pairs)
+        return trend.series.key.fits(self)
 
 
 class _AlertsFile(_FileModel):
@@ -259,8 +256,7 @@ def how_sure(trend: Trend) -> str:
 
 
 def _key(trend: Trend, verdict: TrendVerdict | None = None) -> str:
-    key = trend.series.key
-    return json.dumps([key.testbed, key.test, key.quantity, (verdict or trend.verdict).value])
+    return json.dumps([*vars(trend.series.key).values(), (verdict or trend.verdict).value])
 
 
 def _is_news(trend: Trend, changes: Mapping[str, datetime]) -> bool:

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
-from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import Path
 
@@ -43,7 +42,7 @@ class KnownChange(FileModel):
     @classmethod
     def of(cls, key: SeriesKey, began: datetime, note: str, by: str, *, keeps_open: bool = False) -> KnownChange:
         """The reason of a change in one series, and in no other one; or a note about it."""
-        names = {"testbed": escape(key.testbed), "test": escape(key.test), "quantity": escape(key.quantity)}
+        names = {name: escape(text) for name, text in vars(key).items()}
         return cls(date=began.date(), note=note, by=by, keeps_open=keeps_open, **names)
 
     def __str__(self) -> str:
@@ -51,8 +50,7 @@ class KnownChange(FileModel):
 
     def concerns(self, key: SeriesKey) -> bool:
         """Whether the change concerns a series."""
-        pairs = ((key.testbed, self.testbed), (key.test, self.test), (key.quantity, self.quantity))
-        return all(fnmatchcase(name, pattern) for name, pattern in pairs)
+        return key.fits(self)
 
     def explains(self, key: SeriesKey, before: datetime, after: datetime) -> bool:
         """Whether the change explains a step of a series between two results, which needs no further look then."""

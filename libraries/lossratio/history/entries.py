@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import Any
 
@@ -144,6 +145,10 @@ class SeriesKey:
     def __str__(self) -> str:
         return f"{self.test}, {self.quantity}, on {self.testbed}"
 
+    def fits(self, patterns: Any) -> bool:
+        """Whether its names match the patterns of the same names."""
+        return all(fnmatchcase(name, getattr(patterns, field)) for field, name in vars(self).items())
+
 
 _OF_EACH = ("times", "kinds", "reasons", "measured_as", "generators", "bounds", "runs", "unsent", "builds")
 """The fields of `Series` that have an item for each result, besides the values."""
@@ -210,12 +215,16 @@ class Series:
 
 def series_of(table: Any, last: int) -> Iterator[Series]:
     """The series of a table of entries."""
-    names = [table.column(name).to_pylist() for name in ("testbed", "test", "quantity")]
-    keys = list(zip(*names, strict=True))
+    for key, rows in groups_of(table, ("testbed", "test", "quantity")):
+        yield _series(SeriesKey(*key), rows.slice(max(0, len(rows) - last)))
+
+
+def groups_of(table: Any, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+    """The successive rows of a table that are equal in some columns: their values there, and the rows."""
+    keys = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
     starts = [index for index, key in enumerate(keys) if index == 0 or key != keys[index - 1]]
     for start, end in pairwise([*starts, len(keys)]):
-        first = max(start, end - last)
-        yield _series(SeriesKey(*keys[start]), table.slice(first, end - first))
+        yield keys[start], table.slice(start, end - start)
 
 
 def _series(key: SeriesKey, rows: Any) -> Series:

@@ -6,12 +6,11 @@ Their trends are computed as those of values, and are no alarms (`lossratio.hist
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from lossratio.history.entries import Series, SeriesKey
+from lossratio.history.entries import Series, SeriesKey, groups_of
 from lossratio.history.readings import CLOCKS, OF_NODES, Reading, latency_readings
 from lossratio.units import Unit
 
@@ -35,11 +34,8 @@ def series_of_readings(
 
     Those that the newest results have not are left out, and so are graph nodes beyond the first `TOP_NODES`.
     """
-    testbeds, tests = (table.column(name).to_pylist() for name in ("testbed", "test"))
-    keys = list(zip(testbeds, tests, strict=True))
-    starts = [index for index, key in enumerate(keys) if index == 0 or key != keys[index - 1]]
-    for start, end in pairwise([*starts, len(keys)]):
-        yield from _of_test(keys[start], _results(table.slice(start, end - start), last), fresh, sources)
+    for key, rows in groups_of(table, ("testbed", "test")):
+        yield from _of_test(key, _results(rows, last), fresh, sources)
 
 
 @dataclass(frozen=True)

@@ -129,8 +129,8 @@ class Session:
         if search is None or describe_traffic(search.profile) != describe_traffic(traffic):
             return None
         for report in search.result.goals:
-            if report.goal.loss_ratio == 0.0 and report.result is not None and report.result.conditional_throughput:
-                return report.result.conditional_throughput.per_interface_fps
+            if report.goal.loss_ratio == 0.0 and report.throughput is not None:
+                return report.throughput.per_interface_fps
         return None
 
     def remember_search(self, result: ThroughputResult, profile: TrafficProfile, place: TestPlace) -> None:

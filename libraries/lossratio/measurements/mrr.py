@@ -281,7 +281,7 @@ def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]
     ]
     same = [search for search, setup in zip(throughputs, setups[1:], strict=True) if setup == setups[0]]
     for report in (report for search in same for report in search.goals):
-        throughput = None if report.result is None else report.result.conditional_throughput
+        throughput = report.throughput
         # At a load below the throughput, the forwarding rate cannot reach the throughput.
         if throughput is None or offered < throughput.per_interface_fps:
             continue

@@ -66,8 +66,7 @@ def find_tester_limit(
     check_cable(testbed.request.file, testbed.request.topology, testbed.request.paths[0])
     highest = request.max_load or _highest(testbed, request.profile)
     result = find_conditional_throughput(testbed, request.but(max_load=highest), place, on_progress)
-    outcome = result.goals[0].result
-    bound = None if outcome is None else outcome.relevant_lower_bound
+    bound, _ = result.goals[0].bounds
     if bound is None:
         raise TrafficError(
             f"The tester sends and receives all frames at no load, from {result.min_load.per_interface_fps:,.0f} fps "

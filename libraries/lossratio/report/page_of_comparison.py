@@ -28,7 +28,7 @@ from lossratio.drawing import (
     verdict,
 )
 from lossratio.report.comparison import ComparedQuantity, Comparison, Verdict, quantity_in_words, summary_of
-from lossratio.report.difference import Sample
+from lossratio.report.difference import Difference
 from lossratio.report.run import Run
 from lossratio.report.tables import describe_frame_size
 from lossratio.results import Doubt, Finding, TestResult, build_of, number_of
@@ -148,10 +148,6 @@ class _Row:
         return self.compared.test
 
     @property
-    def average_size_bytes(self) -> float:
-        return self.result.conditions.traffic.average_frame_size_bytes
-
-    @property
     def change(self) -> tuple[str, float | None]:
         """The change in words and as a number; None: it is undecided."""
         difference = self.compared.difference
@@ -163,15 +159,11 @@ class _Row:
         words = self.compared.verdict.value if self.is_decided else self.in_words["verdict"]
         return verdict(self.kind, words, (f"doubt: {doubt}" for doubt in self.doubts))
 
-    @property
-    def interval_percent(self) -> float | None:
-        """The width of the change's interval."""
-        interval = self.compared.difference.interval if self.compared.difference else None
-        return None if interval is None else 100 * (interval[1] - interval[0])
 
-    def mean(self, side: Sample) -> float | None:
-        """The mean of a side; None: it has no values."""
-        return side.mean if side.values else None
+def _width(difference: Difference | None) -> float | None:
+    """The width of a change's interval, per cent."""
+    interval = difference.interval if difference else None
+    return None if interval is None else 100 * (interval[1] - interval[0])
 
 
 _COLUMNS: tuple[Column[_Row], ...] = (
@@ -179,11 +171,28 @@ _COLUMNS: tuple[Column[_Row], ...] = (
     Column("change", lambda row: row.change[0], lambda row: row.change[1], style="number quote"),
     Column("verdict", lambda row: row.in_words["verdict"], style="name", markup=lambda row: row.verdict),
     Column("goal", lambda row: row.compared.quantity),
-    Column("frame size", lambda row: row.frame_size, lambda row: row.average_size_bytes),
+    Column(
+        "frame size", lambda row: row.frame_size, lambda row: row.result.conditions.traffic.average_frame_size_bytes
+    ),
     Column("95 % interval", lambda row: "", markup=lambda row: row.picture if row.is_decided else ""),
-    Column("interval, %", lambda row: row.in_words["95 % interval"], lambda row: row.interval_percent, style="number"),
-    Column("A", lambda row: row.in_words["A"], lambda row: row.mean(row.compared.before), style="number"),
-    Column("B", lambda row: row.in_words["B"], lambda row: row.mean(row.compared.after), style="number"),
+    Column(
+        "interval, %",
+        lambda row: row.in_words["95 % interval"],
+        lambda row: _width(row.compared.difference),
+        style="number",
+    ),
+    Column(
+        "A",
+        lambda row: row.in_words["A"],
+        lambda row: row.compared.before.mean if row.compared.before.values else None,
+        style="number",
+    ),
+    Column(
+        "B",
+        lambda row: row.in_words["B"],
+        lambda row: row.compared.after.mean if row.compared.after.values else None,
+        style="number",
+    ),
     Column("p, adjusted", lambda row: row.in_words["p"], lambda row: row.compared.p_value, style="number"),
 )
 

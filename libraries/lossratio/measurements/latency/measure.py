@@ -106,7 +106,7 @@ def points_of(
         SearchError: If there is no such goal, it has no relevant lower bound, or a share is not within 0 and 1.
     """
     report = result.goal_to_follow(goal)
-    bound = None if report.result is None else report.result.relevant_lower_bound
+    bound, _ = report.bounds
     if bound is None:
         raise SearchError(
             f"{report.goal.name} has no relevant lower bound, so there are no shares of it to measure latency at. "

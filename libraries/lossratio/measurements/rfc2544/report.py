@@ -145,20 +145,15 @@ def _fps(rate: Rate | None) -> str:
 _WHOLE = 1.0 - 1e-9
 
 
-def _throughput_rate(result: ThroughputResult) -> Rate | None:
-    outcome = result.goals[0].result
-    return None if outcome is None else outcome.conditional_throughput
-
-
 def _throughput_share(result: ThroughputResult) -> str:
-    rate, load = _throughput_rate(result), result.max_load
+    rate, load = result.goals[0].throughput, result.max_load
     if rate is None or load.theoretical_maximum is None:
         return ""
     return format_ratio(rate.per_interface_fps / theoretical_rate(load))
 
 
 def _throughput_state(result: ThroughputResult) -> str:
-    rate, outcome = _throughput_rate(result), result.goals[0].result
+    rate, outcome = result.goals[0].throughput, result.goals[0].result
     if rate is not None and rate.per_interface_fps >= result.max_load.rate.per_interface_fps * _WHOLE:
         return "the maximum load"
     return "measured" if outcome is None or outcome.reason is None else f"irregular: {outcome.reason}"
@@ -233,13 +228,13 @@ _CHAPTERS = (
         {
             "theoretical maximum, fps": lambda one: _fps(one.max_load.theoretical_maximum) or "link speed not known",
             "maximum load, fps": lambda one: _fps(one.max_load.rate),
-            "throughput, fps": lambda one: _fps(_throughput_rate(one)) or "none",
+            "throughput, fps": lambda one: _fps(one.goals[0].throughput) or "none",
             "of theoretical maximum": _throughput_share,
             "aggregate, fps": lambda one: (
-                "" if (rate := _throughput_rate(one)) is None else f"{rate.aggregate_fps:,.0f}"
+                "" if (rate := one.goals[0].throughput) is None else f"{rate.aggregate_fps:,.0f}"
             ),
             "aggregate on the wire, bit/s": lambda one: (
-                "" if (rate := _throughput_rate(one)) is None else f"{rate.aggregate_l1_bps:,.0f}"
+                "" if (rate := one.goals[0].throughput) is None else f"{rate.aggregate_l1_bps:,.0f}"
             ),
             "state": _throughput_state,
         },

@@ -250,8 +250,7 @@ def run_rfc2544(
 
 def throughput_of(result: ThroughputResult) -> float | None:
     """The throughput without loss, frames per second per interface; None: there is none."""
-    outcome = result.goals[0].result
-    found = None if outcome is None else outcome.conditional_throughput
+    found = result.goals[0].throughput
     return None if found is None else found.per_interface_fps
 
 

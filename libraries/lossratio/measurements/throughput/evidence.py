@@ -346,8 +346,7 @@ def search_contradictions(result: GoalsResult, trials: Sequence[TrialResult]) ->
         if report.result is not None and result.algorithm == ALGORITHM:
             yield from _goal_contradictions(report, report.result, result, trials[warm_ups:])
     for spread in result.spread:
-        own = next((report.result for report in result.goals if report.goal.name == spread.goal), None)
-        throughput = None if own is None or own.conditional_throughput is None else own.conditional_throughput
+        throughput = next((report.throughput for report in result.goals if report.goal.name == spread.goal), None)
         if not same_value(spread.values_fps[-1], None if throughput is None else throughput.per_interface_fps):
             yield f"spread of {spread.goal}: its last value is not the conditional throughput that was found"
     for place, at_load in enumerate(result.latency):

@@ -74,9 +74,7 @@ def _strictest_met(result: GoalsResult, load: float) -> Goal | None:
     met = [
         report.goal
         for report in result.goals
-        if report.result is not None
-        and (bound := report.result.relevant_lower_bound) is not None
-        and load <= bound.per_interface_fps * (1.0 + ROUNDING)
+        if (bound := report.bounds[0]) is not None and load <= bound.per_interface_fps * (1.0 + ROUNDING)
     ]
     return min(met, key=lambda goal: goal.loss_ratio, default=None)
 

@@ -295,7 +295,7 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
     report, unit = _required_goal(result, goal)
     is_frames = unit is FRAMES_PER_SECOND
     written, per_interface = (format_frames_per_second, " per interface") if is_frames else (unit.format, "")
-    throughput = None if report.result is None else report.result.conditional_throughput
+    throughput = report.throughput
     if throughput is None or throughput.per_interface_fps < least:
         _refuse_generators_limit([report])
     if throughput is None:
@@ -317,7 +317,7 @@ def require_lower_bounds(result: GoalsResult) -> None:
         AssertionError: If a goal has none; the message has the way out.
         TesterError: If a goal has none by the generator's limit: nothing is known about the SUT then.
     """
-    missing = [report for report in result.goals if report.result is None or report.result.relevant_lower_bound is None]
+    missing = [report for report in result.goals if report.bounds[0] is None]
     if not missing:
         return
     _refuse_generators_limit(missing)
@@ -347,8 +347,7 @@ def spread_of(results: Sequence[ThroughputResult]) -> tuple[GoalSpread, ...]:
     spreads = []
     for reports in zip(*(result.goals for result in results), strict=True):
         outcomes = [report.result for report in reports]
-        rates = [None if outcome is None else outcome.conditional_throughput for outcome in outcomes]
-        values = tuple(None if rate is None else rate.per_interface_fps for rate in rates)
+        values = tuple(report.throughput and report.throughput.per_interface_fps for report in reports)
         regular = sum(outcome is not None and outcome.regular for outcome in outcomes)
         spreads.append(GoalSpread(goal=reports[0].goal.name, values_fps=values, regular=regular))
     return tuple(spreads)

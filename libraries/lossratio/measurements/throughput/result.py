@@ -130,6 +130,17 @@ class GoalReport(Record):
     result: GoalOutcome | None
     """The goal result; null if the measurement failed."""
 
+    @property
+    def throughput(self) -> Rate | None:
+        """The conditional throughput, if there is one."""
+        return None if self.result is None else self.result.conditional_throughput
+
+    @property
+    def bounds(self) -> tuple[Rate | None, Rate | None]:
+        """The relevant lower bound and the upper one, as far as there are any."""
+        result = self.result
+        return (None, None) if result is None else (result.relevant_lower_bound, result.relevant_upper_bound)
+
 
 class GoalSpread(Record):
     """The conditional throughputs that repeated searches found for one goal."""
@@ -240,7 +251,7 @@ class GoalsResult(TestResult):
             SearchError: If there is no such goal, or it has no relevant lower bound.
         """
         chosen = self.goal_to_follow(goal)
-        bound = None if chosen.result is None else chosen.result.relevant_lower_bound
+        bound, _ = chosen.bounds
         if bound is None:
             raise SearchError(f"{chosen.goal.name} has no relevant lower bound that a trial could be made at.")
         return chosen.goal.name, bound.per_interface_fps

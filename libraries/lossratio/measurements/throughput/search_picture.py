@@ -158,8 +158,7 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
 
 def _goal_of_chart(report: GoalReport) -> dict[str, JsonValue]:
     outcome = report.result
-    bounds = (None, None) if outcome is None else (outcome.relevant_lower_bound, outcome.relevant_upper_bound)
-    lower, upper = (None if bound is None else bound.per_interface_fps for bound in bounds)
+    lower, upper = (None if bound is None else bound.per_interface_fps for bound in report.bounds)
     words: list[JsonValue] = [*_bounds_in_words(report)]
     zone: JsonValue = None
     if outcome is not None and outcome.zone is not None:
@@ -267,12 +266,10 @@ def _middle(interval: RelevantBounds, window: Window) -> float:
 
 
 def _bounds_in_words(report: GoalReport) -> Iterator[str]:
-    result = report.result
-    if result is not None:
-        bounds = (result.relevant_lower_bound, result.relevant_upper_bound)
-        yield format_interval(*(None if bound is None else bound.per_interface_fps for bound in bounds))
-        if result.conditional_throughput is not None:
-            yield f"throughput {format_frame_rate(result.conditional_throughput.per_interface_fps)}"
+    if report.result is not None:
+        yield format_interval(*(None if bound is None else bound.per_interface_fps for bound in report.bounds))
+    if report.throughput is not None:
+        yield f"throughput {format_frame_rate(report.throughput.per_interface_fps)}"
     yield from textwrap.wrap(format_regularity(report), 30)
 
 
@@ -382,7 +379,7 @@ def _draw_allowed_loss(plot: Plot, report: GoalReport, colour: str, floor: float
     if outcome is not None and outcome.zone is not None:
         low, high = (min(max(end.per_interface_fps, plot.x.low), plot.x.high) for end in outcome.zone.ends)
         plot.bands([(low, high, floor, 1.0)] if low < high else [], colour, _ZONE_OPACITY)
-    for bound in () if outcome is None else (outcome.relevant_lower_bound, outcome.relevant_upper_bound):
+    for bound in report.bounds:
         if bound is not None and plot.x.holds(bound.per_interface_fps):
             plot.line([(bound.per_interface_fps, floor), (bound.per_interface_fps, 1.0)], colour, width=1.2)
 

@@ -73,10 +73,9 @@ def spectra_of(result: GoalsResult) -> list[Spectrum]:
     """The spectra at all relevant bounds of a result where full-length trials were measured."""
     spectra = []
     for index, report in enumerate(result.goals):
-        bounds = {} if report.result is None else _bounds(report)
-        for name, load in bounds.items():
-            levels = spectrum_at(result.trials, load.per_interface_fps, report.goal)
-            if levels:
+        for name, load in zip(("lower bound", "upper bound"), report.bounds, strict=True):
+            levels = () if load is None else spectrum_at(result.trials, load.per_interface_fps, report.goal)
+            if load is not None and levels:
                 spectra.append(Spectrum(index, report, name, load, levels))
     return spectra
 
@@ -105,14 +104,6 @@ def spectra_chart(result: GoalsResult) -> list[JsonValue]:
         ]
         for spectrum in spectra_of(result)
     ]
-
-
-def _bounds(report: GoalReport) -> dict[str, Rate]:
-    result = report.result
-    if result is None:
-        return {}
-    named = {"lower bound": result.relevant_lower_bound, "upper bound": result.relevant_upper_bound}
-    return {name: bound for name, bound in named.items() if bound is not None}
 
 
 def _panel(spectrum: Spectrum, left: float, top: float) -> list[str]:

@@ -92,7 +92,7 @@ def _sweeps(
             outcome, at = report.result, value(result, found[0])
             groups.setdefault(key, {}).setdefault(report.goal.name, {})[at] = SweepRow(
                 at,
-                throughput=None if outcome is None else outcome.conditional_throughput,
+                throughput=report.throughput,
                 is_regular=outcome is not None and outcome.regular,
                 is_mix=len(traffic.frame_sizes) > 1,
                 theoretical_maximum=result.max_load.theoretical_maximum,

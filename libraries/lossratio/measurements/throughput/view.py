@@ -329,10 +329,9 @@ def _zone_doubts(result: GoalsResult) -> Iterator[Doubt]:
         outcome = report.result
         if outcome is None or outcome.zone is None:
             continue
-        bounds = (outcome.relevant_lower_bound, outcome.relevant_upper_bound)
         here, zone = (
             format_interval(*(None if rate is None else rate.per_interface_fps for rate in rates))
-            for rates in (bounds, outcome.zone.ends)
+            for rates in (report.bounds, outcome.zone.ends)
         )
         yield Doubt(
             DoubtKind.CHANCE,
