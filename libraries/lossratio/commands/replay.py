@@ -95,7 +95,8 @@ def replay_estimate(
     """
     from lossratio.plrsearch import LikelihoodName, Weighting, estimate
 
-    search, settings = journal.search, _settings(journal)
+    search = journal.search
+    settings: Mapping[str, Any] = search["settings"] if isinstance(search.get("settings"), dict) else {}
     if any(trial.is_early for trial in journal.results):
         raise SearchError(
             f"The journal {path} has trials with early verdicts, whose loss is not known, so no critical load can be "
@@ -143,20 +144,13 @@ def _describe_estimate(result: CriticalLoadEstimate) -> Iterator[str]:
     yield from (f"  {reason}" for reason in result.misfit.reasons)
 
 
-def _settings(journal: JournalContents) -> Mapping[str, Any]:
-    settings = journal.search.get("settings")
-    return settings if isinstance(settings, dict) else {}
-
-
-def _number(values: Mapping[str, Any], name: str, path: Path, way_out: str = "") -> float:
-    if not isinstance(values.get(name), (int, float)):
-        raise SearchError(f"The journal {path} does not say {name}{way_out}.")
-    return float(values[name])
-
-
 def _option_or_journal(option: float | None, search: Mapping[str, Any], name: str, path: Path) -> float:
-    way_out = f": give it with --{name.removesuffix('_fps').replace('_', '-')}"
-    return _number(search, name, path, way_out) if option is None else option
+    if option is not None:
+        return option
+    if not isinstance(search.get(name), (int, float)):
+        way_out = f"give it with --{name.removesuffix('_fps').replace('_', '-')}"
+        raise SearchError(f"The journal {path} does not say {name}: {way_out}.")
+    return float(search[name])
 
 
 def _rate(rate: float | None) -> str:

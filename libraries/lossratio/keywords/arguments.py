@@ -120,7 +120,10 @@ def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
     def mark(method: FunctionT) -> FunctionT:
         hints = get_type_hints(method)
         hints.pop("return")
-        types = {argument: _without_none(hint) for argument, hint in hints.items()}
+        types = {}
+        for argument, hint in hints.items():
+            rest = tuple(option for option in get_args(hint) if option is not type(None))
+            types[argument] = rest[0] if isinstance(hint, UnionType) and len(rest) == 1 else hint
         marked: FunctionT = keyword(name, types=types)(method)
         return marked
 
@@ -142,11 +145,6 @@ def with_option_values(method: FunctionT) -> FunctionT:
     names = [f"``{name}``" for name in values]
     method.__doc__ = (method.__doc__ or "").replace("OPTIONS", f"{', '.join(names[:-1])} and {names[-1]}")
     return method
-
-
-def _without_none(hint: Any) -> Any:
-    rest = tuple(option for option in get_args(hint) if option is not type(None))
-    return rest[0] if isinstance(hint, UnionType) and len(rest) == 1 else hint
 
 
 def seconds(duration: timedelta | None) -> float | None:

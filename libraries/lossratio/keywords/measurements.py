@@ -67,7 +67,10 @@ def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], Fun
     }
     types = {name: _type_of(field) for name, field in fields.items()}
     types |= {"bidirectional": bool, **({} if "warm_up" in request.unused else _WARM_UP)}
-    defaults = {name: _default_of(field) for name, field in fields.items()}
+    defaults = {name: field.default for name, field in fields.items()}
+    for name, field in fields.items():
+        if field.default is not None and quantity_of(field.annotation, field.metadata) is DURATION:
+            defaults[name] = timedelta(seconds=field.default)
 
     def mark(method: FunctionT) -> FunctionT:
         signature = inspect.signature(method)
@@ -102,11 +105,6 @@ def _type(annotation: Any, metadata: list[Any]) -> Any:
     quantity = quantity_of(None, [*metadata, *own])
     plain = get_args(annotation)[0] if own else annotation
     return plain if quantity is None else _TYPES.get(quantity, plain)
-
-
-def _default_of(field: FieldInfo) -> Any:
-    is_duration = quantity_of(field.annotation, field.metadata) is DURATION
-    return timedelta(seconds=field.default) if is_duration and field.default is not None else field.default
 
 
 def request_of(

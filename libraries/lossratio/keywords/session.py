@@ -74,14 +74,6 @@ class Session:
         """
         return goal_set_from(self._goals) if isinstance(self._goals, str) else self._goals
 
-    def check_settings(self) -> None:
-        """Checks the settings of the whole suite, before a node is touched.
-
-        Raises:
-            SearchError: As for `goals`.
-        """
-        _ = self.goals
-
     def ready_testbed(self) -> Testbed:
         """The testbed.
 

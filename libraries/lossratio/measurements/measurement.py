@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lossratio.errors import SearchError, StarvedGeneratorError, StorageError, storing
@@ -246,8 +245,11 @@ class _Attempt:
         if request.integrity is not Integrity.DOUBT:
             inputs["integrity"] = request.integrity.value
         conditions = ready.conditions
+        # What a result says besides its numbers, for one that is made from the journal alone.
         about = {
-            **_about(place, conditions, self._remarks),
+            "test": place.test.model_dump(mode="json"),
+            "conditions": conditions.model_dump(mode="json"),
+            "remarks": [*self._remarks],
             "max_load": course.loads.describe(conditions).model_dump(mode="json"),
         }
         self.journal = _journal(place, conditions, _search(testbed, ready, inputs), about)
@@ -341,15 +343,6 @@ def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[s
     }
 
 
-def _about(place: TestPlace, conditions: Conditions, remarks: tuple[str, ...]) -> dict[str, Any]:
-    """What a result says besides its numbers, for one that is made from the journal alone."""
-    return {
-        "test": place.test.model_dump(mode="json"),
-        "conditions": conditions.model_dump(mode="json"),
-        "remarks": [*remarks],
-    }
-
-
 def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any], about: Mapping[str, Any]) -> Journal:
     if place.resume is not None and place.forced is None:
         _check_versions(place.resume, conditions)
@@ -360,16 +353,12 @@ def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any]
     elif place.forced is not None:
         adopt_journal(earlier, path, search, about)
     elif earlier.resolve() != path.resolve():
-        _copy_journal(earlier, path, search)
+        # Opened in its own place, so that an error names the file that the user knows.
+        Journal.open(earlier, search).close()
+        with storing(f"copy the journal {earlier} to {path}", "Nothing was measured since."):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(earlier, path)
     return Journal.open(path, search, about)
-
-
-def _copy_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
-    # Opened in its own place, so that an error names the file that the user knows.
-    Journal.open(earlier, search).close()
-    with storing(f"copy the journal {earlier} to {path}", "Nothing was measured since."):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(earlier, path)
 
 
 def _check_versions(earlier: RunDirectory, conditions: Conditions) -> None:

@@ -33,7 +33,7 @@ from lossratio.results.kinds import view_of
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
 from lossratio.results.trials import STALL
 from lossratio.results.unsent import unsent_frames, unsent_share
-from lossratio.results.view import Finding, Shown, failure_line, shown_in
+from lossratio.results.view import Finding, failure_line, shown_in
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
 
 LABEL_WIDTH = len("conditional throughput")
@@ -56,7 +56,9 @@ def message(result: TestResult) -> str:
     """The message of a Robot test: a few lines of plain text with the result and its caveats."""
     lines = view_of(result).lines(result) if result.error is None else [failure_line(result)]
     values = shown_in(result) if result.error is None else ()
-    return "\n".join((*lines, *(_shown_line(*one) for one in values), *_closing_lines(result)))
+    return "\n".join(
+        (*lines, *(value_line(shown.quantity, value, shown.unit) for shown, value in values), *_closing_lines(result))
+    )
 
 
 def in_columns(text: str) -> str:
@@ -109,23 +111,18 @@ def format_interval(lower: float | None, upper: float | None) -> str:
 
 def rate_line(label: str, rate: Rate | None) -> str:
     """Formats a line with a rate in all its units, aligned with other such lines."""
-    return f"  {label:<{LABEL_WIDTH}}  {'none' if rate is None else _rate(rate)}"
+    return value_line(label, rate, FRAMES_PER_SECOND)
 
 
-def value_line(label: str, value: float | None, unit: Unit) -> str:
-    """Formats a line with a value that is no rate, aligned with lines of rates."""
-    return f"  {label:<{LABEL_WIDTH}}  {'none' if value is None else unit.format(value)}"
+def value_line(label: str, value: Rate | float | None, unit: Unit) -> str:
+    """Formats a line with a value, aligned with other such lines; a rate is in all its units."""
+    words = "none" if value is None else _rate(value) if isinstance(value, Rate) else unit.format(value)
+    return f"  {label:<{LABEL_WIDTH}}  {words}"
 
 
 def load_per_interface(load: MaxLoad) -> str:
     """Formats a maximum load, e.g. ``400,000 fps per interface``."""
     return f"{format_frames_per_second(load.rate.per_interface_fps)} per interface"
-
-
-def _shown_line(shown: Shown, value: Rate | float | None) -> str:
-    if value is None or isinstance(value, Rate):
-        return rate_line(shown.quantity, value)
-    return value_line(shown.quantity, value, shown.unit)
 
 
 def _closing_lines(result: TestResult) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import io
 import xml.parsers.expat
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -139,17 +139,12 @@ def _merge(ours: TestSuite, later: TestSuite) -> None:
             ours.tests[tests[test.name]] = test
         else:
             ours.tests.append(test)
-    for suite, same in _pairs(ours, later):
-        if same is None:
-            ours.suites.append(suite)
-        else:
-            _merge(same, suite)
-
-
-def _pairs(ours: TestSuite, later: TestSuite) -> Iterator[tuple[TestSuite, TestSuite | None]]:
     by_name = {suite.name: suite for suite in ours.suites}
     for suite in list(later.suites):
-        yield suite, by_name.get(suite.name)
+        if suite.name in by_name:
+            _merge(by_name[suite.name], suite)
+        else:
+            ours.suites.append(suite)
 
 
 _WHOLE = frozenset({"test", "suite", "kw"})

@@ -165,7 +165,10 @@ class VerdictListener:
             return
         # Robot Framework calls this while the exception passes through the keyword.
         error = sys.exc_info()[1]
-        own = set() if error is None or _is_passed_on(error) else {failure_kind(error)}
+        own = set() if error is None else {failure_kind(error)}
+        if isinstance(error, ExecutionStatus):
+            # It only passes on an inner failure; an interrupt is never passed on.
+            own &= {FailureKind.INTERRUPTED}
         self._open[-1][1].append(Failure(result.message, _kinds_in(result.message, inside) | own))
 
     def end_test(self, data: Any, result: Any) -> None:
@@ -199,11 +202,6 @@ class VerdictListener:
             except OSError as error:
                 self.troubles.append(f"Cannot record why {result.full_name} failed: {error.strerror}.")
         self._verdicts[result.id] = verdict
-
-
-def _is_passed_on(error: BaseException) -> bool:
-    """Whether Robot Framework only passes on an inner failure; an interrupt is never passed on."""
-    return isinstance(error, ExecutionStatus) and failure_kind(error) is not FailureKind.INTERRUPTED
 
 
 def _kinds_in(message: str, failures: Iterable[Failure]) -> frozenset[FailureKind]:
