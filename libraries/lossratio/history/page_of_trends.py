@@ -77,6 +77,23 @@ class _Row:
         return self.series.unit == FRAMES_PER_SECOND
 
     @property
+    def is_quotable(self) -> bool:
+        """Whether the newest result has a value that was measured as asked for."""
+        return bool(np.isfinite(self.newest)) and "irregular" not in self.series.kinds[-1]
+
+    @property
+    def newest(self) -> float:
+        return float(self.series.values[-1])
+
+    @property
+    def value(self) -> str:
+        return _in_words(self.series, -1)
+
+    @property
+    def bounds(self) -> str:
+        return _bounds(self.series, -1)
+
+    @property
     def verdict(self) -> str:
         return self.trend.verdict.value
 
@@ -113,9 +130,14 @@ class _Row:
         return ": ".join(filter(None, (kind, reason)))
 
     @property
+    def doubts(self) -> list[str]:
+        """Doubts about the newest result."""
+        return sorted(self.series.kinds[-1] - {"irregular", "failed"})
+
+    @property
     def marked_verdict(self) -> str:
         """The verdict with what a reader needs besides, as markup."""
-        doubts = (f"doubt: {doubt}" for doubt in sorted(self.series.kinds[-1] - {"irregular", "failed"}))
+        doubts = (f"doubt: {doubt}" for doubt in self.doubts)
         known = self.trend.known or (self.trend.change and self.trend.change.known)
         noted = (f"{note}" for note in (known, *self.trend.notes) if note is not None)
         old = "old" if self.trend.is_old else ""
@@ -127,10 +149,8 @@ class _Row:
 
     @property
     def quoted(self) -> tuple[str, float | None]:
-        """The newest value, in words and as a number, if it was measured as asked for; None: it may not be quoted."""
-        newest = float(self.series.values[-1])
-        is_quotable = np.isfinite(newest) and "irregular" not in self.series.kinds[-1]
-        return (_in_words(self.series, -1), newest) if is_quotable else (NOTHING, None)
+        """The newest value in words and as a number; None: it may not be quoted."""
+        return (self.value, self.newest) if self.is_quotable else (NOTHING, None)
 
     @property
     def ratio(self) -> float | None:
@@ -142,6 +162,21 @@ class _Row:
         change = self.trend.last_change
         return "" if change is None else f"{100 * change.ratio:+.2f} %"
 
+    @property
+    def since(self) -> str:
+        change = self.trend.last_change
+        return "" if change is None else f"{change.began:%Y-%m-%d}"
+
+    @property
+    def newest_time(self) -> datetime:
+        return self.series.times[-1]
+
+    @property
+    def picture(self) -> str:
+        """The course of the newest values, as a small picture."""
+        values = self.series.values[-_SPARK:]
+        return sparkline([float(value) if np.isfinite(value) else None for value in values])
+
 
 _COLUMNS: tuple[Column[_Row], ...] = (
     test_column(_Row),
@@ -150,12 +185,12 @@ _COLUMNS: tuple[Column[_Row], ...] = (
     Column("goal", lambda row: row.series.key.quantity, style="words"),
     Column("frame size", lambda row: row.frame_size, lambda row: row.series.frame_size_bytes),
     Column("testbed", lambda row: row.series.key.testbed),
-    Column("bounds", lambda row: _bounds(row.series, -1), style="number"),
+    Column("bounds", lambda row: row.bounds, style="number"),
     Column("last change", lambda row: row.change, lambda row: row.ratio, style="number"),
-    Column("since", lambda row: f"{change.began:%Y-%m-%d}" if (change := row.trend.last_change) else "", style="date"),
-    Column("course", lambda row: "", markup=lambda row: _course(row.series)),
+    Column("since", lambda row: row.since, style="date"),
+    Column("course", lambda row: "", markup=lambda row: row.picture),
     number_column("results", lambda row: len(row.series.times), str),
-    Column("newest result, UTC", lambda row: f"{row.series.times[-1]:%Y-%m-%d %H:%M}", style="date"),
+    Column("newest result, UTC", lambda row: f"{row.newest_time:%Y-%m-%d %H:%M}", style="date"),
 )
 
 
@@ -218,7 +253,7 @@ def _headline(rows: Sequence[_Row]) -> str:
     of_results = [row for row in rows if not row.series.is_reading]
     results = sum(len(row.series.times) for row in of_results)
     testbeds = sorted({row.series.key.testbed for row in rows})
-    first, last = min(row.series.times[0] for row in rows), max(row.series.times[-1] for row in rows)
+    first, last = min(row.series.times[0] for row in rows), max(row.newest_time for row in rows)
     alarms = sum(row.trend.is_alarm for row in rows)
     readings = len(rows) - len(of_results)
     return (
@@ -253,12 +288,6 @@ def _in_words(series: Series, place: int) -> str:
 
 def _bounds(series: Series, place: int) -> str:
     return " to ".join(series.unit.format(end) for end in series.bounds_of(place) if end is not None)
-
-
-def _course(series: Series) -> str:
-    """The course of the newest values, as a small picture."""
-    values = series.values[-_SPARK:]
-    return sparkline([float(value) if np.isfinite(value) else None for value in values])
 
 
 def _state(series: Series, place: int) -> str:
