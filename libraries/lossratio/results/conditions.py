@@ -293,7 +293,7 @@ class LoadSemantics(Record):
 def load_semantics(
     shares: Mapping[str, float], *, encapsulation_overhead: int = 0, growth: Sequence[int] = ()
 ) -> LoadSemantics:
-    """Describes a load by the share of each direction, and the bytes by which frames grow between DUTs and on return."""
+    """Describes a load by the share of each direction, and the bytes by which frames grow on the way and on return."""
     full = [name for name, share in shares.items() if share == 1.0]
     everywhere = len(full) == len(shares)
     return LoadSemantics(
