@@ -41,11 +41,7 @@ def attached_program(interface: int) -> int | None:
 
 
 def ask_netlink(protocol: int, kind: int, payload: bytes, *, dump: bool = False) -> list[bytes]:
-    """The answers to a request over netlink, without their headers: the first one, or all of a dump.
-
-    Raises:
-        OSError: If the kernel refuses it.
-    """
+    """The answers to a request over netlink, without their headers: the first one, or all of a dump."""
     flags = _NLM_F_REQUEST | (_NLM_F_DUMP if dump else 0)
     bodies: list[bytes] = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol) as netlink:

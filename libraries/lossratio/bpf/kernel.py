@@ -96,9 +96,6 @@ class Array(_Descriptor):
     Attributes:
         memory: The value.
         words: The same in words of eight bytes, for programs that run meanwhile: each is read and written in one step.
-
-    Raises:
-        BpfError: If the kernel refuses it.
     """
 
     def __init__(self, size: int, name: str) -> None:
@@ -116,9 +113,6 @@ class FrozenArray(_Descriptor):
     Args:
         value: The value.
         name: Its name in the kernel's lists: 15 characters.
-
-    Raises:
-        BpfError: If the kernel refuses it.
     """
 
     def __init__(self, value: bytes, name: str) -> None:
@@ -158,29 +152,17 @@ class Table(_Descriptor):
 
     @classmethod
     def create(cls, kind: TableType, key_bytes: int, value_bytes: int, entries: int, name: str) -> Table:
-        """Makes a map.
-
-        Raises:
-            BpfError: If the kernel refuses it.
-        """
+        """Makes a map."""
         whole = struct.pack("=5I8x16s", kind.value, key_bytes, value_bytes, entries, 0, name.encode()[:_NAME_BYTES])
         return cls(_bpf(_MAP_CREATE, whole, f"the map {name} of {entries} entries")[0])
 
     @classmethod
     def open(cls, number: int) -> Table:
-        """Opens a map by the kernel's number of it.
-
-        Raises:
-            BpfError: If there is none, or the kernel refuses that.
-        """
+        """Opens a map by the kernel's number of it."""
         return cls(_bpf(_MAP_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), f"a look at map {number}")[0])
 
     def update(self, key: bytes, value: bytes) -> None:
-        """Adds an entry, or changes its value.
-
-        Raises:
-            BpfError: If the kernel refuses it, e.g. as there is no room.
-        """
+        """Adds an entry, or changes its value."""
         self._entry(_MAP_UPDATE, key, ctypes.create_string_buffer(value, self.value_bytes), "an entry in")
 
     def entries(self, most: int) -> dict[bytes, bytes] | None:
@@ -261,9 +243,6 @@ class XdpProgram(_Descriptor):
 
         Returns:
             The verdict, and the frame as the program left it.
-
-        Raises:
-            BpfError: If the kernel refuses that.
         """
         data = ctypes.create_string_buffer(frame, len(frame))
         out = ctypes.create_string_buffer(mmap.PAGESIZE)
@@ -291,9 +270,6 @@ class XdpProgram(_Descriptor):
 
         Returns:
             Whether it ran so often; otherwise a signal came.
-
-        Raises:
-            BpfError: If the kernel refuses that.
         """
         data = ctypes.create_string_buffer(frame, len(frame))
         places = (ctypes.addressof(data), 0, times, 0)
@@ -311,11 +287,6 @@ class XdpProgram(_Descriptor):
 
 class XdpLink(_Descriptor):
     """The attachment of an XDP program to an interface, which ends with this process at the latest.
-
-    Args:
-        program: The program.
-        interface: The kernel's number of the interface.
-        mode: How it is attached.
 
     Raises:
         BpfError: If the kernel refuses it: with EBUSY if the interface has a program already, which is never replaced.
@@ -346,11 +317,7 @@ class ProgramInfo:
 
 
 def program_info(number: int) -> ProgramInfo:
-    """Looks a program up by its number.
-
-    Raises:
-        BpfError: If there is none, or the kernel refuses that.
-    """
+    """Looks a program up by its number."""
     descriptor, _ = _bpf(_PROG_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), f"a look at program {number}")
     maps = (ctypes.c_uint32 * _MOST_MAPS)()
     try:

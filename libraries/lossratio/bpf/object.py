@@ -28,9 +28,6 @@ class ObjectFile:
     Attributes:
         sections: The contents of its sections, by their names.
         needs: Names of the maps and constants that its program needs.
-
-    Raises:
-        ValueError: If it is none.
     """
 
     def __init__(self, data: bytes) -> None:

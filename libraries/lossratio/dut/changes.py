@@ -46,9 +46,6 @@ class Changes:
             stdin: Its standard input.
             undo: The command that undoes it; empty where the undo of an earlier change undoes this one, too.
             undo_stdin: The standard input of the undo.
-
-        Raises:
-            DutError: If it fails.
         """
         if undo:
             # Recorded before the change, as this process may end right after it.
@@ -73,9 +70,6 @@ class Changes:
             path: Its file in /proc/sys or /sys.
             value: The text to write.
             optional: Whether a setting that the kernel does not have is ignored.
-
-        Raises:
-            DutError: If the node refuses it, or has no such setting.
         """
         before = self._node.read_files(path).get(path)
         if before is None and not optional:

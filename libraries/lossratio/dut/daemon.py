@@ -87,9 +87,6 @@ def make_directory(changes: Changes, kind: str) -> str:
     """Makes a directory on the node for the files of a DUT's programs, and returns its path.
 
     The path is short enough for the names of sockets, and no other program has it.
-
-    Raises:
-        DutError: If the directory cannot be made.
     """
     # No other user can have made the directory before: its name is random, and mkdir refuses an existing directory.
     path = f"/tmp/lossratio-{kind}-{secrets.token_hex(6)}"  # noqa: S108
@@ -98,9 +95,5 @@ def make_directory(changes: Changes, kind: str) -> str:
 
 
 def write_file(changes: Changes, path: str, text: str) -> None:
-    """Writes a file into a directory that `make_directory` has made.
-
-    Raises:
-        DutError: If the file cannot be written.
-    """
+    """Writes a file into a directory that `make_directory` has made."""
     changes.run("tee", path, stdin=text)

@@ -133,12 +133,7 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         return are_linked(self.node, daemon.directory)
 
     def of_the_environment(self, cpus: Sequence[int], queues: int) -> tuple[str, ...]:
-        """Arguments of DPDK's environment layer (EAL).
-
-        Args:
-            cpus: The CPU of each of its threads, the main one first.
-            queues: Queues of each interface of the kernel.
-        """
+        """Arguments of DPDK's environment layer (EAL)."""
         threads = ",".join(f"{number}@{cpu}" for number, cpu in enumerate(cpus))
         common = ("--lcores", threads, "--file-prefix", "lossratio")
         if self.uses_cards:

@@ -294,11 +294,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
             time.sleep(self.options.outage)
 
     def _ask(self, directory: str, *arguments: str) -> str:
-        """The answer of the daemons in a directory to commands of vtysh.
-
-        Raises:
-            DutError: If a command is refused.
-        """
+        """The answer of the daemons in a directory to commands of vtysh."""
         answer = self.node.run("vtysh", "--config_dir", directory, "--vty_socket", directory, *arguments)
         refused = [line for line in answer.splitlines() if line.startswith("%")]
         if refused:
@@ -310,11 +306,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
         return sum(map(int, self.node.run("sh", "-c", _COUNT, "count", *peer.next_hops).split()))
 
     def _wait_for_routes(self, peer: _Peer, wanted: int | None = None) -> None:
-        """Waits until the kernel has so many routes of a peer; None: all.
-
-        Raises:
-            DutError: If it does not in time; with the last lines of bgpd.
-        """
+        """Waits until the kernel has so many routes of a peer; None: all."""
         wanted = self._expected if wanted is None else wanted
         deadline = time.monotonic() + _LEARN_SECONDS
         while (count := self._learned(peer)) != wanted:

@@ -38,9 +38,6 @@ class HookCaller:
         Args:
             hook: ``reset``, ``counters``, ``reconfigure`` or ``describe``.
             function: The function; that of ``reconfigure`` gets the number of entries.
-
-        Raises:
-            DutError: If there is no such hook.
         """
         if hook not in Hooks.model_fields:
             raise DutError(f"There is no hook {hook!r}; there are {names_near(hook, Hooks.model_fields)}")
@@ -55,11 +52,7 @@ class HookCaller:
         return hook in self._functions
 
     def check(self) -> None:
-        """Checks, before anything is touched, that the variables of the environment are there which hooks need.
-
-        Raises:
-            DutError: If one is missing.
-        """
+        """Checks, before anything is touched, that the variables of the environment are there which hooks need."""
         for name in Hooks.model_fields:
             hook = getattr(self._hooks, name)
             missing = [] if hook is None else [secret for secret in hook.secrets() if secret not in os.environ]
@@ -69,11 +62,7 @@ class HookCaller:
                 _load_snmp(self.name)
 
     def describe(self) -> Any:
-        """The device's description: values by name, the JSON that it gave, or text.
-
-        Raises:
-            LossRatioError: If it fails.
-        """
+        """The device's description: values by name, the JSON that it gave, or text."""
         answer = self.call("describe")
         hook = None if self.is_function("describe") else self._hooks.describe
         if hook is None or isinstance(answer, dict):
@@ -83,11 +72,7 @@ class HookCaller:
         return {name: self._value("describe", answer, place) for name, place in hook.values.items()}
 
     def counters(self) -> Counts:
-        """The device's counters by field (``received``, ``transmitted``, ``dropped``, ``details``) and name.
-
-        Raises:
-            LossRatioError: If it fails, or what it gives is no counters.
-        """
+        """The device's counters by field (``received``, ``transmitted``, ``dropped``, ``details``) and name."""
         answer = self.call("counters")
         hook = None if self.is_function("counters") else self._hooks.counters
         places = {} if hook is None else hook.places
@@ -119,11 +104,7 @@ class HookCaller:
         return counts
 
     def call(self, name: str, entries: int | None = None) -> Any:
-        """Calls a hook: the text that it gave, the values of SNMP by OID, or the value of a function.
-
-        Raises:
-            LossRatioError: If it fails.
-        """
+        """Calls a hook: the text that it gave, the values of SNMP by OID, or the value of a function."""
         function = self._functions.get(name)
         if function is not None:
             return function() if entries is None else function(entries)

@@ -25,11 +25,7 @@ _IPV6 = "/proc/sys/net/ipv6/conf"
 
 
 def check_forwarding(node: DutNode, ip_version: int) -> None:
-    """Checks that the kernel can forward without losing its own default route.
-
-    Raises:
-        DutError: If it cannot.
-    """
+    """Checks that the kernel can forward without losing its own default route."""
     if ip_version == 4:
         return
     if not node.read_files(f"{_IPV6}/all/forwarding"):
@@ -46,11 +42,7 @@ def check_forwarding(node: DutNode, ip_version: int) -> None:
 
 
 def enable_forwarding(changes: Changes, node: DutNode, interfaces: Sequence[str], ip_version: int) -> None:
-    """Switches forwarding on for the interfaces, and redirects, source validation and automatic configuration off.
-
-    Raises:
-        DutError: If the kernel refuses it.
-    """
+    """Switches forwarding on for the interfaces, and redirects, source validation and automatic configuration off."""
     if ip_version == 4:
         _enable_ipv4(changes, interfaces)
     else:
@@ -136,11 +128,7 @@ class Handover:
         return {EASTWARD: self.west_end, WESTWARD: self.east_end}
 
     def configure(self, changes: Changes, node: DutNode) -> None:
-        """Makes the stage, and routes the frames through it.
-
-        Raises:
-            DutError: If the kernel has no threaded NAPI for veth (it takes 5.13 or later).
-        """
+        """Makes the stage, and routes the frames through it."""
         links = existing_links(node, self.west.interface, self.east.interface)
         mtu = ("mtu", str(max(links[side.interface]["mtu"] for side in (self.west, self.east))))
         changes.run(

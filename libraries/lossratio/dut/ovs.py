@@ -138,9 +138,6 @@ def parse_ports(text: str) -> dict[str, dict[str, dict[str, int]]]:
 
     Returns:
         Counts (``pkts``, ``drop``, ``errs`` ...) by name of the port and ``rx`` or ``tx``.
-
-    Raises:
-        DutError: If the output has no ports.
     """
     ports: dict[str, dict[str, dict[str, int]]] = {}
     for match in re.finditer(r'port\s+"?([^\s":]+)"?:\s+rx (.*)\n\s+tx (.*)', text):

@@ -188,9 +188,6 @@ def prepare_servers(plan: Plan, nodes: dict[str, int], authorized_key: str) -> d
     None of these files is on the machine's disks: /run is a new file system here, with the directory that sshd demands
     and all files of the testbed. The accounts are the testbed's own, so no expired account, unusual shell or directory
     service can prevent a log-in.
-
-    Raises:
-        OSError: If the kernel forbids one of the mounts, or no port is free.
     """
     system.mount("tmpfs", "/run", "tmpfs", system.NO_SUID | system.NO_DEVICES, "mode=755")
     # sshd records interactive log-ins there. It must not write into the machine's own records.
@@ -273,11 +270,7 @@ def _prepare_server(plan: Plan, directory: Path, pid: int) -> Server:
 
 
 def make_key(ssh_keygen: str, path: Path) -> str:
-    """Makes an Ed25519 key pair without a passphrase, and returns the public key.
-
-    Raises:
-        OSError: If the key cannot be written.
-    """
+    """Makes an Ed25519 key pair without a passphrase, and returns the public key."""
     command = [ssh_keygen, "-q", "-t", "ed25519", "-N", "", "-C", "lossratio", "-f", str(path)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:

@@ -45,29 +45,17 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unshare(flags: int) -> None:
-    """Gives the calling process its own namespaces; ``flags`` are those of the system call.
-
-    Raises:
-        OSError: If the kernel forbids it.
-    """
+    """Gives the calling process its own namespaces; ``flags`` are those of the system call."""
     _check(_libc.unshare(ctypes.c_int(flags)), f"unshare({flags:#x})")
 
 
 def enter(descriptor: int, kind: int) -> None:
-    """Moves the calling process into an existing namespace.
-
-    Raises:
-        OSError: If the kernel forbids it.
-    """
+    """Moves the calling process into an existing namespace."""
     _check(_libc.setns(ctypes.c_int(descriptor), ctypes.c_int(kind)), "setns")
 
 
 def mount(source: str, target: str, kind: str | None, flags: int = 0, options: str | None = None) -> None:
-    """Adds a file system or a bind mount; the arguments are those of the system call.
-
-    Raises:
-        OSError: If the kernel forbids it.
-    """
+    """Adds a file system or a bind mount; the arguments are those of the system call."""
     arguments = (source.encode(), target.encode(), kind and kind.encode(), ctypes.c_ulong(flags))
     _check(_libc.mount(*arguments, options and options.encode()), f"mount {target}")
 
@@ -78,11 +66,7 @@ def die_with_parent() -> None:
 
 
 def unshare_user(user: int, group: int) -> None:
-    """Moves the calling process into a new user namespace, in which it has the given ids and all capabilities.
-
-    Raises:
-        OSError: If the kernel forbids it.
-    """
+    """Moves the calling process into a new user namespace, in which it has the given ids and all capabilities."""
     outer_user, outer_group = os.geteuid(), os.getegid()
     unshare(NEW_USER)
     Path("/proc/self/setgroups").write_text("deny")
@@ -91,11 +75,7 @@ def unshare_user(user: int, group: int) -> None:
 
 
 def switch_offloads_off(interface: str) -> None:
-    """Lets an interface of the current network namespace send and receive each frame as it is, without offloads.
-
-    Raises:
-        OSError: If there is no such interface.
-    """
+    """Lets an interface of the current network namespace send and receive each frame as it is, without offloads."""
     for command in _OFFLOADS.values():
         _switch(interface, command, on=False)
 
@@ -105,9 +85,6 @@ def take_xdp_frames(interface: str) -> None:
 
     It does so while it receives as cards do, which generic receive offload asks for. This offload only joins
     segments of TCP, and test traffic has none.
-
-    Raises:
-        OSError: If there is no such interface.
     """
     _switch(interface, _OFFLOADS["gro"], on=True)
 
@@ -125,11 +102,7 @@ def _switch(interface: str, command: int, *, on: bool) -> None:
 
 
 def is_running(interface: str) -> bool:
-    """Whether an interface of the current network namespace is up and has a carrier, and the kernel knows it.
-
-    Raises:
-        OSError: If there is no such interface.
-    """
+    """Whether an interface of the current network namespace is up and has a carrier, and the kernel knows it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as anything:
         reply = fcntl.ioctl(anything, _GET_FLAGS, struct.pack("16s24x", interface.encode()))
     (flags,) = struct.unpack_from("H", reply, 16)
@@ -176,11 +149,7 @@ class Child:
     """The pipe that its report comes from."""
 
     def report(self) -> Any:
-        """Waits for the child's report.
-
-        Raises:
-            BuildError: If the child failed, or ended without a report.
-        """
+        """Waits for the child's report."""
         with os.fdopen(self.pipe) as pipe:
             line = pipe.readline()
         if not line:

@@ -231,9 +231,6 @@ def _load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: s
     """Loads the host keys of a node: the key in the topology file, or those in known_hosts.
 
     As in OpenSSH, broken lines of known_hosts do no harm if they belong to other nodes.
-
-    Raises:
-        NodeError: If the file cannot be read, or its entry for the node is no public key; with file and line.
     """
     if node.host_key is not None:
         key = _parsed(f"{identity} {node.host_key}")
@@ -266,11 +263,7 @@ def is_public_key(text: str) -> bool:
 
 
 def _load_private_key(path: Path, passphrase: str | None, where: str) -> paramiko.PKey:
-    """Loads a private key, and the certificate beside it if there is one.
-
-    Raises:
-        NodeError: If the file cannot be read or is no key, or is encrypted and there is no passphrase.
-    """
+    """Loads a private key, and the certificate beside it if there is one."""
     path = _expanded(path, where)
     text = _read(path, "its key file", _MOST_KEY_BYTES, where)
     cause: Exception | None = None

@@ -82,11 +82,7 @@ class GatheredFacts:
 
 
 def gather_facts(session: CommandRunner) -> GatheredFacts:
-    """Asks a node for its facts, in one command.
-
-    Raises:
-        NodeError: If the session is broken.
-    """
+    """Asks a node for its facts, in one command."""
     answers = answers_of(session, _SCRIPT)
     return GatheredFacts(
         _from_answers(answers),

@@ -83,11 +83,7 @@ class Hardware:
 
 
 def read_hardware(session: CommandRunner, addresses: Sequence[str] = ()) -> Hardware:
-    """Asks a node for its hardware, in one command.
-
-    Raises:
-        NodeError: If the session is broken.
-    """
+    """Asks a node for its hardware, in one command."""
     answers = answers_of(session, _SCRIPT, *addresses)
     return Hardware(
         cores=cores_in(_json(answers.get("cores", ""))),

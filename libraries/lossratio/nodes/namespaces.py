@@ -31,11 +31,7 @@ _ENTER = 'mount -t sysfs sysfs /sys && exec sh -c "$1"'
 
 
 def enter_command(name: str, node: Node) -> tuple[str, ...]:
-    """The command that runs a line of shell code, which follows it, in a node's network namespace.
-
-    Raises:
-        NodeError: If there is no such namespace, or the container does not run.
-    """
+    """The command that runs a line of shell code, which follows it, in a node's network namespace."""
     sudo = ("sudo", "-n", "--") if node.sudo else ()
     path = _of_container(name, node.container, sudo) if node.container is not None else _of_name(name, str(node.netns))
     mount = ("unshare", "--mount", "--", "sh", "-c", _ENTER, "sh")
@@ -108,11 +104,7 @@ class Channel:
         self._timeout = timeout
 
     def exec_command(self, line: str) -> None:
-        """Starts a line of shell code.
-
-        Raises:
-            OSError: If it cannot be started.
-        """
+        """Starts a line of shell code."""
         # In a session of its own, so that Ctrl-C at the controller's terminal does not end it.
         self._process = subprocess.Popen(
             [*self._enter, line],
@@ -139,11 +131,7 @@ class Channel:
         return self.exit_status
 
     def recv(self, size: int) -> bytes:
-        """Reads from its standard output; empty at the end.
-
-        Raises:
-            TimeoutError: If nothing came in time.
-        """
+        """Reads from its standard output; empty at the end."""
         return self._receive(self._started.stdout.fileno(), size, self._timeout)  # type: ignore[union-attr]
 
     def recv_stderr(self, size: int) -> bytes:
@@ -210,11 +198,7 @@ class Channel:
         return os.read(file, size) if self._ready(file, select.POLLIN, timeout) else b""
 
     def _ready(self, file: int, event: int, timeout: float | None) -> bool:
-        """Waits until a file can be read or written; False: the channel is closed.
-
-        Raises:
-            TimeoutError: If it cannot in time.
-        """
+        """Waits until a file can be read or written; False: the channel is closed."""
         poll = select.poll()
         poll.register(file, event)
         poll.register(self._woken, select.POLLIN)
@@ -261,11 +245,7 @@ class Client:
 
 
 def open_namespace(name: str, node: Node) -> Client:
-    """Finds the namespace of a node, and makes sure that it can be entered.
-
-    Raises:
-        NodeError: If there is none, or this user may not enter it.
-    """
+    """Finds the namespace of a node, and makes sure that it can be entered."""
     enter = enter_command(name, node)
     try:
         done = subprocess.run(

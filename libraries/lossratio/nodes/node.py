@@ -50,38 +50,22 @@ class DutNode:
         return self._session.name
 
     def facts(self) -> GatheredFacts:
-        """The node's facts.
-
-        Raises:
-            NodeError: If the connection is lost.
-        """
+        """The node's facts."""
         return gather_facts(self._session)
 
     def attempt(self, *command: str, stdin: str | None = None) -> CommandResult:
-        """Runs a command that may fail.
-
-        Raises:
-            NodeError: If the connection is lost or the command hangs.
-        """
+        """Runs a command that may fail."""
         return self._session.run(*_ENVIRONMENT, *command, check=False, stdin=stdin)
 
     def run(self, *command: str, stdin: str | None = None) -> str:
-        """Runs a command that must succeed, and returns its standard output.
-
-        Raises:
-            DutError: If it fails.
-        """
+        """Runs a command that must succeed, and returns its standard output."""
         result = self.attempt(*command, stdin=stdin)
         if result.exit_status != 0:
             raise DutError(f"{self.name}: {shown(command, stdin)} failed: {reason(result)}.")
         return result.stdout
 
     def json(self, *command: str) -> Any:
-        """Runs a command that must succeed and writes JSON, and returns the data; None if it writes nothing.
-
-        Raises:
-            DutError: If it fails, or writes no JSON.
-        """
+        """Runs a command that must succeed and writes JSON, and returns the data; None if it writes nothing."""
         text = self.run(*command)
         try:
             return json.loads(text) if text.strip() else None
@@ -100,11 +84,7 @@ class DutNode:
             raise DutError(f"{self.name}: not JSON: {text[:_LONGEST_SHOWN]!r}: {cause}.") from cause
 
     def find(self, what: str, name: KeyT, reported: Mapping[KeyT, ValueT]) -> ValueT:
-        """The node's report about a part of the DUT's set-up.
-
-        Raises:
-            DutError: If the node does not report the part.
-        """
+        """The node's report about a part of the DUT's set-up."""
         if name not in reported:
             there = ", ".join(sorted(map(str, reported))) or "none"
             raise DutError(

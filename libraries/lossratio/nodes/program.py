@@ -70,9 +70,6 @@ class NodeProgram:
 
         Returns:
             The process. Its first line is the program's own, or the error if the program could not be started.
-
-        Raises:
-            NodeError: If the connection is lost.
         """
         process = start(*self.command(python, *options))
         # A process that ended at once wrote the reason to standard error; the first read reports it.

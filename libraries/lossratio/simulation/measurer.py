@@ -144,11 +144,7 @@ class SimulatedMeasurer:
         self._suts: tuple[RunningSut, ...] = tuple(model.start(self._rng) for model in suts)
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs one trial, and advances the virtual clock.
-
-        Raises:
-            BurstRateError: If the generator cannot send a burst at its rate.
-        """
+        """Performs one trial, and advances the virtual clock."""
         if trial.has_timelines:
             return self._measure_in_time(trial)
         self.now += trial.rest
@@ -299,12 +295,7 @@ class SimulatedMeasurer:
         return self._shares(lost, [sent] * self._directions)
 
     def _shares(self, lost: int, frames: Sequence[int]) -> list[int]:
-        """Frames of each direction among the lost ones.
-
-        Args:
-            lost: Lost frames of all directions.
-            frames: Frames of each direction that may be among them.
-        """
+        """Frames of each direction among the lost ones."""
         shares = []
         for number, most in enumerate(frames):
             others = len(frames) - number - 1

@@ -38,9 +38,6 @@ class Recorded:
     Each trial of a search takes the next trial of the record, from a random one on, so the record's order in time is
     kept. Beyond the recorded loads, the lowest one's trials lose the same share, and the highest one's forward the same
     rate.
-
-    Raises:
-        SearchError: If the record cannot be read, or is empty.
     """
 
     file: Path

@@ -291,9 +291,6 @@ def _slow_spacings(sut: TwoStates, duration: float) -> tuple[np.ndarray, np.ndar
 
     n events cut the trial into n + 1 spacings of Dirichlet-distributed length, each in one state. The sum of k spacings
     has a beta distribution.
-
-    Returns:
-        Row n, column k: the probability of k slow spacings given n events; and the probability of n events.
     """
     rate = 1.0 / min(sut.fast_spell, sut.slow_spell)
     most = int(scipy.stats.poisson.isf(1e-15, rate * duration)) + 1

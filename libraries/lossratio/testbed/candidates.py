@@ -38,11 +38,7 @@ class Candidate:
         return None if self.claim is None else self.claim.token
 
     def succeeding(self, token: str | None) -> Candidate:
-        """The same testbed, with a claim that takes over the lease with this token.
-
-        Args:
-            token: Token of a lease whose process is known to have ended.
-        """
+        """The same testbed, with a claim that takes over the lease with this token."""
         return replace(self, claim=self.claim and replace(self.claim, succeeds=token))
 
 
@@ -99,11 +95,7 @@ def reserved(
 
 
 def log_in(candidate: Candidate, credentials: Credentials = NO_CREDENTIALS) -> NodeSession:
-    """Logs in on the TG node.
-
-    Raises:
-        NodeError: If the log-in fails.
-    """
+    """Logs in on the TG node."""
     name = candidate.topology.tg_name
     return NodeSession.connect(name, candidate.topology.nodes[name], credentials)
 

@@ -22,13 +22,6 @@ class Connections:
 
     A table is filled by one frame of each flow and direction, at a rate that the device is sure to take, and its
     entries are counted. So a trial of throughput is no test of how fast connections are made.
-
-    Args:
-        tables: The tables, by the names of their nodes.
-        configuration: The traffic.
-
-    Raises:
-        TrafficError: If the traffic makes no connections, or goes both ways through a NAT.
     """
 
     def __init__(self, tables: Mapping[str, ConnectionTable], configuration: Configuration) -> None:
@@ -64,9 +57,6 @@ class Connections:
 
         Returns:
             Seconds of traffic that it took.
-
-        Raises:
-            DutError: If a device does not forget connections, or has not all of them afterwards.
         """
         trial = TrialInput(self._flows / self._rate / self._shares, self._rate, exchange=self._handshake)
         idle = max(trial.duration, self._flows / load / self._shares) + trial.duration
@@ -84,11 +74,7 @@ class Connections:
         return seconds
 
     def forget(self) -> None:
-        """Empties all tables.
-
-        Raises:
-            DutError: If a device does not forget connections.
-        """
+        """Empties all tables."""
         for name, table in self._tables.items():
             table.forget()
             left = table.count()
@@ -113,12 +99,7 @@ class Connections:
 
 
 class EstablishingMeasurer:
-    """Performs trials with another measurer, each after all connections were established anew.
-
-    Args:
-        measurer: Performs the trials, and the filling.
-        connections: Empties and fills the tables.
-    """
+    """Performs trials with another measurer, each after all connections were established anew."""
 
     def __init__(self, measurer: Measurer, connections: Connections) -> None:
         self._measurer = measurer

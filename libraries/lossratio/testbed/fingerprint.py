@@ -157,11 +157,7 @@ class FingerprintReader:
         self._programs = programs
 
     def read(self) -> Fingerprint:
-        """Reads all nodes at once.
-
-        Raises:
-            NodeError: If a node does not answer.
-        """
+        """Reads all nodes at once."""
         programs = self._programs()
         for name, shell in self._shells.items():
             shell.ask(programs.get(name, ()))

@@ -151,9 +151,6 @@ def check_link_speeds(ports: Sequence[PortState]) -> None:
 
     Interfaces without a driver of their own are virtual, and their speed means nothing. The kernel does not report the
     speed of interfaces that a driver for user space has.
-
-    Raises:
-        TopologyError: If a link has another speed.
     """
     for end in ports:
         stated, real = end.port.interface.speed, end.state.speed
@@ -166,11 +163,7 @@ def check_link_speeds(ports: Sequence[PortState]) -> None:
 
 
 def check_mtus(ports: Sequence[PortState], configuration: Configuration) -> None:
-    """Checks that the MTUs of ports have room for the largest frames, as far as the kernel has these ports.
-
-    Raises:
-        TrafficError: If an MTU is too small.
-    """
+    """Checks that the MTUs of ports have room for the largest frames, as far as the kernel has these ports."""
     largest = max(configuration.directions, key=lambda direction: direction.mtu)
     for end in ports:
         if end.state.mtu is not None and end.state.mtu < largest.mtu:

@@ -77,11 +77,7 @@ class SelfTestRecord(FileModel):
 
 
 def read_record(file: Path) -> SelfTestRecord:
-    """Reads a record.
-
-    Raises:
-        TopologyError: If the file is no record.
-    """
+    """Reads a record."""
     return load_yaml_file(file, SelfTestRecord, TopologyError)
 
 

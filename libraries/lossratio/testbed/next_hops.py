@@ -104,9 +104,6 @@ def check_routes(
     """Checks that DUTs whose kernel routes send test traffic with the lab's addresses along the path, and nowhere else.
 
     Devices that cannot be reached, and those that do not forward in the kernel, are not looked at.
-
-    Raises:
-        TopologyError: If a DUT would send it towards a default route, out of another interface, or has no route.
     """
     for link, (west, east) in zip(links, sides, strict=True):
         for hop in link.path.hops:

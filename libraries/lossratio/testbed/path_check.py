@@ -133,16 +133,7 @@ def _losses(
 def _follow(
     start: str, end: str, entry: str, leaving: str, hops: Sequence[tuple[_Counter, DutCounters]], *, sent: int
 ) -> _Loss:
-    """Finds the place where frames of one direction are lost.
-
-    Args:
-        start: The TG's port that sends.
-        end: The TG's port that receives.
-        entry: The side on which frames enter each DUT.
-        leaving: The side on which frames leave each DUT.
-        hops: The hops in the order of this direction, each with its counters.
-        sent: Number of frames that were sent. Hops may have counted a few other frames, too.
-    """
+    """Finds the place where frames of one direction are lost."""
     last = start
     for hop, counted in hops:
         name = hop.hop.node_name

@@ -60,11 +60,7 @@ class Watch:
         return self._is_verified
 
     def begin(self) -> None:
-        """Begins a measurement: takes the present state, which was just verified, as its first state.
-
-        Raises:
-            NodeError: If a node does not answer.
-        """
+        """Begins a measurement: takes the present state, which was just verified, as its first state."""
         self._first = self._last = self._reader.read()
         self.resets_duts = self._is_dut_away = False
         self._is_verified, self._tampered = True, None
@@ -75,9 +71,6 @@ class Watch:
 
         Returns:
             Changes since the measurement began that no repair undoes. If there are any, the measurement cannot go on.
-
-        Raises:
-            NodeError: If a node does not answer.
         """
         self._last = self._reader.read()
         if self._first is None:
@@ -90,9 +83,6 @@ class Watch:
 
         It is called after all traffic, which no earlier verification proves. Where DUTs are reset meanwhile, they need
         not answer, and what a reset does is left out.
-
-        Raises:
-            NodeError: If a node does not answer.
         """
         self._is_verified = False
         before, self._last = self._last, self._reader.read_answering() if self.resets_duts else self._reader.read()
@@ -204,11 +194,7 @@ class Watch:
             raise error_of(faults)
 
     def read(self) -> Fingerprint:
-        """Reads the present state, without a comparison.
-
-        Raises:
-            NodeError: If a node does not answer.
-        """
+        """Reads the present state, without a comparison."""
         return self._reader.read()
 
 
@@ -366,12 +352,7 @@ def is_repairable(error: LossRatioError) -> bool:
 
 
 class ResettingMeasurer:
-    """Performs trials with another measurer, and resets DUTs before each trial.
-
-    Args:
-        measurer: Performs the trials.
-        duts: The DUTs to reset.
-    """
+    """Performs trials with another measurer, and resets DUTs before each trial."""
 
     def __init__(self, measurer: Measurer, duts: Sequence[Dut[DutOptions]]) -> None:
         self._measurer = measurer

@@ -97,9 +97,6 @@ def checked_duts(
 
     Returns:
         The DUTs of each path, from west to east.
-
-    Raises:
-        DutError: If a DUT cannot be set up.
     """
     if request is None:
         return ((),) * len(paths)
@@ -170,9 +167,6 @@ def set_up_duts(
 
     Returns:
         The destinations of frames that leave the TG; None: not known, as lossratio does not manage the DUTs.
-
-    Raises:
-        DutError: If a DUT cannot be set up.
     """
     if not duts:
         return None

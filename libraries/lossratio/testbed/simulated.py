@@ -103,11 +103,7 @@ class SimulatedSource:
         self._running = load, self._measurer.courses()
 
     def stop_traffic(self, late_wait: float) -> StoppedTraffic:
-        """See `lossratio.testbed.testbed.TrafficSource.stop_traffic`.
-
-        Raises:
-            TrafficError: If there is no traffic.
-        """
+        """See `lossratio.testbed.testbed.TrafficSource.stop_traffic`."""
         if self._running is None or not self._running[1][0].sent:
             raise TrafficError("There is no traffic to stop.")
         (_, courses), self._running = self._running, None
@@ -125,11 +121,7 @@ class SimulatedTestbed(Testbed):
     """
 
     def __init__(self, request: TestbedRequest) -> None:
-        """Makes the model.
-
-        Raises:
-            TopologyError: If there is no model for the DUT, or if the model is wrong.
-        """
+        """Makes the model."""
         self.request = request
         topology = request.topology
         generator = topology.nodes[topology.tg_name].generator
@@ -157,11 +149,7 @@ class SimulatedTestbed(Testbed):
         integrity: Integrity = Integrity.DOUBT,
         connects: bool = False,
     ) -> Iterator[Ready]:
-        """Gives a measurer on a virtual clock, which starts from the same state each time.
-
-        Raises:
-            TrafficError: If the directions do not send the same load.
-        """
+        """Gives a measurer on a virtual clock, which starts from the same state each time."""
         if profile.load_factor != profile.transmitting_directions:
             raise TrafficError(
                 f"Traffic profile {profile.name}: the simulated generator sends the same load in all directions."
@@ -231,10 +219,6 @@ class SimulatedTestbed(Testbed):
 
 
 def sut_of(model: dict[str, Any]) -> tuple[Sut, FrameFaults | None]:
-    """The model of the SUT that a topology file describes, and how it damages frames; None: it does not.
-
-    Raises:
-        ValueError: If the description is wrong.
-    """
+    """The model of the SUT that a topology file describes, and how it damages frames; None: it does not."""
     rest = {name: value for name, value in model.items() if name != _FAULTS}
     return sut_from(rest), faults_from(model[_FAULTS]) if _FAULTS in model else None

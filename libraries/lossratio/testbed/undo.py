@@ -230,11 +230,7 @@ def _written(text: str) -> str:
 
 
 def execute_last_wills(session: NodeSession) -> None:
-    """Undoes the changes that ended controllers made to a DUT. Changes of living controllers stay.
-
-    Raises:
-        NodeError: If the connection is lost.
-    """
+    """Undoes the changes that ended controllers made to a DUT. Changes of living controllers stay."""
     done = session.run("sh", "-c", _EXECUTE)
     if done.stdout.strip():
         _LOG.warning("%s was put back to how it was before a controller set it up that has ended since.", session.name)

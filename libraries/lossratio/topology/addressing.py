@@ -86,9 +86,6 @@ def split_sides(paths: int) -> tuple[tuple[Side, Side], ...]:
     """Networks of parallel paths, west and east of each: equal parts of `WEST` and `EAST`.
 
     So a router can distinguish the paths.
-
-    Args:
-        paths: How many paths there are.
     """
     bits = (paths - 1).bit_length()
     return tuple(zip(_parts(WEST, bits)[:paths], _parts(EAST, bits)[:paths], strict=True))
@@ -130,11 +127,7 @@ def lab_side(
 def check_port_addresses(
     address: Sequence[IPv4Interface | IPv6Interface], gateway: Sequence[Address], network: Sequence[Network]
 ) -> None:
-    """Checks that a port's addresses, gateways and networks fit each other.
-
-    Raises:
-        ValueError: If they do not.
-    """
+    """Checks that a port's addresses, gateways and networks fit each other."""
     for name, values in (("address", address), ("gateway", gateway), ("network", network)):
         versions = [value.version for value in values]
         if len(set(versions)) < len(versions):

@@ -217,11 +217,7 @@ class _Reader:
         return Lab(self._file.name, TOOL, nodes, links, left_out)
 
     def ends(self, link: Mapping[str, Any]) -> tuple[str, tuple[LabEnd, ...]]:
-        """Type and ends of a link, in any form of the schema.
-
-        Raises:
-            ValueError: If it has no such form, or names a node that is not there.
-        """
+        """Type and ends of a link, in any form of the schema."""
         type_ = link.get("type", "veth")
         endpoints = link.get("endpoints", [] if link.get("endpoint") is None else [link["endpoint"]])
         if not isinstance(type_, str) or type_ not in {"veth", "veth-stitch", *_LINKS_IN_WORDS}:
@@ -304,11 +300,7 @@ def _has_item(value: Any, number: int) -> bool:
 
 
 def linux_name(kind: str, interface: str) -> str:
-    """The name in Linux of an interface that a kind of node calls otherwise.
-
-    Raises:
-        ValueError: If the kind has no such interface.
-    """
+    """The name in Linux of an interface that a kind of node calls otherwise."""
     for kinds, pattern, offset in _ALIASES:
         match = pattern.match(interface) if kind in kinds else None
         if match:

@@ -180,12 +180,7 @@ def _is_csit_topology(data: Mapping[str, Any]) -> bool:
 
 
 def _from_csit(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The same testbed as data of our own format. Parts that are not well-formed stay as they are, for the checks.
-
-    Args:
-        data: What the file holds.
-        path: The file; the testbed is named after it.
-    """
+    """The same testbed as data of our own format. Parts that are not well-formed stay as they are, for the checks."""
     nodes = data["nodes"]
     secrets = sorted(_secrets_in(data))
     if secrets:

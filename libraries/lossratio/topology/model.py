@@ -280,10 +280,6 @@ class Topology(FileModel):
     def sides(self, paths: Sequence[TrafficPath], versions: Collection[int]) -> tuple[tuple[Side, Side], ...]:
         """The networks west and east of each path, between which its test traffic goes.
 
-        Args:
-            paths: The parallel paths.
-            versions: Versions of IP that the traffic has.
-
         Raises:
             TopologyError: If traffic is to have the lab's addresses, and a port has none of such a version.
         """

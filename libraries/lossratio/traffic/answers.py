@@ -123,9 +123,6 @@ def read_timelines(
         answer: The answer.
         counters: Its counters. If losses were not located, but counted, they are these.
         clock: The agent's clock.
-
-    Raises:
-        KeyError, TypeError, ValueError: If it is no such answer.
     """
     return tuple(
         _timeline(direction["course"], counted, clock)

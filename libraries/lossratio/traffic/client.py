@@ -289,9 +289,6 @@ class AgentClient:
 
         Args:
             wait: Seconds to wait for them, after the wait for frames in flight.
-
-        Raises:
-            TrafficError: If the agent does not answer as it should.
         """
         return self._read(read_late, self._ask("late", busy=wait, wait=wait))
 

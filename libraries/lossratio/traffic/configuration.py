@@ -53,11 +53,7 @@ _TAG_OPTION = bytes([1, 1, 254, 4 + TAG_BYTES + COMPENSATION_BYTES]) + b"LR"
 
 
 def frames_spec(direction: TrafficDirection, source: Side, destination: Side) -> FramesSpec:
-    """Describes the frames of one direction, from a side's networks to another side's.
-
-    Raises:
-        TrafficError: If a side has too few addresses.
-    """
+    """Describes the frames of one direction, from a side's networks to another side's."""
     frame = _Frame(source, destination, direction.seed)
     if direction.headers.ethernet is not None:
         frame.add_macs(direction.headers.ethernet)
@@ -316,9 +312,6 @@ def make_configuration(
         connects: Whether all trials open connections.
         sides: The networks west and east of each path; None: parts of those for benchmarking.
         growth: See `lossratio.dut.DutOptions.growth`.
-
-    Raises:
-        TrafficError: If there are too few addresses for that many paths.
     """
     own = split_sides(len(pairs)) if sides is None else tuple(sides)
     networks = {str(network) for pair in own for side in pair for network in (side.ipv4, side.ipv6)}
@@ -382,14 +375,6 @@ def questions_of_ports(
 
     These are a port's own address and those of traffic at its end, as far as they are in the network of the port's own
     address: the gateway reaches others through these.
-
-    Args:
-        ports: The TG's ports.
-        configuration: The traffic, with the ports that answer for addresses.
-        port_name: The generator's name of a port.
-
-    Raises:
-        TopologyError: If a port has too many of them.
     """
     for port in ports:
         name = port_name(port)

@@ -125,10 +125,6 @@ def installation_problem(session: NodeSession, directory: str, *, software: bool
 class TrexServer:
     """A server on a node.
 
-    Args:
-        session: The log-in on the node, as root.
-        plan: The server that is wanted.
-
     Attributes:
         is_ours: Whether this object started the server; any other server is left running in the end.
     """

@@ -38,11 +38,7 @@ def add(changes: Changes, version: int, what: str, *arguments: str) -> None:
 
 
 def add_host_routes(changes: Changes, addresses: Iterable[IpAddress], via: IpAddress, interface: str) -> None:
-    """Adds a route to each of these hosts, in one batch. A protocol number marks the routes.
-
-    Raises:
-        DutError: If a route cannot be added.
-    """
+    """Adds a route to each of these hosts, in one batch. A protocol number marks the routes."""
     family = f"-{via.version}"
     # A batch that fails half-way has added some routes.
     changes.clean_up("ip", family, "route", "flush", "table", "main", "proto", _PROTOCOL, "dev", interface)
@@ -120,11 +116,7 @@ def halves(count: int) -> tuple[int, int]:
 
 
 def check_hosts(where: str, entries: int, routes: int | None) -> None:
-    """Checks that further routes lead to other hosts than those that there are.
-
-    Raises:
-        DutError: If a side has too few hosts.
-    """
+    """Checks that further routes lead to other hosts than those that there are."""
     if (routes or 0) // 2 + halves(entries)[0] > MOST_HOSTS:
         raise DutError(f"{where}: a side has {MOST_HOSTS} hosts; add fewer routes.")
 

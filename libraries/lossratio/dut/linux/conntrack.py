@@ -140,13 +140,7 @@ def _match(left: dict[str, Any], right: Any, operator: str = "==") -> dict[str, 
 
 
 class Conntrack(ConnectionTable):
-    """The connections of test traffic in a node's table.
-
-    Args:
-        node: The node.
-        options: The device's options.
-        renew: Fills the bucket of new connections.
-    """
+    """The connections of test traffic in a node's table."""
 
     def __init__(self, node: DutNode, options: ConntrackOptions, renew: Callable[[], None]) -> None:
         self.node = node

@@ -40,11 +40,7 @@ class CoreChoice:
 
 
 def read_cores(node: DutNode) -> tuple[Core, ...]:
-    """The node's physical cores, in the order of their first CPUs.
-
-    Raises:
-        DutError: If the node does not report them.
-    """
+    """The node's physical cores, in the order of their first CPUs."""
     return cores_in(node.json("lscpu", "--json", "--online", "--extended=CPU,CORE,SOCKET,NODE") or {})
 
 
@@ -53,9 +49,6 @@ def choose_cores(cores: Sequence[Core], count: int, numa_node: int, *, where: st
 
     The operating system keeps the machine's first core, and the main thread gets the next one on the NUMA node, as in
     CSIT. If too few cores are left then, the main thread shares the operating system's core.
-
-    Raises:
-        DutError: If there are too few cores.
     """
     rest = _cores_on(cores, count, numa_node, where)
     shared = len(rest) == count
@@ -69,9 +62,6 @@ def choose_cores_of_both(cores: Sequence[Core], count: int, numa_nodes: tuple[in
     """Chooses the cores of workers that poll cards on two NUMA nodes: half of them on the node of each card.
 
     A single core is on the node of the west card, and polls both.
-
-    Raises:
-        DutError: If there are too few cores on one of the nodes, or the cores cannot be halved.
     """
     west, east = numa_nodes
     if count == 1:

@@ -38,11 +38,7 @@ def _whole_frame_rate(value: Any) -> int | None:
 
 
 def parse_cpus(value: Any) -> tuple[int, ...]:
-    """Reads a list of CPU numbers in Linux's form, such as ``1`` or ``0,2-3``.
-
-    Raises:
-        ValueError: If the text is not such a list.
-    """
+    """Reads a list of CPU numbers in Linux's form, such as ``1`` or ``0,2-3``."""
     if isinstance(value, tuple):
         return value
     cpus: set[int] = set()

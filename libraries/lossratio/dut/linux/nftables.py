@@ -214,10 +214,6 @@ def check_unclaimed(node: DutNode, interfaces: Sequence[str]) -> None:
 
 
 def claimed(node: DutNode) -> frozenset[str]:
-    """Names of the tables that mark an interface as set up.
-
-    Raises:
-        DutError: If the node's tables cannot be read.
-    """
+    """Names of the tables that mark an interface as set up."""
     tables = (entry["table"]["name"] for entry in node.json("nft", "-j", "list", "tables", _FAMILY)["nftables"][1:])
     return frozenset(name for name in tables if name.startswith(table_name("")))

@@ -120,23 +120,10 @@ class NodeDut(Dut[OptionsT_co]):
 
     @abstractmethod
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
-        """Makes the path between the two interfaces, which are up already.
-
-        Args:
-            changes: Makes all changes, so that they can be undone.
-            west_mac: MAC address of the west neighbour.
-            east_mac: MAC address of the east neighbour.
-
-        Raises:
-            DutError: If the path cannot be made. All changes are undone then.
-        """
+        """Makes the path between the two interfaces, which are up already."""
 
     def port_name(self, port: Port) -> str:
-        """Name of the Linux interface of a port.
-
-        Raises:
-            DutError: If the topology file gives no name.
-        """
+        """Name of the Linux interface of a port."""
         if port.interface.name is None:
             raise DutError(f"{self.kind} needs a Linux interface for {port}: give its 'name' in the topology file.")
         return port.interface.name
@@ -295,11 +282,7 @@ class NodeDut(Dut[OptionsT_co]):
 
     @property
     def present(self) -> SetUp:
-        """The present set-up.
-
-        Raises:
-            DutError: If the DUT is not set up.
-        """
+        """The present set-up."""
         if self._present is None:
             raise DutError(f"{self.node.name}: the {self.kind} is not set up.")
         return self._present

@@ -115,11 +115,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     @property
     def running(self) -> Daemon:
-        """Its first program, which runs.
-
-        Raises:
-            DutError: If it is not set up, or a program has died.
-        """
+        """Its first program, which runs."""
         _ = self.present
         self.check_running()
         return self.daemons[0]
@@ -234,11 +230,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
         return True
 
     def _choose_cores(self) -> CoreChoice:
-        """Chooses cores that no DUT before it in the chain has, on the same machine.
-
-        Raises:
-            DutError: If there are too few cores. Programs that sleep share them.
-        """
+        """Chooses cores that no DUT before it in the chain has, on the same machine."""
         before = self.chain[: self.chain.index(self)]
         same = [dut for dut in before if isinstance(dut, ProgramDut) and boot_id(dut.node) == boot_id(self.node)]
         taken = frozenset(cpu for dut in same for cpu in dut.cpus)
@@ -271,9 +263,6 @@ def cores_of_path(
         count: How many cores its workers have.
         halves: Whether cards on two NUMA nodes halve them.
         taken: CPUs that other programs have.
-
-    Raises:
-        DutError: If there are too few cores.
     """
     both = (hop.west, hop.east)
     are_cards = all(is_card(port, hop.uio_driver) for port in both)
@@ -419,11 +408,7 @@ def pci_facts(node: DutNode, address: str) -> dict[str, Any]:
 
 
 def bind(changes: Changes, node: DutNode, address: str, driver: str) -> None:
-    """Binds a card to a driver. The undo binds it to its present driver again.
-
-    Raises:
-        DutError: If the kernel refuses.
-    """
+    """Binds a card to a driver. The undo binds it to its present driver again."""
     before = bound_driver(node, address)
     if before == driver or driver in _BIFURCATED:
         return

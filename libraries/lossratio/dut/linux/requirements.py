@@ -30,11 +30,7 @@ def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
 
 
 def check_privileges(node: DutNode) -> None:
-    """Checks that the session may change the node's network (CAP_NET_ADMIN), and that the kernel has nftables.
-
-    Raises:
-        DutError: If it may not, or the kernel has no nftables.
-    """
+    """Checks that the session may change the node's network (CAP_NET_ADMIN), and that the kernel has nftables."""
     result = node.attempt("nft", "-j", "list", "tables")
     if result.exit_status != 0:
         raise DutError(

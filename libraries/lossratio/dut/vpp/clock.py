@@ -56,12 +56,7 @@ def stamps_per_second(before: Sequence[ClockReading], after: Sequence[ClockReadi
 
 
 def policers_stamps_per_second(text: str, kilobits: int) -> float | None:
-    """Time stamps in a second as a policer has them, from the output of ``show policer name``; None: not printed.
-
-    Args:
-        text: The output.
-        kilobits: The policer's rate in kbit/s.
-    """
+    """Time stamps in a second as a policer has them, from the output of ``show policer name``; None: not printed."""
     found = _TOKENS.search(text)
     if found is None or not int(found["tokens"]):
         return None
@@ -84,11 +79,7 @@ class PolicerClock:
         return self.measured_hz / self.policers_hz - 1.0
 
     def check(self, where: str, cpu: int) -> None:
-        """Checks that policers pass what they are asked to.
-
-        Raises:
-            DutError: If their clock is off by more than `TOLERANCE`.
-        """
+        """Checks that policers pass what they are asked to."""
         if abs(self.excess) > TOLERANCE:
             raise DutError(
                 f"{where}: VPP's policers would pass {abs(self.excess):.2%} {'more' if self.excess > 0 else 'less'} "
@@ -99,13 +90,7 @@ class PolicerClock:
 
 
 def read_clock(ask: Callable[[str], str], policer: str, kilobits: int) -> PolicerClock | None:
-    """Measures the clock of a policer, which takes a third of a second; None: this VPP does not print it.
-
-    Args:
-        ask: Gives the output of a command of VPP.
-        policer: Name of the policer.
-        kilobits: Its rate in kbit/s.
-    """
+    """Measures the clock of a policer, which takes a third of a second; None: this VPP does not print it."""
 
     def readings() -> list[ClockReading]:
         return [reading for _ in range(_READINGS) for reading in parse_clock(ask("show clock verbose"))]

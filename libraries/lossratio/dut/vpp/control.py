@@ -28,19 +28,11 @@ class VppControl:
     """Directory of its sockets."""
 
     def ask(self, command: str) -> str:
-        """VPP's answer to a command.
-
-        Raises:
-            DutError: If it does not answer.
-        """
+        """VPP's answer to a command."""
         return self.node.run(*self._line(command)).replace("\r", "")
 
     def lines(self, command: str) -> list[str]:
-        """VPP's answer for a result: its first lines, as a tunnel may be an interface, and there may be thousands.
-
-        Raises:
-            DutError: If it does not answer.
-        """
+        """VPP's answer for a result: its first lines, as a tunnel may be an interface, and there may be thousands."""
         lines = self.ask(command).splitlines()
         left = len(lines) - _MOST_LINES
         return lines if left <= 0 else [*lines[:_MOST_LINES], f"({left} more lines)"]
@@ -51,10 +43,6 @@ class VppControl:
 
     def configure(self, changes: Changes, command: Command) -> None:
         """Gives VPP a command that changes its configuration. The configuration ends with VPP, so there is no undo.
-
-        Args:
-            changes: Records the command.
-            command: The command.
 
         Raises:
             DutError: If the answer is another one: VPP reports a failure in no other way.
@@ -91,9 +79,6 @@ class VppControl:
 
         Returns:
             By command, what it showed, in words.
-
-        Raises:
-            DutError: If VPP does not show it.
         """
         for each in shown:
             end = time.monotonic() + each.within
@@ -118,11 +103,7 @@ _PLUGINS = 'cd "$1" && ls -d lib*/vpp_plugins/*.so lib*/*/vpp_plugins/*.so 2>/de
 
 
 def check_installed(node: DutNode, program: str, options: VppOptions) -> None:
-    """Checks that the VPP of a node has what features need.
-
-    Raises:
-        DutError: If it is too old, or lacks a plugin.
-    """
+    """Checks that the VPP of a node has what features need."""
     if not any(feature.needs.plugins or feature.needs.version for feature in options.features):
         return
     text = node.run("sh", "-c", _PLUGINS, "plugins", options.home, program)

@@ -244,11 +244,7 @@ class Vpp(ProgramDut[VppOptions]):
             time.sleep(_POLL)
 
     def _check_clock(self) -> None:
-        """Checks the clock of the policers, if there are any; of a VPP that does not print it, nothing is known.
-
-        Raises:
-            DutError: If it is wrong.
-        """
+        """Checks the clock of the policers, if there are any; of a VPP that does not print it, nothing is known."""
         if self.options.police_kilobits is None:
             return
         control = VppControl(self.node, self.options.home, self.daemons[0].directory)

@@ -47,9 +47,6 @@ def part(topology: Topology) -> bool:
 
     Returns:
         Whether it was there.
-
-    Raises:
-        TopologyError: If the TG has no namespace of lossratio's own.
     """
     own = _own_namespace(topology)
     if _ip("-n", own, "link", "show", "lo").returncode != 0:

@@ -230,11 +230,7 @@ class LocalTestbed:
             self.down()
 
     def down(self) -> None:
-        """Takes the testbed down, and waits until nothing of it is left. Does nothing if it is already down.
-
-        Raises:
-            TopologyError: If the testbed does not end.
-        """
+        """Takes the testbed down, and waits until nothing of it is left. Does nothing if it is already down."""
         with suppress(ProcessLookupError):
             self._end(os.pidfd_open(self.pid))
         if self._holder is not None:
@@ -359,10 +355,6 @@ def _write_ssh_config(testbed: LocalTestbed) -> None:
 
 def reachable(topology: Topology, undo: ExitStack) -> Topology:
     """The topology, complete with how its nodes are reached. A local testbed that is not up is built.
-
-    Args:
-        topology: The topology, as its file has it.
-        undo: Takes the testbed down in the end, if it was built.
 
     Raises:
         LossRatioError: If a local testbed cannot be built.

@@ -65,16 +65,8 @@ class Holder:
 class Conversation:
     """A keeper on the TG node, and one request to it.
 
-    Args:
-        session: The log-in on the TG node.
-        python: The Python there.
-        request: The first request.
-
     Attributes:
         ended: The event in which the keeper reported that the lease is lost, with the reason; None: no such event.
-
-    Raises:
-        NodeError: If the connection is lost.
     """
 
     def __init__(self, session: NodeSession, python: str, request: Mapping[str, Any]) -> None:
@@ -91,11 +83,7 @@ class Conversation:
             raise self._explained(error) from error
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Sends a line.
-
-        Raises:
-            NodeError: If the connection is lost, or the keeper has ended.
-        """
+        """Sends a line."""
         self._process.write_line(json.dumps(message))
 
     def answer(self, seconds: float = _ANSWER_SECONDS) -> Mapping[str, Any]:
@@ -234,11 +222,7 @@ class Lease:
         self.release()
 
     def check(self) -> None:
-        """Checks that the lease is still held, as far as the heartbeat knows; sends nothing to the node.
-
-        Raises:
-            ReservationLostError: If the lease is lost, or may have expired.
-        """
+        """Checks that the lease is still held, as far as the heartbeat knows; sends nothing to the node."""
         keeper = self._keeper
         if self._lost is None and keeper is not None and keeper.ended is not None:
             self._take_in(keeper.ended, 0.0)

@@ -95,11 +95,7 @@ class Agent:
         self._responder: Responder | None = None
 
     def answer(self, request: Message) -> Message:
-        """Fulfils a request, and returns the result.
-
-        Raises:
-            AgentError: If that is not possible.
-        """
+        """Fulfils a request, and returns the result."""
         if request["op"] not in _OPERATIONS:
             there = ", ".join(_OPERATIONS)
             raise AgentError("bad_request", f"There is no operation {request['op']!r}; there are {there}.")
@@ -107,11 +103,7 @@ class Agent:
         return answer
 
     def tend(self) -> float | None:
-        """Renews running traffic; returns the seconds until that is due again, None: there is none.
-
-        Raises:
-            ControllerGoneError: If the controller is gone, and could not stop it.
-        """
+        """Renews running traffic; returns the seconds until that is due again, None: there is none."""
         if self._generator is None or not self._is_running:
             return None
         self._check()

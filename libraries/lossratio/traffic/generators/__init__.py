@@ -42,11 +42,6 @@ def load_generator(kind: str) -> type[Generator[Any]]:
 def open_generator(settings: RealGenerator, node: GeneratorNode, ports: Sequence[Port]) -> Generator[RealGenerator]:
     """Makes the controller's side of a TG's generator.
 
-    Args:
-        settings: Its settings in the topology file.
-        node: The TG.
-        ports: The TG's ports on the way of the traffic: pairs, west before east.
-
     Raises:
         TopologyError: If the topology says too little about it, or asks for something that the TG does not have.
     """

@@ -233,11 +233,7 @@ def _python_problem(python: str, session: NodeSession) -> str | None:
 
 
 def port_name(generator: TrexGenerator, port: Port) -> str:
-    """Name by which TRex takes the port: the Linux interface in software mode, else the PCI address.
-
-    Raises:
-        TopologyError: If the topology does not have it.
-    """
+    """Name by which TRex takes the port: the Linux interface in software mode, else the PCI address."""
     if generator.software:
         field, name = "name", port.interface.name
     else:
@@ -312,11 +308,7 @@ def _interface(generator: TrexGenerator, number: int, port: Port) -> str:
 
 
 def trex_directory(generator: TrexGenerator, node_name: str) -> str:
-    """The place of TRex on a TG.
-
-    Raises:
-        TopologyError: If neither the topology nor the environment names it by an absolute path.
-    """
+    """The place of TRex on a TG."""
     directory = generator.home
     if directory is None:
         raise TopologyError(

@@ -51,9 +51,6 @@ def choose_server(
         ports: Its ports, in TRex's order: an even number of them.
         cpus: How many CPUs the node has.
         hardware: The node's hardware, with the cards of the ports; None in software mode.
-
-    Raises:
-        TopologyError: If there are too few CPUs, or not the CPUs of each pair of ports.
     """
     _check_cores(generator, len(ports), cpus)
     low_end = generator.low_end if generator.low_end is not None else not generator.cores and cpus < _FEW_CPUS

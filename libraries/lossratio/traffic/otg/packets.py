@@ -208,10 +208,6 @@ class Packet:
 def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
     """Reads the headers of a flow.
 
-    Args:
-        packet: The headers, as the models have them.
-        where: The name of the field that they are.
-
     Raises:
         FieldError: If they cannot be sent; names the field.
     """
@@ -329,11 +325,7 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
 def _stepping(
     field: HeaderField, values: Sequence[int], constant: bytearray, start: int, others: Sequence[SteppingField]
 ) -> SteppingField:
-    """The field in whole bytes, together with constant bits that are in the same bytes.
-
-    Raises:
-        ValueError: If it cannot step so; says why.
-    """
+    """The field in whole bytes, together with constant bits that are in the same bytes."""
     first, end = field.bytes_in()
     shift = 8 * end - field.start - field.bits
     around = int.from_bytes(constant[first:end], "big")
@@ -354,16 +346,7 @@ def _stepping(
 
 
 def write_packet(spec: FramesSpec, source_mac: str, destination_mac: str) -> list[dict[str, Any]]:
-    """The headers of frames, as the models have them.
-
-    Args:
-        spec: The frames.
-        source_mac: Their source MAC address.
-        destination_mac: Their destination MAC address.
-
-    Raises:
-        TrafficError: If the models' headers above cannot express them.
-    """
+    """The headers of frames, as the models have them."""
     if any(field.offset < _MAC_BYTES * 2 for field in spec.fields):
         raise TrafficError(
             "Frames have one pair of MAC addresses with the Open Traffic Generator here, and this profile has more "

@@ -81,10 +81,6 @@ class Tester:
     def set_config(self, config: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
         """Makes a configuration the tester's, and gets the generator ready for it.
 
-        Args:
-            config: The configuration, as the models read it.
-            sent: The same as it was sent, with what the models leave out.
-
         Returns:
             Warnings.
 
@@ -133,11 +129,7 @@ class Tester:
         return []
 
     def metrics(self, request: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, Any]:
-        """The metrics of ports or flows. Frames are counted when the traffic has ended.
-
-        Raises:
-            LossRatioError: If the last run failed, so that nothing is known.
-        """
+        """The metrics of ports or flows. Frames are counted when the traffic has ended."""
         list(check_fields(sent, METRICS))
         list(check_fields(request, METRICS))
         with self._lock:

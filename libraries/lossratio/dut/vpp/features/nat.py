@@ -159,13 +159,7 @@ class Det44(_Translating):
 
 
 class NatSessions(ConnectionTable):
-    """The sessions of a NAT.
-
-    Args:
-        name: Name of the node.
-        translation: The NAT.
-        ask: Gives a command, and returns the answer.
-    """
+    """The sessions of a NAT."""
 
     translates = True
     safe_rate = None

@@ -70,9 +70,6 @@ class ReservationFile:
 
         Args:
             repair: Whether a new record takes the place of a damaged one.
-
-        Raises:
-            DamagedRecordError: If the record is damaged.
         """
         while True:
             fcntl.lockf(self.fd, fcntl.LOCK_EX, 1, MUTEX)
@@ -97,11 +94,7 @@ class ReservationFile:
             fcntl.lockf(self.fd, fcntl.LOCK_UN, 1, MUTEX)
 
     def glance(self) -> Record:
-        """Reads the record without the mutex.
-
-        Raises:
-            DamagedRecordError: If the record is damaged.
-        """
+        """Reads the record without the mutex."""
         tries = 3
         while True:
             try:
@@ -136,11 +129,7 @@ class ReservationFile:
 
 
 def parsed(data: bytes) -> Record:
-    """Reads a record of this version or of an earlier one.
-
-    Raises:
-        DamagedRecordError: If the data is no record.
-    """
+    """Reads a record of this version or of an earlier one."""
     if not data:
         return _new_record()
     try:

@@ -125,11 +125,7 @@ class ArrivalLog:
             self._ring.release(len(captured))
 
     def reception(self) -> Reception:
-        """The frames that arrived until now.
-
-        Raises:
-            AgentError: If it is not known when or whether all of them arrived.
-        """
+        """The frames that arrived until now."""
         self.note()
         overlooked = self._ring.overlooked()
         if overlooked:

@@ -58,14 +58,6 @@ class _End:
     """A port's end of all connections.
 
     It is made once, as closing the ring of a port takes the kernel tens of milliseconds, and a process is forked.
-
-    Args:
-        port: The port.
-        frames: The frames.
-        setup: The set-up of the sender of the frames that open connections.
-
-    Raises:
-        OSError: If the kernel does not give memory or the ring.
     """
 
     def __init__(self, port: Link, frames: FramesSpec, setup: SenderSetup) -> None:
@@ -131,11 +123,7 @@ class _End:
         self._ring.release(len(captured))
 
     def arrived(self) -> Numbers:
-        """Numbers of the connections whose frames arrived until now, in their order; later ones do not count.
-
-        Raises:
-            AgentError: If frames arrived that there was no room for.
-        """
+        """Numbers of the connections whose frames arrived until now, in their order; later ones do not count."""
         self.note()
         self.end()
         overlooked = self._ring.overlooked()
@@ -178,12 +166,6 @@ class _End:
 
 class Conversation:
     """The passes over all connections of a direction, the first of which opens them.
-
-    Args:
-        source: The Initiator's port.
-        sink: The Responder's port.
-        frames: The frames.
-        setup: The set-up of the direction's sender.
 
     Raises:
         OSError: If the kernel does not give memory or the rings.

@@ -80,12 +80,7 @@ class ActiveDirection:
         return load * self._direction.load_share * self._direction.broadcast_share
 
     def watch(self, order: SendOrder, tags: Sequence[tuple[int, int]]) -> None:
-        """Begins to count frames with an order's tag. All directions do that before any of them sends.
-
-        Args:
-            order: The order.
-            tags: Tags of frames that are not foreign, each with the bits that matter.
-        """
+        """Begins to count frames with an order's tag. All directions do that before any of them sends."""
         self._stop_noting()
         self._counter, self._counter_before = self._counter_before, self._counter
         # Nothing has asked for the count of a trial that failed.
@@ -174,11 +169,7 @@ class ActiveDirection:
     def counters(
         self, report: SenderReport, received: int, before: Mapping[str, Link], after: Mapping[str, Link]
     ) -> Message:
-        """The counters of the direction, as `Generator.trial` returns them; `before` and `after` are all interfaces.
-
-        Raises:
-            AgentError: If it is not known how many frames were sent, or came back.
-        """
+        """The counters of the direction, as `Generator.trial` returns them; `before` and `after` are all interfaces."""
         source, sink = self._direction.transmit, self._direction.receive
         sent = report.transmission
         load_frames = sent.sent - report.probes

@@ -40,14 +40,6 @@ class Examiner:
     frames that overtake each other. Of traffic without an end fewer and fewer are chosen, of all that it has sent.
     Besides these, every frame is kept that belongs to another direction of the trial, has another length than any that
     was sent, or another destination MAC address than the port's.
-
-    Args:
-        direction: The direction.
-        cycle: Its frames.
-        sink: The port that they come back to.
-
-    Raises:
-        OSError: If the kernel does not give the ring.
     """
 
     def __init__(self, direction: Direction, cycle: FrameCycle, sink: Link) -> None:

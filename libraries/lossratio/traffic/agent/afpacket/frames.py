@@ -52,9 +52,6 @@ _WORTH_A_GAP = 8
 class FrameOrder:
     """The order in which frames of all sizes and flows follow each other, over and over.
 
-    Args:
-        spec: The description of the frames.
-
     Attributes:
         pattern: Sizes of the first frames in bytes with FCS, and of all others over and over.
         flows: How many flows there are.
@@ -197,11 +194,6 @@ class Numbering:
     """Writes tags and sequence numbers into frames that wait to be sent.
 
     Numbers are computed some thousands at a time: for each batch alone, that would cost several times as much.
-
-    Args:
-        memory: The frames, one in each row.
-        start: Where they begin in their rows.
-        place: Where their tag is.
     """
 
     def __init__(self, memory: Bytes, start: int, place: TagPlace) -> None:
@@ -284,12 +276,7 @@ class Patches(Protocol):
 
 
 class Replies:
-    """Whole headers in memory that two processes share; a prefix of them is copied into the slots of a ring.
-
-    Args:
-        headers: The headers, one in each row.
-        count: How many of them are sent, over and over.
-    """
+    """Whole headers in memory that two processes share; a prefix of them is copied into the slots of a ring."""
 
     def __init__(self, headers: Bytes, count: int) -> None:
         self.count = count
@@ -366,12 +353,6 @@ def slots_per_block(slot: int) -> int:
 
 class HeaderPatches:
     """The parts of headers that differ from flow to flow, for each flow and size: to be copied into a ring's slots.
-
-    Args:
-        spec: The description of the frames.
-        builder: Builds them.
-        order: Their order.
-        slots: How many slots the ring has: whole patterns of sizes.
 
     Attributes:
         parts: Where each part is in the frame, and the part of each size and flow.

@@ -59,9 +59,6 @@ class Probe:
     Attributes:
         tag: Tag of the first latency frame.
         frames: Which of the load's frames they are.
-
-    Raises:
-        OSError: If the kernel does not give the sockets.
     """
 
     def __init__(self, name: str, ends: Sequence[tuple[Link, TagPlace]], *, tag: int, frames: tuple[int, ...]) -> None:
@@ -106,9 +103,6 @@ class StampRing:
 
     The kernel stamps a leaving frame when it hands it to the interface's driver, and an arriving one when it takes it
     from there. `tag` is the tag of the first frame; see `NUMBERS`.
-
-    Raises:
-        OSError: If the kernel does not give the ring.
     """
 
     def __init__(self, link: Link, tag_place: TagPlace, tag: int, frames: int, *, outgoing: bool) -> None:

@@ -181,9 +181,6 @@ class ReceiveRing:
 
     Attributes:
         socket: The socket, for its filter.
-
-    Raises:
-        OSError: If the kernel does not give the ring.
     """
 
     def __init__(self, link: Link, slot: int, slots: int) -> None:
@@ -321,9 +318,6 @@ class FrameCounter:
     """Counts some arriving frames: a packet socket with a filter, whose frames are never read.
 
     The kernel counts frames that pass the filter, and drops them, as the smallest of buffers is full.
-
-    Raises:
-        OSError: If the kernel does not give the socket.
     """
 
     def __init__(self, link: Link, place: TagPlace) -> None:

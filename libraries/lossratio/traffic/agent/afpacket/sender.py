@@ -261,9 +261,6 @@ class Sender:
         connection: Readable once there is a report.
         is_realtime: Whether the kernel runs it before all ordinary processes.
         progress: How far it has come with an order that is watched.
-
-    Raises:
-        OSError: If the kernel does not give the ring.
     """
 
     def __init__(self, setup: SenderSetup) -> None:

@@ -54,9 +54,6 @@ class TransmitRing:
     Attributes:
         dropped_beyond: Frames sent so far that were lost at the far end of the link.
         first: Number, since it was made, of the frame that was sent first with the present tag.
-
-    Raises:
-        OSError: If the kernel does not give the ring.
     """
 
     def __init__(self, setup: SenderSetup) -> None:
@@ -222,9 +219,6 @@ class ProbeSocket:
     Attributes:
         dropped_beyond: Frames sent so far that were lost at the far end of the link; see `TransmitRing`.
         number: How many frames were sent with the present tag.
-
-    Raises:
-        OSError: If the kernel does not give the socket.
     """
 
     def __init__(self, setup: SenderSetup) -> None:
@@ -267,11 +261,7 @@ class ProbeSocket:
 
 
 class MixedOutput:
-    """The frames of one direction, some of which measure latency; see `TransmitRing`.
-
-    Raises:
-        OSError: If the kernel does not give the ring or the socket.
-    """
+    """The frames of one direction, some of which measure latency; see `TransmitRing`."""
 
     def __init__(self, setup: SenderSetup) -> None:
         self._load = TransmitRing(setup)

@@ -69,11 +69,7 @@ class Question:
 
 
 def open_wire(questions: Sequence[Question], links: Mapping[str, Link]) -> PacketWire:
-    """Opens the interfaces that next hops are asked for on.
-
-    Raises:
-        AgentError: If the kernel does not give the sockets, or a port is down.
-    """
+    """Opens the interfaces that next hops are asked for on."""
     sockets: dict[str, list[socket.socket]] = {}
     with ExitStack() as undo:
         for port in dict.fromkeys(question.port for question in questions):
@@ -125,11 +121,7 @@ def resolve(questions: Sequence[Question], wire: Wire, seconds: float) -> list[l
 
 
 class Responder:
-    """A process that answers for the addresses of ports until it is closed. Make it from the agent's only thread.
-
-    Raises:
-        AgentError: If the kernel does not give the sockets.
-    """
+    """A process that answers for the addresses of ports until it is closed. Make it from the agent's only thread."""
 
     def __init__(self, speakers: Sequence[Speaker], links: Mapping[str, Link]) -> None:
         self._sockets: list[tuple[socket.socket, Speaker, bytes]] = []

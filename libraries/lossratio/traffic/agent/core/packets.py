@@ -44,9 +44,6 @@ def open_packets(link: Link, protocol: int, program: Sequence[Jump] = ()) -> soc
     """A packet socket for all frames of an ethertype on an interface, to whatever address; it never waits.
 
     The ethertype is the one behind the outermost tag. Without a filter's program every frame is taken.
-
-    Raises:
-        OSError: If the kernel does not give the socket.
     """
     packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     try:

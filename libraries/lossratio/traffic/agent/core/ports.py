@@ -162,11 +162,7 @@ def same_wire(start: int, by_index: Mapping[int, Link]) -> set[int]:
 
 
 def usable_links(configuration: Configuration) -> dict[str, Link]:
-    """The links of a configuration's ports, by name, with all others of the node.
-
-    Raises:
-        AgentError: If a port does not exist, is down, must not be used, or is too small for the frames.
-    """
+    """The links of a configuration's ports, by name, with all others of the node."""
     links = existing_links(configuration.ports)
     check_may_transmit(configuration.ports, links, configuration.networks)
     for name in configuration.ports:
@@ -223,11 +219,7 @@ def free_ports(names: Iterable[str], links: Mapping[str, Link]) -> list[str]:
 
 
 def existing_links(names: Iterable[str]) -> dict[str, Link]:
-    """All links of the node, by name, with these among them.
-
-    Raises:
-        AgentError: If one does not exist.
-    """
+    """All links of the node, by name, with these among them."""
     links = read_links()
     for name in names:
         if name not in links:
@@ -239,11 +231,7 @@ def existing_links(names: Iterable[str]) -> dict[str, Link]:
 
 
 def same_links(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Link]:
-    """All links of the node, by name, after a check that no port was replaced: each counter belongs to one link.
-
-    Raises:
-        AgentError: If a port does not exist any more, is another one of the same name, or has another MTU.
-    """
+    """All links of the node, by name, after a check that no port was replaced: each counter belongs to one link."""
     links = existing_links(names)
     for name in names:
         if links[name].index != before[name].index:

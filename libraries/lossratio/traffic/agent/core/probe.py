@@ -16,11 +16,7 @@ _MOST_KINDS = 1_000
 
 
 def open_probe(ports: Sequence[str], links: Mapping[str, Link]) -> PacketWire:
-    """Opens interfaces for a probe.
-
-    Raises:
-        AgentError: If the kernel does not give the sockets.
-    """
+    """Opens interfaces for a probe."""
     try:
         return PacketWire(links, {port: [open_packets(links[port], ETH_P_ALL)] for port in ports})
     except OSError as error:

@@ -108,11 +108,7 @@ class Channel:
                 self._receive(tend())
 
     def reply(self, message: Message) -> None:
-        """Sends one reply.
-
-        Raises:
-            ControllerGoneError: If the controller is gone.
-        """
+        """Sends one reply."""
         data = json.dumps(message).encode() + b"\n"
         try:
             while data:
@@ -121,21 +117,13 @@ class Channel:
             raise ControllerGoneError from error
 
     def check(self) -> None:
-        """Looks whether the controller is still there, without waiting.
-
-        Raises:
-            ControllerGoneError: If it is not, or has been silent for too long.
-        """
+        """Looks whether the controller is still there, without waiting."""
         self.check_open()
         if time.monotonic() > self._heard + SILENCE_SECONDS:
             raise ControllerGoneError
 
     def check_open(self) -> None:
-        """Looks whether the controller is still there; it may be silent, as no traffic flows.
-
-        Raises:
-            ControllerGoneError: If it has closed its end.
-        """
+        """Looks whether the controller is still there; it may be silent, as no traffic flows."""
         while self._receive(0.0):
             pass
         if self._is_closed:

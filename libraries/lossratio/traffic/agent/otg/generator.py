@@ -30,9 +30,6 @@ class OtgGenerator:
         metrics_delay: Seconds by which its metrics may be behind.
         config: Its configuration, with a flow for each direction, but for rates, durations and metrics.
         ports: Names of the ports in that configuration, by those of the generator's.
-
-    Raises:
-        AgentError: If it does not answer, or refuses the configuration.
     """
 
     def __init__(

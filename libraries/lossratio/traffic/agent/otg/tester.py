@@ -60,11 +60,7 @@ class Tester:
         return found
 
     def ask(self, method: str, path: str, contents: Any = None) -> Message:
-        """Sends a request, and returns the answer.
-
-        Raises:
-            AgentError: If it refuses, or does not answer in time.
-        """
+        """Sends a request, and returns the answer."""
         body = None if contents is None else json.dumps(contents)
         try:
             connection = self._connection or self._connect()

@@ -26,9 +26,6 @@ class CardWire:
     Args:
         connection: The server.
         is_own: Whether the connection is closed with it.
-
-    Raises:
-        AgentError: If the server does not give its ports.
     """
 
     def __init__(self, connection: TrexConnection, *, is_own: bool = False) -> None:
@@ -103,9 +100,6 @@ class Neighbours:
     Args:
         connection: The server.
         exclude: Takes note of frames that a port has sent besides test traffic: the port's number, and how many.
-
-    Raises:
-        AgentError: If a next hop does not answer.
     """
 
     def __init__(self, connection: TrexConnection, exclude: Callable[[int, int], None]) -> None:

@@ -299,22 +299,14 @@ class TrexConnection:
             print(f"lossratio agent: {error}")
 
     def stats(self) -> Mapping[Any, Any]:
-        """All counters since `clear`.
-
-        Raises:
-            AgentError: If the client lost its server, so that its counters are old.
-        """
+        """All counters since `clear`."""
         stats: Mapping[Any, Any] = self._call("report its counters", self._client.get_stats, ports=self._ports)
         if not self._client.is_connected():
             self._fail("report its counters", "the connection was lost: no events came any more")
         return stats
 
     def port_counters(self) -> dict[int, Mapping[str, int]]:
-        """Counters of each port, from one request; `clear` does not change them.
-
-        Raises:
-            AgentError: If the client lost its server.
-        """
+        """Counters of each port, from one request; `clear` does not change them."""
         rpc = getattr(getattr(self._client, "conn", None), "rpc", None)
         if rpc is None:
             # The client trex-stl-lib.

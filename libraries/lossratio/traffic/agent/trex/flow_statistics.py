@@ -109,9 +109,6 @@ def stream_answer(
         numbered: The same of the stream whose frames have numbers; None: no frame has room for one.
         into: The port that its frames come back to.
         statistics: All of TRex's.
-
-    Raises:
-        AgentError: If the streams have sent other frames than the port.
     """
     answers = [_stream(group, size, into, statistics) for group, size in streams]
     examined = None

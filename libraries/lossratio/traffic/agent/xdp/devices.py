@@ -57,9 +57,6 @@ def attach(program: XdpProgram, port: Link) -> tuple[XdpLink, XdpMode]:
 
     Returns:
         The attachment, and how it was done.
-
-    Raises:
-        AgentError: If neither is possible.
     """
     check_may_attach(port)
     try:

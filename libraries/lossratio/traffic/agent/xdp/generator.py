@@ -277,11 +277,7 @@ class XdpGenerator:
         return load * self._configuration.directions[stream.direction].load_share / stream.share[1]
 
     def _finish(self, check: Callable[[], None], lookout: Lookout | None) -> float | None:
-        """Waits until all has been sent, or the lookout ends the traffic.
-
-        Returns:
-            Seconds of counted traffic after which it ended early; None: it did not.
-        """
+        """Waits until all has been sent, or the lookout ends the traffic."""
         looked, between = 0.0, _CHECK_SECONDS if lookout is None else LOOK_SECONDS
         try:
             while not self._have_finished():
@@ -382,9 +378,6 @@ class XdpGenerator:
         """Frames of the running or latest traffic that the port did not take, so that no device can have lost them.
 
         A veth counts those for which the ring at its other end had no room; a card only those that it sent.
-
-        Raises:
-            AgentError: Of kind ``counters``, if a card has counted none of the frames.
         """
         port, counted = direction.transmit, self._transmitted[direction.transmit]
         if counted is None:

@@ -126,9 +126,6 @@ def schedule_course(
         start: When the schedule started, in nanoseconds of the clock that cannot be set.
         streams: For each stream the times of its latest frames, its sender and its place there.
         intact: Frames that came back as they were sent.
-
-    Raises:
-        AgentError: If it is not known which frames were sent.
     """
     sent = [[program.sent(place, step).sent for step in range(len(plan.steps))] for _, program, place in streams]
     if sum(map(sum, sent)) != counters["sent_frames"]:

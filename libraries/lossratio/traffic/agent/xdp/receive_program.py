@@ -77,17 +77,9 @@ class ReceiveWay:
 class Reception:
     """Memory that all programs of the receiving ports share: tags, and counters for each stream and processor.
 
-    Args:
-        streams: How many streams there are.
-        cpus: How many processors the machine may have.
-        flows: How many flows are counted.
-
     Attributes:
         flows: Counts of received frames by flow, four bytes each.
         times: When each of the latest frames of a stream was sent: see `RING_BITS` and `WRAP_BITS`.
-
-    Raises:
-        BpfError: If the kernel refuses it.
     """
 
     def __init__(self, streams: int, cpus: int, flows: int = 0) -> None:

@@ -150,9 +150,6 @@ class SendProgram:
             start: When it starts, in nanoseconds of the kernel's monotonic clock.
             segments: The segments of each stream. One without frames ends it.
             home: The processor that it should run on.
-
-        Raises:
-            ValueError: If there are more than `MOST_SEGMENTS`.
         """
         self.clear()
         for schedule, one in zip(self._shared.schedules, segments):

@@ -80,11 +80,7 @@ class Sender:
             self._go.set()
 
     def wait_until_awake(self) -> None:
-        """Waits until the program runs, and lets it go before other work.
-
-        Raises:
-            AgentError: If it does not run.
-        """
+        """Waits until the program runs, and lets it go before other work."""
         woken, end = time.monotonic_ns(), time.monotonic() + _START_SECONDS
         while self.program.last_run() < woken:
             self.check()
@@ -145,11 +141,7 @@ class Sender:
         self.scheduling = "ordinary"
 
     def check(self) -> None:
-        """Looks whether the thread is well.
-
-        Raises:
-            AgentError: If the kernel ended the program.
-        """
+        """Looks whether the thread is well."""
         if self._failure is not None:
             raise AgentError("sender_died", f"The sender on processor {self.cpu} ended. {self._failure}")
 
@@ -244,9 +236,6 @@ def choose_cpus(directions: int, wanted: Sequence[int] | None, free: Sequence[in
     """The processors of the senders: one for each direction where there are enough, else one for all of them.
 
     `wanted` are processors that the topology names, and `free` the ones that no device needs.
-
-    Raises:
-        AgentError: If there is no such processor.
     """
     if wanted is not None:
         allowed = os.sched_getaffinity(0)
