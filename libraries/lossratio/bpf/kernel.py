@@ -108,12 +108,7 @@ class Array(_Descriptor):
 
 
 class FrozenArray(_Descriptor):
-    """An array with one value that nobody can change, so that the kernel knows it when it verifies a program.
-
-    Args:
-        value: The value.
-        name: Its name in the kernel's lists: 15 characters.
-    """
+    """An array with one value that nobody can change, so that the kernel knows it when it verifies a program."""
 
     def __init__(self, value: bytes, name: str) -> None:
         what, data = f"the constants of {name}", ctypes.create_string_buffer(value, len(value))

@@ -33,11 +33,7 @@ _PMD_NUMBER = re.compile(r"^\s+(?P<name>[^:]+):\s+(?P<value>\d+(\.\d+)?)\b")
 
 
 def parse_pmd_statistics(lines: Sequence[str]) -> list[dict[str, Any]]:
-    """Statistics of the datapath's threads, from the output of ``dpif-netdev/pmd-stats-show``.
-
-    Returns:
-        The statistics as `lossratio.dut.Dut.telemetry` has them.
-    """
+    """Statistics of the datapath's threads, from the output of ``dpif-netdev/pmd-stats-show``."""
     statistics = []
     place = "datapath"
     for line in lines:
@@ -51,11 +47,7 @@ def parse_pmd_statistics(lines: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def parse_pmd_workers(statistics: Sequence[Mapping[str, Any]], queues: Sequence[str]) -> list[dict[str, Any]]:
-    """The load of the threads that poll; of the main thread if it has the frames, as it does without such threads.
-
-    Returns:
-        The workers as `lossratio.dut.Dut.telemetry` has them.
-    """
+    """The load of the threads that poll; of the main thread if it has the frames, as it does without such threads."""
     by_thread: dict[str, dict[str, float]] = {}
     for statistic in statistics:
         by_thread.setdefault(statistic["place"], {})[statistic["name"]] = statistic["value"]
@@ -248,12 +240,7 @@ _FILL_RATE = 5_000.0
 
 
 class OvsConnections(ConnectionTable):
-    """The connections of the datapath.
-
-    Args:
-        control: The switch.
-        most: Connections that it keeps at once.
-    """
+    """The connections of the datapath."""
 
     translates = False
     safe_rate = _FILL_RATE

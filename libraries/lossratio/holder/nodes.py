@@ -37,10 +37,6 @@ def build(plan: Plan, report: Callable[[Any], None]) -> None:
     """Builds all nodes and links, and reports the ids of the nodes' processes. Runs in a process that then ends.
 
     The report is ``{"visible": {name: id as /proc shows it}, "own": [ids in this PID namespace]}``.
-
-    Raises:
-        OSError: If the kernel forbids it.
-        BuildError: If a node or a link cannot be built.
     """
     if not plan.privileged:
         system.unshare_user(0, 0)
@@ -201,14 +197,7 @@ def prepare_servers(plan: Plan, nodes: dict[str, int], authorized_key: str) -> d
 
 
 def serve(servers: dict[str, Server], nodes: set[int], holder: int, plan: Plan) -> None:
-    """Starts an sshd for each connection, and reaps ended processes, until the holder or a node's process ends.
-
-    Args:
-        servers: The servers.
-        nodes: Ids of the nodes' processes.
-        holder: A pipe whose other end only the holder has.
-        plan: The plan of the testbed.
-    """
+    """Starts an sshd for each connection, and reaps ended processes, until the holder or a node's process ends."""
     waking, woken = socket.socketpair()
     for end in (waking, woken):
         end.setblocking(False)

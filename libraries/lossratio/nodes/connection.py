@@ -79,11 +79,7 @@ NO_CREDENTIALS = Credentials()
 
 
 def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSHClient:
-    """Connects to a node's sshd, checks its host key and logs in, all within the node's ``connect_timeout``.
-
-    Raises:
-        NodeError: If one of these steps fails; the message names the step, and the way out.
-    """
+    """Connects to a node's sshd, checks its host key and logs in, all within the node's ``connect_timeout``."""
     if node.host is None:
         raise NodeError(f"Node {name} has no host to connect to; a local testbed must be brought up first.")
     username = node.username or _own_name(name)

@@ -139,12 +139,7 @@ class Channel:
         return self._receive(self._started.stderr.fileno(), size, None)  # type: ignore[union-attr]
 
     def sendall(self, data: bytes) -> None:
-        """Writes to its standard input.
-
-        Raises:
-            TimeoutError: If it does not read in time.
-            OSError: If it reads no more.
-        """
+        """Writes to its standard input."""
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
         stdin = self._started.stdin
         if stdin is None or stdin.closed:

@@ -101,12 +101,7 @@ def _erfc_integral(lower: float) -> float:
 
 
 class Bucket:
-    """A bucket that fills at a rate up to its size, and is emptied by traffic. It is full at first.
-
-    Args:
-        rate: Frames per second.
-        size: Frames.
-    """
+    """A bucket that fills at a rate up to its size, and is emptied by traffic. It is full at first."""
 
     def __init__(self, rate: float, size: float) -> None:
         self._rate = rate

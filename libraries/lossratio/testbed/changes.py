@@ -259,13 +259,7 @@ def error_of(changes: Sequence[Change]) -> LossRatioError:
 
 
 def changes_between(before: Fingerprint, after: Fingerprint, way: Way) -> tuple[Change, ...]:
-    """The changes between two fingerprints, in the order of the table.
-
-    Args:
-        before: An earlier fingerprint.
-        after: A later fingerprint; nodes that did not answer are missing.
-        way: The path of the test traffic.
-    """
+    """The changes between two fingerprints, in the order of the table."""
     nodes = [node for node in after.nodes if node in before.nodes]
     changes = [
         *_controller_changes(before.controller, after.controller),

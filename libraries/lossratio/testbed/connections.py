@@ -51,10 +51,6 @@ class Connections:
     def establish(self, load: float, fill: Callable[[TrialInput], TrialOutput]) -> float:
         """Empties all tables, establishes all connections, and counts them.
 
-        Args:
-            load: Frames per second of the trial that follows.
-            fill: Performs a trial.
-
         Returns:
             Seconds of traffic that it took.
         """

@@ -99,11 +99,7 @@ def read_ports(ports: Sequence[Port], sessions: Mapping[str, NodeSession]) -> tu
 
 
 def check_presence(file: Path, path: TrafficPath, states: Sequence[PortState], nodes: Collection[str]) -> None:
-    """Checks that nodes have the interfaces of the path.
-
-    Raises:
-        TopologyError: If interfaces are missing; names file, line and field of each.
-    """
+    """Checks that nodes have the interfaces of the path."""
     present = {str(state.port) for state in states}
     problems = [
         describe_problem(
@@ -250,11 +246,7 @@ def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
 
 
 def check_shell(session: CommandRunner) -> None:
-    """Makes sure that the user's log-in shell passes commands and their output unchanged.
-
-    Raises:
-        NodeError: If it does not: then whatever else is asked would have a wrong answer.
-    """
+    """Makes sure that the user's log-in shell passes commands and their output unchanged."""
     said = session.run("printf", "%s", _PROBE, check=False)
     # What sudo refuses is found, and named, with the first command that needs it.
     if said.stdout == _PROBE or said.stderr.startswith("sudo:"):

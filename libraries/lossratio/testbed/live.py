@@ -67,11 +67,7 @@ class LiveTestbed(Testbed):
 
     @classmethod
     def open(cls, request: TestbedRequest) -> LiveTestbed:
-        """Logs in on all nodes, checks and sets up the DUTs, and starts the traffic agent.
-
-        Raises:
-            LossRatioError: If any of this fails. Changes made until then are undone.
-        """
+        """Logs in on all nodes, checks and sets up the DUTs, and starts the traffic agent."""
         with ExitStack() as undo:
             # A broken package of a generator is found before anything is touched.
             load_generator(_generator(request.topology).kind)

@@ -36,16 +36,6 @@ def find_next_hops(
     """Checks where DUTs route traffic with the lab's addresses, and asks the gateways for their MAC addresses.
 
     A gateway is asked where nothing else gives its address, in the profile's version of IP and with its tags.
-
-    Args:
-        topology: The topology.
-        set_up: The set-up of the testbed.
-        profile: The traffic.
-        agent: Gets the agent on the TG, which is needed only if there is a gateway.
-
-    Raises:
-        TopologyError: As `check_routes` and `check_can_ask` do, or if a port has no address that traffic could have.
-        DeadPathError: If a gateway does not answer, or several devices do.
     """
     links = set_up.links
     sides = topology.sides([link.path for link in links], profile.versions)
@@ -81,11 +71,7 @@ def find_next_hops(
 
 
 def check_can_ask(tester: Node, asked: Sequence[tuple[Port, Question]]) -> None:
-    """Makes sure that the kernel of the TG has the ports through which gateways are asked.
-
-    Raises:
-        TopologyError: If a port is a card that its generator drives itself; names the port and the gateway.
-    """
+    """Makes sure that the kernel of the TG has the ports through which gateways are asked."""
     for port, question in asked:
         if takes_cards(tester) and (port.interface.name is None or tester.uio_driver is not None):
             raise TopologyError(

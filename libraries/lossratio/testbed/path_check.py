@@ -25,19 +25,7 @@ _MAY_BE_SWAPPED = (
 
 
 def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch) -> None:
-    """Sends a few frames in each direction, and checks that some of them arrive.
-
-    Args:
-        agent: The agent on the TG, configured.
-        links: The parallel paths of the traffic, each with its DUTs that can be asked for counters.
-        nodes: The nodes, for the state of interfaces, and for the counters of DUTs that lossratio did not set up.
-
-    Raises:
-        DeadDutError: If a direction loses all frames in a DUT; names the link (if there are several), the direction,
-            and the DUT.
-        DeadPathError: If a direction loses all frames between two nodes; names the nodes.
-        LossRatioError: If an interface or a link on the path is down: the error of the guilty side.
-    """
+    """Sends a few frames in each direction, and checks that some of them arrive."""
     try:
         check_path(agent)
     except DeadPathError as error:
@@ -53,11 +41,7 @@ def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch) -> N
 
 
 def check_large_frames(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch, largest: Configuration) -> None:
-    """Checks as `check_hops` does, with the largest frames of a mix only.
-
-    Raises:
-        LossRatioError: As `check_hops`; the message names the size of the frames.
-    """
+    """Checks as `check_hops` does, with the largest frames of a mix only."""
     try:
         check_hops(agent, links, nodes)
     except (DeadDutError, DeadPathError) as error:

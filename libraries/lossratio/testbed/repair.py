@@ -109,12 +109,7 @@ class Watch:
                 raise
 
     def verify(self) -> None:
-        """Verifies the DUTs. A DUT that was found different stays so: nobody knows which trials saw it that way.
-
-        Raises:
-            DutError: If a DUT is not as it was set up, or was not at an earlier verification of this measurement.
-            NodeError: If a DUT cannot be asked.
-        """
+        """Verifies the DUTs. A DUT that was found different stays so: nobody knows which trials saw it that way."""
         if self._tampered is not None:
             raise self._tampered
         try:
@@ -130,10 +125,6 @@ class Watch:
 
         Args:
             is_doubtful: Whether the DUTs are verified in any case, because the trial lost all frames of a direction.
-
-        Raises:
-            DutError: If a DUT is not as it was set up.
-            NodeError: If a DUT cannot be asked; then the trial does not count.
         """
         if is_doubtful or self._clock() - self._verified_at >= VERIFY_SECONDS:
             self.verify()
@@ -183,12 +174,7 @@ class Watch:
             raise blamed from error
 
     def check_way(self) -> None:
-        """Checks that no interface or link on the path is down.
-
-        Raises:
-            LossRatioError: The error of the guilty side, if one is down.
-            NodeError: If a node does not answer.
-        """
+        """Checks that no interface or link on the path is down."""
         faults = faults_in(self.read(), self._way)
         if faults:
             raise error_of(faults)
@@ -379,11 +365,6 @@ class WatchedSource:
     """A source of latency trials and of running traffic that raises an error if the testbed changes meanwhile.
 
     Traffic whose losses are located in time goes on through resets of the DUTs: what these do is no error.
-
-    Args:
-        source: Measures latency, and sends the traffic.
-        watch: Finds the changes of the testbed.
-        connections: What establishes connections before the traffic; None: nothing does.
     """
 
     def __init__(self, source: TrafficMeasurer, watch: Watch, connections: Connections | None = None) -> None:

@@ -89,12 +89,6 @@ def checked_duts(
 
     It changes nothing on the nodes, except that it undoes the changes of dead controllers.
 
-    Args:
-        request: Kind and options of the DUTs; None: the DUTs stay as they are, and lossratio does not manage them.
-        paths: The paths.
-        sessions: The log-ins, by node.
-        addresses: Where the addresses of test traffic come from.
-
     Returns:
         The DUTs of each path, from west to east.
     """

@@ -317,12 +317,7 @@ _OwnGenerator = Annotated[
 
 
 def settings_type(kind: str) -> type[GeneratorSettings]:
-    """The model of a generator's settings.
-
-    Raises:
-        TopologyError: If there is no such generator, there are several, or its package is broken; names the
-            distribution.
-    """
+    """The model of a generator's settings."""
     if kind in _OWN:
         return _OWN[kind]
     names = ADDED_GENERATORS.names()

@@ -96,12 +96,7 @@ class Lab:
                 yield other, one
 
     def way(self, stops: Sequence[str], closed: Collection[str]) -> list[str] | None:
-        """The nodes of the shortest way over some nodes in this order; no node comes twice.
-
-        Args:
-            stops: The nodes to pass, with both ends of the way.
-            closed: Nodes that it must not pass.
-        """
+        """The nodes of the shortest way over some nodes in this order; no node comes twice."""
         nodes = [stops[0]]
         for number, (here, there) in enumerate(pairwise(stops)):
             part = self._shortest(here, there, {*closed, *nodes, *stops[number + 2 :]} - {here, there})

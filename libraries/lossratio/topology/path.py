@@ -118,9 +118,6 @@ def find_paths(
         dut_names: The DUTs, from west to east.
         nic: NIC model that the DUTs' ports must have, in any case; None: any.
         count: How many; they have no link in common.
-
-    Raises:
-        TopologyError: If two neighbours on a way have no unused link in common; says how many ways there are.
     """
     free = {name: (ends[0], ends[1]) for name, ends in links.items() if len(ends) == 2}
     paths: list[TrafficPath] = []

@@ -117,13 +117,7 @@ def read_stop(answer: Mapping[str, Any], names: Sequence[str]) -> StoppedTraffic
 def read_timelines(
     answer: Mapping[str, Any], counters: Sequence[DirectionCounters], clock: AgentClock
 ) -> tuple[Timeline, ...]:
-    """The timelines of an answer to ``schedule``, or to ``stop`` if the traffic was watched.
-
-    Args:
-        answer: The answer.
-        counters: Its counters. If losses were not located, but counted, they are these.
-        clock: The agent's clock.
-    """
+    """The timelines of an answer to ``schedule``, or to ``stop`` if the traffic was watched."""
     return tuple(
         _timeline(direction["course"], counted, clock)
         for direction, counted in zip(answer["directions"], counters, strict=True)

@@ -139,12 +139,7 @@ class TrexServer:
         self._program = BackgroundProgram(f"{plan.state}/", plan.directory, command)
 
     def ensure(self) -> None:
-        """Makes sure that the server runs: starts it, unless it runs already.
-
-        Raises:
-            TrafficError: If the server cannot be started, or another server is in its place.
-            NodeError: If the node is lost.
-        """
+        """Makes sure that the server runs: starts it, unless it runs already."""
         server = self._look()
         if server.pid is not None and server.started_with.strip() == self._plan.described.strip():
             self._wait_until_ready()
@@ -165,12 +160,7 @@ class TrexServer:
         self._start()
 
     def stop(self) -> None:
-        """Stops the server if it is ours: with SIGINT, and with SIGKILL if SIGINT does not end it.
-
-        Raises:
-            TrafficError: If the server does not end.
-            NodeError: If the node is lost.
-        """
+        """Stops the server if it is ours: with SIGINT, and with SIGKILL if SIGINT does not end it."""
         if not self.is_ours:
             return
         try:

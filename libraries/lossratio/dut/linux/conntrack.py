@@ -118,12 +118,7 @@ class ConntrackOptions(BaseModel):
         yield "", (*first, {"mangle": {"key": {"ct": {"key": "mark"}}, "value": _MARK}})
 
     def translation(self, east: str, last: IPv4Address | IPv6Address) -> Iterator[dict[str, Any]]:
-        """The expressions of the rule that translates addresses; none without NAT.
-
-        Args:
-            east: The interface that translated frames leave through.
-            last: The last address of ``snat``.
-        """
+        """The expressions of the rule that translates addresses; none without NAT."""
         if self.nat is None:
             return
         yield _match({"meta": {"key": "oifname"}}, east)

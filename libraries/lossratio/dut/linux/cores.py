@@ -106,13 +106,7 @@ def describe_cores(choice: CoreChoice) -> str:
 
 
 def numa_node_of(node: DutNode, *, name: str | None = None, pci_address: str | None = None) -> int:
-    """The NUMA node of an interface; 0 where it has none, as virtual interfaces.
-
-    Args:
-        node: The interface's node.
-        name: Its name in Linux.
-        pci_address: Its PCI address, which can be given also while the kernel does not have the interface.
-    """
+    """The NUMA node of an interface; 0 where it has none, as virtual interfaces."""
     place = f"/sys/class/net/{name}/device" if pci_address is None else f"/sys/bus/pci/devices/{pci_address}"
     file = f"{place}/numa_node"
     # The file of a device without a NUMA node holds -1.

@@ -97,11 +97,7 @@ def lifelines_among(node: DutNode, interfaces: Sequence[str]) -> Iterator[str]:
 
 
 def check_free(node: DutNode, networks: Sequence[IPv4Network | IPv6Network]) -> None:
-    """Checks that the node has neither an address in these networks nor a route to a part of them.
-
-    Raises:
-        DutError: If it has; names the address or route.
-    """
+    """Checks that the node has neither an address in these networks nor a route to a part of them."""
     for route in read_routes(node):
         destination = route["dst"]
         if destination == "default":

@@ -174,11 +174,7 @@ def table_name(interface: str) -> str:
 def take_claim(
     changes: Changes, node: DutNode, kind: str, interfaces: Sequence[str], links: Mapping[str, Link]
 ) -> None:
-    """Marks interfaces as set up by this process.
-
-    Raises:
-        DutError: If an interface is marked already; names the owner.
-    """
+    """Marks interfaces as set up by this process."""
     names = [table_name(interface) for interface in interfaces]
     make, remove = (document(table(verb, _FAMILY, name) for name in names) for verb in ("create", "delete"))
     nft = ("nft", "-j", "-f", "-")
@@ -196,11 +192,7 @@ def take_claim(
 
 
 def check_unclaimed(node: DutNode, interfaces: Sequence[str]) -> None:
-    """Checks that no run has set up any of the interfaces.
-
-    Raises:
-        DutError: If a run has; names the owner, and how to remove a claim.
-    """
+    """Checks that no run has set up any of the interfaces."""
     taken = claimed(node)
     for interface in interfaces:
         if table_name(interface) in taken:

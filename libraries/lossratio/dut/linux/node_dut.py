@@ -378,11 +378,7 @@ def boot_id(node: DutNode) -> str:
 
 
 def check_unchanged(node: DutNode, since: SetUp) -> None:
-    """Checks that nothing has gone, no nftables table was added, and no setting has changed.
-
-    Raises:
-        DutError: If the state has changed; names all changes.
-    """
+    """Checks that nothing has gone, no nftables table was added, and no setting has changed."""
     if boot_id(node) != since.boot_id:
         raise DutError(f"{node.name} was rebooted since its set-up; set it up again.")
     now = _read_state(node, since.interfaces, since.changes.settings)

@@ -255,15 +255,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
 def cores_of_path(
     node: DutNode, hop: Hop, count: int, *, halves: bool, taken: frozenset[int] = frozenset()
 ) -> CoreChoice:
-    """Chooses the cores of a DUT's workers on the NUMA node of its interfaces.
-
-    Args:
-        node: The DUT's node.
-        hop: Its interfaces.
-        count: How many cores its workers have.
-        halves: Whether cards on two NUMA nodes halve them.
-        taken: CPUs that other programs have.
-    """
+    """Chooses the cores of a DUT's workers on the NUMA node of its interfaces."""
     both = (hop.west, hop.east)
     are_cards = all(is_card(port, hop.uio_driver) for port in both)
     west, east = (
@@ -313,9 +305,6 @@ def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]
     """Records that interfaces have no XDP program once all changes after this call have been undone.
 
     Libraries for AF_XDP attach one, which a program that is killed may leave behind.
-
-    Raises:
-        DutError: If an interface has a program already, which it names, or there are cards instead of interfaces.
     """
     if not interfaces:
         raise DutError(
@@ -367,11 +356,7 @@ def check_pci(node: DutNode, address: str, driver: str) -> None:
 
 
 def check_hugepages(node: DutNode, megabytes: int) -> None:
-    """Checks that enough memory in hugepages is free.
-
-    Raises:
-        DutError: If it is not; says how to reserve it.
-    """
+    """Checks that enough memory in hugepages is free."""
     fields = {
         name: value.split()[0]
         for name, _, value in (line.partition(":") for line in node.run("cat", "/proc/meminfo").splitlines())

@@ -14,11 +14,7 @@ PYTHON = Tool("python3", "python3")
 
 
 def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
-    """Checks that the programs are installed; what each says about its version.
-
-    Raises:
-        DutError: If some are missing; names all of them, and the packages to install.
-    """
+    """Checks that the programs are installed; what each says about its version."""
     answers = {tool: node.attempt(*tool.ask_version) for tool in tools}
     missing = [tool for tool, answer in answers.items() if answer.exit_status == NOT_FOUND]
     if missing:

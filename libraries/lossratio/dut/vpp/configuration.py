@@ -103,14 +103,7 @@ def vpp_problem(hop: Hop) -> str | None:
 
 
 def card_commands(driver: VppDriver, card: Card, kernels_name: str, mac: str) -> Iterator[Command]:
-    """The commands that give VPP a card that startup.conf does not give it.
-
-    Args:
-        driver: By what VPP has it.
-        card: The card.
-        kernels_name: Name of its interface in the kernel, for a card that the kernel keeps.
-        mac: Its MAC address.
-    """
+    """The commands that give VPP a card that startup.conf does not give it."""
     if driver is VppDriver.RDMA:
         queues = f"num-rx-queues {card.queues} rx-queue-size {card.descriptors} tx-queue-size {card.descriptors}"
         yield Command(f"create interface rdma host-if {kernels_name} name {card.name} {queues} no-multi-seg")

@@ -42,11 +42,7 @@ class VppControl:
         return self.node.attempt(*self._line("show version")).exit_status == 0
 
     def configure(self, changes: Changes, command: Command) -> None:
-        """Gives VPP a command that changes its configuration. The configuration ends with VPP, so there is no undo.
-
-        Raises:
-            DutError: If the answer is another one: VPP reports a failure in no other way.
-        """
+        """Gives VPP a command that changes its configuration. The configuration ends with VPP, so there is no undo."""
         text = command.text
         if command.is_secret:
             self._configure_secretly(changes, command)

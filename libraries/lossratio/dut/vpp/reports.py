@@ -48,11 +48,7 @@ _MAIN_THREAD = "vpp_main"
 
 
 def parse_runtime(text: str) -> list[dict[str, Any]]:
-    """Statistics of VPP's threads and of graph nodes that saw packets, from the output of ``show runtime``.
-
-    Returns:
-        The statistics as `lossratio.dut.Dut.telemetry` has them. A node's clocks are per packet.
-    """
+    """Statistics of VPP's threads and of graph nodes that saw packets, from the output of ``show runtime``."""
     statistics = []
     thread, place = _NO_THREADS, _MAIN_THREAD
     for line in text.splitlines():
@@ -85,9 +81,6 @@ def parse_workers(runtime: str, placement: str) -> list[dict[str, Any]]:
     """The load of VPP's workers, or of its main thread if it has no workers.
 
     A worker's frames are the vectors of its input nodes: those that poll a device, or wait for its interrupts.
-
-    Returns:
-        The workers as `lossratio.dut.Dut.telemetry` has them.
     """
     frames: dict[str, int] = {}
     thread = _MAIN_THREAD
@@ -147,11 +140,7 @@ def parse_bundles(text: str) -> list[str]:
 
 
 def parse_perfmon(bundle: str, text: str) -> list[dict[str, Any]]:
-    """What a bundle counted, by thread or by graph node, from the output of ``show perfmon statistics``.
-
-    Returns:
-        The statistics as `lossratio.dut.Dut.telemetry` has them, with names that begin with ``perfmon``.
-    """
+    """What a bundle counted, by thread or by graph node, from the output of ``show perfmon statistics``."""
     statistics = []
     thread = _NO_THREADS
     for line in _COLOURS.sub("", text).splitlines():

@@ -36,14 +36,7 @@ class Card:
 def both_cards(
     addresses: tuple[str, str], cores: CoreChoice, *, queues: int | None, descriptors: int
 ) -> tuple[Card, Card]:
-    """The cards west and east, with their queues and the workers that poll them.
-
-    Args:
-        addresses: Their PCI addresses.
-        cores: VPP's CPUs.
-        queues: Receive queues of each card; None: one for each worker that polls it.
-        descriptors: Descriptors of each queue.
-    """
+    """The cards west and east, with their queues and the workers that poll them."""
     # VPP numbers its workers in the order of their CPUs.
     numbers = {cpu: number for number, cpu in enumerate(sorted(cores.workers))}
     west, east = (

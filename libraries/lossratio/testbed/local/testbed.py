@@ -65,16 +65,7 @@ class Holder:
 
 @contextmanager
 def launch(plan: Plan, name: str) -> Iterator[Holder]:
-    """Starts a holder, and waits until its testbed is up. If the block fails, the testbed is taken down again.
-
-    Args:
-        plan: The testbed to build; the descriptor of its lock is closed here.
-        name: The testbed's name, for errors.
-
-    Raises:
-        TestbedUnavailableError: If this machine cannot have a local testbed.
-        TopologyError: If this testbed cannot be built.
-    """
+    """Starts a holder, and waits until its testbed is up. If the block fails, the testbed is taken down again."""
     control, theirs = socket.socketpair()
     try:
         with theirs, open(Path(plan.directory, "holder.log"), "ab") as log:

@@ -87,12 +87,7 @@ class Conversation:
         self._process.write_line(json.dumps(message))
 
     def answer(self, seconds: float = _ANSWER_SECONDS) -> Mapping[str, Any]:
-        """Waits for an answer. The keeper's reports that it still waits for its turn are no answers.
-
-        Raises:
-            NodeError: If the keeper was silent for longer, or has ended.
-            ReservationError: If the keeper cannot use its file.
-        """
+        """Waits for an answer. The keeper's reports that it still waits for its turn are no answers."""
         event = self._next(seconds)
         while event["event"] == "waiting":
             event = self._next(seconds)

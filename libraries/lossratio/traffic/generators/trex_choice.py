@@ -44,14 +44,7 @@ class ServerChoice:
 def choose_server(
     generator: TrexGenerator, ports: Sequence[Port], cpus: int, hardware: Hardware | None = None
 ) -> ServerChoice:
-    """Chooses cores and memory of a server as FD.io CSIT does, as far as the TG has them.
-
-    Args:
-        generator: The generator as the topology has it.
-        ports: Its ports, in TRex's order: an even number of them.
-        cpus: How many CPUs the node has.
-        hardware: The node's hardware, with the cards of the ports; None in software mode.
-    """
+    """Chooses cores and memory of a server as FD.io CSIT does, as far as the TG has them."""
     _check_cores(generator, len(ports), cpus)
     low_end = generator.low_end if generator.low_end is not None else not generator.cores and cpus < _FEW_CPUS
     reasons = []

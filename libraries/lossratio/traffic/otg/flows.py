@@ -110,9 +110,6 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
 
     Yields:
         A warning for each field that changes nothing.
-
-    Raises:
-        FieldError: If the table does not have a field or value; names the field.
     """
     if table is ANY:
         return
@@ -161,11 +158,7 @@ class Flow:
 
 
 def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
-    """The flows of a configuration whose fields were checked.
-
-    Raises:
-        FieldError: If a flow cannot be sent, or they cannot be sent together; names the field.
-    """
+    """The flows of a configuration whose fields were checked."""
     ports = [port["name"] for port in config.get("ports", ())]
     models = config.get("flows", ())
     for what, names in (("ports", ports), ("flows", [flow["name"] for flow in models])):
@@ -251,13 +244,7 @@ def _sizes(model: Mapping[str, Any], where: str) -> Iterator[tuple[int, int]]:
 
 
 def configuration_of(flows: Sequence[Flow], interfaces: Mapping[str, str], settle_time: float) -> Configuration:
-    """The configuration of a generator for flows that are sent together.
-
-    Args:
-        flows: The flows; one at least.
-        interfaces: The Linux interfaces of ports, by the ports' names.
-        settle_time: Seconds to wait, after the traffic, for frames in flight.
-    """
+    """The configuration of a generator for flows that are sent together."""
     fastest = max(flow.rate for flow in flows)
     used = dict.fromkeys(interfaces[port] for flow in flows for port in flow.ports)
     return Configuration(

@@ -206,11 +206,7 @@ class Packet:
 
 
 def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
-    """Reads the headers of a flow.
-
-    Raises:
-        FieldError: If they cannot be sent; names the field.
-    """
+    """Reads the headers of a flow."""
     if not packet:
         raise FieldError(where, "a flow needs headers; the first one is 'ethernet'")
     reader, kinds = _PacketReader(), [part["choice"] for part in packet]

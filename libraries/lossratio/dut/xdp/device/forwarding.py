@@ -37,10 +37,6 @@ class Way:
 class Forwarder:
     """The program of one direction, and its maps.
 
-    Args:
-        way: What it does.
-        filtered: The table of source addresses that filters drop; None: it is no filter.
-
     Attributes:
         program: The program.
         counts: Frames since the program was loaded: words in the order of `COUNTERS`.

@@ -66,11 +66,7 @@ class ReservationFile:
 
     @contextmanager
     def mutex(self, *, repair: bool = False) -> Iterator[Record]:
-        """Locks the record, yields it for changes, and writes it back at the end.
-
-        Args:
-            repair: Whether a new record takes the place of a damaged one.
-        """
+        """Locks the record, yields it for changes, and writes it back at the end."""
         while True:
             fcntl.lockf(self.fd, fcntl.LOCK_EX, 1, MUTEX)
             if self.is_in_place():

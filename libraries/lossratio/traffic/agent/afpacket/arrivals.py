@@ -98,10 +98,6 @@ class ArrivalLog:
     """Notes all frames that arrive with a tag; `note` is to be called several times a second meanwhile.
 
     `loads` are the least and the largest one in frames per second.
-
-    Raises:
-        OSError: If the kernel does not give the ring.
-        AgentError: Of kind ``unsupported``, if the frames have no numbers.
     """
 
     def __init__(self, sink: Link, place: TagPlace, tag: int, loads: tuple[float, float]) -> None:

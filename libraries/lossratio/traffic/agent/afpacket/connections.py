@@ -165,12 +165,7 @@ class _End:
 
 
 class Conversation:
-    """The passes over all connections of a direction, the first of which opens them.
-
-    Raises:
-        OSError: If the kernel does not give memory or the rings.
-        AgentError: Of kind ``unsupported``, if the frames can open no connections.
-    """
+    """The passes over all connections of a direction, the first of which opens them."""
 
     def __init__(self, source: Link, sink: Link, frames: FramesSpec, setup: SenderSetup) -> None:
         check_answerable(frames)
@@ -210,9 +205,6 @@ class Conversation:
             first: Number of the first frame that opened a connection.
             load: Frames per second.
             next_tag: Makes tags.
-
-        Raises:
-            AgentError: Of kind ``asymmetric``, if connections are opened, and nothing comes back over any.
         """
         self._alive = opened = self._responder.arrived()
         self._responder.keep(opened)
@@ -307,11 +299,7 @@ class Conversation:
 
 
 def check_answerable(frames: FramesSpec) -> None:
-    """Makes sure that frames can open connections, and be answered.
-
-    Raises:
-        AgentError: Of kind ``unsupported``.
-    """
+    """Makes sure that frames can open connections, and be answered."""
     can_open = frames.handshake is not None or any(checksum.is_udp for checksum in frames.checksums)
     if not (frames.is_numbered and can_open and len(frames.addresses) == 1 and len(frames.sizes) == 1):
         raise AgentError(

@@ -33,10 +33,6 @@ class ActiveDirection:
         cpus: The processors that its sender may use; it begins on the first one.
         catch_up: Seconds of traffic that are made up for after a stall.
         examines: Whether frames that come back are looked at.
-
-    Raises:
-        OSError: If the kernel does not give the sockets.
-        AgentError: If its frames cannot be sent.
     """
 
     def __init__(
@@ -100,12 +96,7 @@ class ActiveDirection:
             self.conversation().begin(order.tag, order.connections, order.exchange)
 
     def conversation(self) -> Conversation:
-        """The connections of this direction.
-
-        Raises:
-            OSError: If the kernel does not give what they need.
-            AgentError: If the frames can open none.
-        """
+        """The connections of this direction."""
         if self._conversation is None:
             self._conversation = Conversation(self._source, self._sink, self._direction.frames, self._setup)
         return self._conversation

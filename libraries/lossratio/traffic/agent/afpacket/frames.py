@@ -85,11 +85,7 @@ class FrameOrder:
 
 
 class FrameBuilder:
-    """Builds headers of one direction's frames, all with these MAC addresses.
-
-    Raises:
-        AgentError: Of kind ``unsupported``, if a frame is too small for its headers.
-    """
+    """Builds headers of one direction's frames, all with these MAC addresses."""
 
     def __init__(self, spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> None:
         spec.check_room()
@@ -115,14 +111,7 @@ class FrameBuilder:
 
 
 def complete(data: Bytes, lengths: Numbers, spec: FramesSpec, payload_sums: NDArray[np.uint64]) -> None:
-    """Writes lengths and checksums into the headers of frames, whose checksums must be zero.
-
-    Args:
-        data: The frames up to their payload, one in each row.
-        lengths: Bytes of each frame, without FCS.
-        spec: Their description.
-        payload_sums: See `sums_of_payloads`.
-    """
+    """Writes lengths and checksums into the headers of frames, whose checksums must be zero."""
     for length in spec.lengths:
         data[:, length.offset : length.offset + 2] = _big_endian(lengths - length.start, 2)
     for checksum in spec.checksums:
@@ -322,9 +311,6 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
     """Builds as many frames as a ring should hold, with correct lengths and checksums.
 
     The place of the tag holds a tag of zero and its complement; any other tag leaves the checksums correct.
-
-    Raises:
-        AgentError: Of kind ``unsupported``, if a frame is too small for its headers, or too many headers differ.
     """
     builder, order = FrameBuilder(spec, source_mac, destination_mac), FrameOrder(spec)
     slot = slot_bytes(spec.max_size - FCS_BYTES)

@@ -301,11 +301,7 @@ class CapturedFrames:
 
 
 def check_countable(name: str, sent: int) -> None:
-    """Makes sure that the kernel could count so many frames of a direction at once.
-
-    Raises:
-        AgentError: Of kind ``counters``.
-    """
+    """Makes sure that the kernel could count so many frames of a direction at once."""
     if sent > MOST_COUNTED:
         raise AgentError(
             "counters",

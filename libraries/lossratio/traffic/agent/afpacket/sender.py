@@ -84,12 +84,7 @@ class SendOrder:
 
 
 class SendLog:
-    """When which frames left, as far as the sender knows: all frames of a batch at the batch's beginning.
-
-    Args:
-        send: Sends up to so many frames, and returns how many it sent.
-        clock: Returns the time, in seconds.
-    """
+    """When which frames left, as far as the sender knows: all frames of a batch at the batch's beginning."""
 
     def __init__(self, send: Callable[[int], int], clock: Callable[[], float]) -> None:
         self._send = send
@@ -294,11 +289,7 @@ class Sender:
         self._permit.revoke()
 
     def report(self) -> SenderReport:
-        """Waits for the end of the transmission.
-
-        Raises:
-            AgentError: If it did not end well; ``sender_died`` if the process did not.
-        """
+        """Waits for the end of the transmission."""
         answer = self._receive()
         if not isinstance(answer, SenderReport):
             raise self._obituary()

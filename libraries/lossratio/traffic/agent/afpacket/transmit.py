@@ -98,9 +98,6 @@ class TransmitRing:
 
         Returns:
             How many frames left the generator. None did if the interface was busy.
-
-        Raises:
-            AgentError: Of kind ``interface_down`` or ``send_failed``.
         """
         count = min(count, _MAX_BATCH, len(self._status) - self._head)
         if self._patches is not None:
@@ -234,11 +231,7 @@ class ProbeSocket:
         self.number = 0
 
     def offer(self) -> int:
-        """Sends the next frame, and returns how many frames left the generator: one, or none if it was busy.
-
-        Raises:
-            AgentError: Of kind ``interface_down`` or ``send_failed``.
-        """
+        """Sends the next frame, and returns how many frames left the generator: one, or none if it was busy."""
         cycle, start = self._setup.cycle, self._setup.tag_place.offset
         row = self.number % len(cycle.lengths)
         frame = bytearray(cycle.data[row, : cycle.lengths[row]].tobytes())

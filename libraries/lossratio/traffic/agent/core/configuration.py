@@ -153,11 +153,7 @@ class FramesSpec:
         bytes.fromhex(self.header)
 
     def check_room(self) -> None:
-        """Makes sure that each frame has room for its headers and the tag.
-
-        Raises:
-            AgentError: Of kind ``unsupported``.
-        """
+        """Makes sure that each frame has room for its headers and the tag."""
         least, smallest = self.tag_offset + TAG_BYTES + FCS_BYTES, min(size for size, _ in self.sizes)
         if smallest < least:
             raise AgentError("unsupported", f"A frame of {smallest} bytes is too small: these headers need {least}.")
@@ -320,11 +316,7 @@ PARTS = {
 
 
 def mac_bytes(text: str) -> bytes:
-    """The bytes of a MAC address.
-
-    Raises:
-        AgentError: Of kind ``bad_request``.
-    """
+    """The bytes of a MAC address."""
     try:
         mac = bytes.fromhex(text.replace(":", ""))
     except ValueError:

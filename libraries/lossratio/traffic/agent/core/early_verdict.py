@@ -81,14 +81,6 @@ def wait_for_held_frames(
 
     A device may hold frames back for longer than the settle time. In a whole trial most of them would come in time, so
     they count here, too: until the whole trial would have ended at most.
-
-    Args:
-        received: Returns the frames received so far, over all directions.
-        left: Seconds of traffic that the whole trial would yet have had.
-        settle_time: Seconds to wait for frames in flight after any traffic.
-        check: To be called several times a second.
-        clock: Returns the time, in seconds.
-        sleep: Waits for so many seconds.
     """
     quiet = max(settle_time, QUIET_SECONDS)
     last_call, until, count = clock() + left + quiet, clock() + quiet, received()
@@ -102,12 +94,6 @@ def wait_for_held_frames(
 
 class Lookout:
     """Looks at the counters of a running trial.
-
-    Args:
-        rates: Frames per second of each direction, by its name.
-        duration: Seconds of the trial.
-        watch: What to look for.
-        clock: Returns the time, in seconds.
 
     Attributes:
         rates: Frames per second of each direction.
@@ -145,12 +131,7 @@ class Lookout:
         return self.watch.ends and self.certain_after is not None
 
     def answer(self, counters: list[Message], ended_after: float | None) -> Message:
-        """What `WatchingGenerator.watched_trial` returns.
-
-        Args:
-            counters: The counters of each direction.
-            ended_after: Seconds of traffic after which the trial ended early; None: it did not.
-        """
+        """What `WatchingGenerator.watched_trial` returns."""
         return {
             "directions": counters,
             "certain_after": self.certain_after if ended_after is None else ended_after,

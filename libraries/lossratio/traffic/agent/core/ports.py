@@ -27,9 +27,6 @@ def check_may_transmit(
     its wire with one that does: as a port of the same bridge or bond, or below or beside a VLAN. A default route may be
     written in pieces; see `_default_networks`. An interface is also refused if the node would forward the test traffic
     that arrives on it through an interface that is none of these: test traffic does not belong into other networks.
-
-    Raises:
-        AgentError: Of kind ``forbidden_interface``.
     """
     names = tuple(names)
     routes = read_routes()
@@ -249,12 +246,7 @@ def same_links(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Li
 
 
 def links_after(names: Iterable[str], before: Mapping[str, Link], *, may_go_down: bool = False) -> dict[str, Link]:
-    """All links of the node, by name, after these stayed up (unless they may go down), and went on counting.
-
-    Raises:
-        AgentError: If a port does not exist any more, is another one, has another MTU, is down, or was in the meantime;
-            or if its counters were set back.
-    """
+    """All links of the node, by name, after these stayed up (unless they may go down), and went on counting."""
     links = same_links(names, before)
     for name in names:
         now, then = links[name], before[name]

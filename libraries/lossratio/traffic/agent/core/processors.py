@@ -23,11 +23,7 @@ class DeviceProcessors:
         return tuple(sorted(allowed - self.numbers) or sorted(allowed))
 
     def check(self, home: int, place: int | None) -> None:
-        """Makes sure that no sender kept a device from running, by its own processor and another one that it was on.
-
-        Raises:
-            AgentError: Of kind ``displaced``.
-        """
+        """Makes sure that no sender kept a device from running, by its own processor and another one that it was on."""
         if place in self.numbers:
             raise AgentError(
                 "displaced",

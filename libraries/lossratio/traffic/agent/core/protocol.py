@@ -142,11 +142,7 @@ class Channel:
 
 
 def decode(line: bytes) -> Message:
-    """Reads a request.
-
-    Raises:
-        AgentError: Of kind ``bad_request``, if the line is none.
-    """
+    """Reads a request."""
     try:
         request = json.loads(line)
     except ValueError:

@@ -73,9 +73,6 @@ def check_arrivals(
     """Refuses a direction whose latency frames all came out of another port: ports count frames of every direction.
 
     `groups` are numbers of counters by direction, and `ports` TRex's numbers of the ports, by name.
-
-    Raises:
-        AgentError: Of kind ``wrong_port``; names the ports.
     """
     names: dict[int, str] = {}
     for direction in directions:

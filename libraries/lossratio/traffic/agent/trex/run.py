@@ -300,12 +300,7 @@ class TrexCounters:
         return sum(counted[self._ports[direction.receive]]["ipackets"] for direction in self._directions)
 
     def read(self, load: float, run: Run) -> list[Message]:
-        """The counters of each direction since they were zero, once they stand still.
-
-        Args:
-            load: Frames per second that were asked for.
-            run: When traffic flowed.
-        """
+        """The counters of each direction since they were zero, once they stand still."""
         statistics = self._standing()
         counters = [
             self._counters(number, direction, statistics, load, run)

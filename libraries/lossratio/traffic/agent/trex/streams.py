@@ -39,9 +39,6 @@ class StreamMaker:
         number: How many directions come before it; it begins so many gaps of 10 microseconds later.
         delay: Seconds from the start to the first frame of the first direction.
         counts_streams: Whether each stream of the load counts its own frames.
-
-    Raises:
-        AgentError: Of kind ``unsupported``, if TRex cannot build its frames.
     """
 
     def __init__(
@@ -99,9 +96,6 @@ class StreamMaker:
         """A stream whose frames measure latency, of the smallest size that has room for TRex's latency header.
 
         No factor changes its rate in frames per second; `group` is the number that its counters get.
-
-        Raises:
-            AgentError: Of kind ``unsupported``, if no frame has room for it.
         """
         template = self._templates[self.latency_size]
         return self._stream(template, rate, flow_stats=self._api.STLFlowLatencyStats(pg_id=group))
@@ -113,11 +107,7 @@ class StreamMaker:
 
     @property
     def latency_size(self) -> int:
-        """Bytes, with FCS, of the smallest frames that have room for TRex's latency header.
-
-        Raises:
-            AgentError: Of kind ``unsupported``, if none has.
-        """
+        """Bytes, with FCS, of the smallest frames that have room for TRex's latency header."""
         headers = len(bytes.fromhex(self._direction.frames.header))
         least = headers + LATENCY_HEADER_BYTES + FCS_BYTES
         fitting = [size for size in self._templates if size >= least]
@@ -217,11 +207,7 @@ class Template:
 
 
 def make_template(spec: FramesSpec, size: int, source_mac: bytes, destination_mac: bytes) -> Template:
-    """Describes the frames of one size, in bytes with FCS.
-
-    Raises:
-        AgentError: Of kind ``unsupported``, if the field engine cannot build them, or the frame is too small.
-    """
+    """Describes the frames of one size, in bytes with FCS."""
     header = bytes.fromhex(spec.header)
     if size - FCS_BYTES < len(header):
         raise AgentError(

@@ -91,9 +91,6 @@ def constants_of(plans: Sequence[FramePlan]) -> tuple[list[Frames], bytes]:
     Returns:
         The constants of each plan, and what is in the map ``contents``: sizes in their order, orders of stepping
         fields, and contents of frames.
-
-    Raises:
-        AgentError: Of kind ``unsupported``, if there is no room for their headers.
     """
     contents = bytearray()
     return [_frames(plan, contents) for plan in plans], bytes(contents)

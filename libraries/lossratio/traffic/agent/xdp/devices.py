@@ -15,11 +15,7 @@ _NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, e
 
 
 def check_may_attach(port: Link) -> None:
-    """Makes sure that an interface has no XDP program yet: somebody else's is never replaced.
-
-    Raises:
-        AgentError: Of kind ``xdp_attached``; names the program.
-    """
+    """Makes sure that an interface has no XDP program yet: somebody else's is never replaced."""
     number = attached_program(port.index)
     if number is None:
         return
@@ -35,11 +31,7 @@ def check_may_attach(port: Link) -> None:
 
 
 def check_can_send(port: Link) -> None:
-    """Makes sure that an interface's driver sends redirected frames, as far as the kernel says so.
-
-    Raises:
-        AgentError: Of kind ``no_xdp``; names the way out.
-    """
+    """Makes sure that an interface's driver sends redirected frames, as far as the kernel says so."""
     features = xdp_features(port.index)
     if features is None or features & SENDS:
         return

@@ -58,9 +58,6 @@ class FramePlan:
         sized: Places of 16-bit words that depend on the size alone.
         values: Fields that step.
         checksums: Checksums over these.
-
-    Raises:
-        AgentError: Of kind ``unsupported``, if a frame is too small for its headers; ``no_xdp``, if one is too large.
     """
 
     def __init__(self, spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> None:

@@ -99,12 +99,7 @@ class Plan:
 
 
 def check_schedule(steps: Sequence[tuple[float, float]], directions: Sequence[Direction], streams: int) -> None:
-    """Checks that losses of a schedule can be located, where each direction has so many streams at least.
-
-    Raises:
-        AgentError: Of kind ``unsupported``, if frames have no numbers, or there are too many frames behind the first
-            step.
-    """
+    """Checks that losses of a schedule can be located, where each direction has so many streams at least."""
     check_numbered(direction.frames for direction in directions)
     frames = sum(load * duration for load, duration in steps[1:]) / streams
     if frames > _RING:
@@ -118,15 +113,7 @@ def check_schedule(steps: Sequence[tuple[float, float]], directions: Sequence[Di
 def schedule_course(
     plan: Plan, counters: Message, start: int, streams: Sequence[tuple[memoryview, SendProgram, int]], intact: int
 ) -> Message:
-    """The ``course`` of a direction with the steps of a schedule: see `TimedGenerator.schedule`.
-
-    Args:
-        plan: The plan.
-        counters: The counters of the direction.
-        start: When the schedule started, in nanoseconds of the clock that cannot be set.
-        streams: For each stream the times of its latest frames, its sender and its place there.
-        intact: Frames that came back as they were sent.
-    """
+    """The ``course`` of a direction with the steps of a schedule: see `TimedGenerator.schedule`."""
     sent = [[program.sent(place, step).sent for step in range(len(plan.steps))] for _, program, place in streams]
     if sum(map(sum, sent)) != counters["sent_frames"]:
         raise AgentError(

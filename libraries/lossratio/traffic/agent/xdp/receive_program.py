@@ -159,16 +159,8 @@ class Reception:
 class ReceiveProgram:
     """The program of one port.
 
-    Args:
-        reception: Memory that all ports share.
-        ways: The directions whose frames come back to this port.
-
     Attributes:
         program: The program.
-
-    Raises:
-        BpfError: If the kernel refuses it.
-        AgentError: If there are more than `MOST_WAYS` directions, or no room for their headers.
     """
 
     def __init__(self, reception: Reception, ways: Sequence[ReceiveWay]) -> None:

@@ -91,17 +91,9 @@ class SentSegment:
 class SendProgram:
     """A program that sends the frames of some streams, each by its schedule.
 
-    Args:
-        streams: The streams.
-        times: When each of the latest frames was sent: see `RING_BITS` and `WRAP_BITS`.
-
     Attributes:
         template: A frame for the memory that the kernel begins with.
         program: The program.
-
-    Raises:
-        BpfError: If the kernel refuses it.
-        AgentError: If there are more than `MOST_WAYS` streams, or no room for their headers.
     """
 
     def __init__(self, streams: Sequence[SendStream], times: Array) -> None:
