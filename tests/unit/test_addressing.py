@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
+from ipaddress import IPv4Network, collapse_addresses, ip_network
 
 import pytest
 from hypothesis import given, strategies as st
 
-from lossratio.topology.addressing import default_networks
-from lossratio.traffic.agent.core.ports import _default_networks
+from lossratio.bpf import default_networks
 
 
 @pytest.mark.parametrize(
@@ -33,14 +32,9 @@ def test_a_default_route_is_known_in_pieces_too(routes, default):
     assert networks == {ip_network(route) for route in default.split()}
 
 
-def networks(kind: type[IPv4Network] | type[IPv6Network], bits: int) -> st.SearchStrategy:
+def networks(kind: type[IPv4Network], bits: int) -> st.SearchStrategy:
     prefixes = st.integers(0, 6).flatmap(lambda length: st.tuples(st.integers(0, 2**length - 1), st.just(length)))
     return prefixes.map(lambda prefix: kind((prefix[0] << (bits - prefix[1]), prefix[1])))
-
-
-@given(st.sets(networks(IPv4Network, 32) | networks(IPv6Network, 128), max_size=12))
-def test_controller_and_traffic_agent_have_the_same_rule(whole):
-    assert default_networks(whole) == _default_networks(whole)
 
 
 @given(st.integers(0, 3), st.integers(1, 3), st.sets(networks(IPv4Network, 32), max_size=6))

@@ -3,7 +3,14 @@
 Programs on nodes import this room, too: it needs nothing but Python 3.8.
 """
 
-from lossratio.bpf.interfaces import SENDS, ask_netlink, attached_program, netlink_attributes, xdp_features
+from lossratio.bpf.interfaces import (
+    SENDS,
+    ask_netlink,
+    attached_program,
+    default_networks,
+    netlink_attributes,
+    xdp_features,
+)
 from lossratio.bpf.kernel import (
     LEAST_KERNEL,
     Array,

@@ -1,4 +1,4 @@
-"""Interfaces as XDP sees them, over netlink: the program that is attached, and the abilities of the driver."""
+"""Interfaces over netlink: the XDP program that is attached, and the abilities of the driver; and default routes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 import socket
 import struct
 from contextlib import suppress
-from typing import Iterator
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
+from typing import Any, Collection, Iterator, Union
 
 SENDS = 1 << 2
 """The driver sends frames that an XDP program redirects to it (``ndo_xdp_xmit``), as things are at present."""
@@ -79,3 +80,27 @@ def netlink_attributes(data: bytes) -> dict[int, bytes]:
         attributes[kind & 0x3FFF] = data[place + 4 : place + length]
         place += max(4, (length + 3) & ~3)
     return attributes
+
+
+Network = Union[IPv4Network, IPv6Network]
+
+
+def default_networks(networks: Collection[Network]) -> set[Network]:
+    """Which of the networks that a node has routes to are a default route, in one or in several pieces.
+
+    These are networks of similar size that together are all addresses, such as 0.0.0.0/1 and 128.0.0.0/1, and each one
+    with more than the networks for benchmarking (RFC 2544, RFC 5180) that would carry test traffic, such as 2000::/3.
+    """
+    default: set[Network] = set()
+    for texts in (("0.0.0.0/0", "198.18.0.0/15"), ("::/0", "2001:2::/48")):
+        everywhere, test = map(ip_network, texts)
+        own: list[Any] = [network for network in networks if network.version == everywhere.version]
+        default.update(network for network in own if network != test and network.supernet_of(test))
+        # Below one set that is everything there may be another one, of smaller networks, that goes first.
+        shortest = 0
+        for length in sorted({network.prefixlen for network in own}):
+            pieces = [network for network in own if shortest <= network.prefixlen <= length]
+            if list(collapse_addresses(pieces)) == [everywhere]:
+                default.update(pieces)
+                shortest = length + 1
+    return default

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BeforeValidator
@@ -127,12 +127,8 @@ class DutCounters:
 
     def since(self, earlier: DutCounters) -> DutCounters:
         """The counts since an earlier reading."""
-        return DutCounters(
-            _difference(self.received, earlier.received),
-            _difference(self.transmitted, earlier.transmitted),
-            _difference(self.dropped, earlier.dropped),
-            _difference(self.details, earlier.details),
-        )
+        counts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return DutCounters(**{name: _difference(now, getattr(earlier, name)) for name, now in counts.items()})
 
     @property
     def unaccounted(self) -> int:

@@ -8,16 +8,6 @@ from lossratio.nodes import DutNode, reason, shown
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A kernel setting that was changed."""
-
-    before: str
-    """The text of its file before the change."""
-    during: str
-    """The text of its file since the change."""
-
-
-@dataclass(frozen=True)
 class _Step:
     command: tuple[str, ...]
     stdin: str | None = None
@@ -31,8 +21,8 @@ class Changes:
     def __init__(self, node: DutNode) -> None:
         self.commands: list[str] = []
         """The command lines that made the changes, in order."""
-        self.settings: dict[str, Setting] = {}
-        """Kernel settings that were changed, by the path of their file."""
+        self.settings: dict[str, list[str]] = {}
+        """Kernel settings that were changed, by the path of their file: its text before the change, and since."""
         self._node = node
         self._undo: list[_Step] = []
 
@@ -78,7 +68,7 @@ class Changes:
             return
         command = ("tee", path)
         self.run(*command, stdin=f"{value}\n", undo=command, undo_stdin=f"{before}\n")
-        self.settings[path] = Setting(before, value)
+        self.settings[path] = [before, value]
 
     def write_back(self, path: str, value: str) -> None:
         """Records that a setting gets a value once all changes after this call have been undone."""

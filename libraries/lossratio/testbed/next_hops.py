@@ -114,20 +114,8 @@ def _check_route(
         return
     sender, _ = address_span(ip.source, source, version)
     for target in dict.fromkeys(address_span(ip.destination, sink, version)):
-        command = (
-            "ip",
-            f"-{version}",
-            "-j",
-            "route",
-            "get",
-            "fibmatch",
-            str(target),
-            "from",
-            str(sender),
-            "iif",
-            entry,
-        )
-        done = session.run(*command, check=False)
+        way = (str(target), "from", str(sender), "iif", entry)
+        done = session.run("ip", f"-{version}", "-j", "route", "get", "fibmatch", *way, check=False)
         if done.exit_status != 0:
             raise TopologyError(
                 f"{session.name} does not forward traffic from {sender} to {target} that arrives on {entry}: "

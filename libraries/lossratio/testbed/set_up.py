@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lossratio.dut import BLACK_BOX, CommandRunner, DestinationMacs, Dut, DutOptions, create_dut, load_kind
@@ -214,14 +214,6 @@ class LiveLink:
         """Seconds for which frames may be in flight on the whole path."""
         return sum(dut.settle_time for dut in self.duts) if self.duts else UNKNOWN_SETTLE_TIME
 
-    def port_pair(self, generator: Generator[RealGenerator]) -> PortPair:
-        """Its ends, with the generator's names for them."""
-        path, destinations, port_name = self.path, self.destinations, generator.port_name
-        return PortPair(
-            traffic_port(path.west, port_name(path.west), None if destinations is None else destinations.from_west),
-            traffic_port(path.east, port_name(path.east), None if destinations is None else destinations.from_east),
-        )
-
 
 def traffic_port(port: Port, interface: str, destination: str | None) -> TrafficPort:
     """A port of the TG for the configuration of a generator."""
@@ -284,9 +276,16 @@ class LiveSetUp:
 
     def port_pairs(self, destinations: Sequence[DestinationMacs | None]) -> tuple[PortPair, ...]:
         """The ends of each path, with the generator's names for them."""
+
+        def end(port: Port, mac: str | None) -> TrafficPort:
+            return traffic_port(port, self.generator.port_name(port), mac)
+
         return tuple(
-            replace(link, destinations=own).port_pair(self.generator)
-            for link, own in zip(self.links, destinations, strict=True)
+            PortPair(
+                end(link.path.west, None if macs is None else macs.from_west),
+                end(link.path.east, None if macs is None else macs.from_east),
+            )
+            for link, macs in zip(self.links, destinations, strict=True)
         )
 
     def conditions(

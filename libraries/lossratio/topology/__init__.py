@@ -3,13 +3,7 @@
 Field names are those of FD.io CSIT's topology files wherever both mean the same.
 """
 
-from lossratio.topology.addressing import (
-    EAST as EAST,
-    WEST as WEST,
-    Side as Side,
-    default_networks as default_networks,
-    split_sides as split_sides,
-)
+from lossratio.topology.addressing import EAST as EAST, WEST as WEST, Side as Side, split_sides as split_sides
 from lossratio.topology.containerlab import read_containerlab as read_containerlab
 from lossratio.topology.files import (
     generator_problems as generator_problems,

@@ -4,17 +4,9 @@ West is the side of the path's first TG port, east that of its second one. Gener
 the other's; routed devices route each side's networks to its TG port.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from ipaddress import (
-    IPv4Address,
-    IPv4Interface,
-    IPv4Network,
-    IPv6Address,
-    IPv6Interface,
-    IPv6Network,
-    collapse_addresses,
-)
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
@@ -74,12 +66,6 @@ WEST = Side(IPv4Network("198.18.0.0/16"), IPv6Network("2001:2::/49"), wide_ipv4=
 
 EAST = Side(IPv4Network("198.19.0.0/16"), IPv6Network("2001:2:0:8000::/49"), wide_ipv4=IPv4Network("244.0.0.0/6"))
 """Networks behind the path's second TG port."""
-
-_WORLDS: tuple[tuple[Network, Network], ...] = (
-    (IPv4Network("0.0.0.0/0"), IPv4Network("198.18.0.0/15")),
-    (IPv6Network("::/0"), IPv6Network("2001:2::/48")),
-)
-"""All addresses, and those for benchmarking."""
 
 
 def split_sides(paths: int) -> tuple[tuple[Side, Side], ...]:
@@ -150,27 +136,6 @@ def check_port_addresses(
             )
         if routed.is_multicast or routed.is_loopback or routed.is_link_local:
             raise ValueError(f"network {routed} is not routed")
-
-
-def default_networks(networks: Collection[Network]) -> set[Network]:
-    """Which of the networks that a node has routes to are a default route, in one or in several pieces.
-
-    These are networks of similar size that together are all addresses, such as 0.0.0.0/1 and 128.0.0.0/1, and each one
-    with more than the networks for benchmarking that would carry test traffic, such as 2000::/3. The traffic agent has
-    the same rule: it cannot import this one.
-    """
-    default: set[Network] = set()
-    for everywhere, test in _WORLDS:
-        own: list[Any] = [network for network in networks if network.version == everywhere.version]
-        default.update(network for network in own if network != test and network.supernet_of(test))
-        # Below one set that is everything there may be another one, of smaller networks, that goes first.
-        shortest = 0
-        for length in sorted({network.prefixlen for network in own}):
-            pieces = [network for network in own if shortest <= network.prefixlen <= length]
-            if list(collapse_addresses(pieces)) == [everywhere]:
-                default.update(pieces)
-                shortest = length + 1
-    return default
 
 
 def _parts(side: Side, bits: int) -> list[Side]:

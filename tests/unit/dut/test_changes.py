@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from lossratio.dut.changes import Changes, Setting
+from lossratio.dut.changes import Changes
 from lossratio.errors import DutError
 from lossratio.nodes import CommandResult
 from lossratio.nodes.node import DutNode
@@ -54,7 +54,7 @@ def test_a_setting_gets_its_old_value_back(changes, tmp_path):
     path.write_text("2\n")
     changes.write(str(path), "0")
     assert path.read_text() == "0\n"
-    assert changes.settings == {str(path): Setting("2", "0")}
+    assert changes.settings == {str(path): ["2", "0"]}
     changes.roll_back()
     assert path.read_text() == "2\n"
 

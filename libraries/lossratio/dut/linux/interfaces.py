@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
+from lossratio.bpf import default_networks
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
-from lossratio.topology import default_networks
 
 Link = Mapping[str, Any]
 """One interface in the output of ``ip -json -details -statistics address``."""

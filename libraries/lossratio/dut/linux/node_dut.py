@@ -247,7 +247,7 @@ class NodeDut(Dut[OptionsT_co]):
             "settle_time": self.settle_time,
             "recovery_time": self.recovery_time,
             "commands": list(changes.commands),
-            "settings": {path: [setting.before, setting.during] for path, setting in changes.settings.items()},
+            "settings": dict(changes.settings),
             "interfaces": {name: interface_facts(self.node, links[name]) for name in self.interfaces},
             **describe_node(self.node, self._versions, self.kernel_interfaces),
             **self.facts(),

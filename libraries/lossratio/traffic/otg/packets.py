@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -59,8 +60,9 @@ class HeaderField:
     """Its value where none is said."""
     notation: Notation = _NUMBER
     """How the models write its values."""
-    computed: Literal["next", "length", "checksum", None] = None
-    """What it follows from: the next header, the frame's length, or a part of the frame; None: it is given."""
+    computed: str | None = None
+    """What it follows from: the ``next`` header, the ``length`` of the frame, or a part of it (``checksum``); None: it
+    is given."""
 
     def bytes_in(self) -> tuple[int, int]:
         """The first of its bytes, and the one behind the last."""
@@ -85,50 +87,40 @@ class Header:
     """Where the addresses begin that are in checksums of the header behind; they end with the header."""
 
 
+_LAYOUT = re.compile(r"(?P<path>[\w.]*):(?P<bits>-?\d+)(=(?P<default>\w+))?(!(?P<computed>\w+))?(@(?P<notation>\w+))?")
+_NOTATIONS = {None: _NUMBER, "mac": MAC, "ipv4": _IPV4, "ipv6": _IPV6}
+
+
+def _fields(layout: str) -> tuple[HeaderField, ...]:
+    """Fields one behind the other, such as ``name:bits=default!computed@notation``.
+
+    Bits without a name are of no field; below 0 they lead back, to another name for the same bits.
+    """
+    fields, start = [], 0
+    for found in _LAYOUT.finditer(layout):
+        bits, default, computed = int(found["bits"]), int(found["default"] or "0", 0), found["computed"]
+        if found["path"]:
+            fields.append(HeaderField(found["path"], start, bits, default, _NOTATIONS[found["notation"]], computed))
+        start += bits
+    return tuple(fields)
+
+
 _BEHIND_ETHERNET = ("vlan", "ipv4", "ipv6")
 _BEHIND_IP = ("tcp", "udp")
 
 HEADERS: Mapping[str, Header] = MappingProxyType(
     {
-        "ethernet": Header(
-            14,
-            (
-                HeaderField("dst", 0, 48, notation=MAC),
-                HeaderField("src", 48, 48, notation=MAC),
-                HeaderField("ether_type", 96, 16, 0xFFFF, computed="next"),
-            ),
-            followers=_BEHIND_ETHERNET,
-        ),
+        "ethernet": Header(14, _fields("dst:48@mac src:48@mac ether_type:16=0xFFFF!next"), followers=_BEHIND_ETHERNET),
         "vlan": Header(
-            4,
-            (
-                HeaderField("priority", 0, 3),
-                HeaderField("cfi", 3, 1),
-                HeaderField("id", 4, 12),
-                HeaderField("tpid", 16, 16, 0xFFFF, computed="next"),
-            ),
-            number=0x8100,
-            followers=_BEHIND_ETHERNET,
+            4, _fields("priority:3 cfi:1 id:12 tpid:16=0xFFFF!next"), number=0x8100, followers=_BEHIND_ETHERNET
         ),
         "ipv4": Header(
             20,
-            (
-                HeaderField("version", 0, 4, 4),
-                HeaderField("header_length", 4, 4, 5),
-                HeaderField("priority.raw", 8, 8),
-                HeaderField("priority.dscp.phb", 8, 6),
-                HeaderField("priority.dscp.ecn", 14, 2),
-                HeaderField("total_length", 16, 16, computed="length"),
-                HeaderField("identification", 32, 16),
-                HeaderField("reserved", 48, 1),
-                HeaderField("dont_fragment", 49, 1),
-                HeaderField("more_fragments", 50, 1),
-                HeaderField("fragment_offset", 51, 13),
-                HeaderField("time_to_live", 64, 8, 64),
-                HeaderField("protocol", 72, 8, 61, computed="next"),
-                HeaderField("header_checksum", 80, 16, computed="checksum"),
-                HeaderField("src", 96, 32, notation=_IPV4),
-                HeaderField("dst", 128, 32, notation=_IPV4),
+            _fields(
+                "version:4=4 header_length:4=5 priority.raw:8 :-8 priority.dscp.phb:6 priority.dscp.ecn:2 "
+                "total_length:16!length identification:16 reserved:1 dont_fragment:1 more_fragments:1 "
+                "fragment_offset:13 time_to_live:8=64 protocol:8=61!next header_checksum:16!checksum "
+                "src:32@ipv4 dst:32@ipv4"
             ),
             number=0x0800,
             followers=_BEHIND_IP,
@@ -136,48 +128,21 @@ HEADERS: Mapping[str, Header] = MappingProxyType(
         ),
         "ipv6": Header(
             40,
-            (
-                HeaderField("version", 0, 4, 6),
-                HeaderField("traffic_class", 4, 8),
-                HeaderField("flow_label", 12, 20),
-                HeaderField("payload_length", 32, 16, computed="length"),
-                HeaderField("next_header", 48, 8, 59, computed="next"),
-                HeaderField("hop_limit", 56, 8, 64),
-                HeaderField("src", 64, 128, notation=_IPV6),
-                HeaderField("dst", 192, 128, notation=_IPV6),
+            _fields(
+                "version:4=6 traffic_class:8 flow_label:20 payload_length:16!length next_header:8=59!next "
+                "hop_limit:8=64 src:128@ipv6 dst:128@ipv6"
             ),
             number=0x86DD,
             followers=_BEHIND_IP,
             counts_from=40,
             addresses=8,
         ),
-        "udp": Header(
-            8,
-            (
-                HeaderField("src_port", 0, 16),
-                HeaderField("dst_port", 16, 16),
-                HeaderField("length", 32, 16, computed="length"),
-                HeaderField("checksum", 48, 16, computed="checksum"),
-            ),
-            number=17,
-        ),
+        "udp": Header(8, _fields("src_port:16 dst_port:16 length:16!length checksum:16!checksum"), number=17),
         "tcp": Header(
             20,
-            (
-                HeaderField("src_port", 0, 16),
-                HeaderField("dst_port", 16, 16),
-                HeaderField("seq_num", 32, 32),
-                HeaderField("ack_num", 64, 32),
-                HeaderField("data_offset", 96, 4, 5),
-                *(
-                    HeaderField(name, 103 + place, 1)
-                    for place, name in enumerate(
-                        ("ecn_ns", "ecn_cwr", "ecn_echo", "ctl_urg", "ctl_ack", "ctl_psh", "ctl_rst", "ctl_syn")
-                    )
-                ),
-                HeaderField("ctl_fin", 111, 1),
-                HeaderField("window", 112, 16),
-                HeaderField("checksum", 128, 16, computed="checksum"),
+            _fields(
+                "src_port:16 dst_port:16 seq_num:32 ack_num:32 data_offset:4=5 :3 ecn_ns:1 ecn_cwr:1 ecn_echo:1 "
+                "ctl_urg:1 ctl_ack:1 ctl_psh:1 ctl_rst:1 ctl_syn:1 ctl_fin:1 window:16 checksum:16!checksum"
             ),
             number=6,
         ),

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from ipaddress import collapse_addresses, ip_network
-from typing import Any, Iterable, Mapping, Sequence
+from ipaddress import ip_network
+from typing import Iterable, Mapping, Sequence
+
+from lossratio.bpf import default_networks
 
 from .configuration import BENCHMARK_NETWORKS, Configuration
-from .links import Link, Network, Route, address_links, read_links, read_routes, route_links
+from .links import Link, Route, address_links, read_links, read_routes, route_links
 from .protocol import AgentError, Message
-
-_TEST_NETWORKS = {4: ip_network(BENCHMARK_NETWORKS[0]), 6: ip_network(BENCHMARK_NETWORKS[1])}
-_EVERYWHERE = {4: ip_network("0.0.0.0/0"), 6: ip_network("::/0")}
 
 
 def check_may_transmit(
@@ -25,8 +24,9 @@ def check_may_transmit(
 
     An interface is refused if it carries a default route or the SSH session that the agent runs in, or if it shares
     its wire with one that does: as a port of the same bridge or bond, or below or beside a VLAN. A default route may be
-    written in pieces; see `_default_networks`. An interface is also refused if the node would forward the test traffic
-    that arrives on it through an interface that is none of these: test traffic does not belong into other networks.
+    written in pieces; see `lossratio.bpf.default_networks`. An interface is also refused if the node would forward the
+    test traffic that arrives on it through an interface that is none of these: test traffic does not belong into other
+    networks.
     """
     names = tuple(names)
     routes = read_routes()
@@ -47,35 +47,13 @@ def check_may_transmit(
 def _default_route_links(routes: Sequence[Route]) -> dict[int, str]:
     """Indices of the interfaces that carry a default route, of any table and family, and how."""
     reasons: dict[int, str] = {}
-    default = _default_networks({route.network for route in routes})
+    default = default_networks({route.network for route in routes})
     for route in routes:
         if route.network in default:
             is_whole = route.network.prefixlen == 0
             how = "a default route" if is_whole else f"a part of the default route ({route.network})"
             reasons.update(dict.fromkeys(route.links, f"carries {how}"))
     return reasons
-
-
-def _default_networks(networks: set[Network]) -> set[Network]:
-    """Which of the networks that a node has routes to are a default route, in one or in several pieces.
-
-    These are networks of similar size that together are all addresses, such as 0.0.0.0/1 and 128.0.0.0/1, and each one
-    with more than the networks for benchmarking (RFC 2544, RFC 5180) that would carry test traffic, such as 2000::/3.
-    The DUT's check has the same rule: `lossratio.topology.addressing.default_networks`.
-    """
-    default: set[Network] = set()
-    for version, everywhere in _EVERYWHERE.items():
-        own: list[Any] = [network for network in networks if network.version == version]
-        test = _TEST_NETWORKS[version]
-        default.update(network for network in own if network != test and network.supernet_of(test))
-        # Below one set that is everything there may be another one, of smaller networks, that goes first.
-        shortest = 0
-        for length in sorted({network.prefixlen for network in own}):
-            pieces = [network for network in own if shortest <= network.prefixlen <= length]
-            if list(collapse_addresses(pieces)) == [everywhere]:
-                default.update(pieces)
-                shortest = length + 1
-    return default
 
 
 def _ways_out(routes: Sequence[Route], ports: set[int], networks: Sequence[str]) -> dict[int, Route]:
