@@ -4,10 +4,10 @@ A model is an immutable value, e.g. `Policer(rate=50e3, burst=1000)`. `Simulated
 result of a perfect search.
 """
 
-from lossratio.simulation.connections import ConnectionTable as ConnectionTable
 from lossratio.simulation.constant_capacity import (
     BackgroundLoss as BackgroundLoss,
     Buffer as Buffer,
+    ConnectionTable as ConnectionTable,
     ConstantLoss as ConstantLoss,
     LossInversion as LossInversion,
     Policer as Policer,

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from lossratio.shipped import did_you_mean
-from lossratio.simulation.connections import ConnectionTable
 from lossratio.simulation.constant_capacity import (
     BackgroundLoss,
     Buffer,
+    ConnectionTable,
     ConstantLoss,
     LossInversion,
     Policer,

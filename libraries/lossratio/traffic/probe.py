@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 
-from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_ETHERTYPES, Direction, Speaker, mac_bytes
+from lossratio.traffic.agent.core.configuration import (
+    FCS_BYTES,
+    TAG_ETHERTYPES,
+    Direction,
+    Speaker,
+    mac_bytes,
+    word_sum,
+)
 from lossratio.traffic.client import AgentClient
 
 _MARK_BYTES, _SUM_BYTES = 8, 2
@@ -108,9 +115,9 @@ class Marker:
         data = bytearray(cycle.data[0][: cycle.lengths[0]].tobytes())
         start = direction.frames.tag_offset
         end = start + MARK_ROOM
-        before = _sum(bytes(data[start:end]))
+        before = word_sum(bytes(data[start:end]))
         data[start : end - _SUM_BYTES] = self._id + bytes([port, number])
-        missing = (before - _sum(bytes(data[start : end - _SUM_BYTES]))) % 0xFFFF
+        missing = (before - word_sum(bytes(data[start : end - _SUM_BYTES]))) % 0xFFFF
         data[end - _SUM_BYTES : end] = missing.to_bytes(_SUM_BYTES, "big")
         return bytes(data)
 
@@ -172,7 +179,3 @@ def vlans_of(frame: bytes) -> tuple[int, ...]:
 def smallest_probe(direction: Direction) -> int:
     """Bytes, with FCS, of the smallest frame of a direction that has room for a mark."""
     return direction.frames.tag_offset + MARK_ROOM + FCS_BYTES
-
-
-def _sum(data: bytes) -> int:
-    return sum(int.from_bytes(data[place : place + 2], "big") for place in range(0, len(data), 2))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..core.configuration import DIRECTIONS, FCS_BYTES, TAG_BYTES, Direction
 from ..core.links import Link
 from ..core.protocol import Message
-from .frames import Bytes, FrameCycle, Numbers, number_bytes, number_parts, tag_bytes
+from .frames import Bytes, FrameCycle, Numbers, folded_sums, number_bytes, number_parts, tag_bytes, word_sums
 from .receive import CapturedFrames, ReceiveRing, Sample, let_nothing_through, let_sample_through, ring_slot_bytes
 
 MOST_EXAMINED = 1 << 14
@@ -202,7 +202,7 @@ class _ExpectedFrames:
             differences[:, : self.end] *= np.arange(self.end) < sizes[:, np.newaxis]
         flags: Flags = np.bitwise_or.reduce(differences.view(np.uint64), axis=1) != 0
         for start, end in self.checksums:
-            flags |= _sum(got[:, start:end]) != 0xFFFF
+            flags |= folded_sums(word_sums(got[:, start:end])) != 0xFFFF
         return flags
 
     def compare(self, got: Bytes, wanted: Bytes, lengths: Numbers, sizes: Numbers) -> tuple[Flags, Flags]:
@@ -214,7 +214,7 @@ class _ExpectedFrames:
             is_readdressed &= ~different[:, start : start + width].any(axis=1)
         wrong = (lengths != sizes) | different.any(axis=1)
         for start, end in self.checksums:
-            wrong |= _sum(got[:, start:end]) != 0xFFFF
+            wrong |= folded_sums(word_sums(got[:, start:end])) != 0xFFFF
         return wrong & ~is_readdressed, is_readdressed
 
 
@@ -264,10 +264,3 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
 def _words(contents: Bytes, offset: int) -> Numbers:
     words: Numbers = np.ascontiguousarray(contents[:, offset : offset + 4]).view(">u4")[:, 0].astype(np.int64)
     return words
-
-
-def _sum(part: Bytes) -> NDArray[np.uint64]:
-    sums: NDArray[np.uint64] = np.ascontiguousarray(part).view(">u2").sum(axis=1, dtype=np.uint64)
-    for _ in range(2):
-        sums = (sums & np.uint64(0xFFFF)) + (sums >> np.uint64(16))
-    return sums

@@ -144,7 +144,7 @@ def sums_of_payloads(spec: FramesSpec) -> NDArray[np.uint64]:
     sums = np.zeros(spec.max_size, dtype=np.uint64)
     for size, _ in spec.sizes:
         words = payload(size - FCS_BYTES)[spec.payload_offset :]
-        sums[size - FCS_BYTES] = _word_sums(np.pad(words, (0, len(words) % 2)).reshape(1, -1))[0]
+        sums[size - FCS_BYTES] = word_sums(np.pad(words, (0, len(words) % 2)).reshape(1, -1))[0]
     return sums
 
 
@@ -154,23 +154,29 @@ def _checksums(
     part = data[:, field.start : data.shape[1] if field.end is None else field.end]
     if part.shape[1] % 2:
         part = np.pad(part, ((0, 0), (0, 1)))
-    sums = _word_sums(part)
+    sums = word_sums(part)
     if payload_sums is not None:
         sums += payload_sums
     if field.pseudo_header is not None:
         start, stop, protocol = field.pseudo_header
-        sums += _word_sums(data[:, start:stop]) + np.uint64(protocol) + (lengths - field.start).astype(np.uint64)
-    for _ in range(3):
-        sums = (sums & np.uint64(0xFFFF)) + (sums >> np.uint64(16))
-    complement: NDArray[np.uint64] = np.uint64(0xFFFF) - sums
+        sums += word_sums(data[:, start:stop]) + np.uint64(protocol) + (lengths - field.start).astype(np.uint64)
+    complement: NDArray[np.uint64] = np.uint64(0xFFFF) - folded_sums(sums)
     if field.is_udp:
         # RFC 768: a checksum of zero is sent as all ones; zero would mean that there is none.
         complement[complement == 0] = 0xFFFF
     return complement
 
 
-def _word_sums(part: Bytes) -> NDArray[np.uint64]:
+def word_sums(part: Bytes) -> NDArray[np.uint64]:
+    """The sums of the 16-bit words of each row."""
     sums: NDArray[np.uint64] = np.ascontiguousarray(part).view(">u2").sum(axis=1, dtype=np.uint64)
+    return sums
+
+
+def folded_sums(sums: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Sums below 2 to the power of 32 with their carries added (RFC 1071)."""
+    for _ in range(2):
+        sums = (sums & np.uint64(0xFFFF)) + (sums >> np.uint64(16))
     return sums
 
 
@@ -235,9 +241,7 @@ def number_bytes(place: TagPlace, tag: int, numbers: Numbers) -> list[Bytes]:
     if place.compensation is None:
         return [sequence]
     sums = (words >> np.uint64(16)) + (words & np.uint64(0xFFFF)) + np.uint64((tag >> 16) + (tag & 0xFFFF))
-    for _ in range(2):
-        sums = (sums & np.uint64(0xFFFF)) + (sums >> np.uint64(16))
-    compensation = (np.uint64(0xFFFF) - sums).astype(">u2").view(np.uint8).reshape(-1, COMPENSATION_BYTES)
+    compensation = (np.uint64(0xFFFF) - folded_sums(sums)).astype(">u2").view(np.uint8).reshape(-1, COMPENSATION_BYTES)
     if len(number_parts(place)) == 1:
         return [np.hstack((sequence, compensation))]
     return [sequence, compensation]

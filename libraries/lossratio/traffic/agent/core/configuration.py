@@ -96,16 +96,15 @@ class ChecksumField:
     def sum_in(self, frame: bytes) -> int:
         """Sum of the 16-bit words that it covers in a frame, whose own place must hold zero."""
         part = frame[self.start : len(frame) if self.end is None else self.end]
-        total = _word_sum(part)
+        total = word_sum(part)
         if self.pseudo_header is not None:
             start, stop, protocol = self.pseudo_header
-            total += _word_sum(frame[start:stop]) + protocol + len(part)
+            total += word_sum(frame[start:stop]) + protocol + len(part)
         return total
 
     def value(self, total: int) -> bytes:
         """The two bytes for a sum."""
-        while total >> 16:
-            total = (total & 0xFFFF) + (total >> 16)
+        total = folded(total)
         return (0xFFFF if self.is_udp and total == 0xFFFF else 0xFFFF - total).to_bytes(2, "big")
 
 
@@ -345,6 +344,14 @@ def least_common_multiple(one: int, other: int) -> int:
     return one * other // gcd(one, other)
 
 
-def _word_sum(part: bytes) -> int:
+def word_sum(part: bytes) -> int:
+    """The sum of 16-bit words; an odd byte at the end is the first one of a word."""
     padded = part + b"\0" * (len(part) % 2)
     return sum(int.from_bytes(padded[place : place + 2], "big") for place in range(0, len(padded), 2))
+
+
+def folded(total: int) -> int:
+    """A sum of 16-bit words with its carries added (RFC 1071)."""
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total

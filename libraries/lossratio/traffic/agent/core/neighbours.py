@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Mapping, Sequence, Union
 
-from .configuration import TAG_ETHERTYPES, Speaker
+from .configuration import TAG_ETHERTYPES, Speaker, folded, word_sum
 from .links import Link
 from .packets import Jump, PacketWire, Wire, open_packets, receive_whole
 from .protocol import AgentError
@@ -275,11 +275,7 @@ def _answer_in(frame: bytes, target: Address) -> str | None:
 
 def _icmpv6(source: bytes, destination: bytes, message: bytes) -> bytes:
     pseudo_header = source + destination + struct.pack(">I3xB", len(message), _ICMPV6)
-    words = struct.unpack(f">{(len(pseudo_header) + len(message)) // 2}H", pseudo_header + message)
-    total = sum(words)
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    checksum = struct.pack(">H", ~total & 0xFFFF)
+    checksum = struct.pack(">H", 0xFFFF - folded(word_sum(pseudo_header + message)))
     header = struct.pack(">IHBB", 6 << 28, len(message), _ICMPV6, _HOP_LIMIT) + source + destination
     return header + message[:2] + checksum + message[4:]
 

@@ -10,7 +10,7 @@ from typing import Any, Iterable, Literal, Sequence
 
 from lossratio.bpf import ObjectFile, read_object
 
-from ..core.configuration import COMPENSATION_BYTES, TAG_BYTES
+from ..core.configuration import COMPENSATION_BYTES, TAG_BYTES, folded
 from ..core.protocol import AgentError
 from .frames import FramePlan
 
@@ -130,7 +130,7 @@ def _frames(plan: FramePlan, contents: bytearray) -> Frames:
         "checksums": [
             (
                 checksum.offset,
-                _folded(checksum.sums[0]),
+                folded(checksum.sums[0]),
                 len(checksum.covered) == len(plan.values),
                 sum(1 << number for number in checksum.covered),
                 checksum.is_udp,
@@ -169,7 +169,7 @@ def _entry(plan: FramePlan, number: int) -> bytes:
     template = plan.templates[number]
     words = [struct.pack("=I", plan.lengths[number])]
     words += [template[offset : offset + 2] + bytes(2) for offset in plan.sized]
-    words += [struct.pack("=I", _folded(checksum.sums[number])) for checksum in plan.checksums]
+    words += [struct.pack("=I", folded(checksum.sums[number])) for checksum in plan.checksums]
     return b"".join(words)
 
 
@@ -208,13 +208,6 @@ def _sums(frame: bytes, start: int, end: int) -> bytes:
         total += _word(frame, place)
         of_sums += total
     return struct.pack("=2Q", total & FOREVER, of_sums & FOREVER)
-
-
-def _folded(total: int) -> int:
-    """A sum of 16-bit words with its carries added (RFC 1071)."""
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total
 
 
 def _word(data: bytes, place: int) -> int:
