@@ -6,7 +6,7 @@ python benchmarks/search_digests.py before.tsv
 python benchmarks/search_digests.py after.tsv --beside before.tsv
 
 All goal sets and all families of `lossratio study` take part, without hints, with hints from earlier nights on the same
-SUT, with hints that are nonsense, and as FD.io CSIT searches: wide coarse targets, a warm-up, failing fast.
+SUT, with hints that are nonsense, and as FD.io CSIT searches: a warm-up, failing fast.
 """
 
 from __future__ import annotations

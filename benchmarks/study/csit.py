@@ -9,9 +9,9 @@ CSIT's settings, and their names here:
 - every trial takes 0.5 s besides its traffic, which count towards its effective duration, so that 7 trials prove a
   lower bound, not 11: `TRIAL_OVERHEAD` and `MEASURER_ARGUMENTS`;
 - a surplus of received frames counts as loss: `NEGATIVE_LOSS`, for `lossratio.trials.counters`;
-- intermediate targets of 1 s and 4.58 s, at four and two goal widths: `COARSE_TARGETS`;
 - the forwarding rate at max load (MRR) as the first candidate load, the forwarding rate at that load as the second one,
-  smaller candidates first: the controller does so with any parameters. Where both loads are overloaded, it draws a line
+  smaller candidates first: the controller does so with any parameters, and has no targets of 1 s and 4.58 s at four
+  and two goal widths, as CSIT has. Where both loads are overloaded, it draws a line
   through both forwarding rates. On a SUT with the same forwarding rate at both loads, that gives the second candidate.
 
 `AS_CSIT` is the algorithm of a study that searches so, whatever the goals: `--algorithm csit:AS_CSIT`.
@@ -22,15 +22,13 @@ from types import MappingProxyType
 from typing import Final
 
 from lossratio.arena import Algorithm, Goals, Outcome, Subject, searched
-from lossratio.mlrsearch import NDR, PDR, CoarseTarget, MLRsearch, SearchGoal
+from lossratio.mlrsearch import NDR, PDR, MLRsearch, SearchGoal
 from lossratio.trials import Measurer
 
 GOALS: Final = (NDR, PDR)
 
 MIN_LOAD: Final = 9001.0
 """Frames per second per interface."""
-
-COARSE_TARGETS: Final = (CoarseTarget(1.0, widths=4), CoarseTarget(4.58, widths=2))
 
 TRIAL_OVERHEAD: Final = 0.5
 """Seconds that a trial of CSIT takes besides its traffic."""
@@ -59,15 +57,7 @@ def controller(max_load: float, *, min_load: float = MIN_LOAD, goals: Sequence[S
     Raises:
         SearchError: If the loads make no sense.
     """
-    return MLRsearch(
-        goals,
-        min_load,
-        max_load,
-        timeout=TIMEOUT,
-        warm_up_duration=WARM_UP_DURATION,
-        fail_fast=True,
-        coarse_targets=COARSE_TARGETS,
-    )
+    return MLRsearch(goals, min_load, max_load, timeout=TIMEOUT, warm_up_duration=WARM_UP_DURATION, fail_fast=True)
 
 
 def _search(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:

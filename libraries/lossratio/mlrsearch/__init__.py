@@ -40,5 +40,5 @@ from lossratio.mlrsearch.result import (
     goal_result as goal_result,
 )
 from lossratio.mlrsearch.sequential import SequentialGoal as SequentialGoal
-from lossratio.mlrsearch.stages import CoarseTarget as CoarseTarget, GoalBounds as GoalBounds
+from lossratio.mlrsearch.stages import GoalBounds as GoalBounds
 from lossratio.mlrsearch.zone import LoadShare as LoadShare, Zone as Zone, zone_in as zone_in

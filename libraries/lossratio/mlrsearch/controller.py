@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.classification import Bound
-from lossratio.mlrsearch.evidence import RelevantBounds
+from lossratio.mlrsearch.evidence import Evidence, RelevantBounds
 from lossratio.mlrsearch.expectation import Expectation, LossCurve
 from lossratio.mlrsearch.forecast import Forecast, Outlook, Pace, forecast, outlook
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
@@ -19,10 +19,10 @@ from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import Hint, hint_of, overload_of
 from lossratio.mlrsearch.memory import NAME as MEMORY, RESTED, Memory, Rested
 from lossratio.mlrsearch.posterior import Plan, Posterior
-from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_from_bounds
+from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_of
 from lossratio.mlrsearch.rules import Choice, GoalView, choose
 from lossratio.mlrsearch.sequential import SequentialGoal
-from lossratio.mlrsearch.stages import CoarseTarget, GoalBounds, Interval, Stages, Target, targets_of
+from lossratio.mlrsearch.stages import GoalBounds, Interval, Stages, Target, targets_of
 from lossratio.trials import TrialInput, TrialResult
 
 STALLED_AFTER = 100
@@ -74,15 +74,14 @@ class GoalSearch:
         grid: LoadGrid,
         curve: LossCurve,
         hint: Hint | None = None,
-        coarse: Sequence[CoarseTarget] | None = None,
         *,
         early_verdict: bool = False,
     ) -> None:
         self.goal = goal
         start = None if hint is None else hint.start
         expectation = Expectation(goal.loss_ratio, goal.first_duration, grid, curve, start)
-        stages = Stages(goal, grid, targets_of(goal, coarse, early_verdict=early_verdict))
-        is_planned = coarse is None and not early_verdict and not isinstance(goal, SequentialGoal)
+        stages = Stages(goal, grid, targets_of(goal, early_verdict=early_verdict))
+        is_planned = not early_verdict and not isinstance(goal, SequentialGoal)
         is_planned &= goal.first_duration == goal.final_trial_duration
         plan = Plan(goal, grid, Posterior(grid.top)) if is_planned else None
         self._view = GoalView(
@@ -98,7 +97,7 @@ class GoalSearch:
         if self._hint is not None and before.upper is None and (overload := overload_of(view.grid, result)) is not None:
             self._hint = self._hint.moved(overload, view.grid.top)
             view.expectation.move_hint(self._hint.start)
-        view.known.add(result)
+        view.progress.add(result)
         if view.plan is not None:
             view.plan.add(result)
         after = view.intervals[0]
@@ -126,11 +125,11 @@ class GoalSearch:
 
     def relevant_bounds(self) -> RelevantBounds:
         """The goal's relevant lower and upper bound."""
-        return self._view.known.relevant_bounds()
+        return self._view.progress.relevant_bounds()
 
     def bounds(self) -> GoalBounds:
         """The goal's bounds so far."""
-        return self._view.known.bounds()
+        return self._view.progress.bounds()
 
     def too_much(self) -> tuple[float, float]:
         """The smallest load that all trials, short ones too, showed to be too much, and what a trial may lose."""
@@ -139,9 +138,9 @@ class GoalSearch:
         return max(upper or 0.0, of_short or 0.0), self.goal.loss_ratio
 
     @property
-    def unsure(self) -> set[float]:
-        """Loads that were decided without the certainty that the goal promises."""
-        return self._view.stages[-1].evidence.unsure
+    def evidence(self) -> Evidence:
+        """What all trials say for the goal itself."""
+        return self._view.stages[-1].evidence
 
     def proposal(self) -> Proposal | None:
         """The trial that helps most; None if the goal's bounds are found, or cannot be."""
@@ -178,7 +177,7 @@ class GoalSearch:
             # Nothing is known: goals that allow more loss have their bounds higher by just that.
             interval = view.intervals[0]
             expected = (interval.first + interval.last) / 2.0 + view.grid.steps_of_loss(self.goal.loss_ratio)
-        return outlook(view.known, view.grid, view.width, expected, pace, fails_soon=view.fails_soon)
+        return outlook(view.progress, view.grid, view.width, expected, pace, fails_soon=view.fails_soon)
 
 
 @dataclass(frozen=True)
@@ -248,7 +247,6 @@ class MLRsearch:
         warm_up_duration: float | None = None,
         fail_fast: bool = True,
         hints: Iterable[Sequence[TrialResult]] = (),
-        coarse_targets: Sequence[CoarseTarget] | None = None,
         early_verdict: bool = False,
         memory_rest: float = 0.0,
         load_step: float = 0.0,
@@ -265,7 +263,6 @@ class MLRsearch:
                 the other goals are searched to their end.
             hints: The trials of earlier searches of the same test, each in the order measured (no warm-up), oldest
                 search first. They choose where the search starts, and are no evidence.
-            coarse_targets: Easier targets on the way to each goal; None: those that serve the goal best.
             early_verdict: Whether a trial may end as soon as it is certain to be a high-loss trial for every goal. It
                 counts as a full one then, so all verdicts are those of full trials; only the order of trials differs.
             memory_rest: Seconds of rest before a trial at the end that shows whether the SUT passes more then; 0: there
@@ -299,7 +296,7 @@ class MLRsearch:
         by_goal = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
         self.hinted_loads = {goal: self._grid.load(hint.lower) for goal, hint in by_goal.items() if hint is not None}
         self._searches = tuple(
-            GoalSearch(goal, self._grid, self._curve, hint, coarse_targets, early_verdict=early_verdict)
+            GoalSearch(goal, self._grid, self._curve, hint, early_verdict=early_verdict)
             for goal, hint in by_goal.items()
         )
         self._results: dict[float, list[TrialResult]] = {}
@@ -335,8 +332,8 @@ class MLRsearch:
 
     def record(self, result: TrialResult) -> None:
         """Takes in any trial's result, also of one it did not ask for."""
-        asked = self._next if self._decided else None
-        self.last_purpose = asked[1] if asked is not None and asked[0] == result.input else None
+        chosen = self._next if self._decided else None
+        self.last_purpose = chosen[1] if chosen is not None and chosen[0] == result.input else None
         self._decided = False
         self.trials += 1
         self.elapsed += result.elapsed
@@ -440,8 +437,6 @@ class MLRsearch:
         return self._warm_up is not None or bool(self._proposals())
 
     def _goal_result(self, search: GoalSearch) -> GoalResult:
-        lower, upper = search.relevant_bounds()
-        trials_at_lower = () if lower is None else self._results[lower]
         if search.is_stalled():
             unfinished = IrregularReason.STALLED
         elif self._is_failed():
@@ -450,6 +445,5 @@ class MLRsearch:
             unfinished = IrregularReason.TIMEOUT
         else:
             unfinished = IrregularReason.STOPPED_EARLY
-        return result_from_bounds(
-            search.goal, lower, upper, trials_at_lower, self.min_load, self.max_load, unfinished, search.unsure
-        )
+        limits = self.min_load, self.max_load
+        return result_of(search.goal, search.evidence, self._results, limits, unfinished)

@@ -141,8 +141,8 @@ class SequentialEvidence(Evidence):
         if block == self._block:
             return self._judge(result)
         self._block = block
-        for known in (self._bounds, self._lowers, self._uppers, self.unsure, self._seen, self._tests):
-            known.clear()
+        for sums in (self._bounds, self._lowers, self._uppers, self.unsure, self._seen, self._tests):
+            sums.clear()
         for earlier in self._trials:
             self._judge(earlier)
         return True

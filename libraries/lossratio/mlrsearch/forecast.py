@@ -40,9 +40,9 @@ class Stretch(NamedTuple):
 STRETCHES: Mapping[tuple[bool, bool], Stretch] = MappingProxyType(
     {
         (False, False): Stretch(Band(0.57, 1.1, 1.62), Band(0.99, 1.2, 1.6)),
-        (False, True): Stretch(Band(0.42, 1.05, 1.75), Band(0.97, 1.4, 2.6)),
-        (True, False): Stretch(Band(0.93, 1.3, 2.0), Band(0.99, 1.2, 2.0)),
-        (True, True): Stretch(Band(0.84, 1.15, 1.8), Band(0.90, 1.1, 1.5)),
+        (False, True): Stretch(Band(0.42, 1.1, 2.1), Band(0.97, 1.6, 3.0)),
+        (True, False): Stretch(Band(0.95, 1.5, 2.6), Band(0.99, 1.2, 2.0)),
+        (True, True): Stretch(Band(0.86, 1.5, 3.2), Band(0.90, 1.3, 1.6)),
     }
 )
 """By whether short trials come first, which long ones disappoint, and whether trials that fail end early."""

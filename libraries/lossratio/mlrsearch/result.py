@@ -5,12 +5,12 @@ from its journal.
 """
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from lossratio.mlrsearch.classification import conditional_throughput
-from lossratio.mlrsearch.evidence import evidence_of
+from lossratio.mlrsearch.evidence import Evidence, evidence_of
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.trials import TrialResult
 
@@ -104,26 +104,22 @@ def goal_result(
     for result in results:
         evidence.add(result)
         by_load[result.load].append(result)
-    lower, upper = evidence.relevant_bounds()
-    trials_at_lower = () if lower is None else by_load[lower]
-    return result_from_bounds(goal, lower, upper, trials_at_lower, min_load, max_load, unfinished, evidence.unsure)
+    return result_of(goal, evidence, by_load, (min_load, max_load), unfinished)
 
 
-def result_from_bounds(
+def result_of(
     goal: SearchGoal,
-    lower: float | None,
-    upper: float | None,
-    trials_at_lower: Iterable[TrialResult],
-    min_load: float,
-    max_load: float,
+    evidence: Evidence,
+    by_load: Mapping[float, Iterable[TrialResult]],
+    limits: tuple[float, float],
     unfinished: IrregularReason,
-    unsure: Container[float | None] = (),
 ) -> GoalResult:
-    """Puts a goal's result together from its relevant bounds; the arguments are those of `goal_result`.
+    """Puts a goal's result together from what all trials say, see `goal_result`.
 
-    `unsure` has the loads that were decided without the certainty that the goal promises.
+    `by_load` has the trials of each load, `limits` are the smallest and the largest load of the search.
     """
-    throughput = None if lower is None else conditional_throughput(goal, lower, trials_at_lower)
+    (lower, upper), (min_load, max_load), unsure = evidence.relevant_bounds(), limits, evidence.unsure
+    throughput = None if lower is None else conditional_throughput(goal, lower, by_load[lower])
     if lower is not None and upper is not None and within_width(goal.width, lower, upper):
         reason = IrregularReason.UNSURE if lower in unsure or upper in unsure else None
         return GoalResult(goal, reason is None, lower, upper, throughput, reason)

@@ -1,9 +1,9 @@
 """A goal's targets, and what the trials say about each: running sums per load, bounds, and the interval between these.
 
 A goal is approached through coarser targets, which need less time per load. All have its loss ratio and exceed ratio;
-the coarser ones have shorter trials and smaller duration sums. Their widths are the final one already, unless the
-caller gives others: on a common grid of loads a pair of neighbours found by single short trials is the very pair that
-the final target has to prove, and no trial is left behind. Intervals narrow from the goal to its coarsest target.
+the coarser ones have shorter trials and smaller duration sums. Their widths are the final one already: on a common grid
+of loads a pair of neighbours found by single short trials is the very pair that the final target has to prove, and no
+trial is left behind. Intervals narrow from the goal to its coarsest target.
 
 Nothing is ever scanned again, so a decision costs the same after a thousand trials as after ten.
 """
@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lossratio.errors import SearchError
 from lossratio.mlrsearch.classification import Bound, Criterion
 from lossratio.mlrsearch.evidence import Evidence, RelevantBounds, evidence_of
 from lossratio.mlrsearch.goal import SearchGoal
@@ -37,26 +36,6 @@ that stays the same begins proofs at two or three loads, and hardly ever at ten.
 
 
 @dataclass(frozen=True)
-class CoarseTarget:
-    """A coarser target that a search uses in place of its own.
-
-    Raises:
-        SearchError: If a value makes no sense.
-    """
-
-    duration_sum: float
-    """Seconds. Goals with no larger duration sum leave the target out."""
-    widths: int = 1
-    """How far apart its bounds may be, in widths of the goal."""
-
-    def __post_init__(self) -> None:
-        if not (0.0 < self.duration_sum < math.inf and self.widths >= 1):
-            raise SearchError(
-                f"A coarse target needs a positive duration sum in seconds and at least one width, not {self}."
-            )
-
-
-@dataclass(frozen=True)
 class Target:
     """A step on the way to a goal, or (the last one) the goal itself."""
 
@@ -66,8 +45,6 @@ class Target:
     """Seconds of full-length trials that always classify a load."""
     criterion: Criterion
     """What classifies loads."""
-    widths: int = 1
-    """How far apart the bounds may be, in widths of the goal."""
 
     @property
     def trials(self) -> int:
@@ -75,34 +52,16 @@ class Target:
         return math.ceil(self.duration_sum / self.trial_duration)
 
 
-def targets_of(
-    goal: SearchGoal, coarse: Sequence[CoarseTarget] | None = None, *, early_verdict: bool = False
-) -> tuple[Target, ...]:
+def targets_of(goal: SearchGoal, *, early_verdict: bool = False) -> tuple[Target, ...]:
     """A goal's targets, coarsest first; the last is the goal itself.
-
-    Args:
-        goal: The goal.
-        coarse: The coarser targets, in any order; None: those that serve the goal best.
-        early_verdict: Whether trials end as soon as they are certain to be high-loss trials.
-    """
-    if coarse is None:
-        return _usual_targets(goal, early_verdict)
-    targets = []
-    for target in sorted(coarse, key=lambda target: target.duration_sum):
-        if target.duration_sum >= goal.duration_sum:
-            continue
-        trial_duration = min(target.duration_sum, goal.final_trial_duration)
-        criterion = Criterion.make(goal, trial_duration, target.duration_sum)
-        targets.append(Target(trial_duration, target.duration_sum, criterion, target.widths))
-    return *targets, Target(goal.final_trial_duration, goal.duration_sum, Criterion.of(goal))
-
-
-def _usual_targets(goal: SearchGoal, early_verdict: bool) -> tuple[Target, ...]:
-    """The targets that serve a goal best.
 
     Shorter trials come first, if the goal allows any: one of the initial duration, one of the geometric mean of
     initial and final duration (1, 7.7 s before 60 s). With early verdicts, the final trial fails as soon as the middle
     one, which is left out then. Then the duration sum grows by a constant factor.
+
+    Args:
+        goal: The goal.
+        early_verdict: Whether trials end as soon as they are certain to be high-loss trials.
     """
     first, final = goal.first_duration, goal.final_trial_duration
     if isinstance(goal, SequentialGoal):
@@ -272,7 +231,7 @@ class Stages:
 
     def _intervals(self) -> tuple[Interval, ...]:
         lower, upper = self.relevant_bounds()
-        intervals = [self._interval(lower, upper, 1)]
+        intervals = [self._interval(lower, upper)]
         for stage in reversed(self.stages[:-1]):
             coarse_upper = stage.evidence.upper_above(0.0 if lower is None else lower)
             if coarse_upper is not None and (upper is None or coarse_upper < upper):
@@ -280,13 +239,12 @@ class Stages:
             coarse_lower = stage.evidence.lower_below(math.inf if upper is None else upper)
             if coarse_lower is not None and (lower is None or coarse_lower > lower):
                 lower = coarse_lower
-            intervals.append(self._interval(lower, upper, stage.target.widths))
+            intervals.append(self._interval(lower, upper))
         return tuple(reversed(intervals))
 
-    def _interval(self, lower: float | None, upper: float | None, widths: int) -> Interval:
+    def _interval(self, lower: float | None, upper: float | None) -> Interval:
         grid = self._grid
         first = 0 if lower is None else max(0, math.floor(grid.position(lower)) + 1)
         last = grid.top if upper is None else min(grid.top, math.ceil(grid.position(upper)) - 1)
-        width = self.goal.width if widths == 1 else 1.0 - (1.0 - self.goal.width) ** widths
-        narrow = lower is not None and upper is not None and within_width(width, lower, upper)
+        narrow = lower is not None and upper is not None and within_width(self.goal.width, lower, upper)
         return Interval(lower, upper, first, last, first <= last and not narrow)

@@ -36,7 +36,7 @@ def _descend(view: GoalView, number: int) -> Choice | None:
     stage, interval = view.stages[number], view.intervals[number]
     if not interval.open or interval.upper not in stage.failed:
         return None
-    step = max(view.width, view.known.fall(number), _steps_to_rate(view, stage.target.trial_duration, interval))
+    step = max(view.width, view.progress.fall(number), _steps_to_rate(view, stage.target.trial_duration, interval))
     if interval.lower is not None:
         step = min(step, interval.steps // 2)
     load = view.grid.load(max(interval.first, interval.last + 1 - step))

@@ -17,9 +17,9 @@ def halve(view: GoalView) -> Choice | None:
 
     A load that was picked once is decided before the next one.
     """
-    picked = view.known.begun[PATIENCE:]
+    picked = view.progress.begun[PATIENCE:]
     interval, grid = view.intervals[-1], view.grid
-    if len(view.known.begun) < PATIENCE or not interval.open:
+    if len(view.progress.begun) < PATIENCE or not interval.open:
         return None
     inside = [load for load in picked if interval.first <= grid.position(load) <= interval.last]
     load = inside[0] if inside else grid.load(_next(interval, view.width * 4 ** len(picked)))

@@ -46,7 +46,7 @@ def _has_gone_down(view: GoalView) -> bool:
     for number, stage in enumerate(view.stages):
         is_full_length = stage.target.trial_duration >= view.goal.final_trial_duration
         limit = LANDSLIDE if is_full_length else LANDSLIDE_OF_SHORT_TRIALS
-        if view.known.fall(number) >= limit * view.width:
+        if view.progress.fall(number) >= limit * view.width:
             return True
     return False
 
@@ -57,7 +57,7 @@ def _secure_upper(view: GoalView) -> Choice | None:
     A load there that has passed something is overtaken already: then the distance doubles.
     """
     intervals = view.intervals
-    rise, number = max((view.known.rise(number), number) for number in range(len(intervals)))
+    rise, number = max((view.progress.rise(number), number) for number in range(len(intervals)))
     if intervals[-1].upper is not None or rise < LANDSLIDE * view.width:
         return None
     base, index, highest = intervals[number].first - 1, 0, intervals[-1].last

@@ -30,7 +30,7 @@ def ask_min_load(view: GoalView) -> Choice | None:
         is_long = stage.target.trial_duration > view.goal.first_duration
         if not is_long or not interval.open or interval.lower is not None or interval.upper not in stage.failed:
             continue
-        if len(stage.failed) < FAILURES or view.known.fall(number) < FALL * view.width:
+        if len(stage.failed) < FAILURES or view.progress.fall(number) < FALL * view.width:
             continue
         if view.curve.loss_ratio(interval.upper) >= ALIKE * view.curve.loss_ratio(stage.highest_failure):
             return Choice(NAME, number, view.grid.min_load, Bound.UPPER)

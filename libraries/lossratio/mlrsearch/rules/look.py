@@ -81,7 +81,7 @@ A picture: 100 kfps passed and 140 kfps failed, and the overload says 95 kfps. T
 
 def look(view: GoalView) -> Choice:
     """The single short trial that comes next, or one that proves what it supposes."""
-    width = view.width * view.stages[0].target.widths
+    width = view.width
     index, expected = _next_look(view.intervals[0], view.expectation, width)
     return proof_of_jump(view, index, width) or Choice(NAME, 0, view.grid.load(index), expected)
 

@@ -52,13 +52,13 @@ MOST_TRIALS = 64
 
 def plan(view: GoalView) -> Choice | None:
     """The next trial; None for goals with shorter trials, while short looks lead on, and where plans do not end."""
-    known, interval = view.plan, view.intervals[0]
-    if known is None or not known.begun or known.may_drift or known.contested > MOST_LOADS:
+    facts, interval = view.plan, view.intervals[0]
+    if facts is None or not facts.begun or facts.may_drift or facts.contested > MOST_LOADS:
         return None
     is_below = view.expectation.position is None or view.expectation.position <= 0.0
     if interval.upper is None or (interval.lower is None and (is_below or not interval.open)):
         return None
-    index, bound = _checked(view, known.posterior.counts(view.grid.position(interval.upper)), *_best(view, known))
+    index, bound = _checked(view, facts.posterior.counts(view.grid.position(interval.upper)), *_best(view, facts))
     load = view.grid.load(index)
     is_new = view.stages[-1].evidence.tally(load).full_trials == 0
     return Choice(NAME, 0 if bound is Bound.UNDECIDED and is_new else view.final, load, bound)
@@ -75,24 +75,24 @@ def _checked(view: GoalView, counts: tuple[int, int], index: int, bound: Bound) 
     return (index, bound) if is_sure or is_near else (position, Bound.UPPER)
 
 
-def _best(view: GoalView, known: Plan) -> tuple[int, Bound]:
+def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
     """The grid index of the next load, and what it is expected to be."""
     interval, fresh = view.intervals[-1], _trials(view, 0.0)
     first, last = interval.first, interval.last
     coarse = np.linspace(first, max(first, last), COARSE).round()
-    near = [math.floor(place[0]) for place in (known.expected.overload, known.expected.hinted) if place is not None]
+    near = [math.floor(place[0]) for place in (facts.expected.overload, facts.expected.hinted) if place is not None]
     around = np.add.outer(near, np.arange(-AROUND_EXPECTED, AROUND_EXPECTED + 1)).ravel()
-    looked_at = known.posterior.curves(known.expected, np.union1d(coarse, around))
+    looked_at = facts.posterior.curves(facts.expected, np.union1d(coarse, around))
     middle = int(np.searchsorted(-(looked_at.chances @ race(*fresh).lower[fresh]), -0.5))
     between = looked_at.positions[[max(0, middle - 1), min(len(looked_at.positions) - 1, middle)]].mean()
-    measured = np.array([position for position in known.posterior.measured if position == round(position)])
+    measured = np.array([position for position in facts.posterior.measured if position == round(position)])
     lowers = np.concatenate(
         [round(between) + np.arange(-AROUND, AROUND), around, measured, measured - view.width, [first - 1]]
     )
     lowers = np.unique(lowers.clip(first - 1, last).astype(np.intp))
     uppers = np.where(lowers < 0, 0, np.minimum(lowers + view.width, last + 1))
     lowers, uppers = lowers[lowers < uppers], uppers[lowers < uppers]
-    curves = known.posterior.curves(known.expected, np.union1d(np.union1d(lowers, uppers), coarse))
+    curves = facts.posterior.curves(facts.expected, np.union1d(np.union1d(lowers, uppers), coarse))
     success, low_first, high_first = _pairs(view, curves, lowers, uppers)
     best = int((np.minimum(low_first, high_first) / np.maximum(success, 1e-9)).argmin())
     failures = min(low_first[best], high_first[best]) * (1.0 / max(success[best], 1e-9) - 1.0)

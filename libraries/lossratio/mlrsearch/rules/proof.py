@@ -30,7 +30,4 @@ def prove(view: GoalView) -> Choice | None:
         )
         if load is not None and load != proved
     ]
-    if unproved:
-        return unproved[-1] if view.fails_soon else unproved[0]
-    # The coarser target may stop at a larger width.
-    return Choice(NAME, number, view.grid.load(interval.first - 1 + interval.steps // 2), Bound.UNDECIDED)
+    return unproved[-1] if view.fails_soon else unproved[0]

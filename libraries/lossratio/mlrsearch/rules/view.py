@@ -18,7 +18,7 @@ class GoalView:
     """The loads that the search measures."""
     width: int
     """The goal's width in grid steps."""
-    known: Stages
+    progress: Stages
     """The goal's targets, coarsest first, with what is known about each."""
     curve: LossCurve
     """The loss at all loads."""
@@ -35,17 +35,17 @@ class GoalView:
     @property
     def goal(self) -> SearchGoal:
         """The goal."""
-        return self.known.goal
+        return self.progress.goal
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The goal's targets, coarsest first; the last one is the goal itself."""
-        return self.known.stages
+        return self.progress.stages
 
     @property
     def intervals(self) -> tuple[Interval, ...]:
         """The interval of each stage."""
-        return self.known.intervals
+        return self.progress.intervals
 
     @property
     def final(self) -> int:
