@@ -26,11 +26,11 @@ from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record
 from lossratio.results import LABEL_WIDTH, MaxLoad, View, value_line
-from lossratio.trials import Measurer, TrialInput, TrialResult
+from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import Unit
 
 if TYPE_CHECKING:
-    from lossratio.testbed import LoadRange, Ready, Testbed
+    from lossratio.testbed import LoadRange, Testbed
 
 CONNECTIONS = Unit("connections")
 """The unit of capacities; the larger one is the better one."""
@@ -224,18 +224,13 @@ class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress,
     result = ConnectionCapacityResult
 
     def prepare(self, testbed: Testbed, request: CapacityRequest, place: TestPlace) -> None:
-        """Checks devices and traffic."""
-        request.check(testbed)
+        """Checks the traffic."""
         check_flows(request.profile, request.most or 1, f"Give most={request.profile.flows}")
 
     def controller(self, request: CapacityRequest, loads: LoadRange) -> CapacitySearch:
         """Doublings and bisections over the number of connections."""
         most = request.most or request.profile.flows
         return CapacitySearch(loads.max_load, request.first, most, step=request.step, repeats=request.repeats)
-
-    def measurer(self, request: CapacityRequest, testbed: Testbed, ready: Ready) -> Measurer:
-        """Opens connections, and checks before each trial that no device forgets them meanwhile."""
-        return request.opening(ready.measurer, testbed)
 
     def watch(self, request: CapacityRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
         """Ends a search whose generator cannot open so many, again and again: nothing is known about the device."""

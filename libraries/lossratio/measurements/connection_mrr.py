@@ -9,23 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, JsonValue
 
-from lossratio.measurements import (
-    CsitExportError,
-    FoundResult,
-    Measurement,
-    PlannedKind,
-    PlannedTrials,
-    TestPlace,
-    measure,
-)
-from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest, check_flows
+from lossratio.measurements import CsitExportError, FoundResult, Measurement, PlannedKind, PlannedTrials, measure
+from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MrrRequest
 from lossratio.records import Record
 from lossratio.results import LABEL_WIDTH, Finding, MaxLoad, View, value_line
-from lossratio.trials import Measurer, TrialInput, TrialResult
+from lossratio.trials import TrialInput, TrialResult
 
 if TYPE_CHECKING:
-    from lossratio.testbed import LoadRange, Ready, Testbed
+    from lossratio.testbed import LoadRange
 
 
 class ConnectionMrrRequest(OpeningRequest, MrrRequest):
@@ -40,9 +32,9 @@ class ConnectionMrrRequest(OpeningRequest, MrrRequest):
     unused = frozenset({"ramp", "warm_up", "integrity", "min_load"})
 
     @property
-    def most_load(self) -> float:
-        """The rate whose trial opens all connections that the traffic has."""
-        return self.profile.flows // self.trial_duration
+    def longest_trial(self) -> float:
+        """Seconds of each trial."""
+        return self.trial_duration
 
 
 class ConnectionMrrValues(Record):
@@ -101,19 +93,9 @@ class ConnectionMrr(PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
     request = ConnectionMrrRequest
     result = ConnectionMrrResult
 
-    def prepare(self, testbed: Testbed, request: ConnectionMrrRequest, place: TestPlace) -> None:
-        """Checks devices and traffic."""
-        request.check(testbed)
-
     def controller(self, request: ConnectionMrrRequest, loads: LoadRange) -> PlannedTrials:
         """Trials at the same rate, as many as requested."""
-        count = int(loads.max_load * request.trial_duration)
-        check_flows(request.profile, count, f"Give max_load={request.most_load:.0f} cps, or a shorter trial_duration")
         return PlannedTrials([TrialInput(request.trial_duration, loads.max_load)] * request.trials)
-
-    def measurer(self, request: ConnectionMrrRequest, testbed: Testbed, ready: Ready) -> Measurer:
-        """Opens connections."""
-        return request.opening(ready.measurer, testbed)
 
     def build(
         self, measured: Measurement[Any], request: ConnectionMrrRequest, inputs: Mapping[str, Any], max_load: MaxLoad

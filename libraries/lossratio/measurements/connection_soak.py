@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
-from lossratio.measurements import NOT_IN_FILES, TestPlace, measure
-from lossratio.measurements.connections import (
-    CONNECTIONS_PER_SECOND,
-    OpeningRequest,
-    as_cps,
-    check_flows,
-    in_connections,
-)
+from lossratio.measurements import NOT_IN_FILES, measure
+from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest, as_cps, in_connections
 from lossratio.measurements.soak.measure import SoakRequest, SoakSearch
 from lossratio.measurements.soak.result import SoakResult
 from lossratio.measurements.soak.view import SoakView
-from lossratio.plrsearch import PLRsearch
 from lossratio.quantities import Duration
 from lossratio.results import Finding, value_line
-from lossratio.trials import Measurer
 from lossratio.units import format_target
-
-if TYPE_CHECKING:
-    from lossratio.testbed import LoadRange, Ready, Testbed
 
 
 class ConnectionSoakRequest(OpeningRequest, SoakRequest):
@@ -44,9 +33,9 @@ class ConnectionSoakRequest(OpeningRequest, SoakRequest):
     """Trials do not grow: each opens as many connections as its rate says."""
 
     @property
-    def most_load(self) -> float:
-        """The rate whose trial opens all connections that the traffic has."""
-        return self.profile.flows // self.trial_duration
+    def longest_trial(self) -> float:
+        """Seconds of each trial."""
+        return self.trial_duration
 
 
 class ConnectionSoakResult(SoakResult):
@@ -64,20 +53,6 @@ class ConnectionSoak(SoakSearch[ConnectionSoakRequest]):
     algorithm = "PLRsearch over connections per second"
     request = ConnectionSoakRequest
     result = ConnectionSoakResult
-
-    def prepare(self, testbed: Testbed, request: ConnectionSoakRequest, place: TestPlace) -> None:
-        """Checks devices and traffic."""
-        request.check(testbed)
-
-    def controller(self, request: ConnectionSoakRequest, loads: LoadRange) -> PLRsearch:
-        """PLRsearch, over rates whose trials have enough connections."""
-        most = int(loads.max_load * request.trial_duration)
-        check_flows(request.profile, most, f"Give max_load={request.most_load:.0f} cps, or a shorter trial_duration")
-        return super().controller(request, loads)
-
-    def measurer(self, request: ConnectionSoakRequest, testbed: Testbed, ready: Ready) -> Measurer:
-        """Opens connections."""
-        return request.opening(ready.measurer, testbed)
 
 
 find_critical_connection_rate = partial(measure, ConnectionSoak())

@@ -133,7 +133,6 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
 
     def prepare(self, testbed: Testbed, request: TeardownRequest, place: TestPlace) -> None:
         """Checks devices and traffic."""
-        request.check(testbed)
         check_flows(request.profile, request.connections, f"Give connections={request.profile.flows}")
         if sum(dut.connections is not None for dut in testbed.duts) != 1:
             raise SearchError(
@@ -148,7 +147,7 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
     def measurer(self, request: TeardownRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Opens connections, and has them deleted."""
         tables = {dut.hop.node_name: dut.connections for dut in testbed.duts if dut.connections is not None}
-        return TeardownMeasurer(request.opening(ready.measurer, testbed), *tables.popitem())
+        return TeardownMeasurer(request.measurer(ready.measurer, testbed), *tables.popitem())
 
     def build(
         self, measured: Measurement[Any], request: TeardownRequest, inputs: Mapping[str, Any], max_load: MaxLoad

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import ceil, floor, lcm
@@ -19,7 +20,7 @@ from lossratio.units import Unit
 
 if TYPE_CHECKING:
     from lossratio.dut import ConnectionTable
-    from lossratio.testbed import Testbed
+    from lossratio.testbed import LoadRange, Testbed
     from lossratio.traffic import TrafficProfile
 
 CONNECTIONS_PER_SECOND = Unit("connections/s")
@@ -71,6 +72,25 @@ class OpeningRequest(Request):
     stateless: bool = False
     """Whether it is right that no device on the path keeps connections: the measurement of the tester's own limit."""
 
+    @property
+    def longest_trial(self) -> float:
+        """Seconds of the longest trial; 0: trials have a number of connections, and no duration."""
+        return 0.0
+
+    @property
+    def most_load(self) -> float:
+        """The rate whose longest trial opens all connections that the traffic has."""
+        return self.profile.flows // self.longest_trial if self.longest_trial else math.inf
+
+    def check_loads(self, testbed: Testbed, loads: LoadRange) -> None:
+        """Checks that the traffic has enough connections for the longest trial at the largest rate.
+
+        Raises:
+            SearchError: If it has not.
+        """
+        most = floor(loads.max_load * self.longest_trial)
+        check_flows(self.profile, most, f"Give max_load={self.most_load:.0f} cps, or shorter trials")
+
     def check(self, testbed: Testbed) -> None:
         """Checks, before any traffic, that connections can be opened, and forgotten before the next trial.
 
@@ -105,8 +125,8 @@ class OpeningRequest(Request):
         """How many times as long as the first frames of all connections a trial takes."""
         return self.exchange.rounds(is_tcp=self.profile.is_tcp)
 
-    def opening(self, measurer: Measurer, testbed: Testbed) -> OpeningMeasurer:
-        """What performs the trials of the measurement."""
+    def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:
+        """Opens connections, and checks before each trial that no device forgets them meanwhile."""
         tables = {dut.hop.node_name: dut.connections for dut in testbed.duts if dut.connections is not None}
         return OpeningMeasurer(measurer, self.exchange, self.rounds, tables)
 

@@ -197,8 +197,8 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
         return
 
     def measurer(self, request: RequestT, testbed: Testbed, ready: Ready) -> Measurer:
-        """Performs the trials: that of the testbed, unless a kind does more than to send."""
-        return ready.measurer
+        """Performs the trials: as the request says, unless a kind does more."""
+        return request.measurer(ready.measurer, testbed)
 
     def remarks(self, request: RequestT, controller: ControllerT) -> Iterator[str]:
         """Further remarks for the reader of the numbers."""
@@ -288,6 +288,7 @@ def measure(
     # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.testbed import load_limits, load_range
 
+    request.check(testbed)
     kind.prepare(testbed, request, place)
     limits = load_limits(testbed, request.profile)
     step = testbed.load_step(request.profile)
@@ -295,6 +296,7 @@ def measure(
     if most is None and limits and request.most_load < limits[0].load:
         most = request.most_load
     loads = load_range(limits, min_load=request.min_load, max_load=most, step=step)
+    request.check_loads(testbed, loads)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SearchGoalWarning)
         controller = kind.controller(request, loads)

@@ -20,9 +20,10 @@ from lossratio.errors import SearchError
 from lossratio.quantities import Duration, FrameRate, quantity_of
 from lossratio.records import Record, docstrings_of_fields
 from lossratio.shipped import names_near
-from lossratio.trials import Integrity
+from lossratio.trials import Integrity, Measurer
 
 if TYPE_CHECKING:
+    from lossratio.testbed import LoadRange, Testbed
     from lossratio.traffic import TrafficProfile
 else:
     # Its room imports paramiko, which takes a while, and reports of results need none of it.
@@ -95,6 +96,24 @@ class Request(Record):
     def most_load(self) -> float:
         """The largest load that its traffic allows, where no other one is asked for."""
         return math.inf
+
+    def check(self, testbed: Testbed) -> None:
+        """Checks, before any traffic, that this can be measured there; nothing, unless a class does.
+
+        Raises:
+            LossRatioError: If it cannot.
+        """
+
+    def check_loads(self, testbed: Testbed, loads: LoadRange) -> None:
+        """Checks the loads; nothing, unless a class does.
+
+        Raises:
+            LossRatioError: If the traffic or a device has no room for trials at the largest one.
+        """
+
+    def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:
+        """What performs the trials, by way of the testbed's own: that one, unless a class does more than to send."""
+        return measurer
 
     def but(self: RequestT, **changes: Any) -> RequestT:
         """The same request with some fields changed.

@@ -113,7 +113,7 @@ def test_more_connections_than_a_device_has_room_for_are_refused_before_any_tria
     with open_testbed(file, dut="linux_router", options=options) as testbed:
         with pytest.raises(DutError, match=r"10,000 connections cannot be established first: .* 4,000 at once"):
             found_by(testbed, tmp_path, max_load=20e3)
-        assert not read_journal(RunDirectory(tmp_path / "run").journal_path("a suite.a test")).results
+        assert not RunDirectory(tmp_path / "run").journal_path("a suite.a test").exists()
 
 
 @pytest.mark.netns

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from lossratio.measurements import NOT_IN_FILES, OnProgress, TestPlace, measure
-from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest, check_flows
+from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest
 from lossratio.measurements.throughput import GoalSearch, GoalsResult, SearchRequest, goals_from
 from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.quantities import Duration
-from lossratio.trials import Measurer
 from lossratio.units import Unit
 
 if TYPE_CHECKING:
-    from lossratio.testbed import LoadRange, Ready, Testbed
+    from lossratio.testbed import LoadRange, Testbed
 
 ALL_ESTABLISHED = SearchGoal(0.0, 0.5, 1.0, 5.0, 0.005, name="connection rate")
 """All connections are established in at least half of 5 trials of a second."""
@@ -42,13 +41,14 @@ class ConnectionRateRequest(OpeningRequest, SearchRequest):
     """No trial at the end asks for a memory of the device, as its table is emptied before each one."""
 
     @property
-    def most_load(self) -> float:
-        """The rate whose largest trial opens all connections that the traffic has."""
-        return float(floor(self.profile.flows / max(goal.final_trial_duration for goal in self.goals)))
+    def longest_trial(self) -> float:
+        """Seconds of the longest trial of all goals."""
+        return max(goal.final_trial_duration for goal in self.goals)
 
-    def most_connections(self, rate: float) -> int:
-        """Connections of the largest trial at a rate."""
-        return floor(rate * max(goal.final_trial_duration for goal in self.goals))
+    def check_loads(self, testbed: Testbed, loads: LoadRange) -> None:
+        """Checks that traffic and devices have room for the connections of the longest trial at the largest rate."""
+        super().check_loads(testbed, loads)
+        self.check_tables(testbed, floor(loads.max_load * self.longest_trial), loads.max_load)
 
 
 class ConnectionRateResult(GoalsResult):
@@ -69,27 +69,9 @@ class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
     request = ConnectionRateRequest
     result = ConnectionRateResult
 
-    def prepare(self, testbed: Testbed, request: ConnectionRateRequest, place: TestPlace) -> None:
-        """Checks devices and traffic."""
-        request.check(testbed)
-        super().prepare(testbed, request, place)
-
-    def controller(self, request: ConnectionRateRequest, loads: LoadRange) -> MLRsearch:
-        """MLRsearch, over rates whose trials have enough connections."""
-        self._max_load = loads.max_load
-        most = request.most_connections(loads.max_load)
-        rate = request.profile.flows / most * loads.max_load if most else loads.max_load
-        check_flows(request.profile, most, f"Give max_load={floor(rate)} cps, or goals with shorter trials")
-        return super().controller(request, loads)
-
     def inputs(self, request: ConnectionRateRequest, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
         """Goals, loads and settings, with the unit of the loads."""
         return {**super().inputs(request, loads, controller), "load_unit": CONNECTIONS_PER_SECOND.name}
-
-    def measurer(self, request: ConnectionRateRequest, testbed: Testbed, ready: Ready) -> Measurer:
-        """Opens connections."""
-        request.check_tables(testbed, request.most_connections(self._max_load), self._max_load)
-        return request.opening(ready.measurer, testbed)
 
 
 def find_connection_rate(
