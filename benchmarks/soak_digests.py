@@ -91,7 +91,7 @@ def _figures(estimated: CriticalLoadEstimate) -> Iterator[str]:
     for function in estimated.functions.values():
         loads = np.linspace(*function.interval(0.9), 5).tolist()
         yield repr((function.name, function.moments, function.mode))
-        yield repr((function.density(loads).tolist(), function.loss_ratio(loads).tolist()))
+        yield repr(function.loss_ratio(loads).tolist())
 
 
 def _digest(lines: Iterator[str] | list[str]) -> str:

@@ -173,7 +173,7 @@ class OpenTestbed(Testbed):
         likelihood: LikelihoodName = ...,
         weighting: Weighting = ...,
         selection: SelectionName = ...,
-        trial_duration: Literal['auto'] | float | str | None = ...,
+        trial_duration: float | str | None = ...,
         trial_growth: float | str | None = ...,
         warm_start: Any = ...,
         dut: str | None = None,

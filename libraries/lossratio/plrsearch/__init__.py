@@ -3,13 +3,12 @@
 `estimate` computes the critical load from trials; `PLRsearch` chooses the trials, too. Both return a
 `CriticalLoadEstimate`:
 
-- `mean`, `stdev`, `interval(0.95)`: the critical load; `combined` has also `quantile(p)`, `density(loads)` and the
+- `mean`, `stdev`, `interval(0.95)`: the critical load; `combined` has also `quantile(p)` and the
   probabilities of the limits, `combinations` the same by either `Weighting`;
-- `functions["stretch"]`, `functions["erf"]`: the critical load under each fitting function, with `density(loads)` and
-  the likeliest curve, `loss_ratio(loads)`;
+- `functions["stretch"]`, `functions["erf"]`: the critical load under each fitting function, with the likeliest curve,
+  `loss_ratio(loads)`;
 - `misfit`: `fits`, and `reasons` in words if the model does not fit;
 - `description`: which trials are described, and how: replicates, drift, correlation;
-- `averaging`: the Allan deviation of capacities, and how long trials should be;
 - `guard`: what frames at and just below that load say without any model, with a `Verdict`;
 - `limits`: in words, if the critical load may be beyond one; `is_at_least_max_load`, `is_at_most_min_load`,
   `is_beyond_trials`;
@@ -47,8 +46,6 @@ from lossratio.plrsearch.model import (
 )
 from lossratio.plrsearch.quadrature import Posterior as Posterior
 from lossratio.plrsearch.variation import (
-    AllanDeviation as AllanDeviation,
-    Averaging as Averaging,
     CapacityVariation as CapacityVariation,
     Description as Description,
     Order as Order,

@@ -12,15 +12,8 @@ import numpy as np
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch.csit import CsitSelection
-from lossratio.plrsearch.estimate import (
-    TRIALS_FOR_TAILS,
-    CriticalLoadEstimate,
-    IntervalPoint,
-    Pace,
-    estimate_from_counts,
-)
+from lossratio.plrsearch.estimate import TRIALS_FOR_TAILS, CriticalLoadEstimate, IntervalPoint, estimate_from_counts
 from lossratio.plrsearch.model import (
-    AUTO,
     Array,
     CriticalLoadQuestion,
     LikelihoodName,
@@ -46,8 +39,6 @@ TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
 
 _MIN_TRIALS_TO_STOP = 12
-_EARLY = (40, 60, 90)
-"""Trials after which the duration of trials is chosen by the correlation time, until one is seen."""
 _STOPPING = (1.1, 2.0)
 """How much wider intervals are that may end the search by their width: 1.1 and 2 divided by the number of trials. A
 search that looks after each trial ends where the interval is narrow by chance; so 93 % or more contain the truth."""
@@ -169,7 +160,7 @@ class PLRsearch:
         likelihood: LikelihoodName | str = LikelihoodName.VARYING,
         weighting: Weighting | str = Weighting.EVIDENCE,
         selection: SelectionName | str = SelectionName.POSTERIOR,
-        initial_duration: float | str | None = None,
+        initial_duration: float | None = None,
         duration_increment: float | None = None,
         warm_start: WarmStart = (),
     ) -> None:
@@ -188,9 +179,7 @@ class PLRsearch:
             likelihood: How counts are distributed.
             weighting: How the fitting functions are combined.
             selection: How loads are chosen.
-            initial_duration: Seconds of the first trial; None: 2 for the selection by posteriors, else 5.1. "auto": 2,
-                and once early trials show that successive ones are alike, the correlation time, but no more than leaves
-                time for 150 trials.
+            initial_duration: Seconds of the first trial; None: 2 for the selection by posteriors, else 5.1.
             duration_increment: Seconds that each trial is longer than the last; None: 0 likewise, else 0.1.
             warm_start: Loads of the first trials in frames per second, or an MLRsearch result of the same SUT.
 
@@ -205,18 +194,12 @@ class PLRsearch:
         name = chosen(SelectionName, selection, "selection")
         defaults = _DURATIONS[name]
         self._durations = Durations(
-            defaults.initial if initial_duration in (None, AUTO) else _seconds(initial_duration),
+            defaults.initial if initial_duration is None else initial_duration,
             defaults.increment if duration_increment is None else duration_increment,
         )
-        self._examined_after = list(_EARLY) if initial_duration == AUTO else []
         self._timeout, self._precision, self._stop_on_misfit = timeout, precision, stop_on_misfit
         self._likelihood = chosen(LikelihoodName, likelihood, "likelihood")
         self._weighting = chosen(Weighting, weighting, "weighting")
-        if initial_duration == AUTO and (self._likelihood, name) != (LikelihoodName.VARYING, SelectionName.POSTERIOR):
-            raise SearchError(
-                f"Trials have a duration by the noise ({AUTO!r}) only with the likelihood 'varying' and "
-                f"the selection 'posterior', not with {self._likelihood.value!r} and {name.value!r}."
-            )
         self._csit = CsitSelection(self._question) if name is SelectionName.CSIT else None
         self._selection: Selection = self._csit or (
             DraftSelection(self._question)
@@ -229,7 +212,6 @@ class PLRsearch:
         self._rows: list[tuple[float, float, float]] = []
         self._set_aside = 0
         self._least_trials = 0
-        self._traffic_time = 0.0
         self._given: int | None = None
         self._usable = 0
         self._described = 0
@@ -240,7 +222,7 @@ class PLRsearch:
         step = 1.0 if self._follows_draft else _STEP
         self._tracker = Tracker(self._question, self._likelihood, self._weighting, step)
         self._estimate: CriticalLoadEstimate | None = None
-        self._pace: Pace | None = None
+        self._period: float | None = None
         self._judged: CriticalLoadEstimate | None = None
 
     @property
@@ -259,7 +241,7 @@ class PLRsearch:
             self._given = self._usable = len(self._rows)
         if self._next is None and self._stopped_by is None:
             self._decide(len(self._rows) - self._given)
-            self._usable, self._pace = len(self._rows), self._pace_so_far()
+            self._usable, self._period = len(self._rows), self._period_so_far()
         return None if self._next is None else self._next[0]
 
     def meanwhile(self) -> None:
@@ -270,10 +252,10 @@ class PLRsearch:
         if self._usable >= self._selection.needs_posterior_from - 1:
             self._tracker.follow(self._rows[: self._usable])
         latest = self._latest(0.0)
-        if self._is_examined or (latest is not None and self._may_end(latest)):
+        if latest is not None and self._may_end(latest):
             # What the choice asks of it is computed here, and kept in it.
             judged = self._exact()
-            judged.interval(), judged.misfit, judged.averaging
+            judged.interval(), judged.misfit
 
     def record(self, result: TrialResult) -> None:
         """See `Controller.record`.
@@ -289,41 +271,31 @@ class PLRsearch:
             self._set_aside += 1
         if self._given is not None:
             self.elapsed += result.elapsed
-            self._traffic_time += result.duration
         self._next = None
 
     def result(self) -> CriticalLoadEstimate:
         """See `Controller.result`; the estimate's `stopped_by` says why the search ended, if it did."""
         if self._estimate is None:
-            self._estimate = self._of(self._rows, self._pace_so_far())
+            self._estimate = self._of(self._rows, self._period_so_far())
         csit = None if self._csit is None else self._csit.estimate
         return replace(self._estimate, stopped_by=self._stopped_by, history=self.history, csit=csit)
 
-    def _of(self, rows: Sequence[tuple[float, float, float]], pace: Pace | None) -> CriticalLoadEstimate:
+    def _of(self, rows: Sequence[tuple[float, float, float]], period: float | None) -> CriticalLoadEstimate:
         """The estimate of trials."""
         found = estimate_from_counts(from_rows(rows), self._question, self._likelihood, self._weighting)
-        return replace(found, stopping_factor=self._stopping_factor(len(rows)), pace=pace)
+        return replace(found, stopping_factor=self._stopping_factor(len(rows)), period=period)
 
     def _exact(self) -> CriticalLoadEstimate:
         """The estimate of the trials that choices are based on: all but the last one."""
         if self._judged is None or len(self._judged.counts) != self._usable:
-            self._judged = self._of(self._rows[: self._usable], self._pace)
+            self._judged = self._of(self._rows[: self._usable], self._period)
         return self._judged
 
-    def _pace_so_far(self) -> Pace | None:
+    def _period_so_far(self) -> float | None:
         own = self.trials - (self._given or 0)
-        return Pace(self.elapsed / own, self._traffic_time / own) if self._given is not None and own else None
-
-    @property
-    def _is_examined(self) -> bool:
-        """Whether the duration of trials is chosen now."""
-        own_trials = self._usable - (self._given or 0)
-        return bool(self._examined_after) and own_trials >= self._examined_after[0]
+        return self.elapsed / own if self._given is not None and own else None
 
     def _decide(self, own_trials: int) -> None:
-        if self._is_examined:
-            del self._examined_after[0]
-            self._lengthen()
         wanted = self._durations.initial + self._durations.increment * own_trials
         left = self._timeout - self.elapsed
         if self._csit is not None:
@@ -337,16 +309,6 @@ class PLRsearch:
             choice = self._selection.choose(self._description(), wanted)
         if self._stopped_by is None:
             self._next = TrialInput(min(wanted, left), choice.load), choice
-
-    def _lengthen(self) -> None:
-        """Makes trials as long as the noise of the capacity is alike, if trials so far show that it is."""
-        averaging = self._exact().averaging
-        if averaging is None or averaging.recommended_duration_s <= self._durations.initial:
-            return
-        longest = self._timeout / TRIALS_FOR_TAILS
-        if longest > self._durations.initial:
-            self._durations = replace(self._durations, initial=min(averaging.recommended_duration_s, longest))
-            self._examined_after = []
 
     def _description(self) -> Description | None:
         """The description for the next choice; updates the history, and stops the search if it is good enough."""
@@ -401,12 +363,6 @@ class PLRsearch:
     def _stopping_factor(self, trials: int) -> float:
         """How much wider the interval is for being looked at after each trial."""
         return 1.0 if self._precision is None else float(stopping_factor(max(trials, _MIN_TRIALS_TO_STOP)))
-
-
-def _seconds(duration: float | str | None) -> float:
-    if isinstance(duration, (int, float)):
-        return float(duration)
-    raise SearchError(f"A trial's duration is a number of seconds or {AUTO!r}, not {duration!r}.")
 
 
 def _warm_loads(given: WarmStart, question: CriticalLoadQuestion) -> tuple[float, ...]:

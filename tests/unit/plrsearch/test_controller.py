@@ -119,35 +119,6 @@ def test_an_interval_that_may_end_the_search_is_wider():
     assert np.ptp(last.interval[1:]) == pytest.approx((1.1 + 2.0 / last.trials) * np.ptp(own_last.interval[1:]))
 
 
-def test_trials_become_as_long_as_the_noise_is_alike():
-    class Wandering:
-        """A sharp knee whose place wanders, with a correlation time of 20 s."""
-
-        def start(self, rng):
-            """Its place is in the middle at first."""
-            state = {"time": 0.0, "place": 0.0}
-
-            def lost_frames(traffic):
-                likeness = np.exp(-(traffic.start - state["time"]) / 20.0)
-                state["place"] = likeness * state["place"] + np.sqrt(1.0 - likeness**2) * rng.standard_normal()
-                state["time"] = traffic.start
-                return round(traffic.frames * max(0.0, 1.0 - 18e6 * (1.0 + 0.004 * state["place"]) / traffic.load))
-
-            return lost_frames
-
-    # Loads that are known beforehand take no time to choose.
-    overload = np.linspace(18.5e6, 19.5e6, 95)
-    controller = PLRsearch(1e-7, *LIMITS, timeout=600.0, initial_duration="auto", warm_start=overload)
-    measurer = SimulatedMeasurer(Wandering(), seed=1, overhead=0.5)
-    durations = []
-    while controller.trials < 95 and (not durations or durations[-1] == 2.0):
-        durations.append(controller.next_trial().duration)
-        controller.record(TrialResult(controller.next_trial(), measurer.measure(controller.next_trial())))
-    assert len(durations) > 40
-    assert durations[-1] == pytest.approx(4.0)
-    assert controller.result().averaging.correlation_time_s > 4.0
-
-
 def test_a_slow_first_trial_does_not_keep_the_search_below_the_knee():
     class SlowAtFirst:
         """A sharp knee that is 5 % lower in the first trial."""

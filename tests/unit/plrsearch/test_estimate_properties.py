@@ -75,13 +75,6 @@ def test_both_weightings_are_there_and_equal_weights_mix_both_functions():
     assert min(functions) <= estimate.mean <= max(functions)
 
 
-def test_the_density_integrates_to_what_is_between_the_limits():
-    estimate = estimated(RESULTS, likelihood="varying")
-    low, high = estimate.combined.quantile(0.001), estimate.combined.quantile(0.999)
-    loads = np.linspace(low, high, 100)
-    assert np.trapezoid(estimate.combined.density(loads), loads) == pytest.approx(1.0, abs=0.02)
-
-
 def test_the_likeliest_curve_has_the_target_about_at_the_mean():
     estimate = estimated(RESULTS)
     assert estimate.functions["stretch"].loss_ratio([estimate.functions["stretch"].mean])[0] == pytest.approx(

@@ -31,7 +31,6 @@ def is_finite(estimate):
         for function in estimate.functions.values()
         for value in (function.log_evidence, function.moments.mean_log)
     ]
-    numbers += [*estimate.combined.density([2e6, 8e6])]
     numbers += [value for function in estimate.functions.values() for value in function.loss_ratio([1e4, 1e6, 1e7])]
     return bool(np.isfinite(numbers).all()) and 0.0 < estimate.mean <= 1e7
 

@@ -96,17 +96,6 @@ def test_the_critical_load_of_a_sut_that_drifts_is_that_at_the_end():
     assert order.change_stdev < 1e-4
 
 
-def test_independent_noise_averages_out_and_trials_are_long_enough():
-    averaging = estimated(trials_with(lambda rng: 1.0 + 0.004 * rng.standard_normal()), likelihood="varying").averaging
-    assert averaging.correlation_time_s == 0.0
-    assert averaging.recommended_duration_s == pytest.approx(5.0)
-    first, *_, last = averaging.allan
-    assert (first.seconds, last.seconds) == pytest.approx((5.0, 160.0))
-    assert first.deviation_ratio == pytest.approx(0.004, rel=0.1)
-    averaged = first.deviation_ratio * np.sqrt(first.seconds / last.seconds)
-    assert last.deviation_ratio == pytest.approx(averaged, rel=0.6)
-
-
 def test_the_same_trials_make_the_same_estimate():
     results = trials_with(lambda rng: 1.0 + 0.003 * rng.standard_t(3), loads=LOADS[:80])
     one, other = (estimated(results, likelihood="varying") for _ in range(2))

@@ -56,7 +56,7 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
     # And soak tests have more of what was inferred.
     if found := again.get("critical_load"):
         assert found.pop("combinations") == []
-        assert {found.pop(name) for name in ("guard", "csit", "variation", "averaging")} == {None}
+        assert {found.pop(name) for name in ("guard", "csit", "variation")} == {None}
         assert found.pop("stopping_factor") == 1.0
         newer = ("replicates_chi_squared", "replicates_freedom", "described_below_fps")
         assert {found["fit"].pop(name) for name in newer} == {None}

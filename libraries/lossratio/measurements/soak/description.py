@@ -1,4 +1,4 @@
-"""The critical load in the form of result files: estimates with units, and the points of curves and distributions."""
+"""The critical load in the form of result files: estimates with units, and the points of curves."""
 
 from __future__ import annotations
 
@@ -12,26 +12,22 @@ from lossratio.measurements.soak.result import (
     CriticalLoad,
     CsitCriticalLoad,
     CurvePoint,
-    DensityPoint,
     FittedFunction,
     SoakLimit,
 )
-from lossratio.plrsearch import CombinedEstimate, CriticalLoadEstimate, GuardStatement, Posterior
+from lossratio.plrsearch import CriticalLoadEstimate, GuardStatement, Posterior
 from lossratio.results import Conditions
 
 _CURVE_POINTS = 121
 _KNEE_POINTS = 41
 _KNEE = 3.0
 """How far above the forwarding rate the knee reaches, in widths of the knee and standard deviations of the capacity."""
-_DENSITY_POINTS = 201
 _BELOW_TARGET = 0.01
 """Smallest loss ratio that curves show, as a share of the target loss ratio."""
-_TAIL = 5e-3
-"""Probability of the tails that are cut off from distributions, on either side."""
 
 
 def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Conditions) -> CriticalLoad:
-    """The estimate in the form of result files, with the points of its curves and distributions.
+    """The estimate in the form of result files, with the points of its curves.
 
     Args:
         estimate: The result of the search.
@@ -39,7 +35,6 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
     """
     low, high = estimate.interval(0.95)
     combined = estimate.combined
-    densities = _density_loads(combined)
     curves = _curve_loads(estimate)
     return CriticalLoad(
         mean=conditions.rate(estimate.mean),
@@ -53,7 +48,6 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
                 stdev=conditions.rate(function.stdev),
                 weight=min(1.0, weight),
                 curve=_curve(function, curves, _BELOW_TARGET * estimate.question.target_loss_ratio),
-                posterior=_density(function, densities),
                 log_evidence=function.log_evidence,
                 mrr_per_interface_fps=function.mode.mrr,
                 spread_per_interface_fps=function.mode.spread,
@@ -63,7 +57,6 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
             )
             for function, weight in zip(combined.functions, combined.weights, strict=True)
         ),
-        posterior=_density(combined, densities),
         history=estimate.history,
         ended_by=None if estimate.stopped_by is None else estimate.stopped_by.value,
         limit=_limit(estimate),
@@ -75,7 +68,6 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
         ),
         guard=timed(estimate.guard, conditions),
         csit=_csit(estimate, conditions),
-        averaging=estimate.averaging,
         stopping_factor=estimate.stopping_factor,
         variation=estimate.variation,
     )
@@ -114,22 +106,6 @@ def _limit(estimate: CriticalLoadEstimate) -> SoakLimit | None:
     if estimate.is_at_least_max_load:
         return SoakLimit.AT_LEAST
     return SoakLimit.AT_MOST if estimate.is_at_most_min_load else None
-
-
-def _density_loads(estimate: CombinedEstimate) -> list[float]:
-    return [
-        float(load) for load in np.linspace(estimate.quantile(_TAIL), estimate.quantile(1 - _TAIL), _DENSITY_POINTS)
-    ]
-
-
-def _density(estimate: Posterior | CombinedEstimate, loads: list[float]) -> tuple[DensityPoint, ...]:
-    if loads[0] == loads[-1]:
-        return ()
-    return tuple(
-        DensityPoint(load_per_interface_fps=load, density_per_fps=float(density))
-        for load, density in zip(loads, estimate.density(loads), strict=True)
-        if math.isfinite(density)
-    )
 
 
 def _curve_loads(estimate: CriticalLoadEstimate) -> list[float]:

@@ -97,8 +97,6 @@ def _of_both(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
         yield "as FD.io CSIT computes it", _csit_in_words(critical_load.csit)
     if critical_load.variation is not None:
         yield "order of the trials", str(critical_load.variation)
-    if critical_load.averaging is not None:
-        yield "duration of trials", str(critical_load.averaging)
     if critical_load.stopping_factor != 1.0:
         wider = f"{critical_load.stopping_factor:.3g} times, as a narrow interval could end the search"
         yield "widening of the 95 % interval", wider

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements import (
@@ -94,9 +94,8 @@ class SoakRequest(Request):
     """The way of combining the fitting functions: by their ``evidence``, or ``equal``, as in the Internet draft."""
     selection: SelectionName = SelectionName.POSTERIOR
     """The way of choosing loads: ``posterior``, ``draft`` as in the Internet draft, or ``csit``."""
-    trial_duration: Literal["auto"] | Duration | None = None
-    """Seconds of the first trial; None: 2 s, or 5.1 s with ``selection=draft`` or ``csit``. ``auto``: 2 s, and if early
-    trials show that the capacity is alike for longer, that long."""
+    trial_duration: Duration | None = None
+    """Seconds of the first trial; None: 2 s, or 5.1 s with ``selection=draft`` or ``csit``."""
     trial_growth: Duration | None = None
     """Seconds by which each trial is longer than the one before; None: the selection's default."""
     warm_start: Annotated[tuple[FrameRate, ...], Audience.SCRIPTS] = ()

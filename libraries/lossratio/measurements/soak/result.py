@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from lossratio.plrsearch import Averaging, CapacityVariation, FitCheck, GuardStatement, IntervalPoint
+from lossratio.plrsearch import CapacityVariation, FitCheck, GuardStatement, IntervalPoint
 from lossratio.records import Rate, Ratio, Record
 from lossratio.results import MaxLoad, Outcome, TestResult
 
@@ -29,7 +29,7 @@ class SoakLimit(str, Enum):
 
 
 class DensityPoint(Record):
-    """A point of a distribution of the critical load."""
+    """A point of a distribution of the critical load, by an earlier version."""
 
     load_per_interface_fps: float = Field(gt=0.0)
     """Critical load."""
@@ -59,8 +59,8 @@ class FittedFunction(Record):
     """Its share in the combined estimate."""
     curve: tuple[CurvePoint, ...]
     """The best fitting curve."""
-    posterior: tuple[DensityPoint, ...]
-    """The distribution of the critical load, by load."""
+    posterior: tuple[DensityPoint, ...] = ()
+    """The distribution of the critical load by load; empty but in files of earlier versions."""
     log_evidence: float | None = None
     """Natural logarithm of the probability of all counts under this function; null: by an earlier version."""
     mrr_per_interface_fps: float | None = None
@@ -116,8 +116,8 @@ class CriticalLoad(Record):
     """Upper end of its 95 % interval."""
     functions: tuple[FittedFunction, ...]
     """The estimates of the fitting functions."""
-    posterior: tuple[DensityPoint, ...]
-    """The distribution of the critical load by load, the functions combined by their weights."""
+    posterior: tuple[DensityPoint, ...] = ()
+    """The distribution of the critical load by load; empty but in files of earlier versions."""
     history: tuple[IntervalPoint, ...]
     """How the interval narrowed, trial by trial."""
     ended_by: str | None
@@ -135,8 +135,6 @@ class CriticalLoad(Record):
     """What frames at and just below the mean say by themselves; null: by an earlier version."""
     csit: CsitCriticalLoad | None = None
     """What FD.io CSIT's code reports; null: the loads were not chosen as in CSIT."""
-    averaging: Averaging | None = None
-    """How long trials should be; null: the trials do not show it, or by an earlier version."""
     stopping_factor: float = Field(default=1.0, ge=1.0)
     """How much wider the interval is because the search could end when it was narrow; 1 without a precision."""
     variation: CapacityVariation | None = None

@@ -23,7 +23,7 @@ from lossratio.drawing import (
 )
 from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.soak.inferred import fit_table, functions_in_words, limit_in_words
-from lossratio.measurements.soak.result import CriticalLoad, DensityPoint, SoakLimit, SoakResult
+from lossratio.measurements.soak.result import CriticalLoad, SoakLimit, SoakResult
 from lossratio.plrsearch import IntervalPoint, LossBounds, Verdict
 from lossratio.results import LABEL_WIDTH, STALL, Doubt, DoubtKind, Finding, Outcome, Picture, Trial, View, rate_line
 from lossratio.units import format_frame_rate, format_ratio, format_target
@@ -32,13 +32,11 @@ CRITICAL_LOAD = "critical load"
 """The quantity of a soak test."""
 
 _SOAK_LOSS_RATIO = 1e-7
-_WIDTH, _HEIGHT = 900.0, 690.0
+_WIDTH, _HEIGHT = 900.0, 800.0
 _LEFT, _RIGHT = 96.0, 880.0
-_CURVES, _POSTERIOR, _HISTORY = (30.0, 260.0), (320.0, 420.0), (485.0, 615.0)
+_CURVES, _KNEE, _HISTORY = (30.0, 240.0), (310.0, 530.0), (595.0, 725.0)
 _ROOM = 0.05
 _COMBINED = "#444444"
-_KNEE_HEIGHT = 300.0
-_FITS = (30.0, 250.0)
 _KNEE_MARGIN = 0.25
 _SETTLED_SHARE = 0.25
 """Share of the time after which the picture shows the whole interval."""
@@ -78,27 +76,20 @@ class SoakView(View[SoakResult]):
             wider = critical_load.stopping_factor
             note = "" if wider == 1.0 else f" (the interval is {wider:.3g} times as wide for that)"
             yield f"  {'ended by':<{LABEL_WIDTH}}  {critical_load.ended_by}{note}"
-        averaging = critical_load.averaging
-        if averaging is not None and averaging.correlation_time_s:
-            yield f"  {'duration of trials':<{LABEL_WIDTH}}  {averaging}"
 
     def pictures(self, result: SoakResult) -> Iterator[Picture]:
-        """Loss over load, the posterior, and how its interval narrowed."""
+        """Loss over load, the fit around the knee, and how the interval narrowed."""
+        critical_load = result.critical_load
+        known = critical_load is not None and critical_load.combinations
         yield Picture(
             "Critical load",
             draw_soak(result),
             "Above: loss over load; dashed: the target loss ratio; lines: what the fitting functions make of the "
-            "trials. Below, on\naxes as narrow as the answer: the distribution of the critical load, and how its 95 % "
-            "interval (shaded) narrowed over time.",
+            "trials. In the middle,\naround the knee: the loss ratio of each load, all its trials together; bars: "
+            "95 % intervals, by how counts at equal loads scatter;\nshaded: the 95 % interval of the critical load. "
+            "Below: how it narrowed over time.",
+            fit_table(result, critical_load) if critical_load is not None and known else "",
         )
-        if result.critical_load is not None and result.critical_load.combinations:
-            yield Picture(
-                "Fit around the knee",
-                draw_knee(result),
-                "The loss ratio of each load, all its trials together; bars: 95 % intervals, by how counts at equal "
-                "loads\nscatter; dashed: the target; lines: the fitted curves.",
-                fit_table(result, result.critical_load),
-            )
 
     def warnings(self, result: SoakResult) -> Iterator[str]:
         """The warning that the critical load is irregular."""
@@ -172,9 +163,9 @@ class SoakView(View[SoakResult]):
 
 
 def draw_soak(result: SoakResult) -> str:
-    """Draws loss over load with the fitted curves, the distributions of the critical load, and its interval over time.
+    """Draws loss over load with the fitted curves, everywhere and around the knee, and the interval over time.
 
-    The axes of load in the lower two are as narrow as the interval, which may be a thousandth of the range of trials.
+    The axis of load around the knee is narrow: the interval may be a thousandth of the range of trials.
 
     Returns:
         One ``<svg>`` element that goes into an HTML page as it is; an empty string if there is nothing to draw.
@@ -184,32 +175,16 @@ def draw_soak(result: SoakResult) -> str:
         return ""
     parts = [
         *_curves(result, critical_load),
-        *_posteriors(critical_load),
+        *_curves(result, critical_load, _knee_axis(result, critical_load), _KNEE),
         *_history(critical_load),
         *legend(
             by_mark(result.trials),
-            [
-                *((function.name, series_colour(index), 1.0) for index, function in enumerate(critical_load.functions)),
-                ("both, by weight", _COMBINED, 1.0),
-            ],
+            [(function.name, series_colour(index), 1.0) for index, function in enumerate(critical_load.functions)],
             _LEFT,
             _HEIGHT - 8.0,
         ),
     ]
     return drawing(_WIDTH, _HEIGHT, f"Loss over load and critical load of {result.test.name}.", parts)
-
-
-def draw_knee(result: SoakResult) -> str:
-    """Draws the counts of each load, and the curves around the knee.
-
-    Returns:
-        One ``<svg>`` element; an empty string if there is nothing to draw.
-    """
-    critical_load = result.critical_load
-    if critical_load is None or not result.trials:
-        return ""
-    parts = _curves(result, critical_load, _knee_axis(result, critical_load), _FITS)
-    return drawing(_WIDTH, _KNEE_HEIGHT, f"Fit around the knee of {result.test.name}.", parts)
 
 
 def _knee_axis(result: SoakResult, critical_load: CriticalLoad) -> Axis:
@@ -254,7 +229,9 @@ def _curves(
         shown = [(load, loss) for load, loss in points if x.holds(load) and loss >= floor]
         if shown:
             plot.line(shown, series_colour(index))
-    if place is _FITS:
+    if place is _KNEE:
+        ends = (critical_load.least_95.per_interface_fps, critical_load.most_95.per_interface_fps)
+        plot.bands([(max(ends[0], x.low), min(ends[1], x.high), floor, 1.0)], _COMBINED, 0.12)
         _draw_counts(plot, result.trials)
     else:
         for mark, trials in by_mark(result.trials).items():
@@ -278,30 +255,6 @@ def _draw_counts(plot: Plot, trials: Sequence[Trial]) -> None:
         hint = f"{bounds.lost:,.0f} of {bounds.frames:,.0f} frames lost in {bounds.trials} trials"
         marks.append((load, max(bounds.lost / bounds.frames, floor), hint))
     plot.marks(MARKS[0], marks)
-
-
-def _posteriors(critical_load: CriticalLoad) -> list[str]:
-    shapes: list[tuple[tuple[DensityPoint, ...], str, str | None]] = [
-        (function.posterior, series_colour(index), "4 3") for index, function in enumerate(critical_load.functions)
-    ]
-    shapes.append((critical_load.posterior, _COMBINED, None))
-    points = [point for shape, _, _ in shapes for point in shape]
-    least, most = critical_load.least_95.per_interface_fps, critical_load.most_95.per_interface_fps
-    margin = 1.5 * (most - least)
-    x = _load_axis(max(least - margin, 0.0), most + margin, room=0.0)
-    shown = [point.density_per_fps for point in points if x.holds(point.load_per_interface_fps)]
-    highest = max(shown, default=0.0) or 1.0
-    plot = Plot(x, Axis(0.0, 1.05 * highest, _POSTERIOR[1], _POSTERIOR[0]))
-    plot.frame(x.ticks(6), [], format_frame_rate, in_unit(1.0))
-    plot.bands([(least, most, 0.0, plot.y.high)], _COMBINED, 0.12)
-    for shape, colour, dash in shapes:
-        places = [(point.load_per_interface_fps, point.density_per_fps) for point in shape]
-        places = [place for place in places if x.holds(place[0])]
-        if places:
-            plot.line(places, colour, dash=dash)
-    mean = critical_load.mean.per_interface_fps
-    plot.line([(mean, 0.0), (mean, plot.y.high)], _COMBINED, width=1.0, dash="2 3")
-    return [text_at(4.0, _POSTERIOR[0] - 12.0, "distribution of the critical load (per interface)"), *plot.parts]
 
 
 def _history(critical_load: CriticalLoad) -> list[str]:

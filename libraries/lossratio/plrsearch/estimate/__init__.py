@@ -12,7 +12,6 @@ from lossratio.plrsearch.estimate.result import (
     CriticalLoadEstimate,
     CsitEstimate,
     IntervalPoint,
-    Pace,
     estimate,
     estimate_from_counts,
 )

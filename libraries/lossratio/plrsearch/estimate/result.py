@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -12,7 +12,6 @@ import numpy as np
 from lossratio.plrsearch.estimate.guard import GuardStatement, Verdict, guard
 from lossratio.plrsearch.estimate.misfit import Misfit, check
 from lossratio.plrsearch.model import (
-    Array,
     CriticalLoadQuestion,
     LikelihoodName,
     StopReason,
@@ -22,7 +21,7 @@ from lossratio.plrsearch.model import (
     collect,
 )
 from lossratio.plrsearch.quadrature import Posterior, mixture_quantiles, posteriors
-from lossratio.plrsearch.variation import Averaging, Capacities, CapacityVariation, Description, averaging_of, described
+from lossratio.plrsearch.variation import CapacityVariation, Description, described
 from lossratio.trials import Frames, Observed, Seconds, TrialResult
 from lossratio.units import format_target
 
@@ -72,10 +71,6 @@ class CombinedEstimate:
         """Probability that it is the maximum load or more."""
         return self._sum(function.p_at_max for function in self.functions)
 
-    def density(self, loads: Sequence[float]) -> Array:
-        """Probability density of the critical load at these loads, per frame per second (see `Posterior.density`)."""
-        return np.asarray(np.array(self.weights) @ np.stack([function.density(loads) for function in self.functions]))
-
     def _sum(self, values: Iterable[float]) -> float:
         return sum(weight * value for weight, value in zip(self.weights, values, strict=True))
 
@@ -85,16 +80,6 @@ class CombinedEstimate:
         means, stdevs = np.array([(function.mean, function.stdev) for function in self.functions]).T
         mean = float(means[0] + self._sum(means - means[0]))
         return mean, float(np.sqrt(self._sum(stdevs**2 + (means - mean) ** 2)))
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How long trials took, on average."""
-
-    period: float
-    """Seconds from one trial to the next."""
-    duration: float
-    """Seconds of traffic in a trial."""
 
 
 @dataclass(frozen=True)
@@ -173,8 +158,8 @@ class CriticalLoadEstimate:
     """What FD.io CSIT's code reports, if its way of selection chose the loads."""
     stopping_factor: float = 1.0
     """How much wider `interval` is for the search having been able to end when it was narrow."""
-    pace: Pace | None = None
-    """How long trials took; None: only the exposure is known."""
+    period: float | None = None
+    """Seconds from one trial to the next, on average; None: only the exposure is known."""
 
     @cached_property
     def functions(self) -> Mapping[str, Posterior]:
@@ -198,24 +183,13 @@ class CriticalLoadEstimate:
         """What frames at and just below the mean say without any model."""
         return guard(self.counts, self.question, self.mean, self.interval(0.95)[0])
 
-    @cached_property
-    def averaging(self) -> Averaging | None:
-        """How the capacity's noise averages out, and how long trials should be; None if the trials do not show it."""
-        best, counts = self.description.best, self.description.counts
-        if self.description.likelihood is not LikelihoodName.VARYING or not counts.lost.any():
-            return None
-        capacities = Capacities.of(best.function, best.mode, self.counts)
-        exposure = float(self.counts.exposure.mean())
-        pace = self.pace or Pace(exposure, exposure)
-        return averaging_of(capacities, self.description.order, pace.period, pace.duration)
-
     @property
     def variation(self) -> CapacityVariation | None:
         """What the order of the trials shows; None if nothing."""
         order, trials = self.description.order, len(self.counts)
         if not (order.drift or order.correlation or order.swing):
             return None
-        hours = None if self.pace is None else self.pace.period * trials / 3600.0
+        hours = None if self.period is None else self.period * trials / 3600.0
         return CapacityVariation(
             correlation=order.correlation,
             independent_trials=self.description.independent_trials,

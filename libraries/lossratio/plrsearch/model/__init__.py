@@ -16,4 +16,4 @@ from lossratio.plrsearch.model.critical_loads import (
     mrr_of_critical_load,
 )
 from lossratio.plrsearch.model.functions import FUNCTIONS, Array, FittingFunction
-from lossratio.plrsearch.model.options import AUTO, LikelihoodName, SelectionName, StopReason, Weighting, chosen
+from lossratio.plrsearch.model.options import LikelihoodName, SelectionName, StopReason, Weighting, chosen

@@ -50,9 +50,6 @@ class StopReason(str, Enum):
     """The model does not fit the trials, and the search was asked to end then."""
 
 
-AUTO = "auto"
-"""The duration of trials that follows the correlation time of the capacity's noise."""
-
 Choice = TypeVar("Choice", bound=Enum)
 
 

@@ -22,8 +22,6 @@ from lossratio.plrsearch.quadrature.panels import (
 )
 
 _ITERATIONS = 60
-_SMOOTHED = 50.0
-"""Points are smoothed to a density over the 95 % interval divided by that."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +105,6 @@ class Posterior:
         """Its standard deviation."""
         return self.moments.stdev
 
-    def density(self, loads: Sequence[float]) -> Array:
-        """Probability density of the critical load at these loads, per frame per second.
-
-        Probability beyond the limits is in `p_at_min` and `p_at_max`, not here.
-        """
-        return self.cumulative_and_density(np.asarray(loads, dtype=float))[1]
-
     def loss_ratio(self, loads: Sequence[float]) -> Array:
         """The likeliest curve: the mean loss ratio that it has at these loads, in frames per second."""
         load, mode = np.asarray(loads, dtype=float), self.mode
@@ -135,13 +126,8 @@ class Posterior:
             load: In frames per second, shape (loads,). The density is per frame per second.
         """
         places, below = self._cumulated
-        low, high = np.interp([0.025, 0.975], below, places)
-        width = max((high - low) / _SMOOTHED, 1e-9 * float(places[-1]))
-        inside = (self.nodes.critical_load > self.question.min_load) & (
-            self.nodes.critical_load < self.question.max_load
-        )
-        distance = (load[:, None] - self.nodes.critical_load[inside]) / width
-        density = np.exp(-0.5 * distance**2) @ self.nodes.mass[inside] / (width * np.sqrt(2.0 * np.pi))
+        above = np.clip(np.searchsorted(places, load), 1, len(places) - 1)
+        density = (below[above] - below[above - 1]) / np.maximum(places[above] - places[above - 1], 1e-300)
         return np.interp(load, places, below), density
 
     def quantile(self, probability: float) -> float:

@@ -3,11 +3,9 @@
 - `replicates`: what trials at equal loads show without any model, and how far they are from a curve;
 - `sample`: what each trial shows about its own capacity;
 - `order`: drift, and correlation of successive trials;
-- `averaging`: how long trials should be, by the Allan deviation;
 - `inference`: the description, with the posteriors of both functions.
 """
 
-from lossratio.plrsearch.variation.averaging import AllanDeviation, Averaging, averaging_of
 from lossratio.plrsearch.variation.inference import Description, described
 from lossratio.plrsearch.variation.order import CapacityVariation, Order
 from lossratio.plrsearch.variation.replicates import LackOfFit, Replicates
