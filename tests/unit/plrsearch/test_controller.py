@@ -259,8 +259,6 @@ def test_a_search_can_begin_where_another_one_ended():
         {"timeout": 0.0},
         {"timeout": float("nan")},
         {"precision": 0.0},
-        {"initial_duration": "long"},
-        {"initial_duration": "auto", "likelihood": "poisson"},
         {"precision": 2.0},
         {"likelihood": "normal"},
         {"weighting": "none"},
