@@ -132,7 +132,7 @@ class TrafficProfile(ProfileFile):
         if max(shares) != 1:
             raise ValueError(f"load_share: one direction's must be 1, and the largest is {max(shares):g}")
         for direction in self.directions:
-            _check_direction(direction)
+            _check_direction(direction, LARGEST_FRAME + self.reverse.longer)
         return self
 
     @cached_property
@@ -285,12 +285,12 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
         return load_yaml_file(path, ProfileFile, TrafficError)
 
 
-def _check_direction(direction: TrafficDirection) -> None:
+def _check_direction(direction: TrafficDirection, largest: int) -> None:
     headers, sizes = direction.headers, direction.size_weights
     smallest = SMALLEST_IPV6_FRAME if headers.has_ipv6 else SMALLEST_FRAME
     for size in sizes:
-        if not smallest <= size <= LARGEST_FRAME:
-            raise ValueError(f"{size} is not within {smallest} and {LARGEST_FRAME} bytes")
+        if not smallest <= size <= largest:
+            raise ValueError(f"{size} is not within {smallest} and {largest} bytes")
     least = headers.length + TAG_BYTES + FCS_BYTES
     if min(sizes) < least:
         raise ValueError(f"frames of {min(sizes)} bytes are too small, these headers need {least} bytes")

@@ -16,6 +16,7 @@ from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.vpp.clock import ClockReading, parse_clock, policers_stamps_per_second, stamps_per_second
 from lossratio.dut.vpp.configuration import forwarding_commands
 from lossratio.dut.vpp.features import Command, Shown, both_ports
+from lossratio.dut.vpp.features.secure_tunnels import ENGINE
 from lossratio.dut.vpp.reports import parse_errors, parse_interfaces
 from lossratio.dut.vpp.startup import Card, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
@@ -216,15 +217,30 @@ def test_what_vpp_does_not_show_is_an_error(set_up):
         control.check([shown, Shown("show mode", "l2 bridge", "a bridge")])
 
 
+RULES = {"acl": 5, "police": "50 Mbps"}
+
+
 @pytest.mark.parametrize(
-    ("version", "plugins", "message"),
+    ("version", "plugins", "options", "message"),
     [
-        ("26.10", ("acl",), r"DUT1: police needs VPP's plugin policer, and \S+ has no policer_plugin\.so"),
-        ("26.02", (), r"DUT1: acl needs VPP's plugin acl, and \S+ has no acl_plugin\.so\. Install it there"),
-        ("26.02", ("acl",), None),
+        ("26.10", ("acl",), RULES, r"DUT1: police needs VPP's plugin policer, and \S+ has no policer_plugin\.so"),
+        ("26.02", (), RULES, r"DUT1: acl needs VPP's plugin acl, and \S+ has no acl_plugin\.so\. Install it there"),
+        ("26.02", ("acl",), RULES, None),
+        (
+            "20.05",
+            ("adl",),
+            {"forwarding": "ip4", "allowlist": True},
+            r"DUT1: allowlist needs VPP 20\.09 or later, and \S+/bin/vpp is 20\.05\.",
+        ),
+        (
+            "26.10",
+            (),
+            {"sockets": "af_xdp"},
+            r"DUT1: sockets=af_xdp needs VPP's plugin af_xdp, and \S+ has no af_xdp_plugin\.so",
+        ),
     ],
 )
-def test_a_plugin_that_this_vpp_needs_is_missed_before_the_set_up(dut_lab, tmp_path, version, plugins, message):
+def test_what_this_vpp_lacks_is_missed_before_the_set_up(dut_lab, tmp_path, version, plugins, options, message):
     (tmp_path / "bin").mkdir()
     (tmp_path / "lib" / "vpp_plugins").mkdir(parents=True)
     (tmp_path / "bin" / "vppctl").touch()
@@ -233,12 +249,19 @@ def test_a_plugin_that_this_vpp_needs_is_missed_before_the_set_up(dut_lab, tmp_p
     vpp.chmod(0o755)
     for name in plugins:
         (tmp_path / "lib" / "vpp_plugins" / f"{name}_plugin.so").touch()
-    dut = dut_lab.create("vpp", home=str(tmp_path), acl=5, police="50 Mbps")
+    dut = dut_lab.create("vpp", home=str(tmp_path), **options)
     if message is None:
         dut.check()
     else:
         with pytest.raises(DutError, match=message):
             dut.check()
+
+
+def test_a_vpp_without_an_engine_that_encrypts_is_an_error_and_sockets_have_short_paths(set_up):
+    control = set_up()._control
+    with pytest.raises(DutError, match=r"'show crypto engines' does not show an engine that encrypts"):
+        control.check([ENGINE])
+    assert len(f"{control.directory}/vhost0.sock") < 108
 
 
 def test_a_vpp_that_was_killed_is_one_error_and_the_next_set_up_is_fresh(dut_lab, set_up):

@@ -20,7 +20,7 @@ udp:
 def test_every_profile_that_comes_along_can_be_read(name, frame_size):
     is_one_way = "-connections" in name or "-hN" in name
     # Names of these have a number.
-    name = name.replace("hN", "h256").replace("dstN", "dst254")
+    name = name.replace("hN", "h256").replace("dstN", "dst254").replace("geneveN", "geneve254")
     profile = load_profile(name, frame_size=frame_size)
     assert profile.name == name
     assert profile.flows >= 254

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import write_file
 from lossratio.dut.vpp.configuration import VppOptions
-from lossratio.dut.vpp.features import Command, Shown
+from lossratio.dut.vpp.features import Command, Needs, Shown
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode, reason
 
@@ -98,20 +98,25 @@ _LONGEST_ANSWER = 500
 _PLUGINS = 'cd "$1" && ls -d lib*/vpp_plugins/*.so lib*/*/vpp_plugins/*.so 2>/dev/null; "$2" --version'
 
 
-def check_installed(node: DutNode, program: str, options: VppOptions) -> None:
-    """Checks that the VPP of a node has what features need."""
-    if not any(feature.needs.plugins or feature.needs.version for feature in options.features):
+def check_installed(node: DutNode, program: str, options: VppOptions, drivers: dict[str, Needs]) -> None:
+    """Checks that the VPP of a node has what features need, and what drives its interfaces.
+
+    Args:
+        node: The node.
+        program: VPP on the node.
+        options: The options of the features.
+        drivers: What drives the interfaces needs, by the setting that asks for it.
+    """
+    needed = {feature.asked(options)[0]: feature.needs for feature in options.features} | drivers
+    if not any(needs.plugins or needs.version for needs in needed.values()):
         return
     text = node.run("sh", "-c", _PLUGINS, "plugins", options.home, program)
     found = re.search(r"\bv(\d+\.\d+)", text)
     version = found[1] if found else ""
-    for feature in options.features:
-        (option, *_) = feature.asked(options)
-        if version < feature.needs.version:
-            raise DutError(
-                f"{node.name}: {option} needs VPP {feature.needs.version} or later, and {program} is {version}."
-            )
-        for plugin, since in feature.needs.plugins.items():
+    for option, needs in needed.items():
+        if version < needs.version:
+            raise DutError(f"{node.name}: {option} needs VPP {needs.version} or later, and {program} is {version}.")
+        for plugin, since in needs.plugins.items():
             if version >= since and f"/{plugin}_plugin.so" not in text:
                 raise DutError(
                     f"{node.name}: {option} needs VPP's plugin {plugin}, and {options.home} has no {plugin}_plugin.so. "

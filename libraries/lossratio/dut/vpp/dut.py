@@ -42,6 +42,7 @@ from lossratio.dut.vpp.features import (
     ROUTES_ADDED,
     Command,
     NatSessions,
+    Needs,
     Ports,
     VppForwarding,
     both_ports,
@@ -72,6 +73,8 @@ _STARTS = 5
 _PRIORITY = 5
 """Its priority where it sleeps: before ordinary programs, and behind senders, which may share its CPUs."""
 _RDMA_DRIVERS = ("mlx5_core", "mlx4_core")
+_PLUGINS = {"driver: dpdk": "dpdk", "driver: rdma": "rdma", "sockets=af_xdp": "af_xdp"}
+"""The plugins that drive interfaces, by what asks for them."""
 _SET_LINK = ("ip", "link", "set", "dev")
 _SHOWN_ON_TRIALS = ("show runtime", "show errors", "show interface", "show hardware-interfaces")
 
@@ -154,7 +157,9 @@ class Vpp(ProgramDut[VppOptions]):
                     f"{self.node.name}: {option} needs a path through {feature.needs.duts} DUTs, and this one goes "
                     f"through {len(self.chain)}. Take a topology with so many, such as local-3n, or duts=."
                 )
-        check_installed(self.node, self.program, self.options)
+        by = f"driver: {self.hop.vpp.driver.value}" if self.uses_cards else f"sockets={self.options.sockets.value}"
+        plugins = {plugin: "" for plugin in [_PLUGINS.get(by)] if plugin is not None}
+        check_installed(self.node, self.program, self.options, {by: Needs(plugins=plugins)})
         ports = both_ports((self.west, self.east), ("", ""))
         if self.options.is_router:
             check_free(self.node, [port.routed(self.options.ip_version).network for port in ports])

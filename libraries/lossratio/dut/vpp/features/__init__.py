@@ -5,6 +5,7 @@ from lossratio.dut.vpp.features.feature import (
     ROUTES_ADDED,
     Command,
     Feature,
+    Needs,
     Ports,
     Shown,
     VppForwarding,
