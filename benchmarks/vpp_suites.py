@@ -35,8 +35,9 @@ LONGEST = 1800.0
 @click.argument("names", nargs=-1)
 @click.option("--goals", default="quick", show_default=True, help="What NDR and PDR are searched with.")
 @click.option("--include", default="ndrpdr", show_default=True, help="Tag of the tests.")
+@click.option("--cable/--no-cable", default=True, show_default=True, help="Whether the cable is measured, too.")
 @click.option("--cores", default="1", show_default=True, help="Cores of each VPP.")
-def main(names: tuple[str, ...], goals: str, include: str, cores: str) -> None:
+def main(names: tuple[str, ...], goals: str, include: str, cable: bool, cores: str) -> None:
     """Runs the suites with these letters in their names, or all of them."""
     click.echo(f"{'test':64} {'found':>12} {'cable':>12} {'s':>5}")
     for suite in sorted((ROOT / "tests" / "performance").glob("vpp_*.robot")):
@@ -50,11 +51,11 @@ def main(names: tuple[str, ...], goals: str, include: str, cores: str) -> None:
         began = time.monotonic()
         found, problem = ran(suite, f"{topology}:{size}:{cores}", options)
         took = time.monotonic() - began
-        twins = dict(of_cable(suite, f"{CABLE_AND_TWO_DUTS}:{size}:{cores}:0", options))
+        twins = dict(of_cable(suite, f"{CABLE_AND_TWO_DUTS}:{size}:{cores}:0", options)) if cable else {}
         for result in found:
             value = result.error if result.error else first_value(result)
-            cable = twins.get(result.conditions.traffic.name, "-")
-            click.echo(f"{result.test.name:64} {value:>12} {cable:>12} {took / len(found):5.0f}")
+            twin = twins.get(result.conditions.traffic.name, "-")
+            click.echo(f"{result.test.name:64} {value:>12} {twin:>12} {took / len(found):5.0f}")
         if not found or problem:
             click.echo(f"{suite.stem:64} {problem}")
     click.echo(f"\n{'feature':16} {'lines':>5}  options")
