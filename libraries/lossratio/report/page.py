@@ -138,7 +138,7 @@ def _facts(conditions: Conditions) -> Iterator[tuple[str, Mapping[str, object]]]
 def _rows(runs: Sequence[Run]) -> Iterator[FindingRow]:
     before = 0
     for run in runs:
-        for row in rows_of(run):
+        for row in rows_of(run, runs):
             yield replace(row, place=before + row.place, run=str(run.path) if len(runs) > 1 else "")
         before += len(run.results)
 

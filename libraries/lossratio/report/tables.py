@@ -6,6 +6,7 @@ The overview of a run has one row for each goal of each test, in words.
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -48,6 +49,8 @@ class FindingRow:
     """The doubts about the result, in a few words each."""
     run: str = ""
     """The directory of the row's run; empty: the page has one run only."""
+    tester: str = ""
+    """The value of the test's twin without DUTs; empty: the runs have none."""
 
     @property
     def result(self) -> TestResult:
@@ -127,7 +130,8 @@ class FindingRow:
         """What a reader of the number needs besides its doubts and the reason of the outcome."""
         caveats = caveats_of(self.finding)[0 if self.finding.reason is None else 1 :]
         early = self.result.conditions.timing.has_early_verdicts
-        return [*caveats, *(["with early verdicts: not comparable with whole trials"] if early else [])]
+        alone = [f"the tester alone: {self.tester}"] if self.tester else []
+        return [*caveats, *(["with early verdicts: not comparable with whole trials"] if early else []), *alone]
 
     @property
     def verdict(self) -> str:
@@ -285,12 +289,29 @@ def markdown_report(runs: Sequence[Run]) -> str:
     return "\n".join(line for run in runs for line in _markdown_lines(run)) + "\n"
 
 
-def rows_of(run: Run) -> list[FindingRow]:
-    """The rows of a run, in the order of its results."""
+def rows_of(run: Run, runs: Sequence[Run] = ()) -> list[FindingRow]:
+    """The rows of a run, in the order of its results; `runs` are all that may have twins of its tests."""
+    found = findings_of(result for one in runs or (run,) for result in one.results)
+    alone = {_twin_of(finding): finding.in_short for finding in found if _TWIN.search(finding.result.test.name)}
     return [
-        FindingRow(finding, finding.place, tuple(doubt.kind.value for doubt in run.doubts[finding.place - 1]))
+        FindingRow(
+            finding,
+            finding.place,
+            tuple(doubt.kind.value for doubt in run.doubts[finding.place - 1]),
+            tester="" if _TWIN.search(finding.result.test.name) else alone.get(_twin_of(finding), ""),
+        )
         for finding in findings_of(run.results)
     ]
+
+
+_TWIN = re.compile(r"-tg(?=-[^-]+$)")
+"""The end of the name that a test without DUTs has from `lossratio.keywords.Catalogue`."""
+_CORES = re.compile(r"(?<=-)\d+c-")
+
+
+def _twin_of(finding: Finding) -> tuple[str, str]:
+    """What a finding has in common with that of the twin of its test."""
+    return _CORES.sub("", _TWIN.sub("", finding.result.test.name), count=1), finding.quantity
 
 
 def _per_interface(value: Rate | float | None) -> float | None:

@@ -18,6 +18,7 @@ from lossratio.report.page import report_page
 from lossratio.report.run import Run
 from lossratio.report.tables import COLUMNS, NOTHING, bounds_in_words, describe_frame_size, rows_of
 from lossratio.results.conditions import FrameSizeShare, with_early_verdicts
+from lossratio.results.findings import findings_of
 from lossratio.results.model import Outcome
 from lossratio.simulation.constant_capacity import SharpKnee
 
@@ -202,6 +203,16 @@ def test_rows_have_the_latency_of_their_goal_or_their_own():
     assert pdr["latency"] == "20 µs, 99 % 50 µs at 90 % of PDR"
     assert own["latency"].startswith("10 µs, 99 % 50 µs")
     assert own["number to quote"] == NOTHING
+
+
+def test_a_number_is_shown_with_what_the_tester_alone_can_do():
+    own = throughput(name="64B-2c-ethip4-ip4base-ndrpdr")
+    twin = throughput(SharpKnee(capacity=1e7), name="64B-1c-ethip4-ip4base-tg-ndrpdr")
+    other = throughput(name="128B-2c-ethip4-ip4base-ndrpdr")
+    alone = [finding.in_short for finding in findings_of([twin])]
+    ndr, pdr, *others = shown_rows(Run(Path("run"), (own, twin, other)))
+    assert all(f"the tester alone: {value}" in row["result"] for value, row in zip(alone, (ndr, pdr), strict=True))
+    assert not any("the tester alone" in row["result"] for row in others)
 
 
 def test_a_number_is_shown_with_what_its_reader_needs():
