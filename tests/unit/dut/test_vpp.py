@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from ipaddress import IPv6Interface
+from ipaddress import IPv4Address, IPv6Interface
 from pathlib import Path
 
 import pytest
@@ -15,12 +15,15 @@ from lossratio.dut import create_dut, parse_options
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.vpp.clock import ClockReading, parse_clock, policers_stamps_per_second, stamps_per_second
 from lossratio.dut.vpp.configuration import forwarding_commands
+from lossratio.dut.vpp.control import VppControl
 from lossratio.dut.vpp.features import Command, Shown, both_ports
 from lossratio.dut.vpp.features.secure_tunnels import ENGINE
 from lossratio.dut.vpp.reports import parse_errors, parse_interfaces
 from lossratio.dut.vpp.startup import Card, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
-from lossratio.topology import VppStart
+from lossratio.topology import EAST, WEST, VppStart
+from lossratio.traffic import load_profile
+from lossratio.traffic.configuration import frames_spec
 
 pytestmark = pytest.mark.netns
 
@@ -217,6 +220,28 @@ def test_what_vpp_does_not_show_is_an_error(set_up):
         control.check([shown, Shown("show mode", "l2 bridge", "a bridge")])
 
 
+def test_routes_to_a_million_hosts_a_side_are_to_addresses_that_nobody_has():
+    ports = both_ports(("host-a", "host-b"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
+    options = parse_options("vpp", {"forwarding": "ip4", "routes": 2_000_000})
+    added = [command.text.split() for command in forwarding_commands(options, *ports) if " count " in command.text]
+    assert sum(int(words[4]) for words in added) == 2_000_000
+    assert {words[7] for words in added} == {"198.18.255.253", "198.19.255.253"}
+    profile = load_profile("ethip4-ip4scale2m-rnd", frame_size=64)
+    eastward = frames_spec(profile.directions[0], WEST, EAST)
+    (field,) = (field for field in eastward.fields if field.count == 1_000_000)
+    first = next(words[5] for words in added if words[-1] == "host-b")
+    assert (str(IPv4Address(field.first)), field.seed) == (first.removesuffix("/32"), profile.seed)
+
+
+@pytest.mark.parametrize("is_secret", [False, True])
+def test_a_long_file_of_commands_is_given_in_pieces(set_up, monkeypatch, is_secret):
+    dut, given = set_up(), []
+    monkeypatch.setattr(VppControl, "ask", lambda _, text: given.append(Path(text.split()[1]).read_text()) or "")
+    monkeypatch.setattr("lossratio.dut.vpp.control._LINES_AT_ONCE", 2)
+    dut._control.configure(dut.present.changes, Command("one\ntwo\nthree\n", is_secret=is_secret))
+    assert given == ["one\ntwo\n", "three\n"]
+
+
 RULES = {"acl": 5, "police": "50 Mbps"}
 
 
@@ -382,7 +407,6 @@ def test_where_it_is_installed_may_come_from_the_environment(monkeypatch):
         ({"acl_stateful": "true"}, "give acl, too"),
         ({"burst": "10"}, "burst is the size of a policer's bucket"),
         ({"police": "100 bps"}, "whole kbit/s"),
-        ({"forwarding": "ip4", "routes": "200000"}, "ask for fewer routes"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, message):

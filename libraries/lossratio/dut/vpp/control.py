@@ -6,7 +6,7 @@ The answers show success or failure, as the exit status of the command does not.
 import re
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import write_file
@@ -43,16 +43,21 @@ class VppControl:
 
     def configure(self, changes: Changes, command: Command) -> None:
         """Gives VPP a command that changes its configuration. The configuration ends with VPP, so there is no undo."""
-        text = command.text
-        if command.is_secret:
-            self._configure_secretly(changes, command)
-            return
-        if "\n" in text:
-            path = f"{self.directory}/commands{len(changes.commands)}"
-            write_file(changes, path, text)
-            text = f"exec {path}"
+        lines = command.text.splitlines()
+        for start in range(0, len(lines), _LINES_AT_ONCE):
+            part = "".join(f"{line}\n" for line in lines[start : start + _LINES_AT_ONCE])
+            if command.is_secret:
+                self._configure_secretly(changes, replace(command, text=part))
+            elif len(lines) > 1:
+                path = f"{self.directory}/commands{len(changes.commands)}"
+                write_file(changes, path, part)
+                self._give(changes, f"exec {path}", command.answer)
+            else:
+                self._give(changes, command.text, command.answer)
+
+    def _give(self, changes: Changes, text: str, answer: str) -> None:
         written = self.ask(text).strip()
-        if re.fullmatch(command.answer, written) is None:
+        if re.fullmatch(answer, written) is None:
             raise DutError(f"{self.node.name}: VPP refused {text!r}: {written or 'it gave no reason'}.")
         changes.commands.append(f"vppctl {text}")
 
@@ -91,6 +96,8 @@ class VppControl:
 
 
 _MOST_LINES = 2000
+_LINES_AT_ONCE = 1000
+"""Lines of a file of commands: VPP waits for its workers at many of them, which share their CPUs with others."""
 _POLL = 0.2
 _KEY = re.compile(r"[0-9A-Fa-f]{16,}|[A-Za-z0-9+/]{40,}=?")
 _LONGEST_ANSWER = 500
