@@ -75,6 +75,15 @@ def test_a_trial_that_is_no_evidence_contradicts_nothing_but_its_loss_is_remembe
     assert lossy_after_loss(lambda count: range(count)) is None
 
 
+@pytest.mark.parametrize(("growth", "change"), [(-1e-5, Change.SLOWER), (0.0, None), (1e-5, Change.FASTER)])
+def test_a_trend_of_thousands_of_trials_is_seen_by_a_part_of_them(growth, change):
+    loads = [1e6 * (1.0 + number % 7 / 500.0) for number in range(6_000)]
+    capacities = [1e6 * (1.0 + growth * number) for number in range(6_000)]
+    losses = [max(0.0, 1.0 - capacity / load) for load, capacity in zip(loads, capacities, strict=True)]
+    found = inconstancy_in([measured(load, 1.0, loss) for load, loss in zip(loads, losses, strict=True)])
+    assert (None if found is None else found.change) is change
+
+
 def test_what_an_early_verdict_leaves_open_contradicts_nothing():
     trials = trials_on(Inconstant(1e6, less=0.18, memory=18.0), "G3", EARLY)
     in_search = [trial for trial in trials[:7] if trial.is_early]

@@ -56,6 +56,17 @@ def test_an_expected_bound_is_believed_until_it_was_missed():
     assert steps[0] > 0.3 > steps[1] > steps[2] >= 0.0
 
 
+def test_a_hint_is_believed_beside_the_overload_and_given_up_by_trials():
+    posterior = Posterior(500)
+    posterior.add(400.0, is_low=False)
+    both = Expected((300.0, 100.0), 0, None, (350.5, 0.4))
+    assert lossy_at(posterior, 352, both) - lossy_at(posterior, 349, both) > 0.4
+    assert lossy_at(posterior, 302, both) - lossy_at(posterior, 298, both) > 0.05
+    for _ in range(3):
+        posterior.add(345.0, is_low=False)
+    assert lossy_at(posterior, 340, both) > 0.4
+
+
 def test_states_are_probable_together_as_they_are_alone():
     posterior = Posterior(500)
     for position, is_low in ((200.0, True), (210.0, False), (203.0, False), (203.0, True)):
