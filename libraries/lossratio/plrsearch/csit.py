@@ -337,7 +337,7 @@ class CsitSelection:
             load = result.load * (1.0 - unsent_and_lost / intended) / (1.0 - target)
             self._next = Choice(self._clamped(load), "the forwarding rate of the last trial")
         else:
-            mean = (self.estimate.stretch_mean + self.estimate.erf_mean) / 2.0
+            mean = (self.estimate.stretch_mean_per_interface_fps + self.estimate.erf_mean_per_interface_fps) / 2.0
             self._next = Choice(self._clamped(self._drawn(mean)), f"CSIT's estimate, {mean:,.0f} frames/s")
 
     def choose(self, known: Description | None, duration: float) -> Choice:

@@ -7,14 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lossratio.measurements.soak.result import (
-    Combination,
-    CriticalLoad,
-    CsitCriticalLoad,
-    CurvePoint,
-    FittedFunction,
-    SoakLimit,
-)
+from lossratio.measurements.soak.result import Combination, CriticalLoad, CurvePoint, FittedFunction, SoakLimit
 from lossratio.plrsearch import CriticalLoadEstimate, GuardStatement, Posterior
 from lossratio.results import Conditions
 
@@ -67,23 +60,9 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
             for weighting, both in estimate.combinations.items()
         ),
         guard=timed(estimate.guard, conditions),
-        csit=_csit(estimate, conditions),
+        csit=estimate.csit,
         stopping_factor=estimate.stopping_factor,
         variation=estimate.variation,
-    )
-
-
-def _csit(estimate: CriticalLoadEstimate, conditions: Conditions) -> CsitCriticalLoad | None:
-    csit = estimate.csit
-    if csit is None:
-        return None
-    return CsitCriticalLoad(
-        mean=conditions.rate(csit.mean),
-        stdev=conditions.rate(csit.stdev),
-        stretch_mean=conditions.rate(csit.stretch_mean),
-        erf_mean=conditions.rate(csit.erf_mean),
-        trials=csit.trials,
-        samples=csit.samples,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lossratio.drawing import xml_text
-from lossratio.measurements.soak.result import CriticalLoad, CsitCriticalLoad, SoakResult
+from lossratio.measurements.soak.result import CriticalLoad, SoakResult
 from lossratio.plrsearch import GuardStatement, Verdict
 from lossratio.units import format_frame_rate
 
@@ -57,14 +57,6 @@ def limit_in_words(guard: GuardStatement, mean_fps: float) -> str:
     return f"{line}, but for losses in fewer than one of {guard.unseen_burst_trials:.2g} trials"
 
 
-def _csit_in_words(csit: CsitCriticalLoad) -> str:
-    return (
-        f"{csit.mean.per_interface_fps:,.1f} fps, standard deviation {csit.stdev.per_interface_fps:,.4g} fps (stretch "
-        f"{csit.stretch_mean.per_interface_fps:,.1f}, erf {csit.erf_mean.per_interface_fps:,.1f}; {csit.trials} "
-        f"trials, {csit.samples:,} samples)"
-    )
-
-
 def functions_in_words(result: SoakResult, critical_load: CriticalLoad) -> str:
     """Weights of the functions, and the likelihood."""
     weights = ", ".join(f"{function.name} {function.weight:.3g}" for function in critical_load.functions)
@@ -94,7 +86,7 @@ def _of_both(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
     for name, (words, unit, form) in _OF_FIT.items():
         yield words, f"{_shown(getattr(critical_load.fit, name), form)} {unit}".rstrip()
     if critical_load.csit is not None:
-        yield "as FD.io CSIT computes it", _csit_in_words(critical_load.csit)
+        yield "as FD.io CSIT computes it", str(critical_load.csit)
     if critical_load.variation is not None:
         yield "order of the trials", str(critical_load.variation)
     if critical_load.stopping_factor != 1.0:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from lossratio.plrsearch import CapacityVariation, FitCheck, GuardStatement, IntervalPoint
+from lossratio.plrsearch import CapacityVariation, CsitEstimate, FitCheck, GuardStatement, IntervalPoint
 from lossratio.records import Rate, Ratio, Record
 from lossratio.results import MaxLoad, Outcome, TestResult
 
@@ -86,23 +86,6 @@ class Combination(Record):
     """Its standard deviation, the functions' disagreement included."""
 
 
-class CsitCriticalLoad(Record):
-    """What FD.io CSIT's code reports for the same trials: its own fitting functions, Monte Carlo and averages."""
-
-    mean: Rate
-    """Middle of exp(mean of the load's logarithm -/+ its standard deviation)."""
-    stdev: Rate
-    """Half the distance between these two loads."""
-    stretch_mean: Rate
-    """Exponential of the logarithm's mean under its stretch function."""
-    erf_mean: Rate
-    """The same under its erf function."""
-    trials: int = Field(ge=0)
-    """Number of trials that it is made of: all but the last one."""
-    samples: int = Field(ge=2)
-    """Samples of each integration, for each function; the seed is 0 each time."""
-
-
 class CriticalLoad(Record):
     """The critical load: the load at which the long-term loss ratio is the target loss ratio."""
 
@@ -133,7 +116,7 @@ class CriticalLoad(Record):
     """Both ways of weighting the fitting functions; empty: by an earlier version."""
     guard: GuardStatement | None = None
     """What frames at and just below the mean say by themselves; null: by an earlier version."""
-    csit: CsitCriticalLoad | None = None
+    csit: CsitEstimate | None = None
     """What FD.io CSIT's code reports; null: the loads were not chosen as in CSIT."""
     stopping_factor: float = Field(default=1.0, ge=1.0)
     """How much wider the interval is because the search could end when it was narrow; 1 without a precision."""

@@ -68,8 +68,7 @@ class SoakView(View[SoakResult]):
             yield f"  {'at and just below it':<{LABEL_WIDTH}}  {critical_load.guard}"
         yield f"  {'functions':<{LABEL_WIDTH}}  {functions_in_words(result, critical_load)}"
         if critical_load.csit is not None:
-            yield rate_line("as CSIT computes it", critical_load.csit.mean)
-            yield rate_line("  standard deviation", critical_load.csit.stdev)
+            yield f"  {'as CSIT computes it':<{LABEL_WIDTH}}  {critical_load.csit}"
         if critical_load.variation is not None:
             yield f"  {'order of the trials':<{LABEL_WIDTH}}  {critical_load.variation}"
         if critical_load.ended_by is not None:
@@ -156,8 +155,9 @@ class SoakView(View[SoakResult]):
         irregular = critical_load.misfit or critical_load.limit is SoakLimit.BEYOND_TRIALS
         if critical_load.csit is None and irregular:
             raise CsitExportError(f"The critical load of {result.test.full_name} is irregular: {critical_load.reason}.")
-        reported = critical_load.csit or critical_load
-        mean, stdev = reported.mean.per_interface_fps, reported.stdev.per_interface_fps
+        mean, stdev = critical_load.mean.per_interface_fps, critical_load.stdev.per_interface_fps
+        if critical_load.csit is not None:
+            mean, stdev = critical_load.csit.mean_per_interface_fps, critical_load.csit.stdev_per_interface_fps
         lower, upper = (result.conditions.rate(max(0.0, mean + sign * stdev)) for sign in (-1, 1))
         return {"type": "soak", "critical_rate": {"lower": csit_rate(lower), "upper": csit_rate(upper)}}
 

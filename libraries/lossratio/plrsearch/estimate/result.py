@@ -119,21 +119,29 @@ class IntervalPoint(Observed):
 
 
 @dataclass(frozen=True)
-class CsitEstimate:
-    """What CSIT's code reports; loads in frames per second."""
+class CsitEstimate(Observed):
+    """What FD.io CSIT's code reports for the same trials: its own fitting functions, Monte Carlo and averages."""
 
-    trials: int
-    """The trials that it is made of."""
-    mean: float
-    """Middle of exp(mean of log -/+ stdev of log), both functions having half the weight."""
-    stdev: float
-    """Half the distance between these."""
-    stretch_mean: float
-    """Exponential of the mean of the logarithm, under CSIT's stretch function."""
-    erf_mean: float
+    trials: Frames
+    """Number of trials that it is made of: all but the last one."""
+    mean_per_interface_fps: float
+    """Middle of exp(mean of the load's logarithm -/+ its standard deviation), both functions having half the weight."""
+    stdev_per_interface_fps: float
+    """Half the distance between these two loads."""
+    stretch_mean_per_interface_fps: float
+    """Exponential of the logarithm's mean under its stretch function."""
+    erf_mean_per_interface_fps: float
     """The same under its erf function."""
-    samples: int
-    """Samples of the Monte Carlo, for each function."""
+    samples: Frames
+    """Samples of each integration, for each function; the seed is 0 each time."""
+
+    def __str__(self) -> str:
+        """The estimate in one line."""
+        return (
+            f"{self.mean_per_interface_fps:,.1f} fps, standard deviation {self.stdev_per_interface_fps:,.4g} fps "
+            f"(stretch {self.stretch_mean_per_interface_fps:,.1f}, erf {self.erf_mean_per_interface_fps:,.1f}; "
+            f"{self.trials} trials, {self.samples:,} samples)"
+        )
 
 
 @dataclass(frozen=True)
