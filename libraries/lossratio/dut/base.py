@@ -293,12 +293,7 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @abstractmethod
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The destination MAC addresses with which frames are forwarded.
-
-        Args:
-            west_mac: MAC address of the west neighbour.
-            east_mac: MAC address of the east neighbour.
-        """
+        """The destination MAC addresses with which frames are forwarded."""
 
     @property
     @abstractmethod
@@ -328,9 +323,6 @@ class Dut(ABC, Generic[OptionsT_co]):
     def check_reconfigure(self, entries: int) -> None:
         """Checks, before anything is measured, that `reconfigure` is possible at all.
 
-        Args:
-            entries: Number of entries.
-
         Raises:
             DutError: If this kind has no such table.
         """
@@ -348,9 +340,6 @@ class Dut(ABC, Generic[OptionsT_co]):
         """Adds entries to the DUT's forwarding table, e.g. routes, while traffic passes.
 
         No entry concerns test traffic. The tear-down removes them.
-
-        Args:
-            entries: Number of entries.
 
         Raises:
             DutError: If this kind has no such table, or refuses the entries.

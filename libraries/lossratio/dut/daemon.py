@@ -59,11 +59,7 @@ class Daemon:
             time.sleep(_POLL)
 
     def check_alive(self) -> None:
-        """Checks that the program runs.
-
-        Raises:
-            DutError: If it does not run; with its last output.
-        """
+        """Checks that the program runs."""
         if not self.is_alive():
             raise DutError(
                 f"{self.node.name}: {self.name} has died ({shown(self.command)}). {self.last_output()} "

@@ -125,12 +125,6 @@ def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:
 def create_dut(kind: str, session: CommandRunner, hop: Hop, options: Mapping[str, Any]) -> Dut[DutOptions]:
     """Makes the object of a DUT. Its node is not touched yet.
 
-    Args:
-        kind: Name of the kind.
-        session: Runs commands on the DUT's node.
-        hop: Its interfaces on the path.
-        options: The suite's options, by their names.
-
     Raises:
         DutError: If the kind is unknown or the options are wrong.
     """

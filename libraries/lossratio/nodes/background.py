@@ -86,10 +86,6 @@ def before_ordinary(priority: int, command: Sequence[str]) -> tuple[str, ...]:
     """The command that runs a program before all ordinary ones (SCHED_RR), where the node's kernel grants that.
 
     For programs that sleep while they have nothing to do: one that polls would take a CPU from the system.
-
-    Args:
-        priority: Its priority; a higher one goes first.
-        command: The program and its arguments.
     """
     return ("sh", "-c", _BEFORE_ORDINARY, "run", str(priority), *command)
 

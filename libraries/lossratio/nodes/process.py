@@ -183,9 +183,6 @@ class NodeProcess:
     def close(self, timeout: float = 5.0) -> int | None:
         """Closes the process's standard input, waits for its end, then closes the channel.
 
-        Args:
-            timeout: Seconds to wait for its end.
-
         Returns:
             The exit status, or None if the process had not ended by then.
         """

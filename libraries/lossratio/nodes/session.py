@@ -110,11 +110,7 @@ class NodeSession:
 
     @classmethod
     def here(cls, name: str) -> NodeSession:
-        """Programs of this machine, without any log-in.
-
-        Args:
-            name: What errors call it.
-        """
+        """Programs of this machine, without any log-in."""
         return cls(name, Node(type=NodeType.TG, interfaces={name: Interface()}), open_here(), NO_CREDENTIALS)
 
     def __enter__(self) -> NodeSession:

@@ -139,10 +139,6 @@ class SutWithoutMemory(ABC):
 def smallest_exceeding_load(exceed_probability: Callable[[float], float], exceed_ratio: float) -> float:
     """Finds the load at which a non-decreasing probability to exceed becomes larger than a ratio, by bisection.
 
-    Args:
-        exceed_probability: Takes a load in frames per second, and returns the probability that a trial there exceeds.
-        exceed_ratio: Goal exceed ratio, 0 to 1.
-
     Returns:
         The load in frames per second, to 12 digits; infinite if the probability is never larger, 0 if it always is.
     """

@@ -33,11 +33,7 @@ class RunningTraffic:
     """
 
     def __init__(self, testbed: Testbed, profile: TrafficProfile, load: float, integrity: Integrity) -> None:
-        """Begins the traffic.
-
-        Raises:
-            LossRatioError: If the traffic cannot be generated, or does not get through.
-        """
+        """Begins the traffic."""
         self.profile = profile
         self.load = sendable(load, testbed.load_step(profile))
         self._integrity = integrity

@@ -122,18 +122,13 @@ class TestbedRequest:
 
 
 class TrafficSource(Protocol):
-    """Latency trials, and traffic that runs beside trials; `lossratio.traffic.TrafficMeasurer` implements it."""
+    """Latency trials, and traffic that runs beside trials; `lossratio.traffic.TrafficMeasurer` implements it.
+
+    Loads are in frames per second and interface, times in seconds. All raise `TrafficError` if they cannot.
+    """
 
     def latency(self, load: float, duration: float, /) -> LatencyOutput:
-        """Performs a trial that measures the latency of frames.
-
-        Args:
-            load: Frames per second, per interface.
-            duration: Seconds.
-
-        Raises:
-            TrafficError: If the generator cannot do this.
-        """
+        """Performs a trial that measures the latency of frames."""
 
     def now(self) -> float:
         """Seconds of the controller's clock that cannot be set; on a simulated testbed of the virtual clock."""
@@ -142,26 +137,14 @@ class TrafficSource(Protocol):
         """Waits for so many seconds on that clock, while traffic that was started flows."""
 
     def start_traffic(self, load: float, /, watch: bool = False) -> None:
-        """Begins traffic of a constant load, in frames per second per interface, until `stop_traffic`.
+        """Begins traffic of a constant load until `stop_traffic`.
 
-        Args:
-            load: Frames per second, per interface.
-            watch: Whether losses are located in time: the answer of `stop_traffic` has timelines then. Links of the DUT
-                may go down meanwhile.
-
-        Raises:
-            TrafficError: If the generator cannot do this.
+        With `watch`, losses are located in time: the answer of `stop_traffic` has timelines then. Links of the DUT may
+        go down meanwhile.
         """
 
     def stop_traffic(self, late_wait: float, /) -> StoppedTraffic:
-        """Ends the traffic, and returns its counters.
-
-        Args:
-            late_wait: Seconds to wait for late frames, after the wait for frames in flight.
-
-        Raises:
-            TrafficError: If there was no traffic, or its counters are not valid.
-        """
+        """Ends the traffic, waits for late frames after those in flight, and returns its counters."""
 
 
 @dataclass(frozen=True)

@@ -42,13 +42,7 @@ def _convert(data: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def generator_problems(topology: Topology, ports: Iterable[Port], pairs: int) -> Iterator[Problem]:
-    """Finds reasons why the generator could not send, as far as the file shows them.
-
-    Args:
-        topology: The topology.
-        ports: The TG's ports that it is to send from.
-        pairs: From how many pairs of ports at once.
-    """
+    """Finds reasons why the generator could not send, as far as the file shows them."""
     if isinstance(topology.generator, RealGenerator):
         for where, text in topology.generator.problems({port.name: port.interface for port in ports}, pairs):
             yield ("nodes", topology.tg_name, *where), text

@@ -66,10 +66,6 @@ class RealGenerator(GeneratorSettings):
     def problems(self, ports: Mapping[str, Interface], pairs: int) -> Iterator[Problem]:
         """Finds reasons why the generator could not send, as far as the topology file shows them.
 
-        Args:
-            ports: The TG's ports that it sends from, by name.
-            pairs: From how many pairs of ports it sends at once.
-
         Yields:
             The place in the node, such as ``("interfaces", "port0")``, and the problem.
         """

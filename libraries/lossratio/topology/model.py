@@ -243,10 +243,6 @@ class Topology(FileModel):
     def path(self, *, duts: int | None = None, nic: str | None = None) -> TrafficPath:
         """The way of the test traffic; per hop the first unused common link in the file's order.
 
-        Args:
-            duts: Through how many DUTs it goes, in the order of the file; None: through all.
-            nic: NIC model that the DUTs' ports must have, e.g. ``Intel-E810CQ``; None: any.
-
         Raises:
             TopologyError: If there are not so many DUTs, or two neighbours on the way have no unused link in common.
         """

@@ -83,6 +83,10 @@ class AgentFacts:
 class AgentClient:
     """A conversation with the agent on the TG node. Start one with `AgentClient.start`, and close it in the end.
 
+    A load is in frames per second in each direction, a duration in seconds, without the seconds of a ramp before it,
+    whose frames are not counted. All calls raise `AgentRefusalError` if the agent cannot or must not do that, or there
+    are no counters worth anything, and `TrafficError` if it does not answer as it should.
+
     Attributes:
         node_name: The node.
         facts: What the agent says about itself and the node.
@@ -111,10 +115,8 @@ class AgentClient:
     def start(cls, session: NodeSession, *, python: str = "python3", patience: float = ANSWER_SECONDS) -> AgentClient:
         """Sends the agent to a node, and starts it there.
 
-        Args:
-            session: The log-in on the node.
-            python: The Python to run it with there: 3.8 or later.
-            patience: Seconds that an answer may take beyond what was asked for: the watchdog of every trial.
+        `python` must be 3.8 or later there. `patience` are seconds that an answer may take beyond what was asked for:
+        the watchdog of every trial.
 
         Raises:
             NodeError: If the node is lost.
@@ -136,20 +138,9 @@ class AgentClient:
         options: Mapping[str, Any] = NO_OPTIONS,
         program: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any]:
-        """Makes a generator ready for trials; an earlier one is gone then.
+        """Makes a generator ready for trials, and returns what it says about itself; an earlier one is gone then.
 
-        Args:
-            configuration: What it is made for.
-            generator: Its name.
-            options: Options of this generator in particular.
-            program: Sources of the generator's program, by the names of its modules; None: the agent has it.
-
-        Returns:
-            What the generator says about itself and its ports.
-
-        Raises:
-            AgentRefusalError: If it cannot, or must not, use the ports, or cannot send such frames.
-            TrafficError: If the agent does not answer as it should.
+        `program` are the sources of its program, by the names of its modules; None: the agent has it.
         """
         self._settle_time = configuration.settle_time
         self._directions = tuple(direction.name for direction in configuration.directions)
@@ -161,17 +152,7 @@ class AgentClient:
         return facts
 
     def trial(self, load: float, duration: float, *, ramp: float = 0.0) -> tuple[DirectionCounters, ...]:
-        """Performs a trial.
-
-        Args:
-            load: Frames per second in each direction.
-            duration: Seconds.
-            ramp: Seconds before that in which the traffic grows from nothing to the load; its frames are not counted.
-
-        Raises:
-            AgentRefusalError: If there are no counters worth anything, e.g. as an interface went down.
-            TrafficError: If the agent does not answer as it should.
-        """
+        """Performs a trial."""
         busy = ramp + duration + self._settle_time
         asked: dict[str, Any] = {"load": load, "duration": duration, "ramp": ramp, **self._wanted_notes()}
         return self._read(read_counters, self._ask("trial", busy=busy, **asked))
@@ -181,17 +162,8 @@ class AgentClient:
     ) -> WatchedTrial:
         """Performs a trial that may end as soon as its loss ratio is certain to be above a limit.
 
-        Args:
-            load: Frames per second in each direction.
-            duration: Seconds.
-            above: The limit.
-            in_flight: Seconds of traffic that may be on their way, and do not count as lost yet.
-            ends: Whether it ends then; otherwise the time is only noted.
-            ramp: As for `trial`.
-
-        Raises:
-            AgentRefusalError: As `trial` does; of kind ``unsupported`` if the generator does not watch its counters.
-            TrafficError: If the agent does not answer as it should.
+        `in_flight` are seconds of traffic that may be on their way, and do not count as lost yet. Without `ends`, the
+        time is only noted.
         """
         busy = ramp + duration + self._settle_time
         asked: dict[str, Any] = {"load": load, "duration": duration, "ramp": ramp}
@@ -199,43 +171,18 @@ class AgentClient:
         return self._read(read_watched, self._ask("watched_trial", busy=busy, **asked))
 
     def latency(self, load: float, duration: float) -> LatencyOutput:
-        """Performs a trial in which some frames of the load measure their latency.
-
-        Args:
-            load: Frames per second in each direction, those for latency included.
-            duration: Seconds.
-
-        Raises:
-            AgentRefusalError: If the generator cannot measure latency, or the counters are worth nothing. A direction
-                whose latency alone could not be measured is no error: its latency says why.
-            TrafficError: If the agent does not answer as it should.
-        """
+        """Performs a trial in which some frames of the load measure their latency, or say why they cannot."""
         busy = duration + self._settle_time
         return self._read(read_latency, self._ask("latency", busy=busy, load=load, duration=duration))
 
     def connect(self, load: float, count: int, exchange: Exchange) -> tuple[DirectionCounters, ...]:
-        """Opens connections, and answers over each; see `TrialInput.exchange`.
-
-        Args:
-            load: Connections per second.
-            count: How many.
-            exchange: What goes over them then.
-
-        Raises:
-            AgentRefusalError: If the generator has no connections, or the counters are worth nothing.
-            TrafficError: If the agent does not answer as it should.
-        """
+        """Opens connections, and answers over each (`TrialInput.exchange`); the load is in connections per second."""
         busy = count / load * exchange.rounds(is_tcp=True) + exchange.passes(is_tcp=True) * self._settle_time
         asked: dict[str, Any] = {"load": load, "count": count, "exchange": asdict(exchange)}
         return self._read(read_counters, self._ask("connect", busy=busy, **asked))
 
     def timed(self, trial: TrialInput) -> tuple[tuple[DirectionCounters, ...], tuple[Timeline, ...]]:
-        """Performs a burst or a schedule, and returns counters and timelines of each direction.
-
-        Raises:
-            AgentRefusalError: If the generator has no bursts or schedules, or the counters are worth nothing.
-            TrafficError: If the agent does not answer as it should.
-        """
+        """Performs a burst or a schedule, and returns counters and timelines of each direction."""
         steps = [{"load": step.load, "duration": step.duration} for step in trial.parts]
         is_burst = trial.frames is not None
         # A generator that cannot keep the rate of a burst takes longer.
@@ -246,15 +193,7 @@ class AgentClient:
         return counters, self._read(lambda answer, _: read_timelines(answer, counters, clock), answer)
 
     def start_traffic(self, load: float, *, watch: bool = False) -> None:
-        """Begins traffic of a constant load, in frames per second in each direction, until `stop_traffic`.
-
-        Args:
-            load: The load.
-            watch: Whether losses are located in time.
-
-        Raises:
-            TrafficError: If that is not possible.
-        """
+        """Begins traffic of a constant load until `stop_traffic`; with `watch`, losses are located in time."""
         self._ask("start", load=load, watch=watch)
         self._is_watched = watch
         self._pulse = Pulse(LIFE_SECONDS, self._show_life)
@@ -265,9 +204,6 @@ class AgentClient:
 
         Args:
             late_wait: Seconds to wait on after that, for frames that are late; they are counted apart.
-
-        Raises:
-            TrafficError: If there was no traffic, or there are no counters worth anything.
         """
         self._stop_pulse()
         busy = self._settle_time + late_wait
@@ -299,19 +235,9 @@ class AgentClient:
         *,
         through: Mapping[str, Any] | None = None,
     ) -> tuple[tuple[str, ...], ...]:
-        """Asks for the MAC addresses of next hops, through the TG's own ports.
+        """Asks for the MAC addresses of next hops, through the TG's own ports: for each one none, one, or several.
 
-        Args:
-            questions: The next hops.
-            seconds: How long to ask at most.
-            through: ``generator`` and ``options`` of the generator that has taken the ports; None: the kernel has them.
-
-        Returns:
-            For each question the MAC addresses in the answers: none, one, or those of several devices.
-
-        Raises:
-            AgentRefusalError: If nothing can be asked there, e.g. as a port is down.
-            TrafficError: If the agent does not answer as it should.
+        `through` are ``generator`` and ``options`` of the generator that took the ports; None: the kernel has them.
         """
         asked = [asdict(question) for question in questions]
         answer = self._ask("resolve", busy=seconds, questions=asked, seconds=seconds, through=through)
@@ -331,10 +257,6 @@ class AgentClient:
         """Sends single frames, and notes what arrives; see `lossratio.traffic.agent.core.probe.probe`.
 
         `listen` are further interfaces, as far as they are there, up and free. `through` is that of `resolve`.
-
-        Raises:
-            AgentRefusalError: If a port is down, or must not be used.
-            TrafficError: If the agent does not answer as it should.
         """
         busy = seconds + 0.01 * len(sends)
         fields: dict[str, Any] = {"ports": list(ports), "sends": list(sends), "networks": list(networks)}

@@ -45,11 +45,7 @@ class Claim:
     """Token of a lease whose process has ended. If it is still valid, the claim ends it and takes over."""
 
     def take(self, wait: float) -> dict[str, Any]:
-        """The request for the lease.
-
-        Args:
-            wait: Seconds to wait for the lease at most.
-        """
+        """The request for the lease."""
         lease = {
             "token": secrets.token_hex(16),
             "owner": self.owner,

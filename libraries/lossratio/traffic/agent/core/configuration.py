@@ -244,11 +244,7 @@ class Direction:
         return self.frames.mtu + max(0, self.growth)
 
     def macs(self, source: bytes, sink: bytes) -> tuple[bytes, bytes]:
-        """Source and destination MAC addresses of its frames, where its ports have these.
-
-        Raises:
-            AgentError: If a text is no MAC address.
-        """
+        """Source and destination MAC addresses of its frames, where its ports have these."""
         texts = ((self.source_mac, source), (self.destination_mac, sink))
         own, destination = (port if text is None else mac_bytes(text) for text, port in texts)
         return own, destination

@@ -311,10 +311,6 @@ def make_generator(
 def open_cards(name: str, options: Message) -> Wire:
     """Opens the cards that a generator has taken from the kernel, for single frames.
 
-    Args:
-        name: The generator's name.
-        options: Its options.
-
     Raises:
         AgentError: If they cannot be had, e.g. as its server is gone.
     """
