@@ -63,7 +63,7 @@ def _docstrings(module: str) -> dict[tuple[str, str], str]:
     except (OSError, TypeError):  # There is no source, as of `object`.
         return {}
     found = {}
-    for kind in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+    for kind in (node for node in tree.body if isinstance(node, ast.ClassDef)):
         for field, after in pairwise(kind.body):
             match field, after:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):

@@ -192,10 +192,11 @@ class Curves:
 def _moves(gaps: Floats, stays: Floats) -> Floats:
     """The probability of each state after each gap, by the state before it, if a floor is left in it or not."""
     moves = np.zeros((len(gaps), len(LOSSY), len(LOSSY)))
-    for move, gap, stay in zip(moves, gaps, stays, strict=True):
-        levels, floors = _over(max(0.5, round(min(gap, _LONGEST) * 2.0) / 2.0))
-        move[:_MANY, :_MANY], move[_MANY:, :_MANY] = levels, floors * (1.0 - stay)
-        np.fill_diagonal(move[_MANY:, _MANY:], stay)
+    floor = np.arange(_MANY, len(LOSSY))
+    moves[:, floor, floor] = stays[:, None]
+    for move, gap, leaves in zip(moves, gaps.tolist(), (1.0 - stays).tolist(), strict=True):
+        move[:_MANY, :_MANY], floors = _over(max(0.5, round(min(gap, _LONGEST) * 2.0) / 2.0))
+        np.multiply(floors, leaves, out=move[_MANY:, :_MANY])
     return moves
 
 
