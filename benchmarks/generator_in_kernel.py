@@ -153,7 +153,7 @@ class Bench:
         """Makes a generator ready."""
         self.around = None
         traffic = load_profile(profile, frame_size=size, bidirectional=both)
-        pair = PortPair(*(TrafficPort(name, name) for name in ports))
+        pair = PortPair(TrafficPort(ports[0], ports[0]), TrafficPort(ports[1], ports[1]))
         configuration = make_configuration(traffic, [pair], settle_time=SETTLE_TIME)
         settings = self.testbed.nodes[self.testbed.tg_name].generator
         assert isinstance(settings, XdpGenerator)

@@ -109,6 +109,8 @@ def probe_cabling(
     with ExitStack() as undo:
         topology = reachable(topology, undo)
         tg_name = topology.tg_name
+        if topology.end_name != tg_name:
+            raise TopologyError("The cabling is probed between two ports of the TG, and this path ends at a reflector.")
         tester = topology.nodes[tg_name]
         generator = tester.generator
         if not isinstance(generator, RealGenerator) or (
@@ -184,8 +186,8 @@ def _make_configurations(
         paths = [end.link.path for end in ends[::2]]
         sides = topology.sides(paths, traffic.versions)
         pairs = [
-            PortPair(*(traffic_port(end.port, end.interface, None) for end in both))
-            for both in zip(ends[::2], ends[1::2], strict=True)
+            PortPair(traffic_port(west.port, west.interface, None), traffic_port(east.port, east.interface, None))
+            for west, east in zip(ends[::2], ends[1::2], strict=True)
         ]
         configuration = make_configuration(traffic, pairs, settle_time=0.0, sides=sides)
         room = max(smallest_probe(direction) for direction in configuration.directions)

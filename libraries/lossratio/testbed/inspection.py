@@ -216,7 +216,7 @@ def describe_node(report: NodeReport) -> str:
 
 
 def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
-    tg_ports = [port for path in paths for port in (path.west, path.east)]
+    tg_ports = [port for path in paths for port in path.tg_ports]
     choices: tuple[str, ...] = ()
     try:
         with NodeSession.connect(name, node) as session:

@@ -23,7 +23,7 @@ from lossratio.testbed.next_hops import find_next_hops
 from lossratio.testbed.path_check import check_hops, check_large_frames
 from lossratio.testbed.repair import RepairingMeasurer, Watch, WatchedSource, resetting
 from lossratio.testbed.reservation import Lease, make_claim
-from lossratio.testbed.set_up import LiveLink, LiveSetUp, checked_duts, last_wills, set_up_duts
+from lossratio.testbed.set_up import LiveSetUp, checked_duts, last_wills, set_up_link
 from lossratio.testbed.testbed import DEFAULT_RECOVERY, Ready, Recovery, Testbed, TestbedRequest, dut_request
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.testbed.undo import execute_last_wills, ignored_interruption
@@ -81,6 +81,7 @@ class LiveTestbed(Testbed):
                 undo.enter_context(lease)
             # All paths go through the same nodes.
             dut_names = [hop.node_name for hop in paths[0].hops if topology.nodes[hop.node_name].place]
+            dut_names += [topology.end_name] if paths[0].is_reflected else []
             sessions = {
                 topology.tg_name: tg,
                 **{name: undo.enter_context(_log_in(name, topology, request)) for name in dut_names},
@@ -97,17 +98,18 @@ class LiveTestbed(Testbed):
             duts = checked_duts(request.dut, paths, sessions, topology.addresses)
             agent = undo.enter_context(_start_agent(tg, generator, request))
             facts = agent.facts
-            tg_ports = [port for path in paths for port in (path.west, path.east)]
+            tg_ports = [port for path in paths for port in path.tg_ports]
             opened = open_generator(generator, GeneratorNode(tg, facts.interfaces, facts.cpus), tg_ports)
             if takes_cards(tester):
                 undo.enter_context(taken_cards(tg, tester, tg_ports))
                 # What the kernel reported about interfaces that it does not have any more.
                 ports = tuple(state for state in ports if state.port.node_name != topology.tg_name)
             undo.callback(opened.close)
-            mac_of = opened.mac_address
+            macs = {str(state.port): state.state.mac_address for state in ports if state.port not in tg_ports}
+            macs.update((str(port), opened.mac_address(port)) for port in tg_ports)
             with _naming_links_that_are_down(sessions, Way.of(paths)):
                 links = tuple(
-                    LiveLink(path, own, set_up_duts(own, sessions, mac_of(path.west), mac_of(path.east), undo))
+                    set_up_link(path, own, sessions, (macs[str(path.west)], macs[str(path.east)]), undo)
                     for path, own in zip(paths, duts, strict=True)
                 )
             set_up = LiveSetUp(
@@ -225,7 +227,7 @@ class LiveTestbed(Testbed):
     def _leave(self) -> None:
         """Closes the testbed at the end of the program. If Ctrl-C is pressed meanwhile, nodes put back their DUTs."""
         with ignored_interruption():
-            for will in last_wills(self.duts):
+            for will in last_wills(self._set_up.managed):
                 will.execute_at_end()
         self.close()
 
@@ -237,11 +239,11 @@ class LiveTestbed(Testbed):
             self._set_up.lease.confirm()
         for session in sessions.values():
             session.restore()
-        for will in last_wills(self.duts):
+        for will in last_wills(self._set_up.managed):
             will.keep()
 
     def _verify_duts(self) -> None:
-        for dut in self._set_up.duts:
+        for dut in self._set_up.managed:
             dut.verify()
 
     def _check_lease(self) -> None:

@@ -42,7 +42,7 @@ def find_next_hops(
     is_lab = topology.addresses is AddressKind.LAB
     if is_lab:
         check_routes(links, sides, profile, set_up.sessions)
-    ports = [port for link in links for port in (link.path.west, link.path.east)]
+    ports = [port for link in links for port in link.path.tg_ports]
     if not any(port.interface.gateway for port in ports):
         return NextHops(tuple(link.destinations for link in links), {}, sides if is_lab else None)
     mac_addresses = {str(port): set_up.generator.mac_address(port) for port in ports}
@@ -147,7 +147,7 @@ def _route(name: str, answer: str) -> tuple[str, list[str]]:
 
 
 def _senders(link: LiveLink, profile: TrafficProfile) -> Iterator[tuple[Port, TrafficDirection]]:
-    yield from zip((link.path.west, link.path.east), profile.directions, strict=False)
+    yield from zip(link.path.tg_ports, profile.directions, strict=False)
 
 
 def _question(link: LiveLink, port: Port, direction: TrafficDirection, name: str) -> Question | None:

@@ -104,11 +104,11 @@ def _losses(
     path: TrafficPath, hops: Sequence[tuple[_Counter, DutCounters]], directions: Mapping[str, DirectionCounters]
 ) -> Iterator[_Loss]:
     """One loss for each direction of a path in which nothing arrived."""
-    for start, end, entry, leaving, way in (
-        (path.west, path.east, "west", "east", hops),
-        (path.east, path.west, "east", "west", hops[::-1]),
+    ways = ((path.west, path.east, "west", "east", hops), (path.east, path.west, "east", "west", hops[::-1]))
+    for (start, end, entry, leaving, way), source, sink in zip(
+        ways, path.tg_ports, reversed(path.tg_ports), strict=False
     ):
-        direction = directions.get(f"{start.name}>{end.name}")
+        direction = directions.get(f"{source.name}>{sink.name}")
         if direction is not None and not direction.received_frames:
             loss = _follow(str(start), str(end), entry, leaving, way, sent=direction.sent_frames)
             yield _Loss(loss.is_in_dut, f"{direction.name}: {loss.sentence}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from lossratio.dut import BLACK_BOX, CommandRunner, DestinationMacs, Dut, DutOptions, create_dut, load_kind
 from lossratio.dut.linux import NodeDut, ProgramDut, ProgramOptions
+from lossratio.dut.xdp import Reflector
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import CommandResult, NodeSession
 from lossratio.results import (
@@ -146,30 +147,14 @@ def _check_cores(duts: Sequence[Sequence[Dut[DutOptions]]]) -> None:
             )
 
 
-def set_up_duts(
-    duts: tuple[Dut[DutOptions], ...],
-    sessions: Mapping[str, NodeSession],
-    west_mac: str,
-    east_mac: str,
-    undo: ExitStack,
-) -> DestinationMacs | None:
-    """Sets up all DUTs of one path.
-
-    Returns:
-        The destinations of frames that leave the TG; None: not known, as lossratio does not manage the DUTs.
-    """
-    if not duts:
-        return None
-    addressing = address_path(duts, west_mac, east_mac)
-    for dut, neighbours in zip(duts, addressing.neighbours, strict=True):
-        if not dut.is_managed:
-            continue
-        session = sessions[dut.hop.node_name]
-        if isinstance(dut, NodeDut):
-            dut.node.will = LastWill(session)
-        undo.callback(_put_back, dut, session)
-        dut.set_up(neighbours.west, neighbours.east)
-    return addressing.from_tg
+def _set_up(dut: Dut[DutOptions], neighbours: Neighbours, sessions: Mapping[str, NodeSession], undo: ExitStack) -> None:
+    if not dut.is_managed:
+        return
+    session = sessions[dut.hop.node_name]
+    if isinstance(dut, NodeDut):
+        dut.node.will = LastWill(session)
+    undo.callback(_put_back, dut, session)
+    dut.set_up(neighbours.west, neighbours.east)
 
 
 def last_wills(duts: Iterable[Dut[DutOptions]]) -> Iterator[LastWill]:
@@ -204,6 +189,8 @@ class LiveLink:
     """Its DUTs, from west to east; empty if lossratio did not set them up."""
     destinations: DestinationMacs | None
     """The destinations of frames that leave the TG; None: not known."""
+    reflector: Reflector | None = None
+    """The end of the path, if it is not the TG."""
 
     @property
     def settle_time(self) -> float:
@@ -215,6 +202,37 @@ def traffic_port(port: Port, interface: str, destination: str | None) -> Traffic
     """A port of the TG for the configuration of a generator."""
     own = tuple(str(address.ip) for address in port.interface.address)
     return TrafficPort(port.name, interface, destination, own, port.interface.lldp)
+
+
+def set_up_link(
+    path: TrafficPath,
+    duts: tuple[Dut[DutOptions], ...],
+    sessions: Mapping[str, NodeSession],
+    mac_addresses: tuple[str, str],
+    undo: ExitStack,
+) -> LiveLink:
+    """Sets up all DUTs of one path, and the reflector where it ends at one.
+
+    Args:
+        path: The path.
+        duts: Its DUTs; none: lossratio does not manage them.
+        sessions: The log-ins, by node.
+        mac_addresses: Those of its west and its east end.
+        undo: Gets what puts them back.
+
+    Raises:
+        DutError: If a DUT cannot be set up.
+    """
+    addressing = address_path(duts, *mac_addresses)
+    for dut, neighbours in zip(duts, addressing.neighbours, strict=True):
+        _set_up(dut, neighbours, sessions, undo)
+    if not path.is_reflected:
+        return LiveLink(path, duts, addressing.from_tg if duts else None)
+    reflector = Reflector(sessions[path.east.node_name], path.east)
+    execute_last_wills(sessions[path.east.node_name])
+    reflector.check()
+    _set_up(reflector, Neighbours(addressing.from_tg.from_east, addressing.from_tg.from_east), sessions, undo)
+    return LiveLink(path, duts, addressing.from_tg, reflector)
 
 
 @dataclass(frozen=True)
@@ -246,6 +264,11 @@ class LiveSetUp:
         """The DUTs that were set up, link by link, from west to east on each."""
         return tuple(dut for link in self.links for dut in link.duts)
 
+    @property
+    def managed(self) -> tuple[Dut[DutOptions], ...]:
+        """All that is to be put back: the DUTs that were set up, and reflectors."""
+        return (*self.duts, *(link.reflector for link in self.links if link.reflector is not None))
+
     def program_files(self) -> dict[str, tuple[str, ...]]:
         """The files with the ids of the programs that forward at present, by node."""
         return {
@@ -274,12 +297,14 @@ class LiveSetUp:
         """The ends of each path, with the generator's names for them."""
 
         def end(port: Port, mac: str | None) -> TrafficPort:
-            return traffic_port(port, self.generator.port_name(port), mac)
+            name = self.generator.port_name(port) if port.node_name == self.tg_name else str(port.interface.name)
+            return traffic_port(port, name, mac)
 
         return tuple(
             PortPair(
                 end(link.path.west, None if macs is None else macs.from_west),
                 end(link.path.east, None if macs is None else macs.from_east),
+                link.path.is_reflected,
             )
             for link, macs in zip(self.links, destinations, strict=True)
         )
@@ -295,7 +320,11 @@ class LiveSetUp:
             testbed=describe_testbed(request.topology, str(request.file), paths),
             nodes=dict(self.facts),
             controller=controller_facts(),
-            generator={**self.generator.settings.model_dump(mode="json"), **generator_facts},
+            generator={
+                **self.generator.settings.model_dump(mode="json"),
+                **generator_facts,
+                **({"reflectors": [str(path.east) for path in paths]} if paths[0].is_reflected else {}),
+            },
             duts={
                 hop.label: self.descriptions.get(hop.label, {"kind": None, "configured_by": "others"})
                 for path in paths
@@ -304,9 +333,9 @@ class LiveSetUp:
             traffic=describe_traffic(profile, own),
             load=describe_load(
                 profile,
-                [(path.west.name, path.east.name) for path in paths],
+                [(path.west.name, path.tg_ports[-1].name) for path in paths],
                 encapsulation_overhead=request.encapsulation_overhead,
-                growth=request.growth,
+                growth=(sum(request.growth), 0) if paths[0].is_reflected else request.growth,
             ),
             timing=self._timing(),
         )
@@ -370,8 +399,9 @@ def describe_load(
     ways = [
         (f"{source}>{sink}", direction.load_share, grown)
         for west, east in pairs
+        # A reflector's frames come back by the port that they left from.
         for direction, (source, sink), grown in zip(
-            profile.directions, ((west, east), (east, west)), growth, strict=False
+            profile.directions, dict.fromkeys(((west, east), (east, west))), growth, strict=False
         )
     ]
     return load_semantics(

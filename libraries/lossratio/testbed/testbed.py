@@ -104,7 +104,7 @@ class TestbedRequest:
             paths = self.topology.paths(self.links, duts=self.duts, nic=self.nic)
         except TopologyError as error:
             raise TopologyError(describe_problem(self.file, ("nodes",), str(error))) from error
-        ends = [port for path in paths for port in (path.west, path.east)]
+        ends = [port for path in paths for port in path.tg_ports]
         problems = list(generator_problems(self.topology, ends, len(paths)))
         if problems:
             raise TopologyError("\n".join(describe_problem(self.file, where, text) for where, text in problems))

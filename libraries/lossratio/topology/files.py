@@ -86,6 +86,10 @@ def _node_type_problems(topology: Topology) -> Iterator[Problem]:
     generators = [name for name, node in topology.nodes.items() if node.type is NodeType.TG]
     if len(generators) != 1:
         yield ("nodes",), f"there must be exactly one node of type TG, and there are {len(generators)}"
+    reflectors = [name for name, node in topology.nodes.items() if node.type is NodeType.REFLECTOR]
+    for name in reflectors:
+        if reflectors[1:] or topology.generator is None or topology.generator.kind != "xdp":
+            yield ("nodes", name), "a path ends at one reflector, and only 'kind: xdp' sends and receives on one port"
 
 
 def _link_problems(topology: Topology) -> Iterator[Problem]:
@@ -102,23 +106,23 @@ def _node_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator[Prob
     simulated = testbed is TestbedKind.SIMULATED
     if node.type is NodeType.TG and node.generator is None:
         yield where, "a TG without a generator; add e.g. 'generator: {kind: afpacket}'"
-    if node.type is NodeType.DUT and node.generator is not None:
+    if node.type is not NodeType.TG and node.generator is not None:
         yield (*where, "generator"), "only a TG has a generator"
-    if node.type is NodeType.TG and node.vpp != VppStart():
+    if node.type is not NodeType.DUT and node.vpp != VppStart():
         yield (*where, "vpp"), "only a DUT has VPP"
     if node.generator is not None and simulated == isinstance(node.generator, RealGenerator):
         yield (*where, "generator"), f"kind {node.generator.kind!r} does not go with 'testbed: {testbed.value}'"
     if node.sut is not None and not simulated:
         yield (*where, "sut"), "a model of the SUT only goes with 'testbed: simulated'"
     ways = [way for way in ("host", "netns", "container") if getattr(node, way) is not None]
-    if not node.place and testbed is TestbedKind.LAB and node.type is NodeType.TG:
+    if not node.place and testbed is TestbedKind.LAB and node.type is not NodeType.DUT:
         yield where, "no 'host' to reach the node at, and no 'netns' or 'container' on this machine"
     if len(ways) > 1:
         yield (*where, ways[1]), f"{' and '.join(ways)} contradict each other; a node is reached in one way"
     for hook, settings in ((hook, getattr(node.hooks, hook)) for hook in type(node.hooks).model_fields):
         if settings is None:
             continue
-        if node.type is NodeType.TG:
+        if node.type is not NodeType.DUT:
             yield (*where, "hooks", hook), "only a DUT has hooks"
         if settings.command is not None and settings.runs_on == "node" and not ways and testbed is TestbedKind.LAB:
             yield (
@@ -142,7 +146,7 @@ def _interface_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator
             yield where, "an interface of a local testbed needs a 'name'"
         elif testbed is TestbedKind.LAB and interface.pci_address is None and node.place and not node.has_tester:
             yield where, "neither a 'name' nor a 'pci_address'"
-        for field in ("address", "gateway", "network", "lldp") if node.type is NodeType.DUT else ():
+        for field in ("address", "gateway", "network", "lldp") if node.type is not NodeType.TG else ():
             if getattr(interface, field):
                 yield (*where, field), "only the TG's interfaces have it: the generator speaks for them"
 

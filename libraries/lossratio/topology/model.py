@@ -45,6 +45,7 @@ class NodeType(str, Enum):
 
     TG = "TG"
     DUT = "DUT"
+    REFLECTOR = "reflector"
 
 
 class AddressKind(str, Enum):
@@ -58,7 +59,8 @@ class Node(FileModel):
     """A machine, namespace or container of the testbed, and how to reach it."""
 
     type: NodeType
-    """TG (traffic generator) or DUT (device under test)."""
+    """TG (traffic generator), DUT (device under test), or reflector: the far end of the path, on another machine than
+    the TG, whose XDP program sends the frames back."""
     host: HostName | None = None
     """Host name or address of its sshd. A TG whose generator has a tester for its ports may have none: it is this
     machine then."""
@@ -226,6 +228,11 @@ class Topology(FileModel):
         return self.nodes[self.tg_name].generator
 
     @property
+    def end_name(self) -> str:
+        """Name of the node at the far end of the path: the reflector, or the TG itself."""
+        return next((name for name, node in self.nodes.items() if node.type is NodeType.REFLECTOR), self.tg_name)
+
+    @property
     def dut_names(self) -> tuple[str, ...]:
         """Names of the DUTs, in the order of the file."""
         return tuple(name for name, node in self.nodes.items() if node.type is NodeType.DUT)
@@ -268,7 +275,7 @@ class Topology(FileModel):
                 f"and there are {len(names)} ({', '.join(names) or 'none'})."
             )
         try:
-            paths = find_paths(self.links(), self.tg_name, names[:duts], nic, count)
+            paths = find_paths(self.links(), (self.tg_name, *names[:duts], self.end_name), nic, count)
         except TopologyError as error:
             raise TopologyError(f"Topology {self.name}: {error}") from error
         return tuple(self._completed(path, number if count > 1 else None) for number, path in enumerate(paths, start=1))

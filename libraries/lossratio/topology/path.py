@@ -90,16 +90,29 @@ class Hop:
 
 @dataclass(frozen=True)
 class TrafficPath:
-    """The way of the test traffic: from the TG's west port through every DUT to its east port, and back."""
+    """The way of the test traffic: from the TG's west port through every DUT to its east port, and back.
+
+    Where the path ends at a reflector, that has the east port, and frames return to the west port.
+    """
 
     tg_name: str
     """The TG."""
     west: Port
     """The TG's first port."""
     east: Port
-    """The TG's second port."""
+    """The TG's second port, or that of the reflector."""
     hops: tuple[Hop, ...]
     """The DUTs, in order from west to east."""
+
+    @property
+    def is_reflected(self) -> bool:
+        """Whether it ends at a reflector."""
+        return self.east.node_name != self.tg_name
+
+    @property
+    def tg_ports(self) -> tuple[Port, ...]:
+        """The TG's ports."""
+        return (self.west,) if self.is_reflected else (self.west, self.east)
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -108,25 +121,24 @@ class TrafficPath:
 
 
 def find_paths(
-    links: Mapping[str, Sequence[Port]], tg_name: str, dut_names: Sequence[str], nic: str | None, count: int
+    links: Mapping[str, Sequence[Port]], names: Sequence[str], nic: str | None, count: int
 ) -> tuple[TrafficPath, ...]:
-    """Finds parallel ways from the TG through the DUTs and back; per hop the first unused common link.
+    """Finds parallel ways from the TG through the DUTs to their end; per hop the first unused common link.
 
     Args:
         links: The ends of every link.
-        tg_name: The TG.
-        dut_names: The DUTs, from west to east.
+        names: The nodes on the way: the TG, the DUTs from west to east, and the end, which may be the TG again.
         nic: NIC model that the DUTs' ports must have, in any case; None: any.
         count: How many; they have no link in common.
     """
     free = {name: (ends[0], ends[1]) for name, ends in links.items() if len(ends) == 2}
     paths: list[TrafficPath] = []
     while len(paths) < count:
-        ends = _take_links(free, tg_name, dut_names, nic)
+        ends = _take_links(free, names, nic)
         if isinstance(ends, _Gap):
             few = f"{count} parallel links are asked for, and there are {len(paths)}: " if count > 1 else ""
             raise TopologyError(few + _why_not(links, ends, nic))
-        paths.append(_joined(tg_name, dut_names, ends))
+        paths.append(_joined(names, ends))
     return tuple(paths)
 
 
@@ -139,12 +151,12 @@ class _Gap:
 
 
 def _take_links(
-    free: dict[str, tuple[Port, Port]], tg_name: str, dut_names: Sequence[str], nic: str | None
+    free: dict[str, tuple[Port, Port]], names: Sequence[str], nic: str | None
 ) -> list[tuple[Port, Port]] | _Gap:
     """Takes the links of one way out of those that are free; each with its ends in the order of the way."""
     ends: list[tuple[Port, Port]] = []
-    for here, there in itertools.pairwise((tg_name, *dut_names, tg_name)):
-        link = _first_link(free, here, there, lambda port: port.node_name == tg_name or _is_of(port, nic))
+    for here, there in itertools.pairwise(names):
+        link = _first_link(free, here, there, lambda port: port.node_name not in names[1:-1] or _is_of(port, nic))
         if link is None:
             return _Gap(here, there)
         del free[str(link[0].interface.link)]
@@ -152,12 +164,12 @@ def _take_links(
     return ends
 
 
-def _joined(tg_name: str, dut_names: Sequence[str], ends: Sequence[tuple[Port, Port]]) -> TrafficPath:
+def _joined(names: Sequence[str], ends: Sequence[tuple[Port, Port]]) -> TrafficPath:
     hops = tuple(
         Hop(name, arriving[1], leaving[0])
-        for name, (arriving, leaving) in zip(dut_names, itertools.pairwise(ends), strict=True)
+        for name, (arriving, leaving) in zip(names[1:-1], itertools.pairwise(ends), strict=True)
     )
-    return TrafficPath(tg_name, ends[0][0], ends[-1][1], hops)
+    return TrafficPath(names[0], ends[0][0], ends[-1][1], hops)
 
 
 def _first_link(
@@ -183,6 +195,6 @@ def _why_not(links: Mapping[str, Sequence[Port]], gap: _Gap, nic: str | None) ->
         known = ", ".join(sorted(model for model in models if model)) or "none"
         text += f" on a NIC of model {nic!r} (models on them: {known})"
     return (
-        f"{text}. The traffic goes from the TG through every DUT and back, "
+        f"{text}. The traffic goes from the TG through every DUT and back (or to the reflector), "
         f"so each two neighbours need a link of their own."
     )

@@ -286,7 +286,14 @@ class PortPair:
     west: TrafficPort
     """The path's first port."""
     east: TrafficPort
-    """Its second port."""
+    """Its second port, or that of the reflector."""
+    is_reflected: bool = False
+    """Whether frames return to the first port."""
+
+    @property
+    def ports(self) -> tuple[TrafficPort, ...]:
+        """The generator's ports."""
+        return (self.west,) if self.is_reflected else (self.west, self.east)
 
 
 def make_configuration(
@@ -316,7 +323,7 @@ def make_configuration(
     own = split_sides(len(pairs)) if sides is None else tuple(sides)
     networks = {str(network) for pair in own for side in pair for network in (side.ipv4, side.ipv6)}
     return Configuration(
-        ports=tuple(port.interface for pair in pairs for port in (pair.west, pair.east)),
+        ports=tuple(port.interface for pair in pairs for port in pair.ports),
         directions=tuple(
             direction
             for pair, (west, east) in zip(pairs, own, strict=True)
@@ -355,6 +362,8 @@ def _directions(
     profile: TrafficProfile, pair: PortPair, west: Side, east: Side, growth: tuple[int, int]
 ) -> Iterator[Direction]:
     ways = ((pair.west, west, pair.east, east, growth[0]), (pair.east, east, pair.west, west, growth[1]))
+    if pair.is_reflected:
+        ways = ((pair.west, west, pair.west, east, sum(growth)),)
     for direction, (source, source_side, sink, sink_side, grown) in zip(profile.directions, ways, strict=False):
         yield Direction(
             name=f"{source.name}>{sink.name}",

@@ -13,8 +13,10 @@ import sys
 from pathlib import Path
 
 import bpf_objects
+import numpy as np
 import pytest
 from dut_lab import NamespaceShell
+from frame_samples import cycle, smallest_size, spec
 from local_session import PYTHON, LocalSession
 from local_testbeds import local_topology, needs_testbed
 from waiting import wait_until
@@ -24,7 +26,7 @@ from lossratio.bpf import Table, XdpAction, kernel, program_info, why_impossible
 from lossratio.dut.xdp import XdpOptions
 from lossratio.dut.xdp.device.forwarding import FILTERED_FROM, Forwarder, Way, filtered_addresses
 from lossratio.errors import DutError
-from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration, profile_names
 
 NO_BPF = why_impossible()
 pytestmark = [pytest.mark.netns, pytest.mark.skipif(NO_BPF is not None, reason=f"no BPF here: {NO_BPF}")]
@@ -329,6 +331,40 @@ def test_the_kernel_takes_a_filter_of_as_many_rules_as_there_may_be():
     )
     last = frame_from(FILTERED_FROM + most - 1)
     assert forwarder.program.run(last) == (XdpAction.DROP.value, last)
+
+
+@pytest.mark.parametrize(
+    ("profile", "size"), [(name, smallest_size(name)) for name in profile_names()] + [("ethip4-udp", "IMIX_v4_1")]
+)
+def test_what_a_reflector_sends_back_is_what_the_tg_expects(profile, size):
+    """Addresses are swapped whatever the headers, and no checksum is wrong afterwards."""
+    reflector = Forwarder(Way("back", leaving=1, macs=None, rules=None, every=1, faults=(), reflects=True), None)
+    sent = spec(profile, size)
+    plain, returned = (cycle(frames).frames(np.arange(20)) for frames in (sent, sent.reflected()))
+    differ = 0
+    for frame, back, length in zip(plain[0], returned[0], plain[1], strict=True):
+        verdict, data = reflector.program.run(frame[:length].tobytes())
+        assert verdict == XdpAction.REDIRECT.value
+        # The outermost addresses differ in VXLAN, too, whose inner ones stay.
+        assert data == data[:12] + back[12:length].tobytes()
+        assert (data[:6], data[6:12]) == (frame[6:12].tobytes(), frame[:6].tobytes())
+        differ += data[12:] != frame[12:length].tobytes()
+    assert differ == 20
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"\xff" * 6 + bytes(6) + b"\x08\x00" + bytes(46),
+        bytes(12) + b"\x08\x06" + bytes(46),
+        bytes(12) + b"\x81\x00\0\1\x08\x00" + bytes(10),
+        bytes(12) + b"\x86\xdd" + bytes(30),
+    ],
+    ids=["broadcast", "ARP", "cut off", "cut off, IPv6"],
+)
+def test_a_reflector_leaves_what_is_no_test_traffic_alone(frame):
+    reflector = Forwarder(Way("back", leaving=1, macs=None, rules=None, every=1, faults=(), reflects=True), None)
+    assert reflector.program.run(frame) == (XdpAction.PASS.value, frame)
 
 
 def trial(agent, generator, load=2000.0, duration=0.25):

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from lossratio.dut.base import SIDES, DestinationMacs, Dut, DutOptions, Tool
 from lossratio.dut.changes import Changes
@@ -84,7 +84,10 @@ class NodeDut(Dut[OptionsT_co]):
         west: Name of the west interface.
         east: Name of the east interface.
         stem: Prefix of the names of interfaces that this DUT makes: 13 of the 15 characters that a name may have.
+        reflects: Whether it has one interface, and frames leave by the one that they came through.
     """
+
+    reflects: ClassVar[bool] = False
 
     def __init__(self, session: CommandRunner, hop: Hop, options: OptionsT_co) -> None:
         super().__init__(session, hop, options)
@@ -173,7 +176,7 @@ class NodeDut(Dut[OptionsT_co]):
         if self._present is not None:
             self.verify()
             return
-        if self.west == self.east:
+        if self.west == self.east and not self.reflects:
             raise DutError(f"{self.node.name}: the path goes in and out through the same interface, {self.west}.")
         self._versions = check_tools(self.node, self.tools_needed)
         check_privileges(self.node)
@@ -289,7 +292,7 @@ class NodeDut(Dut[OptionsT_co]):
 
     def _take_interfaces(self, changes: Changes) -> None:
         links = existing_links(self.node, *self.kernel_interfaces)
-        take_claim(changes, self.node, self.kind, (self.west, self.east), links)
+        take_claim(changes, self.node, self.kind, tuple(dict.fromkeys((self.west, self.east))), links)
         for name in self.kernel_interfaces:
             if "UP" not in links[name]["flags"]:
                 set_link = ("ip", "link", "set", "dev", name)

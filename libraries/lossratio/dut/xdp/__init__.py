@@ -22,7 +22,7 @@ from lossratio.dut.linux.interfaces import check_interfaces, existing_links
 from lossratio.dut.linux.requirements import IP, PYTHON
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner, NodeProgram, pack_program
-from lossratio.topology import Hop
+from lossratio.topology import Hop, Port
 
 _SETTLE_TIME = 0.005
 _PYTHON = "python3"
@@ -293,6 +293,7 @@ class XdpDevice(NodeDut[XdpOptions]):
             "every": options.every or 1,
             "delay": options.delay,
             "mode": self._mode.value,
+            "reflects": self.reflects,
         }
         # A program in the background has no other input, and its command is shown if it dies.
         write_file(changes, f"{directory}/request", self._input(program, "serve", request))
@@ -361,8 +362,24 @@ class XdpDevice(NodeDut[XdpOptions]):
         return answer
 
     def _input(self, program: NodeProgram, what: str, request: dict[str, Any]) -> str:
-        asked = {"do": what, "interfaces": [self.west, self.east], **request}
+        asked = {"do": what, "interfaces": list(dict.fromkeys((self.west, self.east))), **request}
         return f"{program.line}\n{json.dumps(asked)}\n"
+
+
+class Reflector(XdpDevice):
+    """The far end of a path: IP packets go back where they came from, with their addresses swapped.
+
+    So the TG has both times of a frame, by one clock, although the path's other end is on another machine.
+
+    Args:
+        session: Runs commands on its node.
+        port: Its port.
+    """
+
+    reflects = True
+
+    def __init__(self, session: CommandRunner, port: Port) -> None:
+        super().__init__(session, Hop(port.node_name, port, port), XdpOptions())
 
 
 def _packed() -> NodeProgram:

@@ -173,7 +173,7 @@ class LocalTestbed:
             privileged=is_privileged(),
             keep=keep,
             **({} if topology.mtu is None else {"mtu": topology.mtu}),
-            take_xdp_frames=topology.dut_names if _has_xdp(topology) else (),
+            take_xdp_frames=tuple(name for name in topology.nodes if name != topology.tg_name and _has_xdp(topology)),
         )
         with launch(plan, topology.name) as holder:
             known = state.State(topology=topology, pid=holder.pid, keep=keep, username=username, nodes=holder.nodes)

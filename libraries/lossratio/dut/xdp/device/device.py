@@ -100,15 +100,16 @@ def serve(request: Request) -> None:
     indices = [socket.if_nametoindex(name) for name in interfaces]
     filtered = filtered_addresses() if request["rules"] is not None else None
     links = []
-    for index, side in enumerate(("west", "east")):
+    for index, side in zip(range(len(indices)), ("west", "east")):
         macs = request["macs"] and bytes.fromhex(request["macs"][index])
         way = Way(
             name=f"lossratio_{side}",
-            leaving=indices[1 - index],
+            leaving=indices[-1 - index],
             macs=macs,
             rules=request["rules"],
             every=request["every"],
             faults=tuple(request["faults"]),
+            reflects=request["reflects"],
         )
         forwarder = Forwarder(way, filtered)
         links.append(XdpLink(forwarder.program, indices[index], XdpMode[request["mode"].upper()]))

@@ -1,8 +1,9 @@
-/* The programs of the devices: from one interface to another, unchanged, readdressed, filtered, or with faults. */
+/* The programs of the devices: from one interface to another, unchanged, readdressed, filtered, or with faults; or back. */
 
 #include "program.h"
 
 enum { MACS = 12, TYPE = 12, SOURCE_ADDRESS = 26, ADDRESSES_END = 34, IPV4 = 0x0800, TO_ALL = 1 << 3 };
+enum { IPV6 = 0x86DD, DOT1Q = 0x8100, DOT1AD = 0x88A8, TAG = 4, MOST_TAGS = 2, IPV4_SOURCE = 14, IPV6_SOURCE = 10 };
 /* The first of the addresses that rules drop, 240.0.0.0: no traffic has them. */
 #define FILTERED_FROM 0xF0000000u
 
@@ -12,8 +13,9 @@ extern struct {
 /* Source addresses that are dropped, and the leaving interface twice. */
 extern u8 filtered, twice;
 
-/* The leaving interface, whether it is a filter, the number of its rules, and whether frames get other MAC addresses. */
-CONSTANT u32 LEAVING, IS_FILTER, RULES, HAS_MACS;
+/* The leaving interface, whether it is a filter, the number of its rules, whether frames get other MAC addresses, and
+   whether they go back. */
+CONSTANT u32 LEAVING, IS_FILTER, RULES, HAS_MACS, REFLECTS;
 CONSTANT u32 NEW_MACS[MACS / 4];
 /* One frame of EVERY has each of the faults: the one with this rest. */
 CONSTANT u64 EVERY, DROPPED, DUPLICATED, DELAYED;
@@ -34,8 +36,51 @@ PART int is_filtered(struct xdp_md *context)
     return map_lookup_elem(&filtered, &source) != 0;
 }
 
+PART void swap(u8 *one, u32 words)
+{
+    u16 *place = (u16 *)one;
+    WRITTEN_OUT for (u32 i = 0; i < words; i++) {
+        u16 first = place[i];
+        place[i] = place[i + words];
+        place[i + words] = first;
+    }
+}
+
+/* Has an IP packet go back where it came from: with its MAC addresses and its IP addresses swapped, no checksum changes.
+   All other frames stay as they are. It leaves by redirect, as all others: a veth does not wake an other end that has
+   no program for XDP_TX. */
+PART int turn_round(struct xdp_md *context)
+{
+    u8 *data = DATA(context), *end = DATA_END(context), *type = data + TYPE;
+    WRITTEN_OUT for (u32 tag = 0; tag < MOST_TAGS; tag++) {
+        if (type + 2 > end)
+            return 0;
+        u16 found = __builtin_bswap16(*(u16 *)type);
+        if (found != DOT1Q && found != DOT1AD)
+            break;
+        type += TAG;
+    }
+    if (type + 2 > end || *data & 1)
+        return 0;
+    if (*(u16 *)type == __builtin_bswap16(IPV4)) {
+        if (type + IPV4_SOURCE + 8 > end)
+            return 0;
+        swap(type + IPV4_SOURCE, 2);
+    } else if (*(u16 *)type == __builtin_bswap16(IPV6)) {
+        if (type + IPV6_SOURCE + 32 > end)
+            return 0;
+        swap(type + IPV6_SOURCE, 8);
+    } else {
+        return 0;
+    }
+    swap(data, MACS / 4);
+    return 1;
+}
+
 PROGRAM int forward(struct xdp_md *context)
 {
+    if (REFLECTS && !turn_round(context))
+        return XDP_PASS;
     if (IS_FILTER && is_filtered(context)) {
         __sync_fetch_and_add(&counts.filtered, 1);
         return XDP_DROP;

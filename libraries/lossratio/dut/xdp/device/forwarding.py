@@ -1,4 +1,4 @@
-"""The XDP programs of the devices: from one interface to another, unchanged, readdressed, filtered, or with faults."""
+"""The XDP programs of the devices: from one interface to another, unchanged or changed, with faults, or back."""
 
 import struct
 from dataclasses import dataclass
@@ -32,6 +32,8 @@ class Way:
     """One frame of so many has each of the faults."""
     faults: tuple[str, ...]
     """Some of `_FAULTS`."""
+    reflects: bool = False
+    """Whether IP packets go back where they came from, with their addresses swapped."""
 
 
 class Forwarder:
@@ -65,9 +67,9 @@ def filtered_addresses() -> Table:
 def _constants(way: Way) -> dict[str, bytes]:
     # Different frames, and none at the beginning of a trial or at its end.
     places = {fault: way.every * (1 + number) // (1 + len(way.faults)) for number, fault in enumerate(way.faults)}
-    words = (way.leaving, way.rules is not None, way.rules or 0, way.macs is not None)
+    words = (way.leaving, way.rules is not None, way.rules or 0, way.macs is not None, way.reflects)
     return {
-        **dict(zip(("LEAVING", "IS_FILTER", "RULES", "HAS_MACS"), map(_word, words))),
+        **dict(zip(("LEAVING", "IS_FILTER", "RULES", "HAS_MACS", "REFLECTS"), map(_word, words))),
         "NEW_MACS": way.macs or bytes(12),
         "EVERY": struct.pack("=Q", way.every),
         **{

@@ -19,6 +19,7 @@ VLAN_TAG_BYTES = 4
 """Bytes of a tag of IEEE 802.1Q or 802.1ad."""
 
 _ETHERNET_HEADER_BYTES = 14
+_IPV4_ETHERTYPE = b"\x08\x00"
 _UDP_PROTOCOL = 17
 _TCP_BYTES = 20
 TAG_ETHERTYPES = (b"\x81\x00", b"\x88\xa8")
@@ -192,6 +193,23 @@ class FramesSpec:
         behind_vlan = bytes.fromhex(self.header)[12:14] in TAG_ETHERTYPES
         return TagPlace(self.tag_offset, behind_vlan, self.is_numbered, self.compensation)
 
+    def reflected(self) -> FramesSpec:
+        """The frames as they come back from a reflector, which swaps the outermost IP addresses."""
+        header, place = bytes.fromhex(self.header), _ETHERNET_HEADER_BYTES - 2
+        while header[place : place + 2] in TAG_ETHERTYPES:
+            place += VLAN_TAG_BYTES
+        first, width = (place + 14, 4) if header[place : place + 2] == _IPV4_ETHERTYPE else (place + 10, 16)
+        second, end = first + width, first + 2 * width
+        moved = {first: width, second: -width}
+        fields = (
+            replace(field, offset=field.offset + moved[second if field.offset >= second else first])
+            if first <= field.offset < end
+            else field
+            for field in self.fields
+        )
+        swapped = header[:first] + header[second:end] + header[first:second] + header[end:]
+        return replace(self, header=swapped.hex(), fields=tuple(fields))
+
     @property
     def payload_offset(self) -> int:
         """The beginning of the payload that follows the tag."""
@@ -208,7 +226,7 @@ class Direction:
     transmit: str
     """Interface that its frames leave from."""
     receive: str
-    """Interface that they come back to."""
+    """Interface that they come back to; the same one: from a reflector."""
     destination_mac: str | None
     """Destination MAC address of its frames; None: the receiving interface's own."""
     frames: FramesSpec
@@ -242,6 +260,11 @@ class Direction:
     def mtu(self) -> int:
         """Least MTU that its largest frame goes through, when it is sent and when it comes back."""
         return self.frames.mtu + max(0, self.growth)
+
+    @property
+    def returned(self) -> FramesSpec:
+        """Its frames as they come back."""
+        return self.frames.reflected() if self.transmit == self.receive else self.frames
 
     def macs(self, source: bytes, sink: bytes) -> tuple[bytes, bytes]:
         """Source and destination MAC addresses of its frames, where its ports have these."""

@@ -10,7 +10,7 @@ from typing import Callable, Mapping, Sequence
 
 from lossratio.bpf import BpfError, XdpMode, why_impossible
 
-from ..core.configuration import Configuration, Direction
+from ..core.configuration import Configuration, Direction, FramesSpec
 from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar, Watch, wait_for_held_frames
 from ..core.generator import Tags, counted_course, late_and_copies
 from ..core.links import Link
@@ -195,7 +195,7 @@ class XdpGenerator:
     def _open(self) -> None:
         directions = self._configuration.directions
         self._streams = share_out(len(directions), len(self._cpus))
-        self._plans = [self._frame_plan(direction) for direction in directions]
+        self._plans = [self._frame_plan(direction, direction.frames) for direction in directions]
         counted = [self._counted_flows(number) for number in range(len(directions))]
         self._reception = Reception(len(self._streams), possible_cpus(), sum(counted))
         self._opened.callback(self._reception.close)
@@ -213,9 +213,9 @@ class XdpGenerator:
             own = [self._send_stream(stream) for stream in self._streams if stream.sender == number]
             self._senders.append(Sender(SendProgram(own, self._reception.times), cpu))
 
-    def _frame_plan(self, direction: Direction) -> FramePlan:
+    def _frame_plan(self, direction: Direction, frames: FramesSpec) -> FramePlan:
         source, sink = self._ports.before[direction.transmit], self._ports.before[direction.receive]
-        return FramePlan(direction.frames, *direction.macs(source.mac, sink.mac))
+        return FramePlan(frames, *direction.macs(source.mac, sink.mac))
 
     def _counted_flows(self, number: int) -> int:
         """How many flows of a direction are counted: all, or none if there is one, or very many."""
@@ -223,9 +223,10 @@ class XdpGenerator:
         return flows if 1 < flows <= MOST_COUNTED_FLOWS and len(self._of(number)) == 1 else 0
 
     def _way(self, number: int) -> ReceiveWay:
-        mac, streams = self._ports.before[self._configuration.directions[number].receive].mac, self._of(number)
+        direction, streams = self._directions[number], self._of(number)
+        plan, mac = self._frame_plan(direction, direction.returned), self._ports.before[direction.receive].mac
         first, step = streams[0].share
-        return ReceiveWay(self._plans[number], mac, streams[0].number, len(streams), first, step, self._flows[number])
+        return ReceiveWay(plan, mac, streams[0].number, len(streams), first, step, self._flows[number])
 
     def _send_stream(self, stream: Share) -> SendStream:
         direction = self._configuration.directions[stream.direction]
