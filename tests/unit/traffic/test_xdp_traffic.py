@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from local_session import PYTHON
@@ -194,6 +195,63 @@ def test_the_latency_of_every_frame_is_known(ready, agent):
         assert edges == sorted(edges)
         assert direction.least_us <= edges[0] < direction.least_us * 1.01
         assert edges[-1] <= direction.most_us
+
+
+REFLECTOR = """
+import signal, socket
+from lossratio.bpf import XdpLink, XdpMode
+from lossratio.dut.xdp.device.forwarding import Forwarder, Way
+number = socket.if_nametoindex("tg1")
+way = Way("back", leaving=number, macs=None, rules=None, every=1, faults=(), reflects=True)
+forwarder = Forwarder(way, None)
+link = XdpLink(forwarder.program, number, XdpMode.NATIVE)
+print("attached", flush=True)
+signal.pause()
+"""
+
+
+def longest(agent, pair, frames=200, load=1000):
+    """Seconds that the slowest frame of a trial took, by the clock of the TG."""
+    profile = load_profile("ethip4-udp", frame_size=1000, bidirectional=False)
+    configuration = make_configuration(profile, [pair], settle_time=0.5)
+    agent.configure(configuration, generator="xdp", options={"catch_up": 10.0})
+    for _ in range(REPEATS):
+        output = agent.latency(load, frames / load)
+        if output.directions[0].sent_frames == frames:
+            break
+    (latency,) = output.latency
+    assert (latency.sent_frames, latency.received_frames) == (frames, frames)
+    return latency.most_us / 1e6
+
+
+def test_a_round_trip_has_the_delays_of_both_ways_by_one_clock(ready, agent):
+    """Two queues that keep frames: what the last of them waits for is arithmetic."""
+    slow, slower = 6_400_000, 5_000_000
+
+    def waits(bits_per_second):
+        return (200 * 996 - 2_000) * 8 / bits_per_second - 0.2
+
+    hold(ready, "dut1", slow)
+    one_way = longest(agent, PortPair(WEST, EAST))
+    agent.configure(  # Another generator, so that the port has no program any more.
+        make_configuration(load_profile("ethip4-udp", frame_size=64), [PortPair(WEST, EAST)], settle_time=0.1),
+        generator="afpacket",
+    )
+    far = TrafficPort("port0", EAST.interface)
+    near = replace(WEST, destination_mac=ready.mac("tg", EAST.interface))
+    reflector = ready.popen("tg", PYTHON, "-c", REFLECTOR, stdout=subprocess.PIPE)
+    try:
+        assert reflector.stdout.readline() == b"attached\n"
+        there_and_back = longest(agent, PortPair(near, far, is_reflected=True))
+        hold(ready, "dut0", slower)
+        both = longest(agent, PortPair(near, far, is_reflected=True))
+    finally:
+        reflector.kill()
+        reflector.communicate()
+    # Nothing waits on the way back at first, and then the slower one of both queues decides.
+    assert one_way == pytest.approx(waits(slow), abs=0.015)
+    assert there_and_back == pytest.approx(one_way, abs=0.015)
+    assert both == pytest.approx(waits(slower), abs=0.015)
 
 
 def test_several_senders_share_one_direction(ready, agent):
