@@ -3,9 +3,12 @@
 Builds are measured in blocks of A, B, B, A, so that a drift of the testbed that is steady over a block cancels out.
 Each block gives one relative difference, and after each block the interval of the difference is computed. The chance
 that any of these intervals misses the truth is limited, and not only the chance of a single interval.
+
+Where hundreds of measurements are cheap, builds are measured in pairs instead, in an order that is drawn.
 """
 
 import math
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -13,6 +16,7 @@ from html import escape
 from statistics import fmean, median
 
 from lossratio.builds.measuring import BuildRecord
+from lossratio.builds.signs import Signs, interval
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
 
@@ -72,6 +76,9 @@ class AbRequest:
     """The most measurements, of both builds together."""
     certainty: float = 0.95
     """Probability that no interval of a test's comparison misses the truth."""
+    pairs: bool = False
+    """Whether builds are measured in pairs whose order is drawn, in place of blocks A B B A: 16 measurements at least,
+    and no assumption about noise."""
 
 
 class BuildComparison:
@@ -93,15 +100,17 @@ class BuildComparison:
         self._doubt = 1.0 - certainty
         self._limit = limit
         self._values: list[float] = []
+        self._pairs = _Pairs(_as_share(least_change), self._doubt) if request.pairs else None
 
     def next_build(self) -> Build | None:
         """The build to measure; None if the verdict is clear, or the limit is reached."""
-        place = len(self._values) % len(_BLOCK)
+        block = _BLOCK if self._pairs is None else self._pairs.order
+        place = len(self._values) % len(block)
         if place == 0:
             ended = self._verdict() is not ComparisonVerdict.UNDECIDED
-            if ended or len(self._values) + len(_BLOCK) > self._limit:
+            if ended or len(self._values) + len(block) > self._limit:
                 return None
-        return _BLOCK[place]
+        return block[place]
 
     def record(self, value: float) -> None:
         """Takes in the throughput of the build that `next_build` named, in any unit.
@@ -118,11 +127,15 @@ class BuildComparison:
                 "Build A forwards nothing: there is no relative difference. Compare with a build that works."
             )
         self._values.append(value)
+        if self._pairs is not None and len(self._values) % 2 == 0:
+            self._pairs.add(*self._values[-2:])
 
     def result(self) -> ComparisonResult:
         """The difference so far."""
         differences = self._differences()
-        mean = _relative(fmean(differences)) if differences else None
+        # A few pairs in which the machine stalled do not move the median.
+        middle = fmean if self._pairs is None else median
+        mean = _relative(middle(differences)) if differences else None
         return ComparisonResult(self._verdict(), mean, self._interval(), len(self._values))
 
     def _differences(self) -> list[float]:
@@ -131,6 +144,8 @@ class BuildComparison:
         A and B are alike in it, so a stall of the machine makes as many large values on one side as on the other. From
         some blocks on, such values count as the largest of the others.
         """
+        if self._pairs is not None:
+            return self._pairs.differences
         whole = len(self._values) // len(_BLOCK) * len(_BLOCK)
         blocks = [self._values[start : start + len(_BLOCK)] for start in range(0, whole, len(_BLOCK))]
         sums = [(first + last, second + third) for first, second, third, last in blocks]
@@ -149,6 +164,9 @@ class BuildComparison:
         from that mean and of their squares. It is a test martingale, so the probability that it ever exceeds
         1 / doubt is at most the doubt (Ville's inequality). Solved for the means at which it does not.
         """
+        if self._pairs is not None:
+            low, high = interval(self._pairs.differences, self._doubt)
+            return _relative(low), _relative(high)
         values, n = self._differences(), len(self._differences())
         if n < 2:
             return -math.inf, math.inf
@@ -162,12 +180,56 @@ class BuildComparison:
         return _relative(mean - half), _relative(mean + half)
 
     def _verdict(self) -> ComparisonVerdict:
+        if self._pairs is not None:
+            return self._pairs.verdict
         low, high = self._interval()
         if -self._least_change < low and high < self._least_change:
             return ComparisonVerdict.SAME
         if low > 0.0:
             return ComparisonVerdict.FASTER
         return ComparisonVerdict.SLOWER if high < 0.0 else ComparisonVerdict.UNDECIDED
+
+
+class _Pairs:
+    """Pairs of measurements, one of each build, in an order that is drawn.
+
+    Args:
+        least_change: The smallest difference that matters, as a share of the mean of both builds.
+        doubt: Probability of a wrong verdict at most.
+    """
+
+    def __init__(self, least_change: float, doubt: float) -> None:
+        self.differences: list[float] = []
+        # The same draws each time: a comparison that was cut off goes on.
+        self._coin = random.Random(0)
+        self._needed = math.log(2.0 / doubt)
+        self._zero, self._low, self._high = (Signs(centre) for centre in (0.0, -least_change, least_change))
+        self._draw()
+
+    def add(self, first: float, second: float) -> None:
+        """Takes in the values of a pair, in their order."""
+        a, b = (first, second) if self.order[0] is Build.A else (second, first)
+        self.differences.append(2.0 * (b - a) / (a + b) if a + b else 0.0)
+        for signs in (self._zero, self._low, self._high):
+            signs.add(self.differences[-1])
+        self._draw()
+
+    @property
+    def verdict(self) -> ComparisonVerdict:
+        """The verdict so far."""
+        if self._low.above >= self._needed and self._high.below >= self._needed:
+            return ComparisonVerdict.SAME
+        if self._zero.above >= self._needed:
+            return ComparisonVerdict.FASTER
+        return ComparisonVerdict.SLOWER if self._zero.below >= self._needed else ComparisonVerdict.UNDECIDED
+
+    def _draw(self) -> None:
+        self.order = self._coin.choice(((Build.A, Build.B), (Build.B, Build.A)))
+
+
+def _as_share(change: float) -> float:
+    """The inverse of `_relative`."""
+    return 2.0 * change / (2.0 + change)
 
 
 def _relative(difference: float) -> float:
@@ -190,7 +252,7 @@ def compare_builds(
     """
     comparisons: dict[str, BuildComparison] = {}
     step = 0
-    while (build := _next(comparisons, step)) is not None:
+    while (build := _next(comparisons, step, request)) is not None:
         if step == len(record.measurements):
             record.add(build.value, measure(build, record), record.next_directory(build.value))
         values = record.measurements[step].values or {}
@@ -240,7 +302,7 @@ def comparison_comment(results: Mapping[str, ComparisonResult], record: BuildRec
         interval = "" if math.isinf(high) else f"{low:+.2%} to {high:+.2%}"
         verdict = f"**{result.verdict.value}**" if result.verdict is ComparisonVerdict.SLOWER else result.verdict.value
         lines.append(f"| {_cell(name)} | {verdict} | {change} | {interval} | {result.measurements} |")
-    lines += ["", "Measured in turns, A B B A, until each verdict was clear, or the limit was reached.", ""]
+    lines += ["", "Measured in turns until each verdict was clear, or the limit was reached.", ""]
     for name in results:
         head = f"<details><summary>Measurements of {escape(name)}</summary>"
         lines += [head, "", *_chart(name, record), "</details>", ""]
@@ -275,9 +337,9 @@ def _cell(text: str) -> str:
     return escape(text).replace("|", "\\|")
 
 
-def _next(comparisons: Mapping[str, BuildComparison], step: int) -> Build | None:
+def _next(comparisons: Mapping[str, BuildComparison], step: int, request: AbRequest) -> Build | None:
     """The build to measure next: all comparisons that have not ended name the same one."""
     if step == 0:
-        return BuildComparison(AbRequest()).next_build()
+        return BuildComparison(request).next_build()
     builds = (comparison.next_build() for comparison in comparisons.values())
     return next((build for build in builds if build is not None), None)

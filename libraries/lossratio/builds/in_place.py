@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from lossratio.builds.measuring import Values, set_up_build
 from lossratio.errors import BuildError
@@ -17,6 +18,8 @@ from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import format_frame_rate
 
 _ATTEMPTS = 10
+_TRIALS = 5
+"""Trials of a measurement. The best and the worst do not count: one in which the machine stalled changes nothing."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +71,17 @@ class TrialBench:
         return True
 
     def measure(self, directory: Path) -> Values:
-        """Measures the build that is set up, by one trial; no file is written.
+        """Measures the build that is set up, by some trials; no file is written.
 
         Raises:
             BuildError: If the trials show the generator's limit, and not the build's.
             LossRatioError: If the trial failed.
         """
+        name = f"{self._profile.name} {self._profile.frame_size} forwarding rate"
+        rates = sorted(self._forwarding_rate(name) for _ in range(_TRIALS))
+        return {name: fmean(rates[1:-1]) * self._profile.load_factor}
+
+    def _forwarding_rate(self, name: str) -> float:
         for _ in range(_ATTEMPTS):
             output = self._ready.measurer.measure(self._trial)
             # Beyond what the build can do, frames that could not be sent change nothing; and where it runs on the CPUs
@@ -87,11 +95,10 @@ class TrialBench:
                 "the build. Give a --max-load that the generator can send.",
                 ExitStatus.INFRASTRUCTURE,
             )
-        name = f"{self._profile.name} {self._profile.frame_size} forwarding rate"
         if not (output.lost_frames or output.unsent_frames or self._is_warned):
             self._is_warned = True
             self._warn(f"{name}: the build forwards all of the maximum load; a faster one would not show")
-        return {name: TrialResult(self._trial, output).forwarding_rate * self._profile.load_factor}
+        return TrialResult(self._trial, output).forwarding_rate
 
     def close(self) -> None:
         """Puts the testbed back."""

@@ -40,14 +40,14 @@ class _Measured:
         "Most measurements; left out: 40, and 2,000 with --in-place.", type=click.IntRange(min=8), default=None
     )
     in_place: str | None = option(
-        "In place of TEST: the testbed stays open, and a measurement is one trial with frames of this size.",
+        "In place of TEST: the testbed stays open, and a measurement is five trials with frames of this size.",
         metavar="SIZE",
     )
     profile: str = option("What the traffic of --in-place is.", default="ethip4-udp")
     dut: str | None = option("Kind of the DUTs for --in-place; they are restarted for each build.", metavar="KIND")
     options: tuple[str, ...] = option("An option of that kind.", "--option", metavar="NAME=VALUE")
     max_load: float | None = option("The load of --in-place, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE)
-    trial_duration: float = option("The duration of its trials.", default="0.5 s", type=DURATION)
+    trial_duration: float = option("The duration of its trials.", default="0.2 s", type=DURATION)
     output: Path = option("Where runs go. A comparison in it is continued.", metavar="DIR")
 
     @property
@@ -103,8 +103,8 @@ def ab(
 ) -> None:
     """Compare two builds of the SUT: measure TEST on both until the verdict is clear.
 
-    TEST are files or directories with suites. The builds are measured in turns, A B B A. Their set-up commands run in
-    a shell before each measurement.
+    TEST are files or directories with suites. The builds are measured in turns: A B B A, and with
+    --in-place in pairs whose order is drawn. Their set-up commands run in a shell before each measurement.
 
     Exit status: 0 B is no slower, 3 B is slower, 1 undecided at the limit; or that of the run that failed.
     """
@@ -130,7 +130,9 @@ def ab(
             raise BuildError(f"The set-up of build {build.value} says that it cannot be measured.", ExitStatus.FAILED)
         return bench.measure(record.next_directory(build.value))
 
-    request = AbRequest(measured.least_change / 100, measured.most, certainty / 100)
+    request = AbRequest(
+        measured.least_change / 100, measured.most, certainty / 100, pairs=measured.in_place is not None
+    )
     with closing(bench):
         results = compare_builds(request, record, measure, click.echo)
     for name, result in results.items():

@@ -1,4 +1,5 @@
 import math
+from random import Random
 
 import numpy as np
 import pytest
@@ -124,3 +125,62 @@ def test_a_comparison_that_has_ended_takes_no_measurement():
         comparison.record(1.0)
     with pytest.raises(SearchError, match="comparison has ended"):
         comparison.record(1.0)
+
+
+def compared_in_pairs(noise, change, limit=400, **settings):
+    """Compares builds of which the other one is so much faster; noise gets the number of a measurement."""
+    comparison = BuildComparison(AbRequest(limit=limit, pairs=True, **settings))
+    for number in range(limit):
+        build = comparison.next_build()
+        if build is None:
+            break
+        comparison.record((1.0 + change * (build is Build.B)) * (1.0 + noise(number)))
+    return comparison.result()
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [(-0.05, ComparisonVerdict.SLOWER), (0.05, ComparisonVerdict.FASTER), (0.0, ComparisonVerdict.SAME)],
+)
+def test_pairs_without_noise_need_eight(change, verdict):
+    result = compared_in_pairs(lambda number: 0.0, change)
+    assert (result.verdict, result.measurements) == (verdict, 16)
+    assert result.difference == pytest.approx(change)
+
+
+def test_pairs_are_called_different_no_more_often_than_promised_whatever_the_noise():
+    """Stalls that take half of the throughput, and a machine that gets slower and slower."""
+    wrong, outside = 0, 0
+    for seed in range(200):
+        random = Random(seed)
+        noise = [0.04 * random.gauss(0, 1) - 0.5 * (random.random() < 0.1) - 0.002 * place for place in range(120)]
+        result = compared_in_pairs(noise.__getitem__, 0.0, limit=120)
+        wrong += result.verdict in (ComparisonVerdict.FASTER, ComparisonVerdict.SLOWER)
+        outside += not result.interval[0] <= 0.0 <= result.interval[1]
+    # 10 are promised at most; 19 come once in a hundred such tests.
+    assert wrong <= 18
+    assert outside <= 18
+
+
+def test_pairs_find_a_small_difference_behind_noise_and_stalls():
+    found = 0
+    for seed in range(20):
+        random = Random(seed)
+        noise = [0.02 * random.gauss(0, 1) - 0.3 * (random.random() < 0.03) for _ in range(400)]
+        found += compared_in_pairs(noise.__getitem__, -0.01).verdict is ComparisonVerdict.SLOWER
+    assert found >= 12
+
+
+def test_the_order_of_pairs_is_drawn_and_the_same_when_it_is_drawn_again():
+    orders = []
+    for _ in range(2):
+        comparison = BuildComparison(AbRequest(limit=400, pairs=True))
+        order = []
+        for number in range(100):
+            order.append(comparison.next_build())
+            comparison.record(1.0 + 0.3 * (number % 3))
+        orders.append(order)
+    assert orders[0] == orders[1]
+    firsts = orders[0][::2]
+    assert 15 <= firsts.count(Build.A) <= 35
+    assert all(one is not other for one, other in zip(firsts, orders[0][1::2], strict=True))
