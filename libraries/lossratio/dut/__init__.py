@@ -21,6 +21,7 @@ from lossratio.dut.plugins import (
     create_dut as create_dut,
     dut_kinds as dut_kinds,
     load_kind as load_kind,
+    make_reflector as make_reflector,
     parse_options as parse_options,
     types_of_options as types_of_options,
 )

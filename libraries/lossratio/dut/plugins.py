@@ -20,7 +20,7 @@ from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner
 from lossratio.plugins import PluginGroup
 from lossratio.shipped import names_near
-from lossratio.topology import Hop
+from lossratio.topology import Hop, Port
 
 _GROUP = "lossratio.dut"
 _KINDS = PluginGroup(
@@ -129,6 +129,14 @@ def create_dut(kind: str, session: CommandRunner, hop: Hop, options: Mapping[str
         DutError: If the kind is unknown or the options are wrong.
     """
     return load_kind(kind)(session, hop, parse_options(kind, options))
+
+
+def make_reflector(session: CommandRunner, port: Port) -> Dut[DutOptions]:
+    """Makes the object of a reflector: a path's far end, which sends frames back. Its node is not touched yet."""
+    # Imported here, as kinds are: when it is needed.
+    from lossratio.dut.xdp import Reflector
+
+    return Reflector(session, port)
 
 
 def _problem(item: Any) -> str:

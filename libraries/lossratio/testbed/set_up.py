@@ -6,9 +6,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from lossratio.dut import BLACK_BOX, CommandRunner, DestinationMacs, Dut, DutOptions, create_dut, load_kind
+from lossratio.dut import (
+    BLACK_BOX,
+    CommandRunner,
+    DestinationMacs,
+    Dut,
+    DutOptions,
+    create_dut,
+    load_kind,
+    make_reflector,
+)
 from lossratio.dut.linux import NodeDut, ProgramDut, ProgramOptions
-from lossratio.dut.xdp import Reflector
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import CommandResult, NodeSession
 from lossratio.results import (
@@ -189,7 +197,7 @@ class LiveLink:
     """Its DUTs, from west to east; empty if lossratio did not set them up."""
     destinations: DestinationMacs | None
     """The destinations of frames that leave the TG; None: not known."""
-    reflector: Reflector | None = None
+    reflector: Dut[DutOptions] | None = None
     """The end of the path, if it is not the TG."""
 
     @property
@@ -228,7 +236,7 @@ def set_up_link(
         _set_up(dut, neighbours, sessions, undo)
     if not path.is_reflected:
         return LiveLink(path, duts, addressing.from_tg if duts else None)
-    reflector = Reflector(sessions[path.east.node_name], path.east)
+    reflector = make_reflector(sessions[path.east.node_name], path.east)
     execute_last_wills(sessions[path.east.node_name])
     reflector.check()
     _set_up(reflector, Neighbours(addressing.from_tg.from_east, addressing.from_tg.from_east), sessions, undo)

@@ -361,9 +361,9 @@ def _speakers(profile: TrafficProfile, pair: PortPair, west: Side, east: Side) -
 def _directions(
     profile: TrafficProfile, pair: PortPair, west: Side, east: Side, growth: tuple[int, int]
 ) -> Iterator[Direction]:
-    ways = ((pair.west, west, pair.east, east, growth[0]), (pair.east, east, pair.west, west, growth[1]))
+    ways = [(pair.west, west, pair.east, east, growth[0]), (pair.east, east, pair.west, west, growth[1])]
     if pair.is_reflected:
-        ways = ((pair.west, west, pair.west, east, sum(growth)),)
+        ways = [(pair.west, west, pair.west, east, sum(growth))]
     for direction, (source, source_side, sink, sink_side, grown) in zip(profile.directions, ways, strict=False):
         yield Direction(
             name=f"{source.name}>{sink.name}",
