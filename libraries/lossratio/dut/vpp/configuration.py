@@ -82,7 +82,7 @@ class VppOptions(
     @property
     def features(self) -> list[type[Feature]]:
         """The features that are on. Their methods are called with these options."""
-        return [kind for kind in VppOptions.__bases__ if issubclass(kind, Feature) and kind.asked(self)]
+        return [kind for kind in VppOptions.__bases__ if issubclass(kind, Feature) and kind.given(self)]
 
 
 BRIDGE_DOMAIN = 10

@@ -114,7 +114,7 @@ def check_installed(node: DutNode, program: str, options: VppOptions, drivers: d
         options: The options of the features.
         drivers: What drives the interfaces needs, by the setting that asks for it.
     """
-    needed = {feature.asked(options)[0]: feature.needs for feature in options.features} | drivers
+    needed = {feature.given(options)[0]: feature.needs for feature in options.features} | drivers
     if not any(needs.plugins or needs.version for needs in needed.values()):
         return
     text = node.run("sh", "-c", _PLUGINS, "plugins", options.home, program)

@@ -152,7 +152,7 @@ class Vpp(ProgramDut[VppOptions]):
         super().check_kind()
         for feature in self.options.features:
             if feature.needs.duts not in (0, len(self.chain)):
-                (option, *_) = feature.asked(self.options)
+                (option, *_) = feature.given(self.options)
                 raise DutError(
                     f"{self.node.name}: {option} needs a path through {feature.needs.duts} DUTs, and this one goes "
                     f"through {len(self.chain)}. Take a topology with so many, such as local-3n, or duts=."

@@ -135,20 +135,19 @@ class Feature(SocketOptions):
     """What it needs."""
 
     @classmethod
-    def asked(cls, options: Feature) -> list[str]:
+    def given(cls, options: Feature) -> list[str]:
         """Its own options that are not as by default."""
-        own = [name for name in cls.model_fields if name not in Feature.model_fields]
-        return [name for name in own if getattr(options, name) != cls.model_fields[name].default]
+        fields = ((name, field) for name, field in cls.model_fields.items() if name not in Feature.model_fields)
+        return [name for name, field in fields if getattr(options, name) != field.default]
 
     @classmethod
     def mismatch(cls, options: Feature) -> str | None:
         """The reason why it does not go with the options' forwarding; None: it does."""
         if options.forwarding in cls.needs.forwarding:
             return None
-        verb = "go" if cls.asked(options)[0].endswith("s") else "goes"
-        return (
-            f"{cls.asked(options)[0]} {verb} with forwarding={' or '.join(item.value for item in cls.needs.forwarding)}"
-        )
+        option, *_ = cls.given(options)
+        verb = "go" if option.endswith("s") else "goes"
+        return f"{option} {verb} with forwarding={' or '.join(item.value for item in cls.needs.forwarding)}"
 
     @property
     def is_router(self) -> bool:  # type: ignore[override]

@@ -47,9 +47,9 @@ class Translation:
 class _Translating(Feature):
     def routed(self, port: VppPort) -> Iterator[Command]:
         """A route to the hosts behind a port, none of which is VPP or its neighbour."""
-        side, (_, own, neighbour, _) = port.routed(4), _GATEWAYS[port.side]
+        side, (_, address, neighbour, _) = port.routed(4), _GATEWAYS[port.side]
         yield Command(f"set interface ip address del {port.interface} {side.address}/30")
-        yield Command(f"set interface ip address {port.interface} {own}/30")
+        yield Command(f"set interface ip address {port.interface} {address}/30")
         yield Command(f"set ip neighbor {port.interface} {neighbour} {port.neighbour_mac} static")
         yield Command(f"ip route add {side.network} via {neighbour} {port.interface}")
 

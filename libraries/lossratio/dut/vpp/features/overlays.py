@@ -10,7 +10,7 @@ from ipaddress import IPv6Address
 from pydantic import Field
 
 from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
-from lossratio.dut.vpp.features.process import MACS, MEMIF, MEMIFS, forwarder, is_connected, memif_commands, sleeps
+from lossratio.dut.vpp.features.process import MACS, MEMIF, MEMIFS, forwarder, is_connected, memif_commands, sleeping
 from lossratio.dut.vpp.features.secure_tunnels import both_sides, first_ends, reach_ends
 
 _SIDS = 1 << 64
@@ -152,8 +152,7 @@ class Srv6Proxy(Feature):
 
     def connected(self, ports: Ports) -> Iterator[Command]:
         """Where VPP's workers sleep, they do not poll these interfaces."""
-        if sleeps(self, ports):
-            yield from (Command(f"set interface rx-mode {name} interrupt") for name in MEMIFS)
+        return sleeping(self, ports, MEMIFS)
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The policy, and the service."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
@@ -75,13 +75,11 @@ class Process(Feature):
 
     def connected(self, ports: Ports) -> Iterator[Command]:
         """Where VPP's workers sleep, they do not poll these interfaces: the process may need their CPU."""
-        if sleeps(self, ports):
-            yield from (Command(f"set interface rx-mode {name} interrupt") for name in Process._names(self))
+        return sleeping(self, ports, Process._names(self))
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """Both interfaces have a process at their other end."""
-        for name in Process._names(self):
-            yield is_connected(name)
+        return map(is_connected, Process._names(self))
 
     def _names(self) -> tuple[str, str]:
         return MEMIFS if self.process is Memory.MEMIF else ("VirtualEthernet0/0/0", "VirtualEthernet0/0/1")
@@ -107,9 +105,10 @@ def forwarder(device: str, directory: str) -> tuple[str, ...]:
     return (*environment, "--", *mode)
 
 
-def sleeps(options: Feature, ports: Ports) -> bool:
-    """Whether VPP's workers sleep until frames come."""
-    return options.sockets is Sockets.PACKET and ports[0].link.startswith("host-")
+def sleeping(options: Feature, ports: Ports, names: Iterable[str]) -> Iterator[Command]:
+    """The commands by which workers do not poll interfaces, where they sleep until frames come."""
+    if options.sockets is Sockets.PACKET and ports[0].link.startswith("host-"):
+        yield from (Command(f"set interface rx-mode {name} interrupt") for name in names)
 
 
 def is_connected(name: str) -> Shown:

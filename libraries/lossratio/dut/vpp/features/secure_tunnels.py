@@ -131,7 +131,7 @@ class Ipsec(Feature):
     def problem(self) -> str | None:
         """Options without tunnels, or too few cores."""
         if self.ipsec is None:
-            return f"{Ipsec.asked(self)[0]} goes with ipsec, the number of tunnels"
+            return f"{Ipsec.given(self)[0]} goes with ipsec, the number of tunnels"
         if self.ipsec_async and (self.cores < 2 or self.queues != 1):
             return "ipsec_async has one queue, and needs a core beside it that encrypts: ask for cores=2 and queues=1"
         return None
@@ -159,8 +159,8 @@ class Ipsec(Feature):
         """Towards the other VPP the ends of tunnels; with policies also all hosts, as policies drop the others."""
         if not port.faces_dut:
             return None
-        yield_all = Command(f"ip route add {port.side.ipv4} via {port.routed(4).neighbour} {port.interface}")
-        return [*reach_ends(port), *([] if self.ipsec_lookup is IpsecLookup.INTERFACES else [yield_all])]
+        all_hosts = Command(f"ip route add {port.side.ipv4} via {port.routed(4).neighbour} {port.interface}")
+        return [*reach_ends(port), *([] if self.ipsec_lookup is IpsecLookup.INTERFACES else [all_hosts])]
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnels, in one file."""
@@ -196,13 +196,12 @@ class Ipsec(Feature):
         sources = f"local-ip-range {clear.side.ipv4[0]} - {clear.side.ipv4[-1]}"
         for number, (host, local, remote) in enumerate(_hosts(wire, self.ipsec or 0)):
             leaving, coming = _ids(wire, number)
-            own = f"tunnel src {local} dst {remote}"
-            other = f"tunnel src {remote} dst {local}"
-            yield f"ipsec sa add {leaving} {own} {Ipsec._association(self, wire, leaving)}"
-            yield f"ipsec sa add {coming} inbound {other} {Ipsec._association(self, wire, coming)}"
-            theirs = f"{sources} remote-ip-range {host} - {host}"
-            yield f"ipsec policy add spd 1 priority 10 outbound action protect sa {leaving} {theirs}"
-            yield f"ipsec policy add spd 1 priority 10 inbound action protect sa {coming} {theirs}"
+            out, back = f"tunnel src {local} dst {remote}", f"tunnel src {remote} dst {local}"
+            yield f"ipsec sa add {leaving} {out} {Ipsec._association(self, wire, leaving)}"
+            yield f"ipsec sa add {coming} inbound {back} {Ipsec._association(self, wire, coming)}"
+            packets = f"{sources} remote-ip-range {host} - {host}"
+            yield f"ipsec policy add spd 1 priority 10 outbound action protect sa {leaving} {packets}"
+            yield f"ipsec policy add spd 1 priority 10 inbound action protect sa {coming} {packets}"
 
     def _association(self, wire: VppPort, number: int) -> str:
         """The words of a security association, with its keys."""
@@ -284,11 +283,11 @@ class WireGuard(Feature):
                 X25519PrivateKey.from_private_bytes(_key(wire.secret, f"{side} {number}", 32))
                 for side in ("west", "east")
             )
-            own, other = (west, east) if is_west else (east, west)
+            here, there = (west, east) if is_west else (east, west)
             ends = inside[_INNER + 2 * number], inside[_INNER + 2 * number + 1]
             near, far = ends if is_west else ends[::-1]
             private, public = (
-                b64encode(raw).decode() for raw in (own.private_bytes_raw(), other.public_key().public_bytes_raw())
+                b64encode(raw).decode() for raw in (here.private_bytes_raw(), there.public_key().public_bytes_raw())
             )
             name = f"wg{number}"
             yield f"wireguard create listen-port {_WIREGUARD_PORT} private-key {private} src {local} instance {number}"
