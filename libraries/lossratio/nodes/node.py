@@ -57,9 +57,9 @@ class DutNode:
         """Runs a command that may fail."""
         return self._session.run(*_ENVIRONMENT, *command, check=False, stdin=stdin)
 
-    def run(self, *command: str, stdin: str | None = None) -> str:
-        """Runs a command that must succeed, and returns its standard output."""
-        result = self.attempt(*command, stdin=stdin)
+    def run(self, *command: str, stdin: str | None = None, timeout: float = 30.0) -> str:
+        """Runs a command that must succeed within so many seconds, and returns its standard output."""
+        result = self._session.run(*_ENVIRONMENT, *command, timeout=timeout, check=False, stdin=stdin)
         if result.exit_status != 0:
             raise DutError(f"{self.name}: {shown(command, stdin)} failed: {reason(result)}.")
         return result.stdout

@@ -90,12 +90,13 @@ def test_what_a_nat_cannot_keep_is_refused():
 @pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
 @needs_testbed
 @pytest.mark.parametrize("protocol", ["udp", "tcp"])
-def test_a_real_nat_establishes_counts_and_forgets_connections(tmp_path, protocol):
+@pytest.mark.parametrize("options", [{"nat": "nat44-ed"}, {"det44_hosts": 128}], ids=["nat44-ed", "det44"])
+def test_a_real_nat_establishes_counts_and_forgets_connections(tmp_path, protocol, options):
     with own_state():
         file = local_topology(tmp_path, "vppnat")
         profile = load_profile(f"ethip4-{protocol}-h64-p63", frame_size=100)
         with (
-            open_testbed(file, dut="vpp", options={"forwarding": "ip4", "nat": "nat44-ed"}) as testbed,
+            open_testbed(file, dut="vpp", options={"forwarding": "ip4", **options}) as testbed,
             testbed.ready_for(profile, integrity=Integrity.OFF) as ready,
         ):
             table = testbed.duts[0].connections

@@ -27,9 +27,9 @@ class VppControl:
     directory: str
     """Directory of its sockets."""
 
-    def ask(self, command: str) -> str:
-        """VPP's answer to a command."""
-        return self.node.run(*self._line(command)).replace("\r", "")
+    def ask(self, command: str, seconds: float = 30.0) -> str:
+        """VPP's answer to a command, which may take so many seconds."""
+        return self.node.run(*self._line(command), timeout=seconds).replace("\r", "")
 
     def lines(self, command: str) -> list[str]:
         """VPP's answer for a result: its first lines, as a tunnel may be an interface, and there may be thousands."""
@@ -51,13 +51,14 @@ class VppControl:
             elif len(lines) > 1:
                 path = f"{self.directory}/commands{len(changes.commands)}"
                 write_file(changes, path, part)
-                self._give(changes, f"exec {path}", command.answer)
+                self._give(changes, replace(command, text=f"exec {path}"))
             else:
-                self._give(changes, command.text, command.answer)
+                self._give(changes, command)
 
-    def _give(self, changes: Changes, text: str, answer: str) -> None:
-        written = self.ask(text).strip()
-        if re.fullmatch(answer, written) is None:
+    def _give(self, changes: Changes, command: Command) -> None:
+        text = command.text
+        written = self.ask(text, command.seconds).strip()
+        if re.fullmatch(command.answer, written) is None:
             raise DutError(f"{self.node.name}: VPP refused {text!r}: {written or 'it gave no reason'}.")
         changes.commands.append(f"vppctl {text}")
 

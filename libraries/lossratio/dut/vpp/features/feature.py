@@ -38,6 +38,8 @@ class Command:
     """The command, or a command in each line, of which VPP then reads a file."""
     answer: str = ""
     """Regular expression of VPP's answer to a command that succeeds."""
+    seconds: float = 30.0
+    """Seconds that it may take."""
     is_secret: bool = False
     """Whether it has keys: then it is in no record, and only in a file that VPP reads and that is gone afterwards."""
 

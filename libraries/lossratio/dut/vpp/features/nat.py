@@ -20,6 +20,8 @@ from lossratio.topology import EAST, WEST
 _PORTS = (1 << 16) - 1024
 _DET44_SESSIONS_OF_HOST = 1000
 _TIMEOUT = 300.0
+_TABLE_SECONDS = 300.0
+"""Seconds in which VPP makes the table of sessions, for millions on a busy machine."""
 _GATEWAYS = {WEST: IPv4Network("169.254.18.0/30"), EAST: IPv4Network("169.254.19.0/30")}
 """VPP's address and its neighbour's are none of the hosts, as in FD.io CSIT: all hosts may have sessions."""
 
@@ -105,7 +107,7 @@ class Nat(_Translating):
     def commands(self, ports: Ports) -> Iterator[Command]:
         """Translation between both ports."""
         west, east = (port.interface for port in ports)
-        yield Command(f"nat44 plugin enable sessions {self.nat_sessions}")
+        yield Command(f"nat44 plugin enable sessions {self.nat_sessions}", seconds=_TABLE_SECONDS)
         yield Command(f"set interface nat44 in {west} out {east}")
         if self.translation is not None:
             yield Command(self.translation.add)
