@@ -49,6 +49,17 @@ A Table Is Full At Its Limit
     ${result}    Find Connection Table Capacity    100B    max_load=3 kcps    repeats=2
     Should Be Equal    ${{[one.established for one in $result.capacity.searches]}}    ${{[1234, 1234]}}
 
+Established Connections Pass A Limiter Of New Ones
+    [Documentation]    It would pass 800 of 1000 new ones.
+    Set Up Testbed    ${TREX}    dut=linux_router    nat=masquerade    firewall=conntrack    new_connections=3000
+    ...    new_burst=200
+    VAR    &{goal}    loss_ratio=0    final_trial_duration=0.2 s    duration_sum=0.2 s
+    FOR    ${protocol}    ${closing}    IN    udp    ${None}    tcp    fin
+        ${result}    Find Connection Rate    ${goal}    frame_size=100B    profile=ethip4-${protocol}-h16-p63
+        ...    max_load=5 kcps    data_frames=2    established=True    closing=${closing}
+        Throughput Should Be At Least    4.9 kcps
+    END
+
 All Connections Are Established Through A NAT
     [Documentation]    Then frames without connections are measured on the same testbed: the server starts anew.
     Set Up Testbed    ${TREX}    dut=linux_router    nat=masquerade

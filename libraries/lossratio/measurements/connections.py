@@ -52,6 +52,15 @@ def as_cps(exported: Any) -> Any:
     return {name: as_cps(value) for name, value in exported.items() if name != "bandwidth"}
 
 
+def as_packets(exported: Any, frames: int) -> Any:
+    """A result for CSIT in packets per second and bits per second, of connections with so many frames each."""
+    if not isinstance(exported, dict):
+        return exported
+    if "unit" in exported:
+        return {**exported, "value": exported["value"] * frames}
+    return {name: as_packets(value, frames) for name, value in exported.items()}
+
+
 class OpeningRequest(Request):
     """The settings of every measurement that opens connections."""
 

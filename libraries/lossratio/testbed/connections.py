@@ -48,13 +48,17 @@ class Connections:
             "tables": sorted(self._tables),
         }
 
-    def establish(self, load: float, fill: Callable[[TrialInput], TrialOutput]) -> float:
+    def establish(
+        self, load: float, fill: Callable[[TrialInput], TrialOutput], exchange: Exchange | None = None
+    ) -> float:
         """Empties all tables, establishes all connections, and counts them.
+
+        Without an exchange they are opened by a handshake of TCP, or a frame each.
 
         Returns:
             Seconds of traffic that it took.
         """
-        trial = TrialInput(self._flows / self._rate / self._shares, self._rate, exchange=self._handshake)
+        trial = TrialInput(self._flows / self._rate / self._shares, self._rate, exchange=exchange or self._handshake)
         idle = max(trial.duration, self._flows / load / self._shares) + trial.duration
         for table in self._tables.values():
             table.check(Established(self._connections, self._to_one, self._rate, idle))
@@ -109,9 +113,12 @@ class EstablishingMeasurer:
         Raises:
             LossRatioError: If connections are missing, or the trial could not be performed.
         """
-        if trial.exchange is not None:
-            return self._measurer.measure(trial)
-        seconds = self._connections.establish(trial.load, self._measurer.measure)
+        exchange = trial.exchange
+        if exchange is not None:
+            if not exchange.established:
+                return self._measurer.measure(trial)
+            exchange = replace(exchange, data_frames=0, established=False)
+        seconds = self._connections.establish(trial.load, self._measurer.measure, exchange)
         output = self._measurer.measure(trial)
         return replace(output, elapsed=(output.elapsed or trial.duration) + seconds)
 

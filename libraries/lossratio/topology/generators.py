@@ -188,6 +188,8 @@ class TrexGenerator(RealGenerator):
     flow_statistics: bool = False
     """Whether each stream counts its own frames in trials, and some frames are numbered. Foreign frames, copies and
     another order of frames show then. It needs frames with an IP header, and costs TRex throughput."""
+    most_connections: int = Field(default=1 << 20, ge=1000)
+    """Connections that TRex has memory for; it opens 95 % of them at most."""
     prefix: FileName | None = None
     """Name that keeps servers apart that run on one TG; they need ports of their own, too."""
     rpc_port: int = Field(default=4501, ge=1, le=65535)

@@ -173,7 +173,8 @@ class TrafficMeasurer:
         self._wait_until_idle(trial.rest)
         watched = None
         if trial.exchange is not None:
-            self._forget()
+            if not trial.exchange.established:
+                self._forget()
             directions = self._agent.connect(trial.load, frames_within(trial.duration, trial.load), trial.exchange)
         elif trial.certain_above is None:
             directions = self._agent.trial(trial.load, trial.duration, ramp=self._ramp)

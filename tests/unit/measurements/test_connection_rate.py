@@ -9,8 +9,8 @@ from measurement_examples import SIMULATED, place
 from lossratio.errors import DutError, SearchError
 from lossratio.measurements.connection_rate import ConnectionRateRequest, find_connection_rate
 from lossratio.measurements.throughput import require_throughput
-from lossratio.mlrsearch import SearchGoal
-from lossratio.results import Outcome, findings_of, message
+from lossratio.mlrsearch import NDR, PDR, SearchGoal
+from lossratio.results import Outcome, findings_of, message, view_of
 from lossratio.results.repair import repair
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.simulation import ConnectionTable
@@ -91,6 +91,32 @@ def test_more_connections_than_addresses_and_ports_make_are_refused(tmp_path):
 def test_traffic_both_ways_is_refused(tmp_path):
     with pytest.raises(SearchError, match="profile=ethip4-udp-connections, or bidirectional=False"):
         found_by(simulated(tmp_path, rate=1e4), tmp_path, profile=load_profile("ethip4-udp", frame_size=100))
+
+
+@pytest.mark.parametrize(
+    ("asked", "unit", "factor"),
+    [
+        ({}, "cps", 1),
+        # Five frames each way; and five with a handshake of three and an end of three.
+        ({"established": True, "data_frames": 4}, "pps", 10),
+        ({"established": True, "data_frames": 5, "closing": "fin"}, "pps", 16),
+    ],
+)
+def test_the_rate_is_exported_as_connections_or_as_the_packets_of_established_ones(tmp_path, asked, unit, factor):
+    profile = load_profile("ethip4-tcp-connections" if "closing" in asked else PROFILE.name, frame_size=100)
+    request = ConnectionRateRequest(profile=profile, goals=(NDR, PDR), max_load=50e3, **asked)
+    result = find_connection_rate(simulated(tmp_path, rate=20_000.0), request, place(tmp_path / "run"))
+    exported = view_of(result).csit(result)["ndr"]["lower"]
+    rate = result.goals[0].result.conditional_throughput.per_interface_fps
+    assert exported["rate"] == {"value": pytest.approx(factor * rate), "unit": unit}
+    assert ("bandwidth" in exported) is (unit == "pps")
+    assert ("frames, both ways" in message(result)) is (unit == "pps")
+
+
+def test_connections_of_tcp_that_stay_open_cannot_be_opened_again(tmp_path):
+    profile = load_profile("ethip4-tcp-connections", frame_size=100)
+    with pytest.raises(SearchError, match="give closing=fin or closing=rst"):
+        found_by(simulated(tmp_path, rate=1e4), tmp_path, profile=profile, established=True)
 
 
 @pytest.fixture(scope="module")

@@ -55,6 +55,13 @@ def test_a_frame_that_is_lost_in_any_pass_costs_its_connection(agent, bridged):
     assert counters.unanswered_frames == COUNT - counters.received_frames
 
 
+def test_throughput_of_both_ends_at_once_is_refused_as_each_sends_in_its_turn(agent, bridged):
+    configure(agent, 100, profile="ethip4-udp-connections")
+    kind, message = refused(agent, established=True)
+    assert kind == "unsupported"
+    assert "'kind: trex'" in message
+
+
 def test_too_little_memory_is_an_error_that_says_so_and_the_agent_stays(agent, session):
     configure(agent, 100, profile="ethip4-udp-connections")
     pid = session.processes[-1].process.pid

@@ -44,6 +44,20 @@ def test_as_many_connections_are_opened_as_are_expected():
     assert [output.unsent_frames for output in outputs] == [0, 0, 0]
 
 
+@pytest.mark.parametrize(("is_established", "forgotten"), [(False, 1), (True, 0)])
+def test_devices_keep_connections_that_were_established_before(is_established, forgotten):
+    emptied = []
+
+    class Connecting:
+        def connect(self, load, count, exchange):
+            return (DirectionCounters("port0>port1", count, count, count),)
+
+    exchange = Exchange(established=is_established)
+    measurer = TrafficMeasurer(Connecting(), forget=lambda: emptied.append(True))
+    measurer.measure(TrialInput(0.5, 1000.0, exchange=exchange))
+    assert len(emptied) == forgotten
+
+
 def test_a_surplus_of_frames_is_measured_again():
     agent = Agent(103, 101, 99)
     output = TrafficMeasurer(agent).measure(TRIAL)

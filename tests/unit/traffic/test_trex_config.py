@@ -119,6 +119,11 @@ def test_less_memory_makes_fewer_buffers():
     assert chosen(generator(), hardware=machine(hugepages=0)).limit_memory is None
 
 
+def test_the_server_has_memory_for_as_many_connections_as_the_topology_says():
+    assert "memory" not in configuration(generator())
+    assert configuration(generator(most_connections=5_000_000))["memory"] == {"dp_flows": 5_000_000}
+
+
 def test_what_the_topology_says_is_not_chosen():
     trex = generator(limit_memory=4096, mbuf_factor=3, rx_desc=2048, tx_desc=1024, port_mtu=9000, port_bandwidth_gb=25)
     written = configuration(trex, hardware=machine())

@@ -198,10 +198,14 @@ def test_a_path_back_that_is_another_one_is_an_error(error, said):
 
 def test_more_connections_than_trex_can_keep_are_refused():
     server = Astf(udp)
-    kind, message = refused(server, 960_000)
+    kind, message = refused(server, 1_000_000)
     assert kind == "unsupported"
-    assert "950,000 connections" in message
+    assert "996,147 connections of 16 source addresses" in message
+    assert "'most_connections'" in message
     assert server.profile is None
+    generator(server, most_connections=2_000_000).connect(1e6, 1_000_000, Exchange(), still_there)
+    with pytest.raises(AgentError, match="1,024,000 connections"):
+        generator(server, most_connections=2_000_000).connect(1e6, 1_024_001, Exchange(), still_there)
 
 
 def test_data_over_connections_that_stay_open_cannot_be_counted():

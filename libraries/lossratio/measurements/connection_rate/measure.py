@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import floor
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
+from lossratio.errors import SearchError
 from lossratio.measurements import NOT_IN_FILES, OnProgress, TestPlace, measure
 from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest
 from lossratio.measurements.throughput import GoalSearch, GoalsResult, SearchRequest, goals_from
 from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.quantities import Duration
+from lossratio.trials import Exchange
 from lossratio.units import Unit
 
 if TYPE_CHECKING:
@@ -39,6 +42,24 @@ class ConnectionRateRequest(OpeningRequest, SearchRequest):
     """The search goals. A trial's duration states the number of its connections, at the rate that is asked for."""
     memory_rest: Annotated[Duration | None, Field(exclude=True)] = 0.0
     """No trial at the end asks for a memory of the device, as its table is emptied before each one."""
+
+    established: bool = False
+    """Whether devices have all connections before each trial, and keep them (FD.io CSIT's tput). So the frames of both
+    ends are measured, and no new entries; the export for CSIT is in packets per second."""
+
+    def check(self, testbed: Testbed) -> None:
+        """Checks, too, that connections which are opened again have an end."""
+        super().check(testbed)
+        if self.established and self.profile.is_tcp and self.closing is None:
+            raise SearchError(
+                "Connections of TCP that are established are opened again by each trial, so they must end in the one "
+                "before: give closing=fin or closing=rst."
+            )
+
+    @property
+    def exchange(self) -> Exchange:
+        """What goes over each connection."""
+        return replace(super().exchange, established=self.established)
 
     @property
     def longest_trial(self) -> float:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, as_cps, in_connections, per_second
+from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, as_cps, as_packets, in_connections, per_second
 from lossratio.measurements.throughput.result import GoalsResult, format_regularity
 from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.results import Finding, Offered, value_line
-from lossratio.units import format_ratio
+from lossratio.trials import Exchange
+from lossratio.units import FRAMES_PER_SECOND, format_ratio
 
 
 class ConnectionRateView(ThroughputView):
@@ -34,6 +35,8 @@ class ConnectionRateView(ThroughputView):
             if bound is not None:
                 seconds = report.goal.final_trial_duration_s
                 yield f"  a trial of {seconds:g} s at the lower bound opened {bound * seconds:,.0f} connections"
+                if frames := _frames_of_transaction(result):
+                    yield value_line("frames, both ways", bound * frames, FRAMES_PER_SECOND)
 
     def findings(self, result: GoalsResult) -> Iterator[Finding]:
         """A finding for each goal, in connections per second."""
@@ -53,6 +56,17 @@ class ConnectionRateView(ThroughputView):
         return ""
 
     def csit(self, result: GoalsResult) -> dict[str, Any]:
-        """NDR and PDR in connections per second."""
-        exported: dict[str, Any] = as_cps(super().csit(result))
-        return exported
+        """NDR and PDR in connections per second; in packets per second where connections are established before."""
+        frames = _frames_of_transaction(result)
+        exported = super().csit(result)
+        return dict(as_packets(exported, frames) if frames else as_cps(exported))
+
+
+def _frames_of_transaction(result: GoalsResult) -> int:
+    """Frames of both ends over a connection that was established before; 0: connections are what is measured."""
+    settings: Any = result.settings
+    if not settings.get("established"):
+        return 0
+    # Those of TCP end.
+    exchange = Exchange(data_frames=settings["data_frames"], closing=settings["closing"])
+    return exchange.passes(is_tcp=exchange.closing is not None)

@@ -171,6 +171,7 @@ class Trex(Generator[TrexGenerator]):
             sleeps=self._choice.low_end,
             neighbours=self._neighbours,
             lldp=self._lldp,
+            most_connections=self.settings.most_connections,
         )
         return asdict(options)
 
@@ -271,6 +272,8 @@ def server_configuration(
     }
     settings = ("prefix", "port_bandwidth_gb", "port_mtu", "rx_desc", "tx_desc")
     fields |= {name: value for name in settings if (value := getattr(generator, name)) is not None}
+    if "most_connections" in generator.model_fields_set:
+        fields["memory"] = {"dp_flows": generator.most_connections}
     if choice.limit_memory is not None:
         fields["limit_memory"] = choice.limit_memory
     if choice.master is not None:

@@ -129,6 +129,12 @@ class AfPacketGenerator:
         """See `ConnectingGenerator.connect`."""
         if len(self._directions) != 1:
             raise AgentError("unsupported", "Connections are opened in one direction, on one link. Send one way only.")
+        if exchange.established:
+            raise AgentError(
+                "unsupported",
+                "This generator uses connections one way at a time, and their throughput is that of both ways at once. "
+                "Use 'kind: trex'.",
+            )
         (direction,) = self._directions
         try:
             conversation = direction.conversation()

@@ -96,6 +96,8 @@ class Exchange:
     """Further frames in each direction, one after the other."""
     closing: str | None = None
     """How connections of TCP end: ``fin`` or ``rst``; None: they stay open."""
+    established: bool = False
+    """Whether devices have all of these connections before, and keep them: it is their throughput that is measured."""
 
 
 class ConnectingGenerator(Protocol):

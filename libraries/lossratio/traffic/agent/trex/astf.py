@@ -24,8 +24,8 @@ _OPEN_SECONDS = 3600
 _SAME = str(IPv4Address(0))
 _UDP_BYTES, _TCP_BYTES = 8, 20
 _MOST_PORTS = 64_000
-_MOST_FLOWS = 950_000
-"""TRex opens nothing more, in silence, when its table (of 1,048,576 connections) is 95 % full."""
+_FULL = 0.95
+"""Share of its memory for connections from which on TRex opens no more, in silence."""
 
 _OWN_FAULTS = ("err_c_nf_throttled", "err_s_nf_throttled", "err_flow_overflow", "err_no_memory", "err_c_tuple_err")
 """Errors of TRex's own: it could not hold so many connections."""
@@ -178,12 +178,13 @@ class AstfGenerator:
         self._connection.call("leave service mode", "set_service_mode", ports=ports, enabled=False)
 
     def _check(self, count: int, exchange: Exchange) -> None:
-        most = min(_MOST_FLOWS, self._ends.hosts * _MOST_PORTS)
+        most = min(int(_FULL * self._settings.most_connections), self._ends.hosts * _MOST_PORTS)
         if count > most:
             raise AgentError(
                 "unsupported",
                 f"TRex can keep {most:,} connections of {self._ends.hosts} source addresses, and is to open {count:,}. "
-                "Take fewer, or a traffic profile with more source addresses.",
+                "Take fewer, raise the generator's 'most_connections' in the topology file, or take a traffic profile "
+                "with more source addresses.",
             )
         if exchange.data_frames and self._ends.is_tcp and exchange.closing is None:
             raise AgentError(

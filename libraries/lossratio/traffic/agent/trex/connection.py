@@ -93,6 +93,8 @@ class TrexSettings:
     must know, and that nobody answers for: the ports are not the kernel's."""
     lldp: tuple[str, ...] = ()
     """Ports that are announced by LLDP, and are not the kernel's."""
+    most_connections: int = 1 << 20
+    """Connections that the server has memory for."""
 
 
 @dataclass(frozen=True)

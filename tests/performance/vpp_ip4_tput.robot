@@ -1,0 +1,27 @@
+*** Settings ***
+Documentation     [Top] TG-DUTs-TG, with TRex. [Enc] Eth-IPv4-UDP or TCP. [Cfg] VPP IPv4 router, without state.
+...               [Ver] Frames per second of both ends over connections that were all established before, none or 0.5 %
+...               of these lost.
+Metadata          Cores    1 2 4
+Metadata          Frame Sizes    100B 1518B
+Metadata          Scale    h1024-p63-s64512 h65536-p63-s4128768
+
+Resource          lossratio/resources/performance.resource
+
+Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
+...                   dut=vpp    cores=${CORES}    forwarding=ip4
+Suite Teardown    Tear Down Testbed
+Test Template     Find Connection Rate
+
+Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    ${FRAME_SIZE}    ${CORES}c
+
+
+*** Test Cases ***
+${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-${SCALE}-tput-ndrpdr
+    [Tags]    udp_tput    ethip4udp-ip4base-${SCALE}-tput
+    NDR    PDR    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}
+    ...    established=True    data_frames=4    stateless=True
+${FRAME_SIZE}-${CORES}c-ethip4tcp-ip4base-${SCALE}-tput-ndrpdr
+    [Tags]    tcp_tput    ethip4tcp-ip4base-${SCALE}-tput
+    NDR    PDR    frame_size=${FRAME_SIZE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}
+    ...    established=True    data_frames=5    closing=fin    stateless=True
