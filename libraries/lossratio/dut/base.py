@@ -157,6 +157,14 @@ class Established:
         """The beginning of an error about them."""
         return f"{self.connections:,} connections cannot be established first"
 
+    def check_idle(self, name: str, timeout: float, advice: str) -> None:
+        """Refuses them where a device forgets those that are idle for so long."""
+        if self.idle_s >= timeout:
+            raise DutError(
+                f"{self.text}: {name} forgets a UDP connection after {timeout:g} s, and one here is idle for up to "
+                f"{self.idle_s:.3g} s. {advice}, take fewer flows, or a higher load."
+            )
+
 
 class ConnectionTable(ABC):
     """The connections of test traffic that a DUT keeps state of.

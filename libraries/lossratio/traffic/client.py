@@ -254,7 +254,7 @@ class AgentClient:
         listen: Sequence[str] = (),
         through: Mapping[str, Any] | None = None,
     ) -> Mapping[str, Any]:
-        """Sends single frames, and notes what arrives; see `lossratio.traffic.agent.core.probe.probe`.
+        """Sends single frames, and notes what arrives; see `lossratio.traffic.agent.core.packets.probe`.
 
         `listen` are further interfaces, as far as they are there, up and free. `through` is that of `resolve`.
         """

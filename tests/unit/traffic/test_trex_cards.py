@@ -26,7 +26,7 @@ from lossratio.traffic import (
 )
 from lossratio.traffic.agent.core.configuration import Speaker
 from lossratio.traffic.agent.core.neighbours import AnsweringWire, resolve
-from lossratio.traffic.agent.core.probe import probe
+from lossratio.traffic.agent.core.packets import probe
 from lossratio.traffic.agent.core.protocol import AgentError, read_record
 from lossratio.traffic.agent.trex.cards import CardWire
 from lossratio.traffic.agent.trex.connection import TrexConnection, TrexLibrary, TrexSettings

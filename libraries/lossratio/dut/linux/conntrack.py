@@ -104,12 +104,12 @@ class ConntrackOptions(BaseModel):
         """The rules of the forward hook that drop, limit, and mark."""
         if not self.keeps_connections:
             return
-        entrance = _match({"meta": {"key": "iifname"}}, {"set": list(interfaces)})
+        entrance = match({"meta": {"key": "iifname"}}, {"set": list(interfaces)})
         # Not "ct state new", which is all frames of a connection that nobody has answered yet.
-        first = (entrance, _match({"ct": {"key": "mark"}}, _MARK, "!="))
+        first = (entrance, match({"ct": {"key": "mark"}}, _MARK, "!="))
         drop = {"drop": None}
         if self.firewall is not None:
-            yield "invalid", (entrance, _match({"ct": {"key": "state"}}, "invalid", "in"), drop)
+            yield "invalid", (entrance, match({"ct": {"key": "state"}}, "invalid", "in"), drop)
         if self.new_connections:
             over = {"rate": self.new_connections, "per": "second", "burst": self.bucket_of_connections, "inv": True}
             yield "new_connections", (*first, {"limit": over}, drop)
@@ -121,7 +121,7 @@ class ConntrackOptions(BaseModel):
         """The expressions of the rule that translates addresses; none without NAT."""
         if self.nat is None:
             return
-        yield _match({"meta": {"key": "oifname"}}, east)
+        yield match({"meta": {"key": "oifname"}}, east)
         if self.nat == "masquerade":
             yield {"masquerade": None}
         else:
@@ -130,7 +130,8 @@ class ConntrackOptions(BaseModel):
             yield {"snat": {"addr": addresses, "family": "ip" if last.version == 4 else "ip6"}}
 
 
-def _match(left: dict[str, Any], right: Any, operator: str = "==") -> dict[str, Any]:
+def match(left: dict[str, Any], right: Any, operator: str = "==") -> dict[str, Any]:
+    """An expression of nftables that compares."""
     return {"match": {"op": operator, "left": left, "right": right}}
 
 
@@ -168,11 +169,7 @@ class Conntrack(ConnectionTable):
                 f"has {pool:,} ports for these. Give it more nat_addresses (with nat=snat), or the traffic more "
                 "destinations."
             )
-        if wanted.idle_s >= self.timeout:
-            raise DutError(
-                f"{wanted.text}: {self.node.name} forgets a UDP connection after {self.timeout:g} s, and one here "
-                f"is idle for up to {wanted.idle_s:.3g} s. Raise udp_timeout, take fewer flows, or a higher load."
-            )
+        wanted.check_idle(self.node.name, self.timeout, "Raise udp_timeout")
 
     def count(self) -> int:
         """Connections of test traffic in the table."""

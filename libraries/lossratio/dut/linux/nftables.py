@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from typing import Any, Literal
 
 from lossratio.dut.changes import Changes
+from lossratio.dut.linux.conntrack import match
 from lossratio.dut.linux.interfaces import Link, read_links
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
@@ -112,7 +113,7 @@ class Ruleset:
 
     def _rules(self) -> Iterable[Command]:
         for direction, interface in self.entrances.items():
-            yield from self._direction(direction, _match({"meta": {"key": "iifname"}}, interface))
+            yield from self._direction(direction, match({"meta": {"key": "iifname"}}, interface))
         for name, expressions in self.connection_rules:
             if name:
                 yield self._add("counter", name=name)
@@ -129,7 +130,7 @@ class Ruleset:
 
     def _walked_rule(self, mark: int) -> Command:
         # Test traffic has no marks. A mark would have no effect either, as the rule has no verdict.
-        return self._rule(_WALK, _match({"meta": {"key": "mark"}}, mark))
+        return self._rule(_WALK, match({"meta": {"key": "mark"}}, mark))
 
     def _rule(self, chain: str, *expressions: Command) -> Command:
         return self._add("rule", chain=chain, expr=list(expressions))
@@ -152,10 +153,6 @@ def table(verb: str, family: str, name: str) -> Command:
 def document(commands: Iterable[Command]) -> str:
     """Input for ``nft -j -f -``. Either all of its commands take effect, or none does."""
     return json.dumps({"nftables": list(commands)})
-
-
-def _match(left: Command, right: str | int) -> Command:
-    return {"match": {"op": "==", "left": left, "right": right}}
 
 
 def _counter(direction: str) -> str:

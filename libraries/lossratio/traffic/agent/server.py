@@ -24,9 +24,8 @@ from .core.generator import (
 )
 from .core.links import read_links
 from .core.neighbours import AnsweringWire, Question, Responder, open_wire, resolve
-from .core.packets import Wire
+from .core.packets import Wire, open_probe, probe
 from .core.ports import check_may_transmit, existing_links, free_ports, usable_links
-from .core.probe import open_probe, probe
 from .core.protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode, read_record
 
 _TEND_SECONDS = 0.05

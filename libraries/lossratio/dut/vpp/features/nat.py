@@ -182,13 +182,9 @@ class NatSessions(ConnectionTable):
             reason = f"{self._name} has room for {nat.room:,} sessions; raise nat_sessions or det44_addresses"
         elif to_one > nat.ports:
             reason = f"{to_one:,} need a port each, and the NAT of {self._name} has {nat.ports:,}; raise nat_addresses"
-        elif wanted.idle_s >= self.timeout:
-            reason = (
-                f"{self._name} forgets a UDP connection after {self.timeout:g} s, and one here is idle for up to "
-                f"{wanted.idle_s:.3g} s; raise udp_timeout, or take fewer flows or a higher load"
-            )
         if reason is not None:
             raise DutError(f"{wanted.text}: {reason}.")
+        wanted.check_idle(self._name, self.timeout, "Raise udp_timeout")
 
     def count(self) -> int:
         """Sessions that have not timed out."""

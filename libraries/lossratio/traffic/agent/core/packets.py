@@ -1,4 +1,4 @@
-"""Single frames on ports: packet sockets, their filters, and frames with the tags that the kernel takes off."""
+"""Single frames on ports: packet sockets, their filters, frames with the tags that the kernel takes off, and probes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import ctypes
 import select
 import socket
 import struct
+import time
 from typing import Mapping, Protocol, Sequence, Tuple
 
 from .links import Link
+from .protocol import AgentError, Message
 
 Jump = Tuple[int, int, int, int]
 """An instruction of classic BPF: code, jumps if true and if false, value. Jumps below 0 count from the end."""
@@ -27,6 +29,11 @@ _AUXDATA = "=IIIHHHH"
 _MACS = 12
 _DOT1Q = 0x8100
 _LARGEST = 1 << 16
+
+_HEAD_BYTES = 128
+_GAP_SECONDS = 0.001
+_MOST_ARRIVALS = 20_000
+_MOST_KINDS = 1_000
 
 
 def attach_filter(packets: socket.socket, program: Sequence[Jump]) -> None:
@@ -124,3 +131,53 @@ class PacketWire:
         """See `Wire.close`."""
         for packets in self._ports:
             packets.close()
+
+
+def open_probe(ports: Sequence[str], links: Mapping[str, Link]) -> PacketWire:
+    """Opens interfaces for a probe."""
+    try:
+        return PacketWire(links, {port: [open_packets(links[port], ETH_P_ALL)] for port in ports})
+    except OSError as error:
+        raise AgentError(
+            "permission", f"The kernel of this node does not give the packet sockets for a probe: {error}."
+        ) from error
+
+
+def probe(wire: Wire, sends: Sequence[tuple[str, str]], seconds: float) -> Message:
+    """Sends frames, in hexadecimal without FCS, and notes what arrives on all ports until some seconds later.
+
+    Returns:
+        ``arrivals``: lists of a port, the first bytes of a frame with all of its tags, its length, and how often
+        it came; ``unsent``: lists of a port, the length of a frame and the reason why it was not sent; ``is_storm``:
+        whether so many frames came that the rest was not looked at.
+    """
+    arrivals: dict[tuple[str, str, int], int] = {}
+    unsent = []
+    count = 0
+
+    def collect(seconds: float) -> int:
+        received = 0
+        end = time.monotonic() + seconds
+        while count + received < _MOST_ARRIVALS:
+            for port, frame in wire.receive(max(0.0, end - time.monotonic())):
+                received += 1
+                kind = (port, frame[:_HEAD_BYTES].hex(), len(frame))
+                if kind in arrivals or len(arrivals) < _MOST_KINDS:
+                    arrivals[kind] = arrivals.get(kind, 0) + 1
+            if time.monotonic() >= end:
+                break
+        return received
+
+    for port, frame in sends:
+        data = bytes.fromhex(frame)
+        try:
+            wire.send(port, data)
+        except OSError as error:
+            unsent.append([port, len(data), error.strerror or str(error)])
+        count += collect(_GAP_SECONDS)
+    count += collect(seconds)
+    return {
+        "arrivals": [[*kind, number] for kind, number in arrivals.items()],
+        "unsent": unsent,
+        "is_storm": count >= _MOST_ARRIVALS,
+    }
