@@ -1,4 +1,3 @@
 """The dashboard of a lab: a static site over a history, which loads the data of a view when it is opened."""
 
-from lossratio.dashboard.serve import serve_site
-from lossratio.dashboard.site import SiteRequest, write_site
+from lossratio.dashboard.site import SiteRequest, serve_site, write_site

@@ -10,6 +10,9 @@ from lossratio.history.analysis import (
     explain_alarms,
     known_changes,
     require_no_regression,
+    trend_cases,
+    trend_json,
+    trend_text,
 )
 from lossratio.history.archive import RUNS, ObjectStore, Outbox, fetch_newest, is_url, open_history, put_annotations
 from lossratio.history.entries import FAILED, Series
@@ -27,4 +30,3 @@ from lossratio.history.trend import (
     TrendVerdict,
     describe_trend,
 )
-from lossratio.history.trend_report import trend_cases, trend_json, trend_text

@@ -228,6 +228,8 @@ def groups_of(table: Any, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:
 
 
 def _series(key: SeriesKey, rows: Any) -> Series:
+    # Earlier versions had one unit only, and did not write it.
+    unit, lower_is_better = (rows.column(column)[-1].as_py() for column in ("unit", "lower_is_better"))
     outcomes, doubts = rows.column("outcome").to_pylist(), rows.column("doubts").to_pylist()
     values = rows.column("value").to_numpy(zero_copy_only=False).astype(np.float64)
     return Series(
@@ -240,7 +242,7 @@ def _series(key: SeriesKey, rows: Any) -> Series:
         ),
         tuple(rows.column("reason").to_pylist()),
         tuple(rows.column("measured_as").to_pylist()),
-        _unit(rows),
+        FRAMES_PER_SECOND if unit is None else Unit(unit, bool(lower_is_better)),
         tuple(rows.column("generator").to_pylist()),
         tuple(zip(*(rows.column(name).to_pylist() for name in ("lower_bound", "upper_bound")), strict=True)),
         tuple(rows.column("run").to_pylist()),
@@ -249,9 +251,3 @@ def _series(key: SeriesKey, rows: Any) -> Series:
         unsent=tuple(share or 0.0 for share in rows.column("unsent_share").to_pylist()),
         builds=tuple(rows.column("build").to_pylist()),
     )
-
-
-def _unit(rows: Any) -> Unit:
-    """The unit of the newest row. Earlier versions had one unit only, and did not write it."""
-    name, lower_is_better = (rows.column(column)[-1].as_py() for column in ("unit", "lower_is_better"))
-    return FRAMES_PER_SECOND if name is None else Unit(name, bool(lower_is_better))

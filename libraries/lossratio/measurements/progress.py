@@ -106,7 +106,8 @@ def status_line(progress: Progress, seconds: float, width: int, so_far: tuple[in
     if left is not None:
         # The estimate was made when the trial began.
         now = Forecast(*(max(0.0, time - seconds) for time in (left.seconds, left.low, left.high)))
-        band, alone = _time_left(now), f"{seconds_in_words(now.seconds)} left"
+        alone, low, high = f"{seconds_in_words(now.seconds)} left", *map(seconds_in_words, (now.low, now.high))
+        band = alone if low == high else f"{alone} ({low} to {high})"
         if progress.elapsed is not None:
             done = progress.elapsed + seconds
             share = done / max(done + now.seconds, 1e-9)
@@ -197,12 +198,6 @@ def _interval(bounds: GoalBounds) -> str:
     if None in (bounds.proved.lower, bounds.proved.upper):
         return f"~{format_interval(bounds.leaning.lower, bounds.leaning.upper)}"
     return format_interval(bounds.proved.lower, bounds.proved.upper)
-
-
-def _time_left(forecast: Forecast) -> str:
-    """The expected time, and its range if there is one."""
-    expected, low, high = (seconds_in_words(seconds) for seconds in (forecast.seconds, forecast.low, forecast.high))
-    return f"{expected} left" if low == high else f"{expected} left ({low} to {high})"
 
 
 def seconds_in_words(seconds: float) -> str:

@@ -22,7 +22,7 @@ from lossratio.measurements import (
     csit_rate,
     what_stopped,
 )
-from lossratio.measurements.throughput import SearchRequest, ThroughputResult, find_conditional_throughput
+from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import Kind, MaxLoad, TestRun, View, differences, rate_line, search_name
@@ -144,7 +144,9 @@ def measure_reconfiguration_loss(
     searched = replace(place, test=place.test.model_copy(update={"name": search_name(place.test.name)}))
     goal_search = find_conditional_throughput(testbed, request, searched, on_progress)
     _, load = goal_search.relevant_load(None)
-    about_search = (*goal_search.remarks, *_search_remarks(goal_search))
+    irregular = [goal.result.reason for goal in goal_search.goals if goal.result and not goal.result.regular]
+    found = (f"the load was found by a search that is irregular: {reason}" for reason in irregular)
+    about_search = (*goal_search.remarks, *found)
     span = Span()
 
     def write(stopped: StoppedTraffic | None, error: str | None) -> ReconfigurationResult:
@@ -183,13 +185,6 @@ def _traffic_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: 
             f"{stopped.unsent:,}. What the DUTs would have lost of these is not known. Look for other work on its node."
         )
     return stopped
-
-
-def _search_remarks(result: ThroughputResult) -> Iterator[str]:
-    """Remarks on the load, for the reader of the loss."""
-    for report in result.goals:
-        if report.result is not None and not report.result.regular:
-            yield f"the load was found by a search that is irregular: {report.result.reason}"
 
 
 def _remarks(stopped: StoppedTraffic) -> Iterator[str]:

@@ -72,11 +72,12 @@ def find_tester_limit(
             f"The tester sends and receives all frames at no load, from {result.min_load.per_interface_fps:,.0f} fps "
             "on. Look for other work on its node, and for faults of the cable."
         )
+    scale = 10.0 ** (math.floor(math.log10(bound.per_interface_fps)) - _DIGITS + 1)
     limit = TesterLimit(
         frame_size=request.profile.frame_size,
         bidirectional=request.profile.bidirectional,
         links=testbed.request.links,
-        max_load=_rounded_down(bound.per_interface_fps),
+        max_load=math.floor(bound.per_interface_fps / scale * (1.0 + 1e-12)) * scale,
         profile=request.profile.name,
         measured=result.started.isoformat(timespec="seconds"),
     )
@@ -104,8 +105,3 @@ def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:
 def _highest(testbed: Testbed, profile: TrafficProfile) -> float:
     limits = load_limits(testbed, profile)
     return min((limit.load for limit in limits if limit.origin is not LoadOrigin.GENERATOR), default=HIGHEST_LOAD)
-
-
-def _rounded_down(load: float) -> float:
-    scale = 10.0 ** (math.floor(math.log10(load)) - _DIGITS + 1)
-    return math.floor(load / scale * (1.0 + 1e-12)) * scale

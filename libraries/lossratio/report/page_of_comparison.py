@@ -27,8 +27,7 @@ from lossratio.drawing import (
     unit_of,
     verdict,
 )
-from lossratio.report.comparison import ComparedQuantity, Comparison, Verdict, quantity_in_words, summary_of
-from lossratio.report.difference import Difference
+from lossratio.report.comparison import ComparedQuantity, Comparison, Difference, Verdict, quantity_in_words, summary_of
 from lossratio.report.run import Run
 from lossratio.report.tables import describe_frame_size
 from lossratio.results import Doubt, Finding, TestResult, build_of, number_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from glob import escape
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -213,7 +214,7 @@ def write_argument_files(plan: Plan, directory: Path) -> list[Path]:
     for share in plan.shares:
         if share.tests:
             files.append(directory / f"{share.testbed}.args")
-            files[-1].write_text("".join(f"--test {_escaped(test.name)}\n" for test in share.tests), encoding="utf-8")
+            files[-1].write_text("".join(f"--test {escape(test.name)}\n" for test in share.tests), encoding="utf-8")
     return files
 
 
@@ -246,11 +247,6 @@ def _plan(tests: Mapping[str, Sequence[TestCase]], history: History, variables: 
             seconds.setdefault(case.full_name, {})[testbed] = expected
     planned = [PlannedTest(name, times, known[name]) for name, times in seconds.items()]
     return spread(planned, list(tests))
-
-
-def _escaped(name: str) -> str:
-    """A name as a pattern of Robot Framework that only the name itself matches."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def _clock(seconds: float) -> str:

@@ -21,9 +21,8 @@ from lossratio.results import damages_in, result_stems, results_lost, results_se
 from lossratio.runs.assignment import Assignment, assignments_of
 from lossratio.runs.attempts import Attempts, OnlyRest, merged, verdicts_of, write_result
 from lossratio.runs.record import ResumeError, make_record, read_record
-from lossratio.runs.robot_run import RobotCommand, RobotOutcome, RunRequest, run_robot
+from lossratio.runs.robot_run import NO_LIMITS, Limits, RobotCommand, RobotOutcome, RunRequest, Watchdog, run_robot
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
-from lossratio.runs.watchdog import NO_LIMITS, Limits, Watchdog
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
 from lossratio.topology import TestbedKind
 

@@ -15,7 +15,7 @@ from lossratio.dashboard import SiteRequest, write_site
 from lossratio.history import History
 from lossratio.history.entries import entries_of
 from lossratio.report import Run, compare
-from lossratio.report.difference import Sample, adjusted, difference
+from lossratio.report.comparison import Sample, adjusted, difference
 from lossratio.results import Outcome
 
 pytestmark = needs_browser

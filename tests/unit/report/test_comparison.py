@@ -9,8 +9,15 @@ from report_examples import conditions, mrr, throughput
 
 from lossratio.commands.report import compare as compare_command
 from lossratio.errors import ReportError
-from lossratio.report.comparison import Verdict, compare, comparison_markdown, comparison_table
-from lossratio.report.difference import Sample, adjusted, difference
+from lossratio.report.comparison import (
+    Sample,
+    Verdict,
+    adjusted,
+    compare,
+    comparison_markdown,
+    comparison_table,
+    difference,
+)
 from lossratio.report.run import Run
 from lossratio.results import INTERRUPTED, TERMINATED
 from lossratio.results.run_directory import RunDirectory

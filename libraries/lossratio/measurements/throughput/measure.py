@@ -59,7 +59,7 @@ from lossratio.results import (
     read_result,
 )
 from lossratio.trials import Addition, JournalContents, TrialResult, read_journal
-from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate
+from lossratio.units import FRAMES_PER_SECOND, format_frame_rate
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed
@@ -292,9 +292,14 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
         TesterError: If it is less, or there is none, by the generator's limit: nothing is known about the SUT then.
         SearchError: If the result is not that of a search, or has no such goal.
     """
-    report, unit = _required_goal(result, goal)
-    is_frames = unit is FRAMES_PER_SECOND
-    written, per_interface = (format_frames_per_second, " per interface") if is_frames else (unit.format, "")
+    if not isinstance(result, GoalsResult):
+        raise SearchError(
+            f"The result of {result.test.name} is of kind {result.kind!r} and has no conditional throughput. "
+            f"Search for one first, e.g. with 'Find NDR And PDR'."
+        )
+    report = result.goals[0] if goal is None else result.goal_named(goal)
+    is_frames = result.unit is FRAMES_PER_SECOND
+    written, per_interface = (format_frames_per_second, " per interface") if is_frames else (result.unit.format, "")
     throughput = report.throughput
     if throughput is None or throughput.per_interface_fps < least:
         _refuse_generators_limit([report])
@@ -351,15 +356,6 @@ def spread_of(results: Sequence[ThroughputResult]) -> tuple[GoalSpread, ...]:
         regular = sum(outcome is not None and outcome.regular for outcome in outcomes)
         spreads.append(GoalSpread(goal=reports[0].goal.name, values_fps=values, regular=regular))
     return tuple(spreads)
-
-
-def _required_goal(result: TestResult, name: str | None) -> tuple[GoalReport, Unit]:
-    if not isinstance(result, GoalsResult):
-        raise SearchError(
-            f"The result of {result.test.name} is of kind {result.kind!r} and has no conditional throughput. "
-            f"Search for one first, e.g. with 'Find NDR And PDR'."
-        )
-    return result.goals[0] if name is None else result.goal_named(name), result.unit
 
 
 def _earlier(request: SearchRequest, place: TestPlace) -> tuple[EarlierSearch, ...]:

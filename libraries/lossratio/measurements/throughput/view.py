@@ -22,7 +22,6 @@ from lossratio.measurements.throughput.evidence import EARLY_VERDICT, bounds_his
 from lossratio.measurements.throughput.later_trials import doubts_of_later_trials
 from lossratio.measurements.throughput.result import (
     Goal,
-    GoalOutcome,
     GoalReport,
     GoalSpread,
     GoalsResult,
@@ -133,7 +132,10 @@ class ThroughputView(View[GoalsResult]):
                 yield _bound_line("relevant lower bound", report.result.relevant_lower_bound, result)
                 yield _bound_line("relevant upper bound", report.result.relevant_upper_bound, result)
                 yield rate_line("conditional throughput", report.result.conditional_throughput)
-                yield from _zone_lines(report.result)
+                for share in () if report.result.zone is None else report.result.zone.shares:
+                    lossy = f"{share.lossy} of {share.trials} trials lossy, {share.longest_run} in a row at most"
+                    load = f"{share.load.per_interface_fps:>12,.0f} fps per interface"
+                    yield f"  {'zone of chance':<{LABEL_WIDTH}}  {load}: {lossy}"
                 yield from _latency_at(report.result.relevant_lower_bound, result.trials)
         yield from latency_lines(result.latency)
         yield from spread_lines(result.spread)
@@ -315,13 +317,6 @@ def _rested(result: GoalsResult) -> Doubt | None:
         f"{format_frame_rate(max(passed))} per interface, {format_ratio(max(passed) / upper - 1.0)} above the upper "
         f"bound: {causes}; {way_out}. The trials are evidence like any other, and the bounds follow from all trials",
     )
-
-
-def _zone_lines(outcome: GoalOutcome) -> Iterator[str]:
-    """The share of lossy trials at each load of the zone where a verdict is a coin."""
-    for share in () if outcome.zone is None else outcome.zone.shares:
-        lossy = f"{share.lossy} of {share.trials} trials lossy, {share.longest_run} in a row at most"
-        yield f"  {'zone of chance':<{LABEL_WIDTH}}  {share.load.per_interface_fps:>12,.0f} fps per interface: {lossy}"
 
 
 def _zone_doubts(result: GoalsResult) -> Iterator[Doubt]:
