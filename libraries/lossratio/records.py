@@ -12,7 +12,16 @@ from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 from pydantic_core import CoreSchema
 
 from lossratio.units import l1_bandwidth
@@ -33,6 +42,19 @@ class Record(FileModel):
     """A part of a result file. It has no numbers that JSON does not have."""
 
     model_config = ConfigDict(allow_inf_nan=False)
+
+
+def left_out_if_empty(name: str) -> Any:
+    """Leaves a field out of files where it is empty: they are as those of earlier versions, which are continued."""
+
+    # With a type of the return value, pydantic's schema would have no fields.
+    def written(self: FileModel, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        fields: dict[str, Any] = serialize(self)
+        if not fields.get(name):
+            fields.pop(name, None)
+        return fields
+
+    return model_serializer(mode="wrap")(written)
 
 
 def with_docstrings(schema: dict[str, Any], kind: type) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from lossratio.records import Rate, Ratio, Record, Seconds, make_rate
+from lossratio.records import Rate, Ratio, Record, Seconds, left_out_if_empty, make_rate
 from lossratio.topology import TestbedKind, Topology, TrafficPath
 from lossratio.version import __version__
 
@@ -266,6 +266,8 @@ class LoadSemantics(Record):
     growth_bytes: tuple[int, ...] = ()
     """Bytes by which the frames of each direction come back longer than they were sent, as the TG is at the end of a
     tunnel; below 0: shorter. Empty: all come back as long as they were."""
+
+    _leave_out = left_out_if_empty("growth_bytes")
 
     @model_validator(mode="after")
     def _factor_counts_directions(self) -> LoadSemantics:

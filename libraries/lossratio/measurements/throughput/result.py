@@ -7,30 +7,17 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import LatencyAtLoad
 from lossratio.measurements.telemetry.result import TelemetryTrial
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning, SequentialGoal
-from lossratio.records import Rate, Ratio, Record, Seconds
+from lossratio.records import Rate, Ratio, Record, Seconds, left_out_if_empty
 from lossratio.results import MaxLoad, Outcome, TestResult
 from lossratio.units import FRAMES_PER_SECOND, Unit
 
 _PDR = "PDR"
-
-
-def _without_nothing(name: str) -> Any:
-    """Leaves a field out of files where it is None: they are as those of earlier versions, which are continued."""
-
-    # With a type of the return value, pydantic's schema would have no fields.
-    def written(self: Record, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
-        fields: dict[str, Any] = serialize(self)
-        if fields.get(name) is None:
-            fields.pop(name, None)
-        return fields
-
-    return model_serializer(mode="wrap")(written)
 
 
 class SequentialRule(Record):
@@ -64,7 +51,7 @@ class Goal(Record):
     sequential: SequentialRule | None = None
     """The test of a sequential goal; left out: loads are classified as RFC 9971 has it."""
 
-    _leave_out = _without_nothing("sequential")
+    _leave_out = left_out_if_empty("sequential")
 
 
 class LossyShare(Record):
@@ -108,7 +95,7 @@ class GoalOutcome(Record):
     zone: ZoneOfChance | None = None
     """Loads that another search may find as well; left out: there is no such zone, or trials do not show one."""
 
-    _leave_out = _without_nothing("zone")
+    _leave_out = left_out_if_empty("zone")
 
     @model_validator(mode="after")
     def _is_consistent(self) -> GoalOutcome:
