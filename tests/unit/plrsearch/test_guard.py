@@ -182,3 +182,10 @@ def test_trials_between_bursts_are_not_chosen():
     shown = guard(collect([*quiet, *bursts]), CriticalLoadQuestion(1e-7, **LIMITS), 5.9e6, 5.8e6)
     assert shown.verdict is Verdict.EXTRAPOLATED
     assert shown.load_per_interface_fps == 5.85e6
+
+
+def test_trials_that_are_alike_take_more_to_verify_a_load():
+    counts, question = collect(trials_of(KNEE, [5.7e6] * 14, seed=2)), CriticalLoadQuestion(1e-7, **LIMITS)
+    assert guard(counts, question, 5.7e6, 5.7e6).verdict is Verdict.VERIFIED
+    alike = guard(counts, question, 5.7e6, 5.7e6, share=0.5)
+    assert (alike.verdict, alike.missing_trials) == (Verdict.EXTRAPOLATED, 6)

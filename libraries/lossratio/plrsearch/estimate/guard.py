@@ -37,7 +37,7 @@ class Verdict(str, Enum):
     VERIFIED = "verified"
     """At a load at or just below the reported one frames lose at most the target (probability 97.5 %).
 
-    They were sent in 10 trials or more. No number of frames shows losses that are rarer than the trials: see
+    They were sent in 10 independent trials or more. No number of frames shows losses rarer than the trials: see
     `GuardStatement.largest_burst_frames`.
     """
     EXTRAPOLATED = "extrapolated"
@@ -196,7 +196,9 @@ class GuardStatement(Observed):
     """Seconds of traffic at the load that these frames take; null likewise."""
 
     @classmethod
-    def of(cls, verdict: Verdict, target: float, loads: tuple[float, float], bounds: LossBounds) -> GuardStatement:
+    def of(
+        cls, verdict: Verdict, target: float, loads: tuple[float, float], bounds: LossBounds, share: float = 1.0
+    ) -> GuardStatement:
         """The statement that trials with these bounds make.
 
         Args:
@@ -204,11 +206,13 @@ class GuardStatement(Observed):
             target: The target loss ratio.
             loads: Lowest and highest load of the trials, in frames per second.
             bounds: Their loss ratio.
+            share: The share of an independent trial that each of them counts as.
         """
         unseen = 1.0 / (1.0 - _TAIL ** (1.0 / bounds.trials)) if bounds.trials else None
         missing_trials, missing = 0, None
         if verdict is Verdict.EXTRAPOLATED:
-            missing_trials, missing = max(_LEAST_TRIALS - bounds.trials, 0), bounds.missing_frames(target)
+            missing_trials = max(math.ceil(_LEAST_TRIALS / share) - bounds.trials, 0)
+            missing = bounds.missing_frames(target)
             if missing is not None and bounds.trials:
                 missing = max(missing, missing_trials * bounds.frames / bounds.trials)
         return cls(
@@ -258,7 +262,9 @@ class GuardStatement(Observed):
         return line
 
 
-def guard(counts: TrialCounts, question: CriticalLoadQuestion, reported: float, lowest: float) -> GuardStatement:
+def guard(
+    counts: TrialCounts, question: CriticalLoadQuestion, reported: float, lowest: float, share: float = 1.0
+) -> GuardStatement:
     """The statement about a reported load.
 
     It is made of all trials down to 5 % below that load: to choose among them would be to choose those between
@@ -275,6 +281,7 @@ def guard(counts: TrialCounts, question: CriticalLoadQuestion, reported: float, 
         question: Target and limits.
         reported: The reported load, in frames per second.
         lowest: Lower end of its 95 % interval, in frames per second.
+        share: The share of an independent trial that each trial counts as: 10 independent ones verify a load.
     """
     target = question.target_loss_ratio
     highest = _lossless_above(counts, reported)
@@ -285,17 +292,17 @@ def guard(counts: TrialCounts, question: CriticalLoadQuestion, reported: float, 
         if refuting.least > target:
             at_min = highest <= question.min_load * (1.0 + _ROUNDING)
             verdict = Verdict.VERIFIED if at_min else Verdict.CONTRADICTED
-            return GuardStatement.of(verdict, target, (start, min(lowest, highest)), refuting)
+            return GuardStatement.of(verdict, target, (start, min(lowest, highest)), refuting, share)
     load = float(loads.min(initial=highest))
     bounds = _between(counts, load, highest)
-    if not _are_enough(bounds, target):
-        return GuardStatement.of(Verdict.EXTRAPOLATED, target, (load, highest), bounds)
+    if not _are_enough(bounds, target, share):
+        return GuardStatement.of(Verdict.EXTRAPOLATED, target, (load, highest), bounds, share)
     for higher in np.unique(loads[loads <= lowest * (1.0 + _ROUNDING)]):
         above = _between(counts, higher, highest)
-        if not _are_enough(above, target):
+        if not _are_enough(above, target, share):
             break
         load, bounds = float(higher), above
-    return GuardStatement.of(Verdict.VERIFIED, target, (load, highest), bounds)
+    return GuardStatement.of(Verdict.VERIFIED, target, (load, highest), bounds, share)
 
 
 def _starts(loads: Array) -> list[float]:
@@ -318,8 +325,8 @@ def _between(counts: TrialCounts, least: float, most: float, looks: int = 1) -> 
     return LossBounds.of((counts.load * counts.exposure)[chosen], counts.lost[chosen], looks)
 
 
-def _are_enough(bounds: LossBounds, target: float) -> bool:
-    return bounds.most <= target and bounds.trials >= _LEAST_TRIALS
+def _are_enough(bounds: LossBounds, target: float, share: float) -> bool:
+    return bounds.most <= target and share * bounds.trials >= _LEAST_TRIALS
 
 
 def _lossless_above(counts: TrialCounts, reported: float) -> float:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from lossratio.plrsearch.estimate.guard import GuardStatement, Verdict, guard
-from lossratio.plrsearch.estimate.misfit import Misfit, check
+from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, Misfit, check
 from lossratio.plrsearch.model import (
     CriticalLoadQuestion,
     LikelihoodName,
@@ -27,6 +27,9 @@ from lossratio.units import format_target
 
 _LIMIT_SHARE = 0.025
 """With a larger probability beyond a limit the limit is part of the answer: the 95 % interval ends there."""
+
+_UNKNOWN_ORDER = 0.5
+"""The share of an independent trial that a trial counts as, where the capacity varies and few trials show its order."""
 
 _WIDE = 0.5
 """An interval that reaches down to a smaller share of the mean is provisional."""
@@ -188,8 +191,11 @@ class CriticalLoadEstimate:
 
     @cached_property
     def guard(self) -> GuardStatement:
-        """What frames at and just below the mean say without any model."""
-        return guard(self.counts, self.question, self.mean, self.interval(0.95)[0])
+        """What frames at and just below the mean say without any model; trials that may be alike count as fewer."""
+        described, share = self.description, self.description.order.share
+        if described.replicates.differ and len(self.counts) < TRIALS_FOR_TAILS:
+            share = min(share, _UNKNOWN_ORDER)
+        return guard(self.counts, self.question, self.mean, self.interval(0.95)[0], share)
 
     @property
     def variation(self) -> CapacityVariation | None:
