@@ -48,7 +48,7 @@ def limit_in_words(guard: GuardStatement, mean_fps: float) -> str:
         mean_fps: Mean critical load per interface, in frames per second.
     """
     if guard.verdict is Verdict.EXTRAPOLATED:
-        return "extrapolated: the frames at the critical load are too few to verify it"
+        return "extrapolated: the frames or trials at the critical load are too few to verify it"
     line = f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
     if guard.load_per_interface_fps < mean_fps:
         line += f" ({100.0 - 100.0 * guard.load_per_interface_fps / mean_fps:.2g} % below the mean)"
