@@ -234,12 +234,13 @@ def test_routes_to_a_million_hosts_a_side_are_to_addresses_that_nobody_has():
 
 
 @pytest.mark.parametrize("is_secret", [False, True])
-def test_a_long_file_of_commands_is_given_in_pieces(set_up, monkeypatch, is_secret):
+def test_a_long_file_of_commands_has_more_time(set_up, monkeypatch, is_secret):
     dut, given = set_up(), []
-    monkeypatch.setattr(VppControl, "ask", lambda _, text, *__: given.append(Path(text.split()[1]).read_text()) or "")
-    monkeypatch.setattr("lossratio.dut.vpp.control._LINES_AT_ONCE", 2)
-    dut._control.configure(dut.present.changes, Command("one\ntwo\nthree\n", is_secret=is_secret))
-    assert given == ["one\ntwo\n", "three\n"]
+    monkeypatch.setattr(VppControl, "ask", lambda _, text, seconds: given.append(seconds) or "")
+    for lines in (10, 5000):
+        command = Command("set nonsense\n" * lines, is_secret=is_secret)
+        dut._control.configure(dut.present.changes, command)
+    assert given == [30.0, 500.0]
 
 
 RULES = {"acl": 5, "police": "50 Mbps"}

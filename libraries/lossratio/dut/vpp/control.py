@@ -6,7 +6,7 @@ The answers show success or failure, as the exit status of the command does not.
 import re
 import time
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import write_file
@@ -43,32 +43,28 @@ class VppControl:
 
     def configure(self, changes: Changes, command: Command) -> None:
         """Gives VPP a command that changes its configuration. The configuration ends with VPP, so there is no undo."""
-        lines = command.text.splitlines()
-        for start in range(0, len(lines), _LINES_AT_ONCE):
-            part = "".join(f"{line}\n" for line in lines[start : start + _LINES_AT_ONCE])
-            if command.is_secret:
-                self._configure_secretly(changes, replace(command, text=part))
-            elif len(lines) > 1:
-                path = f"{self.directory}/commands{len(changes.commands)}"
-                write_file(changes, path, part)
-                self._give(changes, replace(command, text=f"exec {path}"))
-            else:
-                self._give(changes, command)
-
-    def _give(self, changes: Changes, command: Command) -> None:
+        # VPP waits for its workers at many lines, and they may share their CPUs with others.
+        seconds = max(command.seconds, _LINE_SECONDS * command.text.count("\n"))
         text = command.text
-        written = self.ask(text, command.seconds).strip()
+        if command.is_secret:
+            self._configure_secretly(changes, command, seconds)
+            return
+        if "\n" in text:
+            path = f"{self.directory}/commands{len(changes.commands)}"
+            write_file(changes, path, text)
+            text = f"exec {path}"
+        written = self.ask(text, seconds).strip()
         if re.fullmatch(command.answer, written) is None:
             raise DutError(f"{self.node.name}: VPP refused {text!r}: {written or 'it gave no reason'}.")
         changes.commands.append(f"vppctl {text}")
 
-    def _configure_secretly(self, changes: Changes, command: Command) -> None:
+    def _configure_secretly(self, changes: Changes, command: Command, seconds: float) -> None:
         path = f"{self.directory}/secret"
         try:
             written = self.node.attempt("sh", "-c", 'umask 077 && cat > "$1"', "write", path, stdin=command.text)
             if written.exit_status != 0:
                 raise DutError(f"{self.node.name}: {path} cannot be written: {reason(written)}.")
-            answer = self.ask(f"exec {path}").strip()
+            answer = self.ask(f"exec {path}", seconds).strip()
         finally:
             self.node.attempt("rm", "-f", "--", path)
         if re.fullmatch(command.answer, answer) is None:
@@ -97,8 +93,7 @@ class VppControl:
 
 
 _MOST_LINES = 2000
-_LINES_AT_ONCE = 1000
-"""Lines of a file of commands: VPP waits for its workers at many of them, which share their CPUs with others."""
+_LINE_SECONDS = 0.1
 _POLL = 0.2
 _KEY = re.compile(r"[0-9A-Fa-f]{16,}|[A-Za-z0-9+/]{40,}=?")
 _LONGEST_ANSWER = 500
