@@ -65,16 +65,17 @@ def with_docstrings(schema: dict[str, Any], kind: type) -> dict[str, Any]:
 
 
 def docstrings_of_fields(kind: type) -> dict[str, str]:
-    """The docstrings of the fields of a class, with those of its bases.
+    """What each field of a class is: its description, or else its docstring, also in a base.
 
     pydantic would read the docstrings as it makes the class: a quarter of the time in which the library is imported.
     """
+    stated = {name: one.description for name, one in getattr(kind, "model_fields", {}).items() if one.description}
     return {
         field: text
         for base in reversed(kind.__mro__)
         for (name, field), text in _docstrings(base.__module__).items()
         if name == base.__name__
-    }
+    } | stated
 
 
 @cache

@@ -89,6 +89,14 @@ def test_every_field_of_a_request_says_what_it_is():
         assert request.model_fields.keys() <= docstrings_of_fields(request).keys()
 
 
+def test_a_wrong_value_is_answered_with_what_the_field_is_described_as():
+    class Described(MrrRequest):
+        rounds: int = Field(default=1, ge=1, description="How often all trials are repeated.")
+
+    with pytest.raises(SearchError, match=r"rounds must be at least 1, not 0\. How often all trials are repeated\."):
+        Described(profile=PROFILE, rounds=0)
+
+
 def test_the_stub_for_editors_is_that_of_the_requests(tmp_path):
     written = runpy.run_path(str(ROOT / "docs" / "stub.py"))["stub"]()
     assert Path(open_testbed.__file__).with_suffix(".pyi").read_text() == written, "run docs/stub.py"
