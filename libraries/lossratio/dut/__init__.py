@@ -13,6 +13,7 @@ from lossratio.dut.base import (
     DutCounters as DutCounters,
     DutOptions as DutOptions,
     Established as Established,
+    TcpState as TcpState,
     Tool as Tool,
 )
 from lossratio.dut.black_box import BLACK_BOX as BLACK_BOX, BlackBox as BlackBox

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BeforeValidator
 
@@ -139,6 +139,10 @@ class DutCounters:
         return sum(self.received.values()) - sum(self.transmitted.values()) - sum(self.dropped.values())
 
 
+TcpState = Literal["syn_recv", "established", "time_wait", "close"]
+"""The state of a connection of TCP, as the kernel's table calls it."""
+
+
 @dataclass(frozen=True)
 class Established:
     """The connections that are established before a trial."""
@@ -151,18 +155,22 @@ class Established:
     """Connections per second at which they are established."""
     idle_s: float
     """Seconds for which a connection may be idle until the trial has ended."""
+    tcp_state: TcpState | None = None
+    """What connections of TCP are meanwhile; None: they are of UDP."""
 
     @property
     def text(self) -> str:
         """The beginning of an error about them."""
         return f"{self.connections:,} connections cannot be established first"
 
-    def check_idle(self, name: str, timeout: float, advice: str) -> None:
+    def check_idle(self, name: str, table: ConnectionTable) -> None:
         """Refuses them where a device forgets those that are idle for so long."""
+        timeout = table.timeout_of(self.tcp_state)
         if self.idle_s >= timeout:
+            kind, advice = ("UDP", "udp_timeout") if self.tcp_state is None else ("TCP", "the device's time-out")
             raise DutError(
-                f"{self.text}: {name} forgets a UDP connection after {timeout:g} s, and one here is idle for up to "
-                f"{self.idle_s:.3g} s. {advice}, take fewer flows, or a higher load."
+                f"{self.text}: {name} forgets a {kind} connection after {timeout:g} s, and one here is idle for up to "
+                f"{self.idle_s:.3g} s. Raise {advice}, take fewer flows, or a higher load."
             )
 
 
@@ -177,10 +185,9 @@ class ConnectionTable(ABC):
     translates: bool
     safe_rate: float | None
 
-    @property
     @abstractmethod
-    def timeout(self) -> float:
-        """Seconds after which an idle UDP connection is forgotten."""
+    def timeout_of(self, tcp_state: TcpState | None) -> float:
+        """Seconds after which an idle connection is forgotten: of TCP in a state, or (None) of UDP."""
 
     @abstractmethod
     def check(self, wanted: Established) -> None:

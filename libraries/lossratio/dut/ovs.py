@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from lossratio.dut.base import EASTWARD, SIDES, WESTWARD, ConnectionTable, DutCounters, Established, Tool
+from lossratio.dut.base import EASTWARD, SIDES, WESTWARD, ConnectionTable, DutCounters, Established, TcpState, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.addressing import unused_macs
@@ -244,7 +244,6 @@ class OvsConnections(ConnectionTable):
 
     translates = False
     safe_rate = _FILL_RATE
-    timeout = _TIMEOUT
 
     def __init__(self, control: OvsControl, most: int | None) -> None:
         self._control, self._most = control, most or _MOST_CONNECTIONS
@@ -254,11 +253,11 @@ class OvsConnections(ConnectionTable):
         name = self._control.node.name
         if wanted.connections > self._most:
             raise DutError(f"{wanted.text}: {name} keeps {self._most:,} at once (most_connections).")
-        if wanted.idle_s >= self.timeout:
-            raise DutError(
-                f"{wanted.text}: {name} forgets a connection after {self.timeout:g} s, and one here is idle for up to "
-                f"{wanted.idle_s:.3g} s. Take fewer flows, or a higher load."
-            )
+        wanted.check_idle(name, self)
+
+    def timeout_of(self, tcp_state: TcpState | None) -> float:
+        """OVS's own; those of TCP are longer, but for the end of a connection."""
+        return _TIMEOUT
 
     def count(self) -> int:
         """Connections in the table."""

@@ -19,7 +19,7 @@ from lossratio.trials import Exchange, Integrity, Measurer, TrialInput, TrialOut
 from lossratio.units import Unit
 
 if TYPE_CHECKING:
-    from lossratio.dut import ConnectionTable
+    from lossratio.dut import ConnectionTable, TcpState
     from lossratio.testbed import LoadRange, Testbed
     from lossratio.traffic import TrafficProfile
 
@@ -137,7 +137,7 @@ class OpeningRequest(Request):
     def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:
         """Opens connections, and checks before each trial that no device forgets them meanwhile."""
         tables = {dut.hop.node_name: dut.connections for dut in testbed.duts if dut.connections is not None}
-        return OpeningMeasurer(measurer, self.exchange, self.rounds, tables)
+        return OpeningMeasurer(measurer, self.exchange, self.rounds, tables, is_tcp=self.profile.is_tcp)
 
     def check_tables(self, testbed: Testbed, connections: int, rate: float) -> None:
         """Checks, before any trial, that devices have room for connections, and keep them for long enough.
@@ -157,7 +157,8 @@ class OpeningRequest(Request):
         to_one = ceil(connections / _destinations(self.profile))
         for dut in testbed.duts:
             if dut.connections is not None:
-                dut.connections.check(Established(connections, to_one, rate, seconds))
+                state = self.exchange.end_of_tcp if self.profile.is_tcp else None
+                dut.connections.check(Established(connections, to_one, rate, seconds, state))
 
 
 def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None:
@@ -199,16 +200,24 @@ class OpeningMeasurer:
         exchange: What goes over each connection.
         rounds: How many times as long as the first frames of all connections a trial takes.
         tables: The devices' tables, by name.
+        is_tcp: Whether a handshake opens them.
     """
 
     def __init__(
-        self, measurer: Measurer, exchange: Exchange, rounds: float, tables: Mapping[str, ConnectionTable]
+        self,
+        measurer: Measurer,
+        exchange: Exchange,
+        rounds: float,
+        tables: Mapping[str, ConnectionTable],
+        *,
+        is_tcp: bool = False,
     ) -> None:
         self._measurer = measurer
         self._exchange = exchange
         self._rounds = rounds
         self._tables = tables
-        self._timeouts = {name: table.timeout for name, table in tables.items()}
+        state: TcpState | None = "syn_recv" if is_tcp else None
+        self._timeouts = {name: table.timeout_of(state) for name, table in tables.items()}
         self._unseen = dict(tables)
 
     def measure(self, trial: TrialInput) -> TrialOutput:

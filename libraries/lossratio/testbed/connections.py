@@ -35,7 +35,7 @@ class Connections:
         self._flows = max(direction.frames.flows for direction in configuration.directions)
         self._shares = min(direction.load_share for direction in configuration.directions)
         self._connections, self._to_one = connections_of(configuration)
-        is_tcp = any(direction.frames.handshake is not None for direction in configuration.directions)
+        self._is_tcp = is_tcp = any(direction.frames.handshake is not None for direction in configuration.directions)
         self._handshake = Exchange() if is_tcp else None
         self._rate = min(table.safe_rate or FILL_RATE for table in tables.values())
 
@@ -61,7 +61,8 @@ class Connections:
         trial = TrialInput(self._flows / self._rate / self._shares, self._rate, exchange=exchange or self._handshake)
         idle = max(trial.duration, self._flows / load / self._shares) + trial.duration
         for table in self._tables.values():
-            table.check(Established(self._connections, self._to_one, self._rate, idle))
+            state = (exchange or Exchange()).end_of_tcp if self._is_tcp else None
+            table.check(Established(self._connections, self._to_one, self._rate, idle, state))
         seconds = 0.0
         self.forget()
         for _ in range(_FILLS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,11 @@ class Exchange:
     """How connections of TCP end: ``fin`` or ``rst``; None: they stay open."""
     established: bool = False
     """Whether devices have all of these connections before, and keep them: it is their throughput that is measured."""
+
+    @property
+    def end_of_tcp(self) -> Literal["established", "time_wait", "close"]:
+        """What connections of TCP are then, as the kernel calls it."""
+        return "established" if self.closing is None else "time_wait" if self.closing == "fin" else "close"
 
     def passes(self, *, is_tcp: bool) -> int:
         """How often a frame goes over each connection."""

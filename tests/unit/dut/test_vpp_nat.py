@@ -78,11 +78,14 @@ def test_what_a_nat_cannot_keep_is_refused():
     for wanted, problem in (
         (Established(200_001, 1, 20e3, 1.0), "room for 200,000"),
         (Established(100_000, 64_513, 20e3, 1.0), "has 64,512"),
-        (Established(1, 1, 20e3, 5.0), "after 5 s"),
+        (Established(1, 1, 20e3, 5.0), "a UDP connection after 5 s"),
+        (Established(1, 1, 20e3, 7440.0, "established"), "a TCP connection after 7440 s"),
+        (Established(1, 1, 20e3, 240.0, "time_wait"), "a TCP connection after 240 s"),
     ):
         with pytest.raises(DutError, match=problem):
             table.check(wanted)
     table.check(Established(100_000, 64_512, 20e3, 4.0))
+    table.check(Established(100_000, 64_512, 20e3, 239.0, "close"))
 
 
 @pytest.mark.netns

@@ -15,7 +15,7 @@ from measurement_examples import SIMULATED, place
 from whole_trials import whole
 
 from lossratio.dut import ConnectionTable
-from lossratio.errors import DutError, TrafficError
+from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements.connections import OpeningMeasurer
 from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
@@ -42,7 +42,9 @@ class Table(ConnectionTable):
 
     translates = False
     safe_rate = None
-    timeout = 30.0
+
+    def timeout_of(self, tcp_state):
+        return 30.0 if tcp_state is None else 60.0
 
     def __init__(self, room=FLOWS, kept=0):
         self.room, self.kept, self.entries, self.log = room, kept, 0, []
@@ -159,6 +161,30 @@ def test_a_device_that_forwards_without_state_is_found_out():
         OpeningMeasurer(Passing(), Exchange(), 2.0, {"DUT1": table}).measure(TrialInput(1.0, 100.0))
     table.entries = 100
     assert OpeningMeasurer(Passing(), Exchange(), 2.0, {"DUT1": table}).measure(TrialInput(1.0, 100.0)).directions
+
+
+@pytest.mark.parametrize(("is_tcp", "timeout"), [(False, 30.0), (True, 60.0)])
+def test_a_trial_is_as_long_as_the_time_out_of_its_protocol_allows(is_tcp, timeout):
+    class Silent:
+        def measure(self, trial):
+            return TrialOutput(0.0)
+
+    opening = OpeningMeasurer(Silent(), Exchange(), 1.0, {"DUT1": Table()}, is_tcp=is_tcp)
+    assert opening.measure(TrialInput(timeout - 1.0, 10.0)) == TrialOutput(0.0)
+    with pytest.raises(SearchError, match=rf"DUT1 forgets one after {timeout:g} s"):
+        opening.measure(TrialInput(timeout, 10.0))
+
+
+@pytest.mark.parametrize(("closing", "state"), [(None, "established"), ("fin", "time_wait"), ("rst", "close")])
+def test_connections_that_are_used_again_are_filled_as_they_end(closing, state):
+    table = Table()
+    measurer = establishing(table, name="ethip4-tcp-h16-p63")
+    table.room = 1008
+    measurer.measure(TrialInput(0.1, 1000.0, exchange=Exchange(data_frames=3, closing=closing, established=True)))
+    fill, measured = (entry for entry in table.log if isinstance(entry, TrialInput))
+    assert fill.exchange == Exchange(closing=closing)
+    assert (measured.exchange.established, measured.exchange.data_frames) == (True, 3)
+    assert [entry.tcp_state for entry in table.log if not isinstance(entry, TrialInput)] == [state]
 
 
 def test_frames_that_the_generator_left_unsent_are_sent_again_and_no_fault_of_the_device():

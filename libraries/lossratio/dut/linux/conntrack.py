@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from lossratio.dut.base import ConnectionTable, DurationOption, Established
+from lossratio.dut.base import ConnectionTable, DurationOption, Established, TcpState
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode, reason
 
@@ -145,10 +145,9 @@ class Conntrack(ConnectionTable):
         self._options = options
         self._renew = renew
 
-    @property
-    def timeout(self) -> float:
+    def timeout_of(self, tcp_state: TcpState | None) -> float:
         """The node's setting."""
-        return float(self._setting("udp_timeout"))
+        return float(self._setting("udp_timeout" if tcp_state is None else f"tcp_timeout_{tcp_state}"))
 
     def check(self, wanted: Established) -> None:
         """Checks that the table, the pool of ports and the time-out are large enough; see `ConnectionTable.check`."""
@@ -169,7 +168,7 @@ class Conntrack(ConnectionTable):
                 f"has {pool:,} ports for these. Give it more nat_addresses (with nat=snat), or the traffic more "
                 "destinations."
             )
-        wanted.check_idle(self.node.name, self.timeout, "Raise udp_timeout")
+        wanted.check_idle(self.node.name, self)
 
     def count(self) -> int:
         """Connections of test traffic in the table."""

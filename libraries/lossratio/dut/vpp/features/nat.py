@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from lossratio.dut.base import ConnectionTable, DurationOption, Established
+from lossratio.dut.base import ConnectionTable, DurationOption, Established, TcpState
 from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, VppForwarding, VppPort
 from lossratio.dut.vpp.reports import parse_errors
 from lossratio.errors import DutError
@@ -20,6 +20,7 @@ from lossratio.topology import EAST, WEST
 _PORTS = (1 << 16) - 1024
 _DET44_SESSIONS_OF_HOST = 1000
 _TIMEOUT = 300.0
+_TCP_ESTABLISHED, _TCP_TRANSITORY = 7440.0, 240.0
 _TABLE_SECONDS = 300.0
 """Seconds in which VPP makes the table of sessions, for millions on a busy machine."""
 _GATEWAYS = {WEST: IPv4Network("169.254.18.0/30"), EAST: IPv4Network("169.254.19.0/30")}
@@ -169,10 +170,11 @@ class NatSessions(ConnectionTable):
     def __init__(self, name: str, translation: Translation, ask: Callable[[str], str]) -> None:
         self._name, self._translation, self._ask = name, translation, ask
 
-    @property
-    def timeout(self) -> float:
+    def timeout_of(self, tcp_state: TcpState | None) -> float:
         """The option's, or VPP's own."""
-        return self._translation.timeout
+        if tcp_state is None:
+            return self._translation.timeout
+        return _TCP_ESTABLISHED if tcp_state == "established" else _TCP_TRANSITORY
 
     def check(self, wanted: Established) -> None:
         """Checks that the table, the pool of ports and the time-out are large enough; see `ConnectionTable.check`."""
@@ -184,7 +186,7 @@ class NatSessions(ConnectionTable):
             reason = f"{to_one:,} need a port each, and the NAT of {self._name} has {nat.ports:,}; raise nat_addresses"
         if reason is not None:
             raise DutError(f"{wanted.text}: {reason}.")
-        wanted.check_idle(self._name, self.timeout, "Raise udp_timeout")
+        wanted.check_idle(self._name, self)
 
     def count(self) -> int:
         """Sessions that have not timed out."""
