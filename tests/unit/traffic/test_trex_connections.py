@@ -37,6 +37,7 @@ class Astf:
     Args:
         device: From the connections that are open to the counters of both ends.
         slowness: How many times as long as it should the server takes.
+        missing: Frames of each way that its ports have not received.
     """
 
     ASTFProgram, ASTFGlobalInfo = Program, Info
@@ -44,11 +45,12 @@ class Astf:
     ASTFAssociationRule = ASTFTemplate = ASTFProfile = Recorded
     LoggerApi = None
 
-    def __init__(self, device, slowness=1.0):
+    def __init__(self, device, slowness=1.0, missing=5):
         self.now, self.device, self.slowness = 0.0, device, slowness
         self.called = []
         self.profile = None
         self.began = None
+        self.missing = missing
 
     def clock(self):
         return self.now
@@ -89,7 +91,8 @@ class Astf:
         opened = min(self.template.limit, int(due))
         client, server = self.device(opened)
         traffic = {"client": client, "server": server}
-        return {port: {"opackets": opened, "ierrors": 0} for port in (0, 1)} | {"traffic": traffic}
+        ports = ({"opackets": opened, "ipackets": opened - self.missing, "ierrors": 0} for _ in range(2))
+        return dict(enumerate(ports)) | {"traffic": traffic}
 
 
 def udp(opened, accepted=1.0, closed=1.0, **more):
@@ -169,6 +172,11 @@ def test_what_a_slow_server_did_not_open_in_time_is_unsent_and_no_loss():
     counters = connected(Astf(udp, slowness=2.0), count=10_000, rate=10_000.0)
     assert 4500 < counters.unsent_frames < 5500
     assert counters.lost == 0
+
+
+def test_what_trex_sent_again_as_it_was_late_itself_is_no_loss():
+    counters = connected(Astf(lambda opened: tcp(opened, again=5), missing=0), profile=TCP)
+    assert (counters.received_frames, counters.unsent_frames, counters.lost) == (995, 5, 0)
 
 
 def test_a_server_that_opens_nothing_leaves_all_unsent():

@@ -295,7 +295,14 @@ class _Counted:
             "err_rx_throttled", 0
         )
         self.opened = self._of(self._client, "tcps_connattempt" if ends.is_tcp else "udps_connects")
-        self.sent = min(self.opened, int(stats[client_port]["opackets"])) if stats else 0
+        self._again = sum(self._of(end, name) for end in (self._client, self._server) for name in _SENT_AGAIN)
+        self.sent = 0
+        if stats:
+            there, here = stats[client_port + 1], stats[client_port]
+            ways = ((here, there), (there, here))
+            missing = sum(max(0, int(source["opackets"]) - int(sink["ipackets"])) for source, sink in ways)
+            # What was sent again, and nothing was missing, shows that TRex itself was late: it says nothing.
+            self.sent = min(self.opened, int(here["opackets"])) - max(0, self._again - missing)
         self.accepted = self._of(self._server, "tcps_accepts" if ends.is_tcp else "udps_accepts")
 
     @property
@@ -310,8 +317,7 @@ class _Counted:
         done = min(self._of(end, "tcps_connects") for end in (self._client, self._server))
         if self._exchange.closing is not None:
             done = self._of(self._server, "tcps_closed")
-        again = sum(self._of(end, name) for end in (self._client, self._server) for name in _SENT_AGAIN)
-        return max(0, min(done, self.opened - again))
+        return max(0, min(done, self.opened - self._again))
 
     @property
     def returned(self) -> int:
