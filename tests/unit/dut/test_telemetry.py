@@ -295,11 +295,11 @@ class Machine:
     programs: Path
     name: str = "DUT1"
 
-    def run(self, *command, check=False, stdin=None):
+    def run(self, *command, check=False, stdin=None, timeout=30.0):
         words = [
             word.replace("PATH=", f"PATH={self.programs}:") if word.startswith("PATH=") else word for word in command
         ]
-        done = subprocess.run(words, capture_output=True, text=True, input=stdin or "", timeout=30)
+        done = subprocess.run(words, capture_output=True, text=True, input=stdin or "", timeout=timeout)
         return CommandResult(command, done.returncode, done.stdout, done.stderr)
 
 
