@@ -364,13 +364,13 @@ class Kernel:
 def endless(monkeypatch):
     """An examiner of traffic without an end, and the kernel that gives it frames."""
     spec = frame_samples.spec()
-    cycle = frame_samples.cycle(spec)
-    kernel = Kernel(examination._ExpectedFrames(spec, cycle).frames)
+    direction, cycle = Direction("east", "tg0", "tg1", None, spec), frame_samples.cycle(spec)
+    kernel = Kernel(examination._ExpectedFrames(direction, cycle).frames)
     monkeypatch.setattr(examination, "ReceiveRing", lambda *_: kernel.ring)
     monkeypatch.setattr(examination, "let_sample_through", lambda _, __, chosen: setattr(kernel, "sample", chosen))
     monkeypatch.setattr(examination, "let_nothing_through", lambda _: None)
     sink = Link(1, "tg1", frame_samples.DESTINATION_MAC, 1500, "veth", True, None, None, 0, 0, 0)
-    examiner = Examiner(Direction("east", "tg0", "tg1", None, spec), cycle, sink)
+    examiner = Examiner(direction, cycle, sink)
     examiner.watch(tag=0x0A0B0C00, load=50.0, duration=None)
     return examiner, kernel
 
