@@ -54,7 +54,7 @@ Established Connections Pass A Limiter Of New Ones
     Set Up Testbed    ${TREX}    dut=linux_router    nat=masquerade    firewall=conntrack    new_connections=3000
     ...    new_burst=200
     VAR    &{goal}    loss_ratio=0    final_trial_duration=0.2 s    duration_sum=0.2 s
-    ${result}    Find Connection Rate    ${goal}    frame_size=100B    profile=ethip4-udp-h16-p63    max_load=5 kcps
+    Find Connection Rate    ${goal}    frame_size=100B    profile=ethip4-udp-h16-p63    max_load=5 kcps
     ...    data_frames=2    established=True
     Throughput Should Be At Least    4.9 kcps
 

@@ -7,7 +7,8 @@ Metadata          Frame Sizes    78B 128B 256B 512B 1024B 1280B 1518B IMIX
 Metadata          Cores    1 2 4
 Metadata          Variant ethip6ip6-ip6base-srv6enc1sid    feature srv6 srv6_1sid srv6=1
 Metadata          Variant ethip6srhip6-ip6base-srv6enc2sids    feature srv6 srv6_2sid_decap srv6=2
-Metadata          Variant ethip6srhip6-ip6base-srv6enc2sids-nodecaps    feature srv6 srv6_2sid_nodecap srv6=2 srv6_decapsulation=False
+Metadata          Variant ethip6srhip6-ip6base-srv6enc2sids-nodecaps    feature srv6 srv6_2sid_nodecap srv6=2
+...               srv6_decapsulation=False
 
 Resource          lossratio/resources/performance.resource
 
