@@ -1,5 +1,3 @@
-import math
-
 import csit
 import pytest
 
@@ -68,25 +66,6 @@ def test_a_search_is_given_up_after_twenty_minutes():
     search.record(TrialResult(search.next_trial(), TrialOutput(0.5, elapsed=1200.0)))
     assert search.next_trial() is None
     assert not search.result().finished
-
-
-def test_intermediate_targets_ask_for_one_and_for_4_58_seconds_at_four_and_two_widths():
-    search = csit.controller(1e6)
-    measurer = SimulatedMeasurer(SharpKnee(capacity=3.21e5), seed=1, **csit.MEASURER_ARGUMENTS)
-    distances, passed, lossy = {}, 0.0, math.inf
-    while (trial := search.next_trial()) is not None:
-        purpose = search.purpose
-        if NDR in purpose.goals:
-            distances.setdefault(purpose.duration_sum, math.log(passed / lossy, 1.0 - NDR.width) if passed else None)
-        search.record(TrialResult(trial, measurer.measure(trial)))
-        if trial.load <= 3.21e5:
-            passed = max(passed, trial.load)
-        else:
-            lossy = min(lossy, trial.load)
-    assert list(distances) == [1.0, 4.58, 21.0]
-    assert 3.0 < distances[4.58] <= 4.0
-    assert 1.0 < distances[21.0] <= 2.0
-    assert all(goal_result.regular for goal_result in search.result().values())
 
 
 def test_negative_loss_counts_as_loss():

@@ -200,5 +200,7 @@ def test_a_full_disk_of_the_controller_is_one_clear_error_and_keeps_the_trials(t
     process = controller(preexec_fn=little_room)
     status = process.wait(DEADLINE)
     assert status in (69, 70), process.stderr.read()
-    assert read_journal(RunDirectory(tmp_path / "out").journal_path("Suite.First")).entries
+    journal = read_journal(RunDirectory(tmp_path / "out").journal_path("Suite.First"))
+    # There may be no room for the proof that follows the trials.
+    assert journal.entries or journal.unproved
     assert left(testbed) == []

@@ -15,7 +15,7 @@ from lossratio.traffic.agent.core.configuration import Direction, SteppingField
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.trex.streams import MOST_LISTED, StreamMaker, make_template
 
-RANDOM = ["ethip6-ip6scale200k-rnd", "ethip6-ip6scale2m-rnd"]
+RANDOM = [f"{scale}{count}-rnd" for scale in ("ethip4-ip4scale", "ethip6-ip6scale") for count in ("200k", "2m")]
 
 
 def streams(frames_spec):
