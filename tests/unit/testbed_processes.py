@@ -14,9 +14,17 @@ def connections(session):
     return session.run("sh", "-c", _CONNECTIONS).stdout.split()
 
 
+_LOSE = """
+own=$$
+while parent=$(ps -o ppid= -p "$own" | tr -d ' '); [ "$parent" -gt 1 ]; do own=$parent; done
+for pid in "$@"; do [ "$pid" = "$own" ] || kill -KILL "$pid"; done
+kill -KILL "$own"
+"""
+
+
 def lose_connections(session):
-    """Kills the servers of all connections, the session's own included; the listeners stay."""
-    session.run("kill", "-KILL", *connections(session))
+    """Kills the servers of all connections, the session's own at last: then no other is alive. The listeners stay."""
+    session.run("sh", "-c", _LOSE, "lose", *connections(session))
 
 
 def agents(session):

@@ -61,6 +61,12 @@ def testbed(lab):
     testbed.close()
 
 
+@pytest.fixture(autouse=True)
+def each_test_has_a_log_in_on_each_node(lab):
+    for session in lab[1].values():
+        session.restore()
+
+
 def setting(lab, node, interface, *values):
     return lambda: [lab[1][node].run("ip", "link", "set", "dev", interface, *value.split()) for value in values]
 
