@@ -124,7 +124,7 @@ class NetnsLab:
         return ("nsenter", f"--target={process.pid}", "--net", "--mount", *self._as_user)
 
     def _call(self, *argv: str, input: str | None = None) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(argv, input=input, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(argv, input=input, capture_output=True, text=True, timeout=240, check=False)
         if done.returncode:
             raise AssertionError(f"{' '.join(argv)} exited with {done.returncode}: {done.stderr}")
         return done

@@ -251,7 +251,7 @@ def test_a_testbed_goes_up_and_down(tmp_path, monkeypatch):
 
     def lossratio(*arguments):
         command = [sys.executable, "-m", "lossratio", "testbed", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
     assert lossratio("status").stdout == "No testbed is up.\n"
     up = lossratio("up", file)

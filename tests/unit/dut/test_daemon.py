@@ -100,7 +100,9 @@ def test_a_program_whose_files_cannot_be_written_is_not_started_and_the_reason_i
     # Files of no more than 0 bytes are as a full disk.
     program = BackgroundProgram(f"{tmp_path}/server.", str(tmp_path), ("sleep", "60"))
     limited = "trap '' XFSZ; ulimit -f 0; exec \"$@\""
-    shell = subprocess.run(("sh", "-c", limited, "limited", *program.start), capture_output=True, text=True, timeout=60)
+    shell = subprocess.run(
+        ("sh", "-c", limited, "limited", *program.start), capture_output=True, text=True, timeout=240
+    )
     complaint = f"it did not start: cannot write files as {tmp_path}/server.pid, is the disk full?\n"
     assert (shell.returncode, shell.stderr) == (1, complaint)
 

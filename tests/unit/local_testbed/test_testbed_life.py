@@ -90,7 +90,7 @@ def test_interrupting_the_building_of_one_that_is_to_stay_leaves_nothing(state_h
     time.sleep(random.uniform(0.0, 0.5))
     process.send_signal(signal.SIGINT)
     # Either it was interrupted before it was there to stay, or it is there as if it had not been interrupted.
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=240)
     assert output == "interrupted\n"
     wait_until(lambda: not processes_with(str(state_home)) or status())
     for stays in status():
@@ -107,7 +107,7 @@ def test_ending_the_run_at_any_moment_of_the_building_leaves_nothing(state_home,
     process = start_building(Caller(), state_home)
     time.sleep(delay * random.uniform(0.5, 1.5))
     process.send_signal(kind)
-    process.communicate(timeout=20)
+    process.communicate(timeout=240)
     wait_until(lambda: not processes_with(str(state_home)))
     assert status() == []
     assert entries(state_home) == []

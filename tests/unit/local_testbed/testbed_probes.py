@@ -176,7 +176,7 @@ class Caller:
     def run(self, state_home, source):
         """Runs Python source, and gives what it prints as JSON."""
         command = self.command(sys.executable, "-c", source)
-        done = subprocess.run(command, capture_output=True, text=True, env=self.environment(state_home), timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, env=self.environment(state_home), timeout=240)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

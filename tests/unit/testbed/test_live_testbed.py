@@ -285,7 +285,7 @@ def test_closing_puts_everything_back_and_may_be_done_twice(kept, log_in):
 def test_a_program_that_ends_without_closing_leaves_nothing(kept, log_in):
     before = log_in["DUT1"].run("nft", "list", "ruleset").stdout
     code = "import sys; from lossratio.testbed.live import open_testbed; open_testbed(sys.argv[1], dut='linux_bridge')"
-    subprocess.run([sys.executable, "-c", code, str(kept[0])], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code, str(kept[0])], check=True, timeout=240)
     assert log_in["DUT1"].run("nft", "list", "ruleset").stdout == before
 
 
