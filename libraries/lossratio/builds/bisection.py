@@ -82,7 +82,7 @@ class Bisection:
         if not 0.5 <= certainty < 1.0:
             raise SearchError(f"A certainty is a probability from 0.5 to below 1, not {certainty!r}.")
         self._revisions = tuple(revisions)
-        self._places = {revision: index for index, revision in enumerate(self._revisions)}
+        self._indices = {revision: index for index, revision in enumerate(self._revisions)}
         self._least_change = least_change
         self._certainty = certainty
         self._limit = limit
@@ -94,17 +94,17 @@ class Bisection:
         """The revision to measure; None if the answer is clear, or the limit is reached."""
         if len(self._measured) >= self._limit:
             return None
-        counts = Counter(place for place, _ in self._measured)
+        counts = Counter(index for index, _ in self._measured)
         last = len(self._revisions) - 1
         if min(counts[0], counts[last]) == 0:
             return self._revisions[0 if counts[0] == 0 else last]
-        places, probabilities, no_change = self._posterior()
+        indices, probabilities, no_change = self._posterior()
         if max(self._nothing_matters(no_change), probabilities.max()) >= self._certainty:
             return None
         if no_change > 1.0 - self._certainty:
             # The first and the last revision show best whether there is a change at all.
             return self._revisions[0 if counts[0] <= counts[last] else last]
-        return self._revisions[self._halving(places, probabilities, counts)]
+        return self._revisions[self._halving(indices, probabilities, counts)]
 
     def record(self, revision: str, value: float) -> None:
         """Takes in the throughput of a revision, in any unit.
@@ -114,7 +114,7 @@ class Bisection:
         """
         if not 0.0 <= value < math.inf:
             raise SearchError(f"A throughput is a number from 0, not {value!r}.")
-        self._measured.append((self._place(revision), value))
+        self._measured.append((self._index(revision), value))
 
     def skip(self, revision: str) -> None:
         """Takes in that a revision cannot be measured, e.g. because it cannot be built.
@@ -122,59 +122,59 @@ class Bisection:
         Raises:
             SearchError: If there is no such revision, or it is the first or the last one.
         """
-        place = self._place(revision)
-        if place in (0, len(self._revisions) - 1):
+        index = self._index(revision)
+        if index in (0, len(self._revisions) - 1):
             raise SearchError(f"Revision {revision} cannot be left out: the search begins or ends with it.")
-        self._skipped.add(place)
+        self._skipped.add(index)
 
     def result(self) -> BisectionResult:
         """The answer so far."""
-        measured = {place for place, _ in self._measured}
+        measured = {index for index, _ in self._measured}
         if not {0, len(self._revisions) - 1} <= measured:
             return BisectionResult(BisectionVerdict.UNDECIDED, self._revisions[1:], 0.0, None, len(self._measured))
-        places, probabilities, no_change = self._posterior()
+        indices, probabilities, no_change = self._posterior()
         best = int(probabilities.argmax())
         nothing = self._nothing_matters(no_change)
         if nothing >= self._certainty:
             return BisectionResult(BisectionVerdict.NO_CHANGE, (), nothing, None, len(self._measured))
-        first = 1 if best == 0 else places[best - 1] + 1
+        first = 1 if best == 0 else indices[best - 1] + 1
         probability = float(probabilities[best])
         return BisectionResult(
             BisectionVerdict.FOUND if probability >= self._certainty else BisectionVerdict.UNDECIDED,
-            self._revisions[first : places[best] + 1],
+            self._revisions[first : indices[best] + 1],
             probability,
-            self._change(places[best]),
+            self._change(indices[best]),
             len(self._measured),
         )
 
-    def _place(self, revision: str) -> int:
-        if revision not in self._places:
+    def _index(self, revision: str) -> int:
+        if revision not in self._indices:
             raise SearchError(f"Revision {revision} is not one of those to search.")
-        return self._places[revision]
+        return self._indices[revision]
 
-    def _halving(self, places: list[int], probabilities: NDArray[np.float64], counts: Counter[int]) -> int:
-        """The place that splits the probability of the change best; of equal places the one measured least."""
+    def _halving(self, indices: list[int], probabilities: NDArray[np.float64], counts: Counter[int]) -> int:
+        """The index that splits the probability of the change best; of equal indices the one measured least."""
         changed = np.concatenate([[0.0], np.cumsum(probabilities)])
         doubts = [
-            (round(abs(float(share) - 0.5), 3), counts[place], place)
-            for place, share in zip([0, *places], changed, strict=True)
+            (round(abs(float(share) - 0.5), 3), counts[index], index)
+            for index, share in zip([0, *indices], changed, strict=True)
         ]
         return min(doubts)[-1]
 
     def _posterior(self) -> tuple[list[int], NDArray[np.float64], float]:
-        """Probabilities that each measurable place is the first with the change, and that there is no change.
+        """Probabilities that each measurable index is the first with the change, and that there is no change.
 
         The values are normal around one mean before the change and another one from it on. With flat priors of the mean
         and of the logarithm of the noise, and a normal one of the change in units of the noise, all three are
         integrated out in closed form.
         """
         last = len(self._revisions) - 1
-        places = [place for place in range(1, last + 1) if place not in self._skipped]
-        where = np.array([place for place, _ in self._measured])
+        indices = [index for index in range(1, last + 1) if index not in self._skipped]
+        where = np.array([index for index, _ in self._measured])
         values = np.array([value for _, value in self._measured])
         deviations = values - values.mean()
         total = max(float(deviations @ deviations), (1e-9 * (abs(values.mean()) or 1.0)) ** 2)
-        side = (where[None, :] >= np.array(places)[:, None]).astype(float)
+        side = (where[None, :] >= np.array(indices)[:, None]).astype(float)
         side -= side.mean(axis=1, keepdims=True)
         weight = (side**2).sum(axis=1)
         explained = (side @ deviations) ** 2 / (weight + _CHANGE_SCALE**-2)
@@ -182,16 +182,16 @@ class Bisection:
         logs = -0.5 * np.log1p(_CHANGE_SCALE**2 * weight) - 0.5 * degrees * np.log1p(
             -np.minimum(explained / total, 1.0 - 1e-15)
         )
-        # A place stands for those before it that cannot be measured, too; half of the prior is for no change.
-        prior = np.diff([0, *places]) / last
+        # An index stands for those before it that cannot be measured, too; half of the prior is for no change.
+        prior = np.diff([0, *indices]) / last
         logs = np.append(logs + np.log(prior), 0.0)
         shares = np.exp(logs - logs.max())
         shares /= shares.sum()
-        return places, shares[:-1], float(shares[-1])
+        return indices, shares[:-1], float(shares[-1])
 
     def _nothing_matters(self, no_change: float) -> float:
         """Probability that there is no change; or, where this is well possible, none that is large enough to matter."""
-        ends = [np.array([value for place, value in self._measured if place == end]) for end in self._ends]
+        ends = [np.array([value for index, value in self._measured if index == end]) for end in self._ends]
         degrees = sum(len(values) - 1 for values in ends)
         if no_change <= 1.0 - self._certainty or degrees < 1:
             return no_change
@@ -204,8 +204,8 @@ class Bisection:
         return max(no_change, float(small))
 
     def _change(self, first: int) -> float | None:
-        before = [value for place, value in self._measured if place < first]
-        after = [value for place, value in self._measured if place >= first]
+        before = [value for index, value in self._measured if index < first]
+        after = [value for index, value in self._measured if index >= first]
         mean = float(np.mean(before))
         return None if mean == 0.0 else float(np.mean(after)) / mean - 1.0
 

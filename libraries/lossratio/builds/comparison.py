@@ -105,12 +105,12 @@ class BuildComparison:
     def next_build(self) -> Build | None:
         """The build to measure; None if the verdict is clear, or the limit is reached."""
         block = _BLOCK if self._pairs is None else self._pairs.order
-        place = len(self._values) % len(block)
-        if place == 0:
+        index = len(self._values) % len(block)
+        if index == 0:
             ended = self._verdict() is not ComparisonVerdict.UNDECIDED
             if ended or len(self._values) + len(block) > self._limit:
                 return None
-        return block[place]
+        return block[index]
 
     def record(self, value: float) -> None:
         """Takes in the throughput of the build that `next_build` named, in any unit.

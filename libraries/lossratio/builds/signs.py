@@ -39,10 +39,10 @@ class Signs:
         insort(self._distances, abs(off))
         median = self._distances[len(self._distances) // 2]
         distance = math.copysign(min(abs(off) / median, _LONGEST) if median else 0.0, off)
-        for place, stake in enumerate(_BETS):
+        for index, stake in enumerate(_BETS):
             fair = math.log(math.cosh(stake * distance))
-            self._above[place] += stake * distance - fair
-            self._below[place] -= stake * distance + fair
+            self._above[index] += stake * distance - fair
+            self._below[index] -= stake * distance + fair
 
     @property
     def above(self) -> float:

@@ -54,19 +54,19 @@ class Job:
 
 @dataclass
 class Names:
-    """Names that rows refer to by their places."""
+    """Names that rows refer to by their numbers."""
 
-    places: dict[Hashable, int] = field(default_factory=dict)
-    """The place of each name."""
+    numbers: dict[Hashable, int] = field(default_factory=dict)
+    """The number of each name."""
 
-    def place(self, name: Hashable) -> int:
-        """The place of a name, which is added if it is new."""
-        return self.places.setdefault(name, len(self.places))
+    def number(self, name: Hashable) -> int:
+        """The number of a name, which is added if it is new."""
+        return self.numbers.setdefault(name, len(self.numbers))
 
     @property
     def names(self) -> list[Any]:
-        """The names in the order of their places."""
-        return list(self.places)
+        """The names in the order of their numbers."""
+        return list(self.numbers)
 
 
 @dataclass(frozen=True)
@@ -119,40 +119,40 @@ class Results:
         keys = set(zip(self.columns["testbed"], self.columns["test"], strict=True))
         return {key: _digest("test", *key) for key in keys}
 
-    def blocks(self, places: range, *names: str) -> Iterator[range]:
-        """The places divided where one of the columns changes."""
+    def blocks(self, numbers: range, *names: str) -> Iterator[range]:
+        """The numbers divided where one of the columns changes."""
         columns = [self.columns[name] for name in names]
-        start = places.start
-        for place in places:
-            if place > start and any(column[place] != column[place - 1] for column in columns):
-                yield range(start, place)
-                start = place
-        if start < places.stop:
-            yield range(start, places.stop)
+        start = numbers.start
+        for number in numbers:
+            if number > start and any(column[number] != column[number - 1] for column in columns):
+                yield range(start, number)
+                start = number
+        if start < numbers.stop:
+            yield range(start, numbers.stop)
 
-    def row(self, place: int, names: Names) -> list[Any]:
+    def row(self, number: int, names: Names) -> list[Any]:
         """A result for runs and comparisons. The texts that repeat are in the names."""
         column = self.columns
         texts = (
-            names.place(column[name][place])
+            names.number(column[name][number])
             for name in ("test", "quantity", "unit", "outcome", "measured_as", "generator", "build")
         )
         return [
             *texts,
-            *(_number(column[name][place]) for name in ("value", "lower_bound", "upper_bound")),
-            column["reason"][place],
-            column["doubts"][place] or [],
-            bool(column["lower_is_better"][place]),
-            self.times[place],
-            _number(column["seconds"][place]),
-            column["unsent_share"][place] or 0,
-            names.place(self.test_ids[column["testbed"][place], column["test"][place]]),
+            *(_number(column[name][number]) for name in ("value", "lower_bound", "upper_bound")),
+            column["reason"][number],
+            column["doubts"][number] or [],
+            bool(column["lower_is_better"][number]),
+            self.times[number],
+            _number(column["seconds"][number]),
+            column["unsent_share"][number] or 0,
+            names.number(self.test_ids[column["testbed"][number], column["test"][number]]),
         ]
 
-    def rows(self, places: Iterable[int]) -> Slice:
+    def rows(self, numbers: Iterable[int]) -> Slice:
         """Results with their names."""
         names = Names()
-        rows = [self.row(place, names) for place in places]
+        rows = [self.row(number, names) for number in numbers]
         return {"names": names.names, "rows": rows}
 
 
@@ -179,10 +179,10 @@ def slices(
             last = max(row[0] for row in data["latency"])
             latest.append([len(tests) - 1, last, [row[1:] for row in data["latency"] if row[0] == last]])
         of_testbed = newest.setdefault(data["testbed"], [])
-        for places in series:
-            of_testbed += _newest_alike(results, places, trends)
-    for testbed, places_of in newest.items():
-        yield f"newest-{_digest('testbed', testbed)}", results.rows(places_of)
+        for numbers in series:
+            of_testbed += _newest_alike(results, numbers, trends)
+    for testbed, numbers_of in newest.items():
+        yield f"newest-{_digest('testbed', testbed)}", results.rows(numbers_of)
     yield from _job_slices(results, links)
     yield "latency", {"rows": latest}
     testbeds = {testbed: _digest("testbed", testbed) for testbed in newest}
@@ -209,15 +209,15 @@ def _test_slice(
     names, jobs = Names(), Names()
     latency: dict[int, list[list[Any]]] = {}
     shown = []
-    for places in series:
-        trend = trends[testbed, test, column["quantity"][places.start]]
-        place_of = {time: number for number, time in enumerate(results.microseconds[places.start : places.stop])}
-        alike = [place_of[_microsecond(time)] for time in trend.series.times]
-        for place in places:
-            points = results.latency[place] if results.latency else None
+    for numbers in series:
+        trend = trends[testbed, test, column["quantity"][numbers.start]]
+        number_of = {time: number for number, time in enumerate(results.microseconds[numbers.start : numbers.stop])}
+        alike = [number_of[_microsecond(time)] for time in trend.series.times]
+        for number in numbers:
+            points = results.latency[number] if results.latency else None
             if points:
-                latency[results.times[place]] = [
-                    [results.times[place], *(point[name] for name in _LATENCY)] for point in points
+                latency[results.times[number]] = [
+                    [results.times[number], *(point[name] for name in _LATENCY)] for point in points
                 ]
         shown.append(
             {
@@ -227,7 +227,7 @@ def _test_slice(
                 "verdict": trend.verdict.value,
                 "alarm": trend.is_alarm,
                 "text": describe_trend(trend),
-                "points": [_point(results, place, names, jobs) for place in places],
+                "points": [_point(results, number, names, jobs) for number in numbers],
                 "alike": alike,
                 "steps": [[alike[step.first], alike[step.last], *step.levels] for step in trend.steps],
                 "notes": [
@@ -256,18 +256,18 @@ def _course(readings: Series) -> list[Any]:
     return [quantity, place, readings.unit.name, times, [_short(value) for value in readings.values]]
 
 
-def _point(results: Results, place: int, names: Names, jobs: Names) -> list[Any]:
+def _point(results: Results, number: int, names: Names, jobs: Names) -> list[Any]:
     """A result of a series: time, value, bounds, outcome, kinds of doubts, reason, run, build, generator."""
     column = results.columns
     return [
-        results.times[place],
-        *(_number(column[name][place]) for name in ("value", "lower_bound", "upper_bound")),
-        names.place(column["outcome"][place]),
-        [names.place(kind) for kind in column["doubts"][place] or ()],
-        names.place(column["reason"][place]),
-        jobs.place(results.jobs[place]),
-        names.place(column["build"][place]),
-        names.place(column["generator"][place]),
+        results.times[number],
+        *(_number(column[name][number]) for name in ("value", "lower_bound", "upper_bound")),
+        names.number(column["outcome"][number]),
+        [names.number(kind) for kind in column["doubts"][number] or ()],
+        names.number(column["reason"][number]),
+        jobs.number(results.jobs[number]),
+        names.number(column["build"][number]),
+        names.number(column["generator"][number]),
     ]
 
 
@@ -280,33 +280,33 @@ def _test_row(
     testbed, test = column["testbed"][last], column["test"][last]
     return [
         name,
-        words.place(testbed),
+        words.number(testbed),
         test,
         _number(column["frame_size_bytes"][last]),
-        [words.place(tag) for tag in column["tags"][last] or ()],
+        [words.number(tag) for tag in column["tags"][last] or ()],
         [
-            _series_row(results, places, trends[testbed, test, column["quantity"][places.start]], index)
-            for places in series
+            _series_row(results, numbers, trends[testbed, test, column["quantity"][numbers.start]], index)
+            for numbers in series
         ],
     ]
 
 
-def _series_row(results: Results, places: range, trend: Trend, index: tuple[Names, Names]) -> list[Any]:
-    column, last = results.columns, places.stop - 1
+def _series_row(results: Results, numbers: range, trend: Trend, index: tuple[Names, Names]) -> list[Any]:
+    column, last = results.columns, numbers.stop - 1
     builds, words = index
     odd = trend.new_kinds or trend.is_old or trend.bands
     quiet = trend.verdict in (TrendVerdict.STEADY, TrendVerdict.TOO_FEW) and not odd
     return [
-        words.place(trend.series.key.quantity),
-        words.place(trend.series.unit.name),
+        words.number(trend.series.key.quantity),
+        words.number(trend.series.unit.name),
         trend.series.unit.lower_is_better,
-        len(places),
-        results.times[places.start],
+        len(numbers),
+        results.times[numbers.start],
         results.times[last],
         *(_number(column[name][last]) for name in ("value", "lower_bound", "upper_bound")),
-        words.place(column["outcome"][last]),
-        [words.place(kind) for kind in sorted(trend.series.kinds[-1])],
-        builds.place(column["build"][last]),
+        words.number(column["outcome"][last]),
+        [words.number(kind) for kind in sorted(trend.series.kinds[-1])],
+        builds.number(column["build"][last]),
         list(TrendVerdict).index(trend.verdict),
         None if trend.last_change is None else _number(trend.last_change.ratio),
         None if trend.last_change is None else _microsecond(trend.last_change.began) // 1_000_000,
@@ -316,26 +316,26 @@ def _series_row(results: Results, places: range, trend: Trend, index: tuple[Name
     ]
 
 
-def _newest_alike(results: Results, places: range, trends: Mapping[Any, Trend]) -> list[int]:
+def _newest_alike(results: Results, numbers: range, trends: Mapping[Any, Trend]) -> list[int]:
     """The newest results of a series, of those that mean the same as the newest."""
     column = results.columns
-    trend = trends[tuple(column[name][places.start] for name in ("testbed", "test", "quantity"))]
+    trend = trends[tuple(column[name][numbers.start] for name in ("testbed", "test", "quantity"))]
     times = {_microsecond(time) for time in trend.series.times}
-    return [place for place in places if results.microseconds[place] in times][-NEWEST:]
+    return [number for number in numbers if results.microseconds[number] in times][-NEWEST:]
 
 
 def _job_slices(results: Results, links: Mapping[Job, str]) -> Iterator[tuple[str, Slice]]:
     """The runs: one slice for each with its results, and a list of all."""
     column = results.columns
-    places_of: dict[Job, list[int]] = {}
-    for place, job in enumerate(results.jobs):
-        places_of.setdefault(job, []).append(place)
+    numbers_of: dict[Job, list[int]] = {}
+    for number, job in enumerate(results.jobs):
+        numbers_of.setdefault(job, []).append(number)
     builds, listed = Names(), []
-    for job in sorted(places_of, key=lambda job: (-job.microseconds, job.testbed, job.name or "")):
-        places = places_of[job]
-        yield f"job-{job.id}", {"testbed": job.testbed, "name": job.name, **results.rows(places)}
-        outcomes = Counter(column["outcome"][place] for place in places)
-        ended = max(results.times[place] + int(column["seconds"][place] or 0) for place in places)
+    for job in sorted(numbers_of, key=lambda job: (-job.microseconds, job.testbed, job.name or "")):
+        numbers = numbers_of[job]
+        yield f"job-{job.id}", {"testbed": job.testbed, "name": job.name, **results.rows(numbers)}
+        outcomes = Counter(column["outcome"][number] for number in numbers)
+        ended = max(results.times[number] + int(column["seconds"][number] or 0) for number in numbers)
         listed.append(
             [
                 job.id,
@@ -343,11 +343,11 @@ def _job_slices(results: Results, links: Mapping[Job, str]) -> Iterator[tuple[st
                 job.name,
                 job.started,
                 ended,
-                len(places),
+                len(numbers),
                 outcomes[_FAILED],
                 outcomes[_IRREGULAR],
-                sum(bool(column["doubts"][place]) for place in places),
-                sorted({builds.place(column["build"][place]) for place in places}),
+                sum(bool(column["doubts"][number]) for number in numbers),
+                sorted({builds.number(column["build"][number]) for number in numbers}),
                 links.get(job),
             ]
         )

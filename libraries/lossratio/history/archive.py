@@ -53,15 +53,15 @@ class ObjectStore:
             ArchiveError: If the store does not take the file.
         """
         with self._errors(f"take {name}"):
-            place = f"{self._root}/{name}"
+            path = f"{self._root}/{name}"
             if "file" in ([protocol] if isinstance(protocol := self._files.protocol, str) else protocol):
                 # Object stores show whole objects only. In a folder this takes a file that is moved there.
-                part = f"{place}.{secrets.token_hex(4)}.part"
-                self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
+                part = f"{path}.{secrets.token_hex(4)}.part"
+                self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
                 self._files.put_file(str(file), part)
-                self._files.mv(part, place)
+                self._files.mv(part, path)
             else:
-                self._files.put_file(str(file), place)
+                self._files.put_file(str(file), path)
 
     def get(self, name: str, file: Path) -> None:
         """Fetches an object into a file, as a whole or not at all.
@@ -86,8 +86,8 @@ class ObjectStore:
         """
         with self._errors(f"list {pattern}"):
             self._files.invalidate_cache()
-            places = self._files.glob(f"{self._root}/{pattern}")
-            return sorted(str(place).removeprefix(f"{self._root}/") for place in places)
+            paths = self._files.glob(f"{self._root}/{pattern}")
+            return sorted(str(path).removeprefix(f"{self._root}/") for path in paths)
 
     @cached_property
     def _opened(self) -> tuple[Any, str]:
@@ -234,11 +234,11 @@ class Outbox:
         The name begins with the time of day (UTC) of the first of these results, so that names are in order of time.
         """
         data, digest = _packed(run.path), _digest(run.path)
-        places: dict[tuple[str, str], str] = {}
+        names: dict[tuple[str, str], str] = {}
         for result in sorted(run.results, key=lambda result: result.started):
-            place = (result.conditions.testbed.name, result.started.date().isoformat())
-            places.setdefault(place, f"{result.started:%H%M%S}-{digest}")
-        for (testbed, day), name in (places or {("unknown", "unknown"): digest}).items():
+            of_result = (result.conditions.testbed.name, result.started.date().isoformat())
+            names.setdefault(of_result, f"{result.started:%H%M%S}-{digest}")
+        for (testbed, day), name in (names or {("unknown", "unknown"): digest}).items():
             folder = self.path / RUNS / f"testbed={quote(testbed, safe=' ')}" / f"date={day}"
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(folder / f"{name}.tar.gz", data)
@@ -283,9 +283,9 @@ def fetch_newest(store: ObjectStore, testbed: str, count: int, directory: Path) 
 
 def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
     *_, day, file = name.split("/")
-    place = directory / f"{day.removeprefix('date=')}-{file.removesuffix('.tar.gz')}"
-    if place.exists():
-        return place
+    unpacked = directory / f"{day.removeprefix('date=')}-{file.removesuffix('.tar.gz')}"
+    if unpacked.exists():
+        return unpacked
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory, prefix=".") as temporary:
         packed, unpacked = Path(temporary) / file, Path(temporary) / "run"
@@ -299,5 +299,5 @@ def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
         runs = [*unpacked.iterdir()]
         if len(runs) != 1 or not runs[0].is_dir():
             raise ArchiveError(f"{store}: {name} is damaged: it does not hold one directory, that of a run.")
-        runs[0].rename(place)
-    return place
+        runs[0].rename(unpacked)
+    return unpacked

@@ -97,9 +97,9 @@ def entries_of(run: Run) -> Iterator[Entry]:
     """The entries of a run, in the order of its tests; tests that were cut off have none."""
     before = 0
     for finding in findings_of(run.results):
-        entry = _entry(run, finding, tuple(doubt.kind.value for doubt in run.doubts[finding.place - 1]))
-        yield entry if finding.place == before else replace(entry, readings=readings_of(finding.result))
-        before = finding.place
+        entry = _entry(run, finding, tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1]))
+        yield entry if finding.number == before else replace(entry, readings=readings_of(finding.result))
+        before = finding.number
 
 
 def _entry(run: Run, finding: Finding, doubts: tuple[str, ...]) -> Entry:
@@ -189,19 +189,19 @@ class Series:
     builds: tuple[str | None, ...] = ()
     """Kind and version of the DUTs of each result; None: not known. Empty: not known of any."""
 
-    def bounds_of(self, place: int) -> tuple[float | None, float | None]:
+    def bounds_of(self, index: int) -> tuple[float | None, float | None]:
         """The bounds of a result by its index."""
-        return self.bounds[place] if self.bounds else (None, None)
+        return self.bounds[index] if self.bounds else (None, None)
 
-    def unsent_share(self, place: int) -> float:
+    def unsent_share(self, index: int) -> float:
         """The share of a value's frames that the generator left unsent, by the index of its result."""
-        return self.unsent[place] if self.unsent else 0.0
+        return self.unsent[index] if self.unsent else 0.0
 
-    def chosen(self, places: Sequence[int]) -> Series:
+    def chosen(self, indices: Sequence[int]) -> Series:
         """The series of some of the results, by their indices."""
         columns = {name: column for name in _OF_EACH if (column := getattr(self, name))}
-        chosen: dict[str, Any] = {name: tuple(column[place] for place in places) for name, column in columns.items()}
-        return replace(self, values=self.values[list(places)], **chosen)
+        chosen: dict[str, Any] = {name: tuple(column[index] for index in indices) for name, column in columns.items()}
+        return replace(self, values=self.values[list(indices)], **chosen)
 
     def like_newest(self) -> Series:
         """The results with the traffic, path, goal and generator of the newest one, as far as these are known."""

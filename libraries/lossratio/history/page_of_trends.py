@@ -62,11 +62,11 @@ class _Row:
     """A row of the overview, with the numbers behind its words."""
 
     trend: Trend
-    place: int
+    number: int
 
     @property
     def link(self) -> str:
-        return f"series-{self.place}"
+        return f"series-{self.number}"
 
     @property
     def series(self) -> Series:
@@ -265,33 +265,33 @@ def _headline(rows: Sequence[_Row]) -> str:
 
 
 def _columns(series: Series, links: Callable[[str], str | None]) -> dict[str, JsonValue]:
-    """All results of a series in columns: minutes since the first one, values and bounds, and texts by their place."""
+    """All results of a series in columns: minutes since the first one, values and bounds, and texts by their index."""
     texts: dict[str, int] = {"": 0}
     first = series.times[0]
     runs = series.runs or (None,) * len(series.times)
     return {
         "first": first.astimezone(timezone.utc).isoformat(timespec="minutes"),
         "minutes": [round((time - first).total_seconds() / 60.0) for time in series.times],
-        "values": [texts.setdefault(_in_words(series, place), len(texts)) for place in range(len(series.times))],
-        "bounds": [texts.setdefault(_bounds(series, place), len(texts)) for place in range(len(series.times))],
-        "states": [texts.setdefault(_state(series, place), len(texts)) for place in range(len(series.times))],
+        "values": [texts.setdefault(_in_words(series, index), len(texts)) for index in range(len(series.times))],
+        "bounds": [texts.setdefault(_bounds(series, index), len(texts)) for index in range(len(series.times))],
+        "states": [texts.setdefault(_state(series, index), len(texts)) for index in range(len(series.times))],
         "runs": [texts.setdefault(run or "", len(texts)) for run in runs],
         "texts": list(texts),
         "links": {str(texts[run]): link for run in dict.fromkeys(runs) if run and (link := links(run)) is not None},
     }
 
 
-def _in_words(series: Series, place: int) -> str:
-    value = float(series.values[place])
+def _in_words(series: Series, index: int) -> str:
+    value = float(series.values[index])
     return series.unit.format(value) if np.isfinite(value) else "no value"
 
 
-def _bounds(series: Series, place: int) -> str:
-    return " to ".join(series.unit.format(end) for end in series.bounds_of(place) if end is not None)
+def _bounds(series: Series, index: int) -> str:
+    return " to ".join(series.unit.format(end) for end in series.bounds_of(index) if end is not None)
 
 
-def _state(series: Series, place: int) -> str:
-    return "; ".join((*sorted(series.kinds[place]), *filter(None, (series.reasons[place],))))
+def _state(series: Series, index: int) -> str:
+    return "; ".join((*sorted(series.kinds[index]), *filter(None, (series.reasons[index],))))
 
 
 def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
@@ -362,7 +362,7 @@ def date_ticks(low: float, high: float, most: int = 8) -> tuple[list[float], Cal
             return _within(_every(first, end, timedelta(days=days)), low, high), lambda day: f"{_moment(day):%Y-%m-%d}"
     months = next((step for step in _MONTHS if (high - low) / 30.44 / step <= most), _MONTHS[-1])
     whole = [year * 12 + month for year in range(start.year, end.year + 1) for month in range(12)]
-    dates = [datetime(place // 12, place % 12 + 1, 1, tzinfo=timezone.utc) for place in whole if place % months == 0]
+    dates = [datetime(month // 12, month % 12 + 1, 1, tzinfo=timezone.utc) for month in whole if month % months == 0]
     return _within(dates, low, high), lambda day: f"{_moment(day):%Y-%m}" if months < 12 else f"{_moment(day):%Y}"
 
 

@@ -145,8 +145,8 @@ class Trend:
     @property
     def builds(self) -> tuple[str | None, str | None]:
         """The builds of the last result before its newest change, and of the first one since; None: not known."""
-        builds, place = self.series.builds, self.series.times.index(self.began)
-        return (builds[place - 1], builds[place]) if builds and place else (None, None)
+        builds, index = self.series.builds, self.series.times.index(self.began)
+        return (builds[index - 1], builds[index]) if builds and index else (None, None)
 
     @property
     def last_change(self) -> Change | None:
@@ -187,11 +187,11 @@ _USUAL = TrendRules()
 def trends_of(series: Sequence[Series], known: Sequence[KnownChange] = (), rules: TrendRules = _USUAL) -> list[Trend]:
     """Computes the trends of some series. Known changes explain alarms."""
     alike = [whole.like_newest() for whole in series]
-    places = [np.flatnonzero(np.isfinite(part.values)) for part in alike]
-    finite = [part.values[place] for part, place in zip(alike, places, strict=True)]
+    indices = [np.flatnonzero(np.isfinite(part.values)) for part in alike]
+    finite = [part.values[index] for part, index in zip(alike, indices, strict=True)]
     trends = [
-        _trend(_Judged.of(part, place, begins), known, rules)
-        for part, place, begins in zip(alike, places, group_starts(finite), strict=True)
+        _trend(_Judged.of(part, index, begins), known, rules)
+        for part, index, begins in zip(alike, indices, group_starts(finite), strict=True)
     ]
     return [
         replace(trend, left_out=len(whole.times) - len(trend.series.times), notes=tuple(_notes(trend, known)))
@@ -210,7 +210,7 @@ class _Judged:
     """A series as it is judged."""
 
     series: Series
-    places: np.ndarray
+    indices: np.ndarray
     """Indices of its results with a value."""
     values: np.ndarray
     """Their values, in the lower band."""
@@ -218,40 +218,40 @@ class _Judged:
     bands: Bands | None
 
     @classmethod
-    def of(cls, series: Series, places: np.ndarray, starts: Sequence[int]) -> _Judged:
+    def of(cls, series: Series, indices: np.ndarray, starts: Sequence[int]) -> _Judged:
         """The series with its steps, or with its bands where these explain it better."""
-        values = series.values[places]
+        values = series.values[indices]
         bands = bands_in(values, starts)
         if bands is not None:
             starts, values = bands.starts, bands.lowered(values)
         steps = []
-        for start, end in zip(starts, [*starts, len(places)][1:], strict=True):
+        for start, end in zip(starts, [*starts, len(indices)][1:], strict=True):
             mean = float(values[start:end].mean())
             upper = mean * bands.ratio if bands is not None and bands.in_upper[start:end].any() else None
-            steps.append(Step(int(places[start]), int(places[end - 1]), mean, upper))
-        return cls(series, places, values, tuple(steps), bands)
+            steps.append(Step(int(indices[start]), int(indices[end - 1]), mean, upper))
+        return cls(series, indices, values, tuple(steps), bands)
 
     def offered(self, step: Step) -> list[tuple[float, float]]:
         """The values of a step, each with the share of its frames that the generator left unsent."""
         return [
-            (float(value), self.series.unsent_share(int(place)))
-            for place, value in zip(self.places, self.values, strict=True)
-            if step.first <= place <= step.last
+            (float(value), self.series.unsent_share(int(index)))
+            for index, value in zip(self.indices, self.values, strict=True)
+            if step.first <= index <= step.last
         ]
 
 
 def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> Trend:
-    series, places, steps = judged.series, judged.places, judged.steps
+    series, indices, steps = judged.series, judged.indices, judged.steps
     new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - rules.fresh : -1])))
-    if _is_missing(series, places):
+    if _is_missing(series, indices):
         first = len(series.times) - missing_in_a_row(series)
         cause = _explanation(series, first - 1, first, known)
         verdict = TrendVerdict.NO_VALUE if cause is None else TrendVerdict.EXPLAINED
         verdict = TrendVerdict.NOT_OFFERED if series.unsent_share(-1) else verdict
         return Trend(series, steps, verdict, None, new_kinds, bands=judged.bands, known=cause)
-    if len(places) < LEAST_RESULTS:
+    if len(indices) < LEAST_RESULTS:
         return Trend(series, steps, TrendVerdict.TOO_FEW, None, new_kinds)
-    before = _last_old_step(steps, places, rules.fresh)
+    before = _last_old_step(steps, indices, rules.fresh)
     change = None if before is steps[-1] else _change(series, before, steps[-1], known)
     verdict = _verdict(change, series, rules.least_change)
     if verdict is TrendVerdict.REGRESSION and unsent_explain(
@@ -259,7 +259,7 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     ):
         verdict = TrendVerdict.NOT_OFFERED
     if verdict in _UNCONFIRMED and change is not None:
-        in_step = int(np.count_nonzero(places >= steps[-1].first))
+        in_step = int(np.count_nonzero(indices >= steps[-1].first))
         if max(in_step, _worse(judged.values[-LOOK_AT:], change, rules.least_change)) < rules.confirm:
             verdict = _UNCONFIRMED[verdict]
     if verdict is not TrendVerdict.REGRESSION and not series.is_reading:
@@ -275,14 +275,14 @@ def _open_regression(judged: _Judged, known: Sequence[KnownChange], rules: Trend
     Steps of fewer than ``confirm`` values neither raise an alarm nor end one. A known change in between moves the level
     that counts as a recovery, and explains nothing but itself.
     """
-    series, places = judged.series, judged.places
-    steps = [step for step in judged.steps if np.sum((places >= step.first) & (places <= step.last)) >= rules.confirm]
+    series, indices = judged.series, judged.indices
+    steps = [step for step in judged.steps if np.sum((indices >= step.first) & (indices <= step.last)) >= rules.confirm]
     found, origin, level = None, None, 0.0
     for number, step in enumerate(steps[1:], start=1):
         if found is None or origin is None:
             # The alarm was raised by the value that confirmed it, against the step from before the fresh values.
-            raised = int(np.searchsorted(places, step.first)) + rules.confirm
-            origin = _last_old_step(tuple(steps[:number]), places[:raised], rules.fresh)
+            raised = int(np.searchsorted(indices, step.first)) + rules.confirm
+            origin = _last_old_step(tuple(steps[:number]), indices[:raised], rules.fresh)
             level = origin.mean
         change = _change(series, origin if found is None else steps[number - 1], step, known)
         if change.known is not None:
@@ -313,16 +313,16 @@ def _worse(values: np.ndarray, change: Change, least_change: float) -> int:
     return int(np.count_nonzero((differences > 0.0) & (differences >= least_change * abs(change.before))))
 
 
-def _is_missing(series: Series, places: np.ndarray) -> bool:
+def _is_missing(series: Series, indices: np.ndarray) -> bool:
     """Whether the newest result has no value and earlier ones had; or, in a series without values, failed for once."""
-    if len(places):
+    if len(indices):
         return not np.isfinite(series.values[-1])
     return FAILED in series.kinds[-1] and any(FAILED not in kinds for kinds in series.kinds)
 
 
-def _last_old_step(steps: tuple[Step, ...], places: np.ndarray, fresh: int) -> Step:
+def _last_old_step(steps: tuple[Step, ...], indices: np.ndarray, fresh: int) -> Step:
     """The step before the fresh values. Steps between it and the newest one do not count."""
-    last_old = int(places[-1 - fresh]) if len(places) > fresh else int(places[0])
+    last_old = int(indices[-1 - fresh]) if len(indices) > fresh else int(indices[0])
     return next(step for step in reversed(steps) if step.first <= last_old)
 
 

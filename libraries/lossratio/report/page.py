@@ -34,7 +34,7 @@ _FEW_TESTS = 12
 _MANY_TESTS, _MANY_TRIALS = 200, 8_000
 """In a page of more tests or trials, everything below the first numbers is compressed, and a script shows it."""
 _MARKS = [(mark.label, mark.shape, mark.colour, mark.is_filled) for mark in MARKS]
-_COLOURS = [series_colour(place) for place in range(8)]
+_COLOURS = [series_colour(number) for number in range(8)]
 
 
 def report_page(runs: Sequence[Run], title: str) -> str:
@@ -139,7 +139,7 @@ def _rows(runs: Sequence[Run]) -> Iterator[FindingRow]:
     before = 0
     for run in runs:
         for row in rows_of(run, runs):
-            yield replace(row, place=before + row.place, run=str(run.path) if len(runs) > 1 else "")
+            yield replace(row, number=before + row.number, run=str(run.path) if len(runs) > 1 else "")
         before += len(run.results)
 
 

@@ -76,13 +76,13 @@ class _Row:
     """A row of the overview, with the numbers behind its words."""
 
     compared: ComparedQuantity
-    place: int
+    number: int
     values: tuple[_Value, ...]
     most: float
 
     @property
     def link(self) -> str:
-        return f"quantity-{self.place}"
+        return f"quantity-{self.number}"
 
     @property
     def result(self) -> TestResult:
@@ -284,11 +284,11 @@ def _draw(values: Sequence[_Value]) -> str:
     plot = Plot(Axis(low - room, high + room, _LEFT, _RIGHT), Axis(0.0, 2.0, _BOTTOM, _TOP))
     is_rate = unit == FRAMES_PER_SECOND
     prefix, scale = unit_of(high) if is_rate else ("", 1.0)
-    plot.frame(plot.x.ticks(9), [0.5, 1.5], in_unit(scale), lambda place: "A" if place > 1.0 else "B")
+    plot.frame(plot.x.ticks(9), [0.5, 1.5], in_unit(scale), lambda ratio: "A" if ratio > 1.0 else "B")
     for side, middle in (("A", 1.5), ("B", 0.5)):
         of_side = [(value, number) for value, number in shown if value.side == side]
-        for place, (value, number) in enumerate(of_side):
-            y = middle + _SPREAD * (place % 5 - 2) * (len(of_side) > 1)
+        for index, (value, number) in enumerate(of_side):
+            y = middle + _SPREAD * (index % 5 - 2) * (len(of_side) > 1)
             bounds = [
                 bound
                 for end in (value.finding.lower_bound, value.finding.upper_bound)

@@ -43,7 +43,7 @@ class FindingRow:
 
     finding: Finding
     """The finding."""
-    place: int = 1
+    number: int = 1
     """Position of the row's test among all tests of the page, from 1."""
     doubts: tuple[str, ...] = ()
     """The doubts about the result, in a few words each."""
@@ -65,7 +65,7 @@ class FindingRow:
     @property
     def link(self) -> str:
         """The name of the section of the row's test."""
-        return section_name(self.place)
+        return section_name(self.number)
 
     @property
     def words(self) -> str:
@@ -222,9 +222,9 @@ _MARKDOWN = (_TEST, _MEASURED, *(column for column in COLUMNS[2:] if column not 
 """Markdown has the value of irregular results too, beside the reason."""
 
 
-def section_name(place: int) -> str:
-    """The name of a test's section, to which addresses link, by the test's place among all tests of the page."""
-    return f"test-{place}"
+def section_name(number: int) -> str:
+    """The name of a test's section, to which addresses link, by the test's number among all tests of the page."""
+    return f"test-{number}"
 
 
 def describe_frame_size(traffic: Traffic) -> str:
@@ -296,8 +296,8 @@ def rows_of(run: Run, runs: Sequence[Run] = ()) -> list[FindingRow]:
     return [
         FindingRow(
             finding,
-            finding.place,
-            tuple(doubt.kind.value for doubt in run.doubts[finding.place - 1]),
+            finding.number,
+            tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1]),
             tester="" if _TWIN.search(finding.result.test.name) else alone.get(_twin_of(finding), ""),
         )
         for finding in findings_of(run.results)

@@ -188,10 +188,10 @@ def findings_of(results: Iterable[TestResult]) -> Iterator[Finding]:
     for number, result in enumerate(results, start=1):
         view = view_of(result)
         for finding in view.findings(result):
-            yield _with_unit(replace(finding, place=number), view.unit(finding.quantity))
+            yield _with_unit(replace(finding, number=number), view.unit(finding.quantity))
         for shown, value in shown_in(result):
             reason = result.error or getattr(result, "reason", None)
-            yield _with_unit(Finding(result, shown.quantity, result.outcome, reason, value, place=number), shown.unit)
+            yield _with_unit(Finding(result, shown.quantity, result.outcome, reason, value, number=number), shown.unit)
 
 
 def _with_unit(finding: Finding, unit: Unit) -> Finding:

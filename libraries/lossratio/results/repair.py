@@ -149,16 +149,16 @@ def _repair_journal(path: Path) -> Repair:
 
 def _write_missing(path: Path, contents: JournalContents) -> str:
     """Writes the result of a finished search that has none; returns words that continue the report on the journal."""
-    place = path.parent.parent / "results" / f"{path.stem}.json"
+    file = path.parent.parent / "results" / f"{path.stem}.json"
     kind = kind_of_journal(contents)
-    if kind is None or path.parent.name != "trials" or place.exists():
+    if kind is None or path.parent.name != "trials" or file.exists():
         return ""
     result = kind.rebuilt(contents)
     if result is None or file_stem(result.test.full_name) != path.stem or any(contradictions_of(result)):
         return ""
-    place.parent.mkdir(exist_ok=True)
-    write_whole(place, encode_result(result.model_copy(update={"remarks": (*result.remarks, REBUILT)})))
-    return f"; the search is finished, and its missing result {place.name} is made from them"
+    file.parent.mkdir(exist_ok=True)
+    write_whole(file, encode_result(result.model_copy(update={"remarks": (*result.remarks, REBUILT)})))
+    return f"; the search is finished, and its missing result {file.name} is made from them"
 
 
 def _repair_result(path: Path) -> Repair:

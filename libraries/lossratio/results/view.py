@@ -44,7 +44,7 @@ class Finding:
     """Standard deviation of the value's parts, likewise; None: not known."""
     has_value: bool = True
     """Whether results of this kind have a single value, so that they can be compared."""
-    place: int = 1
+    number: int = 1
     """Position of the result among the results, from 1; `lossratio.results.findings_of` fills it in."""
     unit: Unit = FRAMES_PER_SECOND
     """The unit of the value, the bounds and the deviation; `lossratio.results.findings_of` fills in the unit that the
