@@ -17,6 +17,7 @@ from enum import Enum
 
 _SYSCALL_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "ppc64le": 361}
 _MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _MAP_GET_NEXT_KEY, _PROG_LOAD, _TEST_RUN = 0, 1, 2, 4, 5, 10
+_LOOKUP_BATCH, _LOOKUP_AND_DELETE_BATCH, _BATCH = 24, 25, 1 << 12
 _PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID, _OBJ_GET_INFO, _MAP_FREEZE, _LINK_CREATE = 13, 14, 15, 22, 28
 _MAP_TYPE_ARRAY = 2
 _PER_CPU = (5, 6, 10)
@@ -124,6 +125,7 @@ class TableType(Enum):
     """Maps with keys that this room makes: the kernel's numbers of their types."""
 
     HASH = 1
+    LRU_HASH = 9
     DEVICES = 14
 
 
@@ -184,6 +186,26 @@ class Table(_Descriptor):
                 continue
             entries[key] = value.raw
         return entries
+
+    def count(self) -> int:
+        """How many entries a hash has."""
+        return self._in_batches(_LOOKUP_BATCH, "the entries of")
+
+    def clear(self) -> None:
+        """Deletes all entries of a hash."""
+        self._in_batches(_LOOKUP_AND_DELETE_BATCH, "an empty")
+
+    def _in_batches(self, command: int, what: str) -> int:
+        sizes = 8, _BATCH * self.key_bytes, _BATCH * self.value_bytes
+        buffers = [ctypes.create_string_buffer(size) for size in sizes]
+        places = [ctypes.addressof(each) for each in buffers]
+        first, total, result = 0, 0, 0
+        while result == 0:
+            attribute = struct.pack("=4QII", first, *places, _BATCH, self.descriptor)
+            result, answer = _bpf(command, attribute, f"{what} {self.name}", last=errno.ENOENT)
+            total += int(struct.unpack_from("=I", answer, 32)[0])
+            first = places[0]
+        return total
 
     def _entry(self, command: int, key: bytes | None, value: ctypes.Array[ctypes.c_char], what: str) -> None:
         place = None if key is None else ctypes.create_string_buffer(key, self.key_bytes)
@@ -355,7 +377,7 @@ def _possible_cpus() -> int:
         return int(file.read().strip().replace(",", "-").split("-")[-1]) + 1
 
 
-def _bpf(command: int, attribute: bytes, what: str) -> tuple[int, bytes]:
+def _bpf(command: int, attribute: bytes, what: str, *, last: int | None = None) -> tuple[int, bytes]:
     number = _SYSCALL_NUMBERS.get(platform.machine())
     if number is None:
         raise BpfError(f"The number of the system call bpf is not known on {platform.machine()}.", errno.ENOSYS)
@@ -363,6 +385,8 @@ def _bpf(command: int, attribute: bytes, what: str) -> tuple[int, bytes]:
     result = _libc.syscall(number, command, ctypes.byref(buffer), len(buffer))
     if result < 0:
         error_number = ctypes.get_errno()
+        if error_number == last:
+            return result, buffer.raw
         raise BpfError(_in_words(error_number, what), error_number)
     return result, buffer.raw
 

@@ -14,6 +14,7 @@ enum { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };
 
 /* Functions of the kernel; their numbers are a part of its interface. */
 static void *(*const map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*const map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static u64 (*const ktime_get_ns)(void) = (void *)5;
 static u32 (*const get_smp_processor_id)(void) = (void *)8;
 static long (*const redirect)(u32 interface, u64 flags) = (void *)23;

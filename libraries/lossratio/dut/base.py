@@ -179,10 +179,12 @@ class ConnectionTable(ABC):
 
     Attributes:
         translates: Whether it translates addresses.
+        is_one_way: Whether connections are opened from the west only.
         safe_rate: Connections per second that it is sure to take; None: no limit is known.
     """
 
     translates: bool
+    is_one_way: bool
     safe_rate: float | None
 
     @abstractmethod

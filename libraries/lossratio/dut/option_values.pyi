@@ -54,11 +54,14 @@ class OptionValues(TypedDict, total=False):
     least 4."""
     faults: str
     """xdp: What happens to a known share of frames: `drop`, `duplicate`, `delay`, e.g. `drop,duplicate`."""
-    firewall: Literal['conntrack'] | str
+    firewall: Literal['conntrack', 'hash', 'lru_hash'] | str
     """linux_router: `conntrack`: a firewall with state, which keeps an entry for each connection and drops invalid
     frames.
     ovs: `conntrack`: a firewall with state, which keeps an entry for each connection. They are made from the west
-    only."""
+    only.
+    xdp: A table of connections, without a time-out: frames of UDP and TCP over IPv4 from the west open them, and
+    answers alone come from the east. `hash` takes no more when it is full; `lru_hash` forgets those that were used
+    least recently, some of them sooner than it must."""
     forwarding: Literal['learning', 'openflow', 'l2xc', 'l2bd', 'l2patch', 'ip4', 'ip6', 'redirect', 'mac', 'filter'] | str
     """ovs: `openflow` (rules; the default) or `learning` (a switch that learns addresses; the set-up enters those of the
     neighbours).
@@ -118,7 +121,8 @@ class OptionValues(TypedDict, total=False):
     them), `5tswap` (swaps source and destination on layers 2 to 4) or `csum` (also computes checksums again)."""
     most_connections: int | str
     """linux_router: Connections that the firewall lets be open at once (`ct count over`).
-    ovs: Connections that the firewall keeps at once (`ct-set-maxconns`)."""
+    ovs: Connections that the firewall keeps at once (`ct-set-maxconns`).
+    xdp: Entries of that table."""
     nat: Literal['masquerade', 'snat', 'nat44-ed'] | str
     """linux_router: Network address translation of what goes east: `masquerade` (to the router's own address there) or
     `snat` (to the addresses of `nat_addresses`). Connections are made from the west only.

@@ -242,7 +242,7 @@ _FILL_RATE = 5_000.0
 class OvsConnections(ConnectionTable):
     """The connections of the datapath."""
 
-    translates = False
+    translates = is_one_way = False
     safe_rate = _FILL_RATE
 
     def __init__(self, control: OvsControl, most: int | None) -> None:

@@ -26,10 +26,10 @@ class Connections:
 
     def __init__(self, tables: Mapping[str, ConnectionTable], configuration: Configuration) -> None:
         for name, table in tables.items():
-            if table.translates and len({each.transmit < each.receive for each in configuration.directions}) > 1:
+            if table.is_one_way and len({each.transmit < each.receive for each in configuration.directions}) > 1:
                 raise TrafficError(
-                    f"{name} translates addresses, so frames from its other side would have to go to addresses that it "
-                    "chooses. Send one way only, with bidirectional=False."
+                    f"{name} lets its west side alone open connections, as a NAT does, so frames from its other side "
+                    "would have to be answers. Send one way only, with bidirectional=False."
                 )
         self._tables = tables
         self._flows = max(direction.frames.flows for direction in configuration.directions)

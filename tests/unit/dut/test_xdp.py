@@ -23,8 +23,9 @@ from waiting import wait_until
 from whole_trials import whole
 
 from lossratio.bpf import Table, XdpAction, kernel, program_info, why_impossible
+from lossratio.dut.base import SIDES
 from lossratio.dut.xdp import XdpOptions
-from lossratio.dut.xdp.device.forwarding import FILTERED_FROM, Forwarder, Way, filtered_addresses
+from lossratio.dut.xdp.device.forwarding import FILTERED_FROM, Forwarder, Way, filtered_addresses, table_of_connections
 from lossratio.errors import DutError
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration, profile_names
 
@@ -365,6 +366,38 @@ def test_what_a_reflector_sends_back_is_what_the_tg_expects(profile, size):
 def test_a_reflector_leaves_what_is_no_test_traffic_alone(frame):
     reflector = Forwarder(Way("back", leaving=1, macs=None, rules=None, every=1, faults=(), reflects=True), None)
     assert reflector.program.run(frame) == (XdpAction.PASS.value, frame)
+
+
+def segment(source, destination, ports, protocol=17):
+    """An IPv4 frame of UDP, TCP or something else."""
+    addresses = struct.pack(">II", source, destination)
+    return bytes(12) + b"\x08\x00\x45" + bytes(8) + bytes([protocol]) + bytes(2) + addresses + bytes(ports) + bytes(30)
+
+
+@pytest.mark.parametrize("count", [1000, 100_000])
+def test_a_hash_takes_exactly_as_many_connections_as_it_has_entries(count):
+    connections = table_of_connections("hash", count)
+    ways = [Way(name, leaving=1, macs=None, rules=None, every=1, faults=(), opens=name == "west") for name in SIDES]
+    west, east = (Forwarder(way, None, connections).program for way in ways)
+    verdicts = [west.run(segment(number, 9, (0, 1, 0, 2)))[0] for number in range(count + 5)]
+    assert verdicts.count(XdpAction.REDIRECT.value) == connections.count() == count
+    for frame, action in (
+        (segment(7, 9, (0, 1, 0, 2)), XdpAction.REDIRECT),
+        (segment(7, 9, (0, 1, 0, 3)), XdpAction.DROP),
+        (segment(7, 9, (0, 1, 0, 2), protocol=6), XdpAction.DROP),
+        (segment(7, 9, (0, 1, 0, 3), protocol=61), XdpAction.REDIRECT),
+    ):
+        assert west.run(frame)[0] == action.value
+    for frame, action in (
+        (segment(9, 7, (0, 2, 0, 1)), XdpAction.REDIRECT),
+        (segment(9, 7, (0, 1, 0, 2)), XdpAction.DROP),
+        (segment(7, 9, (0, 1, 0, 2)), XdpAction.DROP),
+    ):
+        assert east.run(frame)[0] == action.value
+    connections.clear()
+    assert connections.count() == 0
+    assert east.run(segment(9, 7, (0, 2, 0, 1)))[0] == XdpAction.DROP.value
+    assert connections.count() == 0
 
 
 def trial(agent, generator, load=2000.0, duration=0.25):

@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import SIMULATED, place
 
+from lossratio.bpf import why_impossible
 from lossratio.errors import SearchError, TesterError
 from lossratio.measurements.connection_capacity import (
     CapacityRequest,
@@ -19,6 +20,7 @@ from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
 
+NO_BPF = why_impossible()
 PROFILE = load_profile("ethip4-udp-connections", frame_size=100)
 
 
@@ -105,6 +107,20 @@ def test_the_limit_of_a_real_firewall_is_found_exactly(file, tmp_path):
     with open_testbed(file, dut="linux_router", options=options) as testbed:
         _, finding = found_by(testbed, tmp_path, repeats=1)
     assert finding.value == 1234
+
+
+@pytest.mark.netns
+@needs_testbed
+@pytest.mark.skipif(NO_BPF is not None, reason=f"no BPF here: {NO_BPF}")
+@pytest.mark.parametrize(("firewall", "entries", "least"), [("hash", 1234, 1234), ("lru_hash", 5000, 500)])
+def test_the_sessions_of_an_xdp_program_are_as_many_as_its_table_holds(file, tmp_path, firewall, entries, least):
+    options = {"firewall": firewall, "most_connections": entries}
+    with open_testbed(file, dut="xdp", options=options) as testbed:
+        _, finding = found_by(testbed, tmp_path, repeats=1, first=100)
+        table = testbed.duts[0].connections
+        assert table.counters()["filtered west>east" if firewall == "hash" else "filtered east>west"] > 0
+    # A table that forgets what was used least recently does so early, as each CPU has free places of its own.
+    assert least <= finding.value <= entries
 
 
 @pytest.mark.netns

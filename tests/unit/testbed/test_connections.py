@@ -40,7 +40,7 @@ def traffic(**options):
 class Table(ConnectionTable):
     """A device with room for so many connections, which may keep some when it is told to forget."""
 
-    translates = False
+    translates = is_one_way = False
     safe_rate = None
 
     def timeout_of(self, tcp_state):
@@ -196,8 +196,8 @@ def test_frames_that_the_generator_left_unsent_are_sent_again_and_no_fault_of_th
 
 def test_traffic_both_ways_through_a_nat_is_refused():
     table = Table()
-    table.translates = True
-    with pytest.raises(TrafficError, match=r"DUT1 translates addresses.*bidirectional=False"):
+    table.is_one_way = True
+    with pytest.raises(TrafficError, match=r"DUT1 lets its west side alone open connections.*bidirectional=False"):
         Connections({"DUT1": table}, traffic(bidirectional=True))
 
 

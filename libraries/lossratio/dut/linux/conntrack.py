@@ -140,7 +140,7 @@ class Conntrack(ConnectionTable):
 
     def __init__(self, node: DutNode, options: ConntrackOptions, renew: Callable[[], None]) -> None:
         self.node = node
-        self.translates = options.nat is not None
+        self.translates = self.is_one_way = options.nat is not None
         self.safe_rate = _SHARE_OF_LIMIT * options.new_connections if options.new_connections else None
         self._options = options
         self._renew = renew

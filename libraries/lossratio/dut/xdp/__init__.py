@@ -5,16 +5,27 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lossratio.dut.base import EASTWARD, SIDES, WESTWARD, DestinationMacs, DutCounters, DutOptions
+from lossratio.dut.base import (
+    EASTWARD,
+    SIDES,
+    WESTWARD,
+    ConnectionTable,
+    DestinationMacs,
+    DutCounters,
+    DutOptions,
+    Established,
+    TcpState,
+)
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory, write_file
 from lossratio.dut.linux import NodeDut
@@ -83,6 +94,12 @@ class XdpOptions(DutOptions):
     """Rules of the filter, up to 8,000 (the kernel takes no program with more jumps in a row): each compares the source
     address of every IPv4 frame, one after the other, and no rule drops test traffic. A table of addresses, empty at
     first, is looked up besides."""
+    firewall: Literal["hash", "lru_hash"] | None = None
+    """A table of connections, without a time-out: frames of UDP and TCP over IPv4 from the west open them, and answers
+    alone come from the east. ``hash`` takes no more when it is full; ``lru_hash`` forgets those that were used least
+    recently, some of them sooner than it must."""
+    most_connections: int | None = Field(default=None, ge=1, le=10_000_000)
+    """Entries of that table."""
     faults: Annotated[tuple[XdpFault, ...], BeforeValidator(_listed)] = ()
     """What happens to a known share of frames: ``drop``, ``duplicate``, ``delay``, e.g. ``drop,duplicate``."""
     every: int | None = Field(default=None, ge=_FEWEST, le=1_000_000_000)
@@ -128,18 +145,55 @@ class XdpOptions(DutOptions):
             raise ValueError("object and pinned name two programs; give one of them")
         if self.rules is not None and self.forwarding is not XdpForwarding.FILTER:
             raise ValueError("rules need forwarding=filter")
+        if (self.firewall is None) != (self.most_connections is None):
+            raise ValueError("firewall and most_connections go together: a table, and how many connections it has")
         if bool(self.faults) != (self.every is not None) or len(set(self.faults)) != len(self.faults):
             raise ValueError("faults and every go together: different faults, and one frame of how many has each")
         fields = type(self).model_fields
         # Options that were written down have all fields.
         ours = [
-            name for name in ("forwarding", "rules", "faults", "delay") if getattr(self, name) != fields[name].default
+            name
+            for name in ("forwarding", "rules", "firewall", "faults", "delay")
+            if getattr(self, name) != fields[name].default
         ]
         if ours and not self.is_own:
             raise ValueError(f"{', '.join(ours)}: options of lossratio's own programs, and this one is yours")
         if self.is_own and self.map is not None:
             raise ValueError("map is one of an object or a pinned program; give object or pinned, too")
         return self
+
+
+class XdpConnections(ConnectionTable):
+    """The table that both programs of a device share."""
+
+    translates, is_one_way = False, True
+    safe_rate = None
+
+    def __init__(self, device: XdpDevice, most: int) -> None:
+        self._device, self._most = device, most
+
+    def timeout_of(self, tcp_state: TcpState | None) -> float:
+        """Nothing times out."""
+        return math.inf
+
+    def check(self, wanted: Established) -> None:
+        """Checks that the table is large enough; see `ConnectionTable.check`."""
+        if wanted.connections > self._most:
+            name = self._device.node.name
+            raise DutError(f"{wanted.text}: {name} is set up to have {self._most:,} at once (most_connections).")
+
+    def count(self) -> int:
+        """Entries of the table."""
+        return int(self._device.ask("count")["connections"])
+
+    def forget(self) -> float:
+        """Deletes all entries; the time is that of the kernel's commands."""
+        return float(self._device.ask("forget")["seconds"])
+
+    def counters(self) -> Mapping[str, int]:
+        """Frames that neither were of a connection nor could open one."""
+        dropped = self._device.read_counters().dropped
+        return {name: count for name, count in dropped.items() if name.startswith("filtered")}
 
 
 class XdpDevice(NodeDut[XdpOptions]):
@@ -163,10 +217,16 @@ class XdpDevice(NodeDut[XdpOptions]):
         """Seconds for which frames may stay inside: some milliseconds, and those of delayed frames."""
         return _SETTLE_TIME + (self.options.delay if XdpFault.DELAY in self.options.faults else 0.0)
 
+    @property
+    def connections(self) -> XdpConnections | None:
+        """The table of a firewall."""
+        most = self.options.most_connections
+        return None if most is None else XdpConnections(self, most)
+
     def check_ports(self) -> None:
         """Checks the interfaces, the right to load programs, and that nobody else has a program on an interface."""
         check_interfaces(self.node, (self.west, self.east))
-        answer = self._ask("check")
+        answer = self.ask("check")
         if answer["impossible"] is not None:
             raise DutError(f"{self.node.name}: there can be no XDP program. {answer['impossible']}.")
         for name, program in answer["attached"].items():
@@ -193,7 +253,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         self.quieten(changes)
         self._mode, self._not_native = self.options.attach, None
         if self._mode is XdpAttachment.AUTO:
-            sends = self._ask("check")["sends"].values()
+            sends = self.ask("check")["sends"].values()
             self._mode = XdpAttachment.NATIVE if all(sends) else XdpAttachment.GENERIC
         self._directory = make_directory(changes, self.kind)
         if self.options.is_own:
@@ -220,7 +280,7 @@ class XdpDevice(NodeDut[XdpOptions]):
     def facts(self) -> dict[str, Any]:
         """How the programs are attached, their names and digests; of an object file its digest."""
         programs = {
-            name: {key: account[key] for key in ("id", "name", "tag")} for name, account in self._ask("report").items()
+            name: {key: account[key] for key in ("id", "name", "tag")} for name, account in self.ask("report").items()
         }
         file = self.options.object
         digest = None if file is None else hashlib.sha256(self._read_object(file)).hexdigest()
@@ -232,7 +292,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         _ = self.present
         self.check_running()
         stats = self.packets_of_kernel()
-        accounts = self._ask("report")
+        accounts = self.ask("report")
         counts = {
             direction: accounts[name]["counts"] for direction, name in ((EASTWARD, self.west), (WESTWARD, self.east))
         }
@@ -265,7 +325,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         """Adds addresses, which no test traffic has, to the table of a filter."""
         _ = self.present
         self.check_reconfigure(entries)
-        self._ask("filter", entries=entries)
+        self.ask("filter", entries=entries)
 
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
@@ -273,10 +333,10 @@ class XdpDevice(NodeDut[XdpOptions]):
 
         Run time and run count are None where the node does not count them (``kernel.bpf_stats_enabled``).
         """
-        before = self._ask("report")
+        before = self.ask("report")
         with super().telemetry() as report:
             yield report
-        report["xdp"] = {name: _since(account, before[name]) for name, account in self._ask("report").items()}
+        report["xdp"] = {name: _since(account, before[name]) for name, account in self.ask("report").items()}
 
     def _start(self, changes: Changes, directory: str, west_mac: str, east_mac: str) -> None:
         """Starts the process that attaches lossratio's own programs."""
@@ -289,6 +349,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         request = {
             "macs": macs,
             "rules": (options.rules or 0) if options.forwarding is XdpForwarding.FILTER else None,
+            "connections": options.firewall and (options.firewall, options.most_connections),
             "faults": [fault.value for fault in options.faults],
             "every": options.every or 1,
             "delay": options.delay,
@@ -330,7 +391,7 @@ class XdpDevice(NodeDut[XdpOptions]):
                     return
                 raise self._refused(cause) from cause
         if self.options.map is not None:
-            self._ask("fill", map=self.options.map)
+            self.ask("fill", map=self.options.map)
 
     def _refused(self, cause: DutError) -> DutError:
         if self._mode is XdpAttachment.GENERIC:
@@ -351,7 +412,7 @@ class XdpDevice(NodeDut[XdpOptions]):
             )
         return content
 
-    def _ask(self, what: str, **request: Any) -> dict[str, Any]:
+    def ask(self, what: str, **request: Any) -> dict[str, Any]:
         """The answer of lossratio's program on the node."""
         program = _packed()
         result = self.node.attempt(*program.command(_PYTHON), stdin=self._input(program, what, request))

@@ -164,7 +164,7 @@ class Det44(_Translating):
 class NatSessions(ConnectionTable):
     """The sessions of a NAT."""
 
-    translates = True
+    translates = is_one_way = True
     safe_rate = None
 
     def __init__(self, name: str, translation: Translation, ask: Callable[[str], str]) -> None:

@@ -27,7 +27,7 @@ from lossratio.bpf import (
     xdp_features,
 )
 
-from .forwarding import COUNTERS, FILTERED_FROM, Forwarder, Way, filtered_addresses
+from .forwarding import CONNECTIONS, COUNTERS, FILTERED_FROM, Forwarder, Way, filtered_addresses, table_of_connections
 
 Request = Dict[str, Any]
 
@@ -43,7 +43,7 @@ _ADDED_FROM = FILTERED_FROM + (1 << 24)
 def main() -> None:
     """Answers the request, or is the device until it is killed."""
     request = json.loads(sys.stdin.readline())
-    actions = {"check": check, "report": report, "fill": fill, "filter": add_filtered}
+    actions = {"check": check, "report": report, "fill": fill, "filter": add_filtered, "count": count, "forget": forget}
     try:
         if request["do"] == "serve":
             serve(request)
@@ -94,11 +94,24 @@ def add_filtered(request: Request) -> Request:
     return {}
 
 
+def count(request: Request) -> Request:
+    """How many connections are open."""
+    return {"connections": _connections(request).count()}
+
+
+def forget(request: Request) -> Request:
+    """Deletes all connections."""
+    table, began = _connections(request), time.monotonic()
+    table.clear()
+    return {"seconds": time.monotonic() - began}
+
+
 def serve(request: Request) -> None:
     """Attaches the programs of both directions, says so, and delays frames until it is killed."""
     interfaces = request["interfaces"]
     indices = [socket.if_nametoindex(name) for name in interfaces]
     filtered = filtered_addresses() if request["rules"] is not None else None
+    connections = table_of_connections(*request["connections"]) if request["connections"] else None
     links = []
     for index, side in zip(range(len(indices)), ("west", "east")):
         macs = request["macs"] and bytes.fromhex(request["macs"][index])
@@ -109,9 +122,10 @@ def serve(request: Request) -> None:
             rules=request["rules"],
             every=request["every"],
             faults=tuple(request["faults"]),
+            opens=side == "west",
             reflects=request["reflects"],
         )
-        forwarder = Forwarder(way, filtered)
+        forwarder = Forwarder(way, filtered, connections)
         links.append(XdpLink(forwarder.program, indices[index], XdpMode[request["mode"].upper()]))
     delay = Delay(interfaces, request["delay"]) if "delay" in request["faults"] else None
     print("attached", flush=True)
@@ -159,6 +173,10 @@ def _receive(port: socket.socket) -> Iterator[bytes]:
             frame = frame[:_MACS] + struct.pack(">HH", ethertype, tag) + frame[_MACS:]
     if kind != socket.PACKET_OUTGOING:
         yield frame
+
+
+def _connections(request: Request) -> Table:
+    return _map_of(socket.if_nametoindex(request["interfaces"][0]), CONNECTIONS)
 
 
 def _map_of(interface: int, name: str) -> Table:

@@ -3,6 +3,7 @@
 #include "program.h"
 
 enum { MACS = 12, TYPE = 12, SOURCE_ADDRESS = 26, ADDRESSES_END = 34, IPV4 = 0x0800, TO_ALL = 1 << 3 };
+enum { PLAIN_IPV4 = 0x45, VERSION = 14, PROTOCOL = 23, PORTS_END = 38, TCP = 6, UDP = 17, NEW_ONLY = 1 };
 enum { IPV6 = 0x86DD, DOT1Q = 0x8100, DOT1AD = 0x88A8, TAG = 4, MOST_TAGS = 2, IPV4_SOURCE = 14, IPV6_SOURCE = 10 };
 /* The first of the addresses that rules drop, 240.0.0.0: no traffic has them. */
 #define FILTERED_FROM 0xF0000000u
@@ -10,12 +11,12 @@ enum { IPV6 = 0x86DD, DOT1Q = 0x8100, DOT1AD = 0x88A8, TAG = 4, MOST_TAGS = 2, I
 extern struct {
     u64 seen, filtered, dropped, duplicated, delayed;
 } counts;
-/* Source addresses that are dropped, and the leaving interface twice. */
-extern u8 filtered, twice;
+/* Source addresses that are dropped, the leaving interface twice, and connections. */
+extern u8 filtered, twice, connections;
 
-/* The leaving interface, whether it is a filter, the number of its rules, whether frames get other MAC addresses, and
-   whether they go back. */
-CONSTANT u32 LEAVING, IS_FILTER, RULES, HAS_MACS, REFLECTS;
+/* The leaving interface, whether it is a filter, the number of its rules, whether frames get other MAC addresses,
+   whether they go back, whether only those of connections pass, and whether frames open these. */
+CONSTANT u32 LEAVING, IS_FILTER, RULES, HAS_MACS, REFLECTS, KEEPS, OPENS;
 CONSTANT u32 NEW_MACS[MACS / 4];
 /* One frame of EVERY has each of the faults: the one with this rest. */
 CONSTANT u64 EVERY, DROPPED, DUPLICATED, DELAYED;
@@ -34,6 +35,23 @@ PART int is_filtered(struct xdp_md *context)
             return 1;
     }
     return map_lookup_elem(&filtered, &source) != 0;
+}
+
+/* Whether a UDP or TCP frame over IPv4 is of no connection, and cannot open one. A connection has addresses and ports as
+   its opener sends them. */
+PART int is_refused(struct xdp_md *context)
+{
+    u8 *data = DATA(context);
+    if (data + PORTS_END > DATA_END(context) || *(u16 *)(data + TYPE) != __builtin_bswap16(IPV4) ||
+        data[VERSION] != PLAIN_IPV4 || (data[PROTOCOL] != UDP && data[PROTOCOL] != TCP))
+        return 0;
+    u32 source = *(u32 *)(data + SOURCE_ADDRESS), destination = *(u32 *)(data + SOURCE_ADDRESS + 4);
+    u32 ports = *(u32 *)(data + ADDRESSES_END), opened = 0;
+    u32 sent[] = {source, destination, ports, data[PROTOCOL]};
+    u32 answered[] = {destination, source, ports << 16 | ports >> 16, data[PROTOCOL]};
+    if (!OPENS)
+        return !map_lookup_elem(&connections, answered);
+    return !map_lookup_elem(&connections, sent) && map_update_elem(&connections, sent, &opened, NEW_ONLY);
 }
 
 PART void swap(u8 *one, u32 words)
@@ -81,7 +99,7 @@ PROGRAM int forward(struct xdp_md *context)
 {
     if (REFLECTS && !turn_round(context))
         return XDP_PASS;
-    if (IS_FILTER && is_filtered(context)) {
+    if ((IS_FILTER && is_filtered(context)) || (KEEPS && is_refused(context))) {
         __sync_fetch_and_add(&counts.filtered, 1);
         return XDP_DROP;
     }
