@@ -224,7 +224,8 @@ class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress,
     result = ConnectionCapacityResult
 
     def prepare(self, testbed: Testbed, request: CapacityRequest, place: TestPlace) -> None:
-        """Checks the traffic."""
+        """Checks the traffic, and that no table is full from the start."""
+        request.check_tables(testbed, 1, math.inf)
         check_flows(request.profile, request.most or 1, f"Give most={request.profile.flows}")
 
     def controller(self, request: CapacityRequest, loads: LoadRange) -> CapacitySearch:

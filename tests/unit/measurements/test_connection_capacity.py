@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given, strategies as st
 from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import SIMULATED, place
 
 from lossratio.bpf import why_impossible
-from lossratio.errors import SearchError, TesterError
+from lossratio.dut.linux.conntrack import Conntrack, ConntrackOptions
+from lossratio.errors import DutError, SearchError, TesterError
 from lossratio.measurements.connection_capacity import (
     CapacityRequest,
     CapacitySearch,
     capacity_values,
     find_connection_table_capacity,
 )
+from lossratio.nodes import CommandResult
 from lossratio.results import Outcome, findings_of, message
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
@@ -92,6 +96,31 @@ def test_a_generator_that_cannot_open_so_many_is_an_error(tmp_path):
     file.write_text(text.replace("max_rate: 400 kfps", "max_rate: 10 kfps"))
     with pytest.raises(TesterError, match=r"could not open 500 of 1,000 connections"):
         found_by(open_testbed(file), tmp_path)
+
+
+class FullNode:
+    """A node whose kernel keeps as many connections as it may, none of which are of test traffic."""
+
+    name = "DUT1"
+
+    def read_files(self, path):
+        return {path: "262144" if path.endswith(("_max", "_count")) else "30"}
+
+    def attempt(self, *command):
+        return CommandResult(command, 0, "0\n", "")
+
+
+def test_a_table_that_others_have_filled_is_an_error_and_no_capacity(tmp_path):
+    class FullTestbed:
+        def __init__(self, testbed):
+            self.testbed = testbed
+            self.duts = (SimpleNamespace(connections=Conntrack(FullNode(), ConntrackOptions(), None), hop=None),)
+
+        def __getattr__(self, name):
+            return getattr(self.testbed, name)
+
+    with pytest.raises(DutError, match=r"room for 0, as nf_conntrack_max is 262144 and 262144 are taken"):
+        found_by(FullTestbed(open_testbed(SIMULATED)), tmp_path)
 
 
 @pytest.fixture(scope="module")

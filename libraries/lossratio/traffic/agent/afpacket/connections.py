@@ -3,14 +3,14 @@
 RFC 9693: the Initiator's frames open connections, and the Responder keeps the addresses with which they arrive, as a
 NAT has changed them. A connection goes on only if the next frame comes back to its own addresses.
 
-An end has one header for each connection: the one that it received or sent last. So nothing needs a TCP/IP stack.
+An end has one header for each connection: the one that it received, or sends in its turn. So nothing needs a stack.
 """
 
 from __future__ import annotations
 
 import mmap
 from dataclasses import replace
-from typing import Callable, Iterator, NamedTuple
+from typing import Callable, Iterator, NamedTuple, Sequence
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class _End:
         self._rows = np.frombuffer(mmap.mmap(-1, frames.flows * self._start), dtype=np.uint8).reshape(-1, self._start)
         self._has_arrived = np.empty(0, dtype=bool)
         self._expected: Callable[[Numbers], Bytes] | None = None
-        self._stores = False
+        self._change: Callable[[Bytes], Bytes] | None = None
         self.strangers = 0
         cycle = FrameCycle(
             setup.cycle.data[:_RING_FRAMES], setup.cycle.lengths[:_RING_FRAMES], Replies(self._rows, frames.flows)
@@ -83,20 +83,22 @@ class _End:
             self._sender = Sender(self._setup)
         return self._sender
 
-    def begin(self, tag: int, most: int, expected: Callable[[Numbers], Bytes] | None, *, stores: bool) -> None:
+    def begin(
+        self, tag: int, most: int, expected: Callable[[Numbers], Bytes] | None, change: Callable[[Bytes], Bytes] | None
+    ) -> None:
         """Forgets what arrived, and notes frames with a tag from now on: those of so many connections.
 
         Args:
             tag: The tag.
             most: Connections, by their numbers from 0 on.
             expected: Headers with their addresses; None: they open connections.
-            stores: Whether this end sends over them later.
+            change: Makes of arriving headers what this end keeps; None: nobody needs them.
         """
         self.end()
         self._ring.release(len(self._ring.captured()))
         self._ring.overlooked()
         self._has_arrived = np.zeros(most, dtype=bool)
-        self._expected, self._stores, self.strangers = expected, stores, 0
+        self._expected, self._change, self.strangers = expected, change, 0
         let_tag_through(self._ring.socket, self._place, tag)
 
     def end(self) -> None:
@@ -118,8 +120,9 @@ class _End:
             self.strangers += len(is_own) - int(is_own.sum())
             is_new[is_new] = is_own
         self._has_arrived[numbers[is_new]] = True
-        if self._stores:
-            self._rows[numbers[is_new]] = contents[is_new, : self._start]
+        if self._change is not None:
+            # Answers are made while other frames arrive, and so take no time when all have.
+            self._rows[numbers[is_new]] = self._change(contents[is_new, : self._start])
         self._ring.release(len(captured))
 
     def arrived(self) -> Numbers:
@@ -137,12 +140,14 @@ class _End:
         return numbers
 
     def headers(self, numbers: Numbers) -> Bytes:
-        """The headers that this end received or sent last."""
+        """The headers that this end received, or sends in its turn."""
         rows: Bytes = self._rows[numbers]
         return rows
 
     def keep(self, numbers: Numbers) -> None:
         """Keeps some of the connections only, which have the numbers from 0 on then."""
+        if len(numbers) and numbers[-1] == len(numbers) - 1:
+            return
         for first in range(0, len(numbers), _AT_ONCE):
             part = numbers[first : first + _AT_ONCE]
             self._rows[first : first + len(part)] = self._rows[part]
@@ -186,7 +191,7 @@ class Conversation:
     def begin(self, tag: int, connections: int, exchange: Exchange) -> None:
         """Forgets all connections, and notes those that are opened by frames with a tag."""
         self._passes = passes_of(exchange, is_tcp=self._tcp is not None)
-        self._responder.begin(tag, connections, None, stores=True)
+        self._responder.begin(tag, connections, None, self._change(*self._passes[:2]))
 
     def note(self) -> None:
         """Takes arrived frames out of the rings."""
@@ -222,9 +227,9 @@ class Conversation:
                 expected = self._answered(expected)
             count, tag = len(self._alive), next_tag()
             length = self._length(now)
-            sends.make_next(count, self._change(before, now))
-            later = {each.is_forward for each in self._passes[number + 2 :]}
-            receives.begin(tag, count, expected, stores=number > 0 or True in later)
+            if before.is_forward == now.is_forward:
+                sends.make_next(count, self._change(before, now))
+            receives.begin(tag, count, expected, self._kept(now, self._passes[number + 2 :]))
             yield sends.sender, SendOrder(load, (count - 0.5) / load, tag=tag, replies=count, length=length)
             arrived = receives.arrived()
             if number == 0:
@@ -263,6 +268,12 @@ class Conversation:
 
     def _length(self, each: Pass) -> int:
         return (self._frames.max_size - FCS_BYTES) if each.has_payload else self._frames.payload_offset
+
+    def _kept(self, now: Pass, later: Sequence[Pass]) -> Callable[[Bytes], Bytes] | None:
+        """What becomes of the headers that arrive in a pass: those of the answer, if that is next."""
+        if not later:
+            return None
+        return self._change(now, later[0]) if later[0].is_forward != now.is_forward else lambda rows: rows
 
     def _change(self, before: Pass, now: Pass) -> Callable[[Bytes], Bytes]:
         """From the headers of one pass to those of the next one, which an end sends."""

@@ -169,7 +169,11 @@ def _checksums(
 
 def word_sums(part: Bytes) -> NDArray[np.uint64]:
     """The sums of the 16-bit words of each row."""
-    sums: NDArray[np.uint64] = np.ascontiguousarray(part).view(">u2").sum(axis=1, dtype=np.uint64)
+    words = np.ascontiguousarray(part).view(">u2")
+    sums = np.zeros(len(words), dtype=np.uint64)
+    # A sum along short rows takes numpy three times as long.
+    for number in range(words.shape[1]):
+        sums += words[:, number]
     return sums
 
 
