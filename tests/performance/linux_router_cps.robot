@@ -23,7 +23,7 @@ ${HANDSHAKE}    74B
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udp-linuxip4base-${SCALE}-cps-ndrpdr
     [Tags]    udp_cps    ethip4udp-linuxip4base-${SCALE}-cps
-    NDR    PDR    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}    stateless=True
+    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}    stateless=True    goals=${GOALS}
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-linuxip4base-${SCALE}-cps-ndrpdr
     [Tags]    tcp_cps    ethip4tcp-linuxip4base-${SCALE}-cps
-    NDR    PDR    frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    stateless=True
+    frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    stateless=True    goals=${GOALS}

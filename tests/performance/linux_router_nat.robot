@@ -24,10 +24,10 @@ ${HANDSHAKE}    74B
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udp-linuxnat44-${SCALE}-cps-ndrpdr
     [Tags]    udp_cps    ethip4udp-linuxnat44-${SCALE}-cps
-    NDR    PDR    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}
+    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-linuxnat44-${SCALE}-cps-ndrpdr
     [Tags]    tcp_cps    ethip4tcp-linuxnat44-${SCALE}-cps
-    NDR    PDR    frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}
+    frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
 ${FRAME_SIZE}-${CORES}c-ethip4udp-linuxnat44-${SCALE}-udir-ndrpdr
     [Tags]    udp_udir    ethip4udp-linuxnat44-${SCALE}-udir
     [Template]    Find NDR And PDR

@@ -19,9 +19,9 @@ Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    ${FRAME_SIZE}
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-${SCALE}-tput-ndrpdr
     [Tags]    udp_tput    ethip4udp-ip4base-${SCALE}-tput
-    NDR    PDR    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}
+    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
     ...    established=True    data_frames=4    stateless=True
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-ip4base-${SCALE}-tput-ndrpdr
     [Tags]    tcp_tput    ethip4tcp-ip4base-${SCALE}-tput
-    NDR    PDR    frame_size=${FRAME_SIZE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}
+    frame_size=${FRAME_SIZE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
     ...    established=True    data_frames=5    closing=fin    stateless=True

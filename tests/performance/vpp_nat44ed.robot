@@ -26,10 +26,10 @@ ${HANDSHAKE}    74B
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udp-nat44ed-${SCALE}-cps-ndrpdr
     [Tags]    udp_cps    ethip4udp-nat44ed-${SCALE}-cps
-    NDR    PDR    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}
+    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-nat44ed-${SCALE}-cps-ndrpdr
     [Tags]    tcp_cps    ethip4tcp-nat44ed-${SCALE}-cps
-    NDR    PDR    frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}
+    frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
 ${FRAME_SIZE}-${CORES}c-ethip4udp-nat44ed-${SCALE}-udir-ndrpdr
     [Tags]    udp_udir    ethip4udp-nat44ed-${SCALE}-udir
     [Template]    Find NDR And PDR

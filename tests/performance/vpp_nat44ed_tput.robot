@@ -21,9 +21,9 @@ Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    nat44    ${FR
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udp-nat44ed-${SCALE}-tput-ndrpdr
     [Tags]    udp_tput    ethip4udp-nat44ed-${SCALE}-tput
-    NDR    PDR    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}
+    frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
     ...    established=True    data_frames=4
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-nat44ed-${SCALE}-tput-ndrpdr
     [Tags]    tcp_tput    ethip4tcp-nat44ed-${SCALE}-tput
-    NDR    PDR    frame_size=${FRAME_SIZE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}
+    frame_size=${FRAME_SIZE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
     ...    established=True    data_frames=5    closing=fin

@@ -30,7 +30,7 @@ from lossratio.measurements.mrr import MaximumReceiveRate
 from lossratio.measurements.recovery import Recovery
 from lossratio.measurements.reset import Reset, ResetRequest, ResetResult, command_reset
 from lossratio.measurements.soak import Soak, SoakPreset, SoakRequest, SoakResult, warm_start_from
-from lossratio.measurements.throughput import require_lower_bounds
+from lossratio.measurements.throughput import GoalSet, require_lower_bounds
 from lossratio.mlrsearch import SearchGoal
 from lossratio.quantities import DURATION, FRAME_RATE, RATIO, Quantity, quantity_of
 from lossratio.records import docstrings_of_fields
@@ -197,14 +197,16 @@ class MeasurementKeywords(Keywords):
     @typed_keyword()
     def find_connection_rate(  # noqa: D102 (the request has it)
         self,
-        *goals: SearchGoal,
+        *own_goals: SearchGoal,
         frame_size: FrameSize,
         profile: str = CONNECTIONS_PROFILE,
+        goals: GoalSet | None = None,
         must_find: bool = True,
         resume: Path | None = None,
         **fields: Any,
     ) -> ConnectionRateResult:
-        asked = {"goals": goals, **fields} if goals else fields
+        wanted = own_goals or (() if goals is None else goals.goals)
+        asked = {"goals": wanted, **fields} if wanted else fields
         request = request_of(self.session, ConnectionRateRequest, frame_size, profile, asked)
         result = _measured(self.session, ConnectionRate, request, resume)
         if must_find:

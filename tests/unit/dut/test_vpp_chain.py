@@ -175,6 +175,8 @@ def test_a_chain_that_is_too_short_is_an_error_before_anything_is_touched(dut_la
     ("options", "message"),
     [
         ({"ipsec": 40_000}, "less than or equal to 32000"),
+        ({"wireguard": 9000}, "less than or equal to 8192"),
+        ({"geneve": 1025}, "less than or equal to 1024"),
         ({"ipsec": 1, "ipsec_algorithms": "aes256cbc"}, "is none of CSIT's names of algorithms"),
         ({"ipsec_udp": True}, "ipsec_udp goes with ipsec, the number of tunnels"),
         ({"ipsec": 1, "ipsec_async": True}, "ask for cores=2"),

@@ -84,6 +84,11 @@ class VppOptions(
         """The features that are on. Their methods are called with these options."""
         return [kind for kind in VppOptions.__bases__ if issubclass(kind, Feature) and kind.given(self)]
 
+    @property
+    def has_programs(self) -> bool:
+        """Whether programs of features run beside VPP."""
+        return any(kind.programs is not Feature.programs for kind in self.features)
+
 
 BRIDGE_DOMAIN = 10
 """Number of the bridge domain."""

@@ -171,11 +171,6 @@ class Feature(SocketOptions):
         """Entries of its largest table."""
         return 0
 
-    @property
-    def has_programs(self) -> bool:
-        """Whether `programs` run beside VPP."""
-        return False
-
     def problem(self) -> str | None:
         """The reason why its options do not go together; None: they do. No machine has been touched yet."""
         return None

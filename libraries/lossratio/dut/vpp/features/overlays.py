@@ -105,11 +105,6 @@ class Srv6Proxy(Feature):
     )
 
     @property
-    def has_programs(self) -> bool:
-        """The service."""
-        return self.srv6_proxy is not None or super().has_programs
-
-    @property
     def encapsulation_overhead(self) -> int:
         """The outer IPv6 header, and the list of three segments."""
         return super().encapsulation_overhead + (_outer_bytes(3) if self.srv6_proxy else 0)
@@ -131,6 +126,7 @@ class Srv6Proxy(Feature):
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """A policy for packets to the other side, the way through the service, and the proxy of this VPP."""
+        assert self.srv6_proxy is not None  # noqa: S101  (the feature is on)
         clear, wire = both_sides(ports)
         yield from _steered(ports, (1, 2, 3))
         for number, name in enumerate(MEMIFS):
@@ -138,10 +134,7 @@ class Srv6Proxy(Feature):
             yield Command(f"enable ip6 interface {name}")
         service, segment = clear.side.ipv6[_SERVICE], _sid(clear, 1)
         yield Command(f"set ip neighbor {MEMIFS[0]} {service} {MACS[1]} static")
-        behavior = {Proxy.MASQUERADING: "end.am", Proxy.STATIC: "end.as"}.get(
-            self.srv6_proxy or Proxy.DYNAMIC, "end.ad"
-        )
-        way = f"{behavior} nh {service} oif {MEMIFS[0]} iif {MEMIFS[1]}"
+        way = f"{_BEHAVIORS[self.srv6_proxy]} nh {service} oif {MEMIFS[0]} iif {MEMIFS[1]}"
         if self.srv6_proxy is Proxy.STATIC:
             way += f" src {_sid(wire, 1)} next {_sid(clear, 2)} next {_sid(clear, 3)}"
         yield Command(f"sr localsid address {segment} behavior {way}")

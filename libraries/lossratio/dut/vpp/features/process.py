@@ -38,11 +38,6 @@ class Process(Feature):
         plugins={"memif": "", "vhost": "25.10"},
     )
 
-    @property
-    def has_programs(self) -> bool:
-        """The process."""
-        return self.process is not None or super().has_programs
-
     def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
         """The interface that the frames of a port go to; a router has a table for each side."""
         number = int(port.side is not WEST)
