@@ -90,4 +90,4 @@ class BuildError(LossRatioError):
 
 
 class RegressionError(AssertionError):
-    """A value has regressed. Robot Framework shows the message as that of a failed test."""
+    """A value has regressed. Robot Framework shows the message as the message of a failed test."""

@@ -103,7 +103,7 @@ def status_of_error(error: BaseException) -> ExitStatus:
 
 
 def status_of_kinds(kinds: Collection[FailureKind]) -> ExitStatus:
-    """The exit status of a run with some kinds of failures: that of the most important one."""
+    """The exit status of a run with some kinds of failures: the status of the most important one."""
     return next((status for kind, status in _STATUSES.items() if kind in kinds), ExitStatus.PASSED)
 
 

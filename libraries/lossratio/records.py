@@ -45,7 +45,7 @@ class Record(FileModel):
 
 
 def left_out_if_empty(name: str) -> Any:
-    """Leaves a field out of files where it is empty: they are as those of earlier versions, which are continued."""
+    """Leaves a field out of files where it is empty: then files of earlier versions, which are continued, are alike."""
 
     # With a type of the return value, pydantic's schema would have no fields.
     def written(self: FileModel, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]

@@ -29,7 +29,7 @@ class Algorithm:
     applies: Callable[[Goals], bool] = lambda goals: True
     """Whether it can search for these goals."""
     follows_rfc9971: bool = True
-    """Whether its results must be those of RFC 9971; then the independent checker checks them."""
+    """Whether its results must be as RFC 9971 defines them; then the independent checker checks them."""
     tonight: Callable[[Subject], Subject] = lambda subject: subject
     """Makes the SUT as it is during the search."""
     early_verdict: bool = False

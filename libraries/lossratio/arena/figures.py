@@ -155,8 +155,8 @@ def figures(rows: Any, growth: float) -> Iterator[Figure]:
     """All figures of a study.
 
     Args:
-        rows: All rows; those of goal sets without demands are left out.
-        growth: Time per decision in a long search, as a multiple of that in a short one.
+        rows: All rows; rows of goal sets without demands are left out.
+        growth: Time per decision in a long search, as a multiple of the time in a short one.
     """
     rows = rows[rows.goal_set.isin(list(TIME))]
     free = at_overhead(rows, 0.0, counted=False)

@@ -34,7 +34,7 @@ FAMILY_SETS: Mapping[str, Mapping[str, Family]] = MappingProxyType(
 
 
 def families_of(family_set: str) -> Mapping[str, Family]:
-    """The families of a set by name; those of a directory of records are its files, see `recorded_families`."""
+    """The families of a set by name; the families of a directory of records are its files, see `recorded_families`."""
     return FAMILY_SETS[family_set] if family_set in FAMILY_SETS else recorded_families(Path(family_set))
 
 

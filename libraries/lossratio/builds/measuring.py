@@ -152,7 +152,7 @@ class BuildMeasurement:
     """Aggregate throughput in frames per second, by test and quantity (``<full name> <quantity>``); None: the build
     could not be set up, and is left out."""
     directory: str
-    """The directory of its run, relative to that of the record."""
+    """The directory of its run, relative to the directory of the record."""
 
 
 class BuildRecord:

@@ -96,7 +96,7 @@ class _Lab:
     name: str
     generator: dict[str, Any]
     ports: list[dict[str, Any]]
-    """The fields of the TG's interfaces, those of the path first."""
+    """The fields of the TG's interfaces, the path's interfaces first."""
     next_hops: tuple[str | None, str | None] = (None, None)
     """MAC addresses of frames from the west and the east; None: not known."""
     remarks: list[str] = field(default_factory=list)

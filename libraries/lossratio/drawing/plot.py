@@ -4,7 +4,7 @@ These drawings have no style sheets, identifiers, references or scripts. So a pa
 of them can change the page.
 
 Marks of trials show by colour how much a trial lost, and by shape whether it lost frames. Everybody can distinguish the
-colours: those of Okabe and Ito, and a scale of reds that becomes darker.
+colours: Okabe's and Ito's, and a scale of reds that becomes darker.
 """
 
 import math

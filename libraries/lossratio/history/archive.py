@@ -201,7 +201,7 @@ class Outbox:
             Messages about files that cannot be read; all others were added.
 
         Raises:
-            ReportError: If the directory is not that of a run.
+            ReportError: If it is not the directory of a run.
             StorageError: If the outbox cannot be written, e.g. because the disk is full.
         """
         run = read_run(directory)
@@ -283,9 +283,9 @@ def fetch_newest(store: ObjectStore, testbed: str, count: int, directory: Path) 
 
 def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
     *_, day, file = name.split("/")
-    unpacked = directory / f"{day.removeprefix('date=')}-{file.removesuffix('.tar.gz')}"
-    if unpacked.exists():
-        return unpacked
+    run = directory / f"{day.removeprefix('date=')}-{file.removesuffix('.tar.gz')}"
+    if run.exists():
+        return run
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory, prefix=".") as temporary:
         packed, unpacked = Path(temporary) / file, Path(temporary) / "run"
@@ -298,6 +298,6 @@ def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
             raise ArchiveError(f"{store}: {name} is damaged: {error}.") from error
         runs = [*unpacked.iterdir()]
         if len(runs) != 1 or not runs[0].is_dir():
-            raise ArchiveError(f"{store}: {name} is damaged: it does not hold one directory, that of a run.")
-        runs[0].rename(unpacked)
-    return unpacked
+            raise ArchiveError(f"{store}: {name} is damaged: it does not hold the directory of one run.")
+        runs[0].rename(run)
+    return run

@@ -1,6 +1,6 @@
 """Series of readings: latency and telemetry of each test over its nights.
 
-Their trends are computed as those of values, and are no alarms (`lossratio.history.trend`).
+Their trends are computed as the trends of values are, and are no alarms (`lossratio.history.trend`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

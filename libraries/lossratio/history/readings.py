@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from lossratio.results import TestResult, view_of
 
 _LEAST_SHARE = 0.01
-"""Graph nodes with fewer packets, as a share of those of the busiest one, are no part of the traffic's path."""
+"""Graph nodes with fewer packets, as a share of the busiest node's packets, are no part of the traffic's path."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Change detection: a series of values is divided into groups of similar values, by minimum message length.
 
-The groups are those of FD.io CSIT's ``jumpavg`` (same message, same search), for many series at once and in numpy: the
-cost grows with the pairs of values, and jumpavg pays it in Python objects. A test compares both.
+FD.io CSIT's ``jumpavg`` makes the same groups (same message, same search). Here many series are grouped at once, in
+numpy: the cost grows with the pairs of values, and jumpavg pays it in Python objects. A test compares both.
 
 For each group, the message holds its number of values, its average (uniform up to the maximum for the first group,
 around the average of the group before for the others), its standard deviation, and a point on the sphere: all values

@@ -57,7 +57,7 @@ class History:
     """The folder; it is made when entries are added."""
 
     def add(self, entries: Iterable[Entry]) -> list[Path]:
-        """Adds entries; those of one testbed and day go into one file.
+        """Adds entries; the entries of one testbed and day go into one file.
 
         Raises:
             StorageError: If the disk does not take the files.

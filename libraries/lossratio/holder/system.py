@@ -31,7 +31,7 @@ RECURSIVE = 16384
 SLAVE = 1 << 19
 
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""The search path of programs. It includes those of the superuser, as the sessions are root's."""
+"""The search path of programs. It includes the superuser's paths, as the sessions are root's."""
 
 _SET_PARENT_DEATH_SIGNAL = 1
 _GET_FLAGS = 0x8913
@@ -45,7 +45,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unshare(flags: int) -> None:
-    """Gives the calling process its own namespaces; ``flags`` are those of the system call."""
+    """Gives the calling process its own namespaces; ``flags`` are the system call's."""
     _check(_libc.unshare(ctypes.c_int(flags)), f"unshare({flags:#x})")
 
 
@@ -55,7 +55,7 @@ def enter(descriptor: int, kind: int) -> None:
 
 
 def mount(source: str, target: str, kind: str | None, flags: int = 0, options: str | None = None) -> None:
-    """Adds a file system or a bind mount; the arguments are those of the system call."""
+    """Adds a file system or a bind mount; the arguments are the system call's."""
     arguments = (source.encode(), target.encode(), kind and kind.encode(), ctypes.c_ulong(flags))
     _check(_libc.mount(*arguments, options and options.encode()), f"mount {target}")
 

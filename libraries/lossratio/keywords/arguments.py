@@ -134,7 +134,7 @@ def with_option_values(method: FunctionT) -> FunctionT:
     """Shows the options of all built-in kinds of DUT as arguments of a keyword that takes any by name.
 
     Editors complete them then, and show their types. Values are handed over as they are: the kind reads them, and
-    refuses those of other kinds. OPTIONS in the keyword's documentation stands for their names.
+    refuses arguments of other kinds. OPTIONS in the keyword's documentation stands for their names.
     """
     values = types_of_options()
     signature = inspect.signature(method)

@@ -48,7 +48,7 @@ class _Setting:
     values: Mapping[str, str] = field(default_factory=dict)
     """Those of the variables that the suite's metadata lists."""
     arguments: tuple[str, ...] = ()
-    """Arguments of its set-up, in place of those of the same names."""
+    """Arguments of its set-up, in place of arguments of the same names."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
 
     Use it as ``robot --prerunmodifier lossratio.keywords.Catalogue:topologies/lab.yaml tests/performance``.
 
-    A test whose name has ``${FRAME_SIZE}`` in it becomes one test for each frame size: those of the suite's metadata
+    A test whose name has ``${FRAME_SIZE}`` in it becomes one test for each frame size in the suite's metadata
     ``Frame Sizes``, or `FRAME_SIZES`. A suite with metadata ``Cores`` is made for each of these numbers of cores
     (``${CORES}``); others have ``1``. A suite with other metadata that is a variable in names of its tests, such as
     ``Tunnels`` (``${TUNNELS}``), is made for each of these values. With a topology, the suite is made for each NIC

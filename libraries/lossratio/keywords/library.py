@@ -80,7 +80,7 @@ class LossRatio(
     | ``min_load``      | The smallest load, likewise. Left out: 9001 fps as in FD.io CSIT; if that is above the maximum load, a tenth of this. |
     | ``timeout``       | After this much time no trial begins; the result is what is known then, and irregular. |
     | ``warm_up``       | Length of a first trial at maximum load whose result is discarded. Left out: there is none. |
-    | ``warm_up_profile`` | Traffic profile of that trial, by name or file. Left out: that of the measurement. |
+    | ``warm_up_profile`` | Traffic profile of that trial, by name or file. Left out: the measurement's profile. |
     | ``ramp``          | Time before every trial in which the load grows from nothing to the trial's load; its frames are not counted. Left out: trials begin at their load. |
     | ``rest``          | Least time without traffic before every trial, for a device that remembers the last one; it is part of the trial's time, and of ``timeout``. Left out: what the device's kind needs, which the result states. |
     | ``integrity``     | What happens if frames come back more than once, changed, truncated, padded or elsewhere. They never count as received. ``doubt`` (left out: this): the result carries the doubt, with its size. ``fail``: the test fails, as a fault of the device. ``off``: frames are counted and not looked at, for a device that changes them on purpose, such as one that translates addresses. |

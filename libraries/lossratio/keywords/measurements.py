@@ -1,4 +1,4 @@
-"""The keywords that measure: arguments, types and documentation are those of the request of a kind."""
+"""The keywords that measure: a kind's request gives arguments, types and documentation."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -56,7 +56,7 @@ _OTHERS = "The other arguments are described under `Arguments of measurements`."
 def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], FunctionT]:
     """Adds the fields of a request to the arguments of a keyword, whose method takes them by any name.
 
-    The keyword's documentation is the method's, or else that of the request, with a table of the fields that no other
+    The keyword's documentation is the method's, or else the request's, with a table of the fields that no other
     request has before the examples.
     """
     left_out = {"profile", "warm_up", *request.unused, *without.split()}
@@ -141,7 +141,7 @@ def _measured(session: Session, kind: Kind[ResultT], request: Request, resume: P
 def measurement_keyword(
     name: str, kind: Kind[ResultT], default_profile: str = DEFAULT_PROFILE
 ) -> Callable[..., ResultT]:
-    """A keyword that measures; its arguments, their types and its documentation are those of the kind's request."""
+    """A keyword that measures; its arguments, their types and its documentation come from the kind's request."""
 
     @asks(kind.request)
     @typed_keyword(name)

@@ -89,7 +89,7 @@ class TestbedKeywords(Keywords):
         | ``dut``        | The kind of device that each DUT becomes, e.g. ``linux_bridge`` or ``linux_router``. Left out: the DUTs stay as they are, set up by others. |
         | ``duts``       | Through how many DUTs the path goes, in the order of the file; 0 is a cable from the generator to itself. Left out: through all. |
         | ``nic``        | The NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``. Left out: the first link that is free, whatever it is on. |
-        | ``links``      | How many parallel paths the traffic takes at once; a load is that of each of their interfaces. |
+        | ``links``      | How many parallel paths the traffic takes at once; a load is the load of each of their interfaces. |
         | ``password``   | What to log in with on nodes where keys are not enough, as a secret variable of Robot Framework. Left out: the environment variable ``LOSSRATIO_PASSWORD_<NODE>`` or ``LOSSRATIO_PASSWORD``, if there is one. |
         | ``passphrase`` | What the private key is encrypted with, likewise. Left out: ``LOSSRATIO_PASSPHRASE``. |
         | ``options``    | The device's options by name, e.g. ``police=50 kfps``. The built-in kinds have OPTIONS. One that this kind does not have is an error that names those it has. |

@@ -103,7 +103,7 @@ class DutNode:
             Text by path, without the last line feed.
         """
         where = [f"--include={path}" for path in paths] + ["-r", under] if under else ["--", *paths]
-        # A path can have colons itself: those of cards in /sys have.
+        # A path can have colons itself, as paths of cards in /sys have.
         named = re.compile(rf"(.*?{'|.*?'.join(map(re.escape, paths))}):(.*)" if paths else r"(?!)")
         texts: dict[str, list[str]] = {}
         for line in self.attempt("grep", "-sH", "", *where).stdout.splitlines():

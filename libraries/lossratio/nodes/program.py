@@ -83,7 +83,7 @@ class NodeProgram:
         return base64.b64encode(zlib.compress(json.dumps(self.sources).encode())).decode()
 
     def command(self, python: str, *options: str) -> tuple[str, ...]:
-        """The command that starts it, and reads `line`; the arguments are those of `start`."""
+        """The command that starts it, and reads `line`; the arguments are as for `start`."""
         # Errors and lists of processes show the beginning of a command.
         code = f"# {self.name}\n{_START}"
         return (python, *options, "-c", code, self.name, self.main, str(len(self.line) + 1))
@@ -93,7 +93,7 @@ def pack_program(folder: str, name: str, main: str, rooms: Sequence[str] = ()) -
     """Packs the modules of a folder of the library.
 
     Args:
-        folder: The folder, relative to that of the library.
+        folder: The folder, relative to the library's folder.
         name: Name of the program; its package on the node has underscores instead of hyphens.
         main: Name of the module with the function `main`.
         rooms: Rooms of the library that they import, by the names that these have here. Such a room needs nothing but

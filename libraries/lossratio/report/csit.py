@@ -1,6 +1,6 @@
 """Exports results for FD.io CSIT's dashboards, if their numbers mean the same there.
 
-Rates are aggregates, bandwidths those of layer 1, and ``lower`` is the conditional throughput, as in CSIT's own files.
+Rates are aggregates, bandwidths are of layer 1, and ``lower`` is the conditional throughput, as in CSIT's own files.
 A result that would mean something else there, or could not be shown, is refused with the reason.
 
 The dashboards derive most of what they show from names. A suite is called
@@ -350,7 +350,7 @@ def _dut_version(result: TestResult) -> str:
 
 
 def _generator(result: TestResult) -> tuple[str, str]:
-    """Kind and version of the generator; one without a version of its own has that of lossratio."""
+    """Kind and version of the generator; one without a version of its own has lossratio's version."""
     generator = result.conditions.generator
     kind = str(generator.get("kind") or "")
     version = generator.get("version", result.conditions.controller.lossratio_version)

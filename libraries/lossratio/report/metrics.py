@@ -99,7 +99,7 @@ _CSIT_NAMES = {
     },
 }
 """CSIT's names of the numbers of VPP's graph nodes, from ``show runtime`` and the bundles of the performance monitor;
-its labels are those of the statistics."""
+its labels are the labels of the statistics."""
 
 
 _LOADS = (

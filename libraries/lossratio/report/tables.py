@@ -310,7 +310,7 @@ _CORES = re.compile(r"(?<=-)\d+c-")
 
 
 def _twin_of(finding: Finding) -> tuple[str, str]:
-    """What a finding has in common with that of the twin of its test."""
+    """What a finding has in common with the finding of its test's twin."""
     return _CORES.sub("", _TWIN.sub("", finding.result.test.name), count=1), finding.quantity
 
 

@@ -67,7 +67,7 @@ class DoubtKind(str, Enum):
     LOSS_BESIDE_RESET = "loss beside the reset"
     """Frames were lost before a reset, or since then outside of its longest outage; they are not in the reset time."""
     UNEVEN = "uneven load"
-    """One worker or receive queue of the SUT takes far more frames than its share: its limit is not that of all."""
+    """One worker or receive queue of the SUT takes far more frames than its share; its limit is not the SUT's."""
     FOREIGN_FRAMES = "foreign frames"
     """Frames that belong to no trial came out of the testbed: they take capacity, and may hide losses."""
     TESTBED_CHANGED = "testbed changed"
@@ -132,7 +132,7 @@ def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
 
     The widest gap between neighbouring rates separates the bands; the gap must be wide compared with both bands.
     """
-    # The forwarding rates of trials that ended early are those of other lengths of time.
+    # The forwarding rates of trials that ended early are of other lengths of time.
     for group in _repeated((trial for trial in trials if trial.decided_after_s is None), BANDS_LEAST_TRIALS):
         rates = sorted(_rate(trial) for trial in group)
         cut = max(range(1, len(rates)), key=lambda index: rates[index] - rates[index - 1])
@@ -150,7 +150,7 @@ def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
 
 
 def late_frames(trials: Iterable[Trial], of_last: int) -> Doubt | None:
-    """Reports frames that came back too late; those of the last trial have no next trial to count them."""
+    """Reports frames that came back too late; late frames of the last trial have no next trial to count them."""
     of_others = (sum(direction.late_frames for direction in trial.directions) for trial in trials)
     late = [frames for frames in (*of_others, of_last) if frames]
     if not late:

@@ -258,7 +258,7 @@ def build_of(result: TestResult) -> str | None:
 
 def digest_of(finding: Finding) -> str:
     """A key that is equal for values with the same meaning, and only for these; the tests' names do not matter."""
-    # A failed measurement may have no trial, but its key must be that of measurements that succeeded.
+    # A failed measurement may have no trial, but its key must be the key of measurements that succeeded.
     left_out = {_TRIAL_DURATION}
     if finding.unit == FRAMES_PER_SECOND:
         # Earlier versions wrote keys without units, and had no other unit.

@@ -49,7 +49,7 @@ class Trial(Record):
     elapsed_s: Seconds
     """Time of the whole trial, with preparations and waits."""
     forwarding_rate_per_interface_fps: float = Field(ge=0.0)
-    """Trial forwarding rate; where ``decided_after_s`` is given, that of the frames sent until then."""
+    """Trial forwarding rate; where ``decided_after_s`` is given, the rate of the frames sent until then."""
     sent_frames: FrameCount | None
     """Frames sent, over all directions; None: not counted."""
     lost_frames: FrameCount | None

@@ -25,7 +25,7 @@ class Attempts:
     """The outputs of all attempts at a run, in the run's directory."""
 
     directory: Path
-    """The run's directory. While an attempt runs, ``output.xml`` is its own, and afterwards that of all attempts. Those
+    """The run's directory. While an attempt runs, ``output.xml`` is its own, and afterwards of all attempts. Outputs
     of earlier attempts are below ``attempts``."""
 
     @property

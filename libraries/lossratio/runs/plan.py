@@ -117,7 +117,7 @@ class History:
 
 
 def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
-    """Expected time of a test without history: that of all measurements in it, in seconds.
+    """Expected time of a test without history: the sum over all measurements in it, in seconds.
 
     Args:
         test: The test; keywords that measure nothing take no time.

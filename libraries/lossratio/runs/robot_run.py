@@ -125,7 +125,7 @@ class RunRequest:
     topologies: tuple[Path, ...]
     """Topology files of equal testbeds; the first one that is free is taken."""
     suites: tuple[Path, ...]
-    """Files and directories with suites; none: those of the job."""
+    """Files and directories with suites; none: the job's suites."""
     include: tuple[str, ...] = ()
     """Tag patterns that select tests; none: all tests."""
     robot_options: tuple[str, ...] = ()

@@ -178,7 +178,7 @@ class _RunningPolicer(LocatingSut):
         self._bucket = Bucket(model.rate, model.burst)
 
     def __call__(self, traffic: Traffic) -> int:
-        """Frames lost; those of a long trial, in which a single frame does not matter."""
+        """Frames lost of a long trial, in which a single frame does not matter."""
         tokens = self._bucket.level_at(traffic.start) + self._rate * traffic.duration
         self._bucket.take(traffic)
         # The sum's rounding error must not cost a token.
@@ -228,7 +228,7 @@ class _RunningBuffer(LocatingSut):
         self._room = Bucket(model.capacity, model.size)
 
     def __call__(self, traffic: Traffic) -> int:
-        """Frames lost; those of a long trial, in which a single frame does not matter."""
+        """Frames lost of a long trial, in which a single frame does not matter."""
         room = self._room.level_at(traffic.start)
         lost = traffic.frames * self._model.loss_ratio(traffic.load, traffic.duration, room)
         self._room.take(traffic)

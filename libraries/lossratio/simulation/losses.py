@@ -48,7 +48,7 @@ class LocatingSut(ABC):
 
 
 def losses_of(sut: RunningSut, traffic: Traffic) -> list[Loss]:
-    """The losses of any SUT; those of a SUT that only counts them are spread evenly over the traffic."""
+    """The losses of any SUT; losses of a SUT that only counts them are spread evenly over the traffic."""
     if isinstance(sut, LocatingSut):
         return [loss for loss in sut.losses(traffic) if loss.frames]
     return spread(sut(traffic), 0, traffic.frames - 1)

@@ -246,7 +246,7 @@ class SimulatedMeasurer:
     def _output(
         self, trial: TrialInput, counters: Sequence[DirectionCounters], duration: float | None = None
     ) -> TrialOutput:
-        """The output of a trial; the duration is that of its traffic, None: the whole one."""
+        """The output of a trial; the duration is its traffic's, None: the whole one."""
         self.rest()
         duration = trial.duration if duration is None else duration
         return output_from_counters(

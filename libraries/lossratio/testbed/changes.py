@@ -233,7 +233,7 @@ class Way:
     links: tuple[tuple[End, End], ...]
     """The two ends of each link."""
     is_local: bool = False
-    """Whether the links are those of a local testbed: what they have no room for is no loss of the DUT."""
+    """Whether the testbed is a local one: what its links have no room for is no loss of the DUT."""
 
     @classmethod
     def of(cls, paths: Sequence[TrafficPath], *, is_local: bool = False) -> Way:

@@ -1,6 +1,6 @@
 """The topology file: nodes, how to reach them, their interfaces, and the links between them.
 
-Field names are those of FD.io CSIT's topology files wherever both mean the same.
+Field names come from FD.io CSIT's topology files wherever both mean the same.
 """
 
 from lossratio.topology.addressing import EAST as EAST, WEST as WEST, Side as Side, split_sides as split_sides

@@ -1,7 +1,7 @@
 """The addresses of test traffic: those that RFC 2544 and RFC 5180 set aside for benchmarking, or the lab's own.
 
-West is the side of the path's first TG port, east that of its second one. Generators send from one side's networks to
-the other's; routed devices route each side's networks to its TG port.
+West is the side of the path's first TG port, and east is the side of its second one. Generators send from one side's
+networks to the other's; routed devices route each side's networks to its TG port.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Reads labs of containerlab: ``*.clab.yml``, and ``topology-data.json`` of a deployed lab.
 
-Rules of names, merging, links and interfaces are those of containerlab 0.79 and its published schema. A file that
+Rules of names, merging, links and interfaces come from containerlab 0.79 and its published schema. A file that
 containerlab itself accepts is read, also where the schema is stricter.
 """
 

@@ -246,7 +246,7 @@ def _ends(lab: Lab, duts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _next_hops(own: LabEnd, other: LabEnd) -> dict[str, Any]:
-    """The addresses of the generator's port, and those of the next hop on its link, as far as the lab says them."""
+    """The addresses of the generator's port and of the next hop on its link, as far as the lab says them."""
     pairs = []
     for version in ("ipv4", "ipv6"):
         try:

@@ -100,7 +100,7 @@ class TrafficPath:
     west: Port
     """The TG's first port."""
     east: Port
-    """The TG's second port, or that of the reflector."""
+    """The TG's second port, or the reflector's port."""
     hops: tuple[Hop, ...]
     """The DUTs, in order from west to east."""
 

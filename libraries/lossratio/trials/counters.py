@@ -70,7 +70,7 @@ def output_from_counters(
     `with_examination`.
 
     Where an early verdict ended the trial, the loss ratio is a lower limit: ``|lost| / intended``. The generator knows
-    which frames were due until then, so its ``unsent`` stands. The forwarding rate is that of the frames sent.
+    which frames were due until then, so its ``unsent`` stands. The forwarding rate is the rate of the frames sent.
 
     Args:
         trial: The trial's input.
@@ -163,7 +163,7 @@ class _Total:
     unsent: int
     """Frames that were due, and not sent."""
     whole: int
-    """Frames that the loss ratio is a share of; those of the whole duration, also if the trial ended early."""
+    """Frames that the loss ratio is a share of: the frames of the whole duration, also if the trial ended early."""
     is_early: bool = False
     """Whether an early verdict ended it."""
 
@@ -240,7 +240,7 @@ class Examination(Observed):
     """The frames that the receiver of a direction examined in one trial, and the faults among them."""
 
     examined: Frames
-    """Frames that were examined byte by byte: all that arrived, or those of a sample of sequence numbers."""
+    """Frames that were examined byte by byte: all that arrived, or a sample of sequence numbers."""
     duplicated: Frames = 0
     """Further copies, among the examined ones."""
     latency_copies: Frames = 0

@@ -50,7 +50,7 @@ class Addition(Observed):
     part: str
     """The field of the result that it is in: ``latency`` or ``telemetry``."""
     measurement: int
-    """Number of the measurement that it belongs to, among those of this part, from 1."""
+    """Number of the measurement that it belongs to, among the measurements of this part, from 1."""
     request: Mapping[str, Any]
     """What was asked for, as JSON data."""
     found: Mapping[str, Any]

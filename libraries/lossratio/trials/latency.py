@@ -69,6 +69,6 @@ class LatencyOutput:
     """The output of one latency trial."""
 
     directions: tuple[DirectionCounters, ...]
-    """The counters of all frames, those of the load and those for latency together."""
+    """The counters of all frames, of the load and for latency together."""
     latency: tuple[LatencyCounters, ...]
     """The latency of each direction."""

@@ -126,7 +126,7 @@ class Timeline(Observed):
     outages: tuple[Outage, ...] = ()
     """The longest outages, `MOST_OUTAGES` at most, in the order of time."""
     outage_count: int = 0
-    """The number of all outages, those of single frames among them."""
+    """The number of all outages, outages of single frames among them."""
     silences: tuple[Silence, ...] = ()
     """The longest times without any frame, `MOST_OUTAGES` at most, in their order; none shorter than a millisecond or a
     few frames. A burst has none, as its losses are only counted."""

@@ -417,7 +417,7 @@ def run_search(
         controller: Chooses the trials.
         measurer: Performs them.
         journal: Keeps each result before the next trial starts.
-        timeout: No trial starts after this many seconds of trials on the measurer's clock, those of the journal
+        timeout: No trial starts after this many seconds of trials on the measurer's clock, trials of the journal
             included. The result is then marked as not finished.
         on_trial: Called with each newly measured result, after the controller has taken it in.
         load_step: The generator sends multiples of this load, in frames per second; 0: any load. A trial that the

@@ -203,7 +203,7 @@ def without_members(packed):
     [
         (lambda packed: b"not a tar file", "could not be opened"),
         (lambda packed: packed[:-200], "Compressed file ended"),
-        (without_members, "it does not hold one directory"),
+        (without_members, "it does not hold the directory of one run"),
     ],
 )
 def test_a_damaged_run_in_the_archive_is_an_error_that_names_it(run, outbox, store, tmp_path, damage, why):

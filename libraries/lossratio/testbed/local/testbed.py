@@ -248,7 +248,7 @@ def find(name: str) -> LocalTestbed | None:
 
 
 def status() -> list[LocalTestbed]:
-    """All of this user's testbeds that are up, also those of other runs; removes files of killed testbeds."""
+    """All of this user's testbeds that are up, testbeds of other runs too; removes files of killed testbeds."""
     return [LocalTestbed(directory, known) for directory, known in state.running()]
 
 

@@ -264,7 +264,7 @@ def _marked(mark: bytes) -> list[int]:
 
 
 def _kill(visible: int) -> bool:
-    """Kills a process by its id in /proc, which may be of another PID namespace than that of this process."""
+    """Kills a process by its id in /proc, which may be of another PID namespace than this process."""
     try:
         ids = _ids(visible)[len(_ids(os.readlink("/proc/self"))) - 1 :]
         if ids:

@@ -215,7 +215,7 @@ def status(request: Message) -> None:
 
 
 def clear(request: Message) -> None:
-    """Ends a lease: that of the owner who asks, or by force that of any owner."""
+    """Ends the lease of the owner who asks, or by force any owner's lease."""
     file = ReservationFile(request["directory"], request["name"])
     damage = None
     try:
