@@ -1,10 +1,9 @@
 """The load of the next trial: by the draft's rule, or where a trial is expected to reduce the uncertainty most.
 
 The expected information of a trial is by how much it reduces the variance of the critical load. The posterior is a
-cloud of points, each with its critical load c. A trial measures a quantity y that differs from point to point. If y is
-correlated with log c, the trial reduces the variance of log c: by linear regression, by cov(log c, y)^2 / (var(y) +
-noise). There are two such y: the logarithm of the mean loss, and in overload the capacity, of which many trials show
-mean and deviation.
+cloud of points, each with its critical load c. The logarithm y of the mean loss differs from point to point, too. If it
+is correlated with log c, a count reduces the variance of log c: by linear regression, by cov(log c, y)^2 / (var(y) +
+noise). In overload a count shows the capacity: of these, trials at equal loads say how many are needed.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import Protocol
 import numpy as np
 
 from lossratio.plrsearch.guarding import Guarding
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, FittingFunction, LikelihoodName, count
-from lossratio.plrsearch.quadrature import Posterior
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, LikelihoodName, count
+from lossratio.plrsearch.quadrature import Mode, Posterior
 from lossratio.plrsearch.variation import Description
 from lossratio.trials import TrialResult
 
@@ -24,10 +23,9 @@ _COPIES, _DRAINED = 4, 3
 """Copies of a lossy load that the draft keeps, and how many a trial without loss uses up."""
 _OVERLOAD = 5.0
 """How far above the mrr overload is, in widths of the knee and standard deviations of the capacity."""
-_LEAST_OVERLOAD, _MOST_OVERLOAD = 0.15, 0.7
-"""Limits of the share of trials in overload: without any, no trial shows whether capacities vary normally."""
-_OVERLOAD_OF_CONSTANT = 0.05
-"""The same as the first limit, while trials at equal loads show that the capacity is constant."""
+_IN_OVERLOAD, _IF_CONSTANT, _IF_VARYING = 0.15, 0.05, 0.5
+"""Share of trials in overload: without any, no trial shows whether capacities vary normally. The others are while
+trials at equal loads show that the capacity is constant, or that it varies."""
 _OVERLOAD_STEP = 0.004
 """Largest step between loads in overload, as a share: equal ones show whether the capacity varies."""
 _CANDIDATES = 12
@@ -121,30 +119,6 @@ class DraftSelection:
         return (self._drained + weight * mean) / (1.0 + weight)
 
 
-@dataclass(frozen=True)
-class _Prospects:
-    """The expected information of trials, valid as long as the posteriors are the same."""
-
-    known: Description
-    """What they are based on."""
-    duration: float
-    """Duration of a trial, in seconds."""
-    mean: float
-    """Mean critical load, in frames per second."""
-    load: float
-    """The load, not in overload, with the largest gain."""
-    gain: float
-    """Expected reduction of the variance of the critical load's logarithm by a trial there."""
-    overload: float
-    """A load in overload, in frames per second."""
-    overload_gain: float
-    """Expected reduction by a trial in overload."""
-
-    def are_of(self, known: Description, duration: float) -> bool:
-        """Whether they belong to this description and to trials of this duration."""
-        return self.known is known and self.duration == duration
-
-
 class PosteriorSelection:
     """Trials that are expected to reduce the uncertainty of the critical load most.
 
@@ -164,7 +138,6 @@ class PosteriorSelection:
         self._overloads = 0
         self._guarding = Guarding(question)
         self._forwarding_rate = question.max_load
-        self._prospects: _Prospects | None = None
         self._overload: float | None = None
         self._reach = 1.0
 
@@ -179,7 +152,6 @@ class PosteriorSelection:
             # It was no overload, e.g. because the first trials were slow ones: the next one goes twice as far.
             self._overloads -= 1
             self._reach *= 2.0
-            self._prospects = None
         self._overload = None
 
     def choose(self, known: Description | None, duration: float) -> Choice:
@@ -190,52 +162,32 @@ class PosteriorSelection:
         if known is None:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
             return Choice(_in_whole_frames(load, duration, question), "the forwarding rate of the last trial")
-        if self._prospects is None or not self._prospects.are_of(known, duration):
-            self._prospects = self._prospects_of(known, duration)
-        prospects = self._prospects
-        guard = self._guarding.wanted(known.best)
+        best = known.best
+        guard = self._guarding.wanted(best)
         if guard is not None:
             return Choice(_in_whole_frames(guard, duration, question), f"guard of {self._guarding.load:,.0f} frames/s")
-        if self._varies and self._wants_overload(prospects):
+        if self._varies and self._overloads < _share_in_overload(known) * self._trials:
             self._overloads += 1
-            self._overload = prospects.overload
-            return Choice(prospects.overload, "overload, to see how much the capacity varies")
-        load = _in_whole_frames(prospects.load, duration, question)
-        return Choice(load, f"most informative about {prospects.mean:,.0f} frames/s")
+            self._overload = self._load_in_overload(best.mode)
+            return Choice(self._overload, "overload, to see how much the capacity varies")
+        load = _in_whole_frames(self._most_informative(known, duration), duration, question)
+        return Choice(load, f"most informative about {best.moments.mean:,.0f} frames/s")
 
-    def _prospects_of(self, known: Description, duration: float) -> _Prospects:
-        best = known.best
-        cloud, mode = Cloud.of(best), best.mode
+    def _most_informative(self, known: Description, duration: float) -> float:
+        """The load, not in overload, with the largest gain."""
         if known.unexplored is not None:
             # Neither function fits: the loads at which loss begins are looked at one after the other.
             low, high = known.unexplored
-            loads = low + (high - low) * (self._trials % _UNEXPLORED + 0.5) / _UNEXPLORED * np.ones(1)
-            gains = np.ones(1)
-        else:
-            loads = self._candidates(best, np.inf if known.below is None else known.below)
-            target = None if known.below is None else self._question.target_loss_ratio
-            gains = cloud.gains_of_counts(loads, duration, self._own_noise, target)
-        most = int(np.argmax(gains))
-        overload = mode.mrr + self._reach * _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
-        overload = max(overload, (1.0 + 0.005 * self._reach) * mode.mrr)
-        step = 2.0 ** np.floor(np.log2(_OVERLOAD_STEP * overload))
-        overload = _clamped(float(step * np.ceil(overload / step)), self._question)
-        return _Prospects(
-            known=known,
-            duration=duration,
-            mean=best.moments.mean,
-            load=float(loads[most]),
-            gain=float(gains[most]),
-            overload=overload,
-            overload_gain=cloud.gain_of_overload(overload, duration) if self._varies else 0.0,
-        )
+            return low + (high - low) * (self._trials % _UNEXPLORED + 0.5) / _UNEXPLORED
+        loads = self._candidates(known.best, np.inf if known.below is None else known.below)
+        target = None if known.below is None else self._question.target_loss_ratio
+        return float(loads[np.argmax(_gains(known.best, loads, duration, self._own_noise, target))])
 
-    def _wants_overload(self, prospects: _Prospects) -> bool:
-        share = self._overloads / max(self._trials, 1)
-        least = _OVERLOAD_OF_CONSTANT if prospects.known.lack_of_fit is not None else _LEAST_OVERLOAD
-        if not least <= share < _MOST_OVERLOAD:
-            return share < least
-        return prospects.overload_gain > prospects.gain
+    def _load_in_overload(self, mode: Mode) -> float:
+        load = mode.mrr + self._reach * _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
+        load = max(load, (1.0 + 0.005 * self._reach) * mode.mrr)
+        step = 2.0 ** np.floor(np.log2(_OVERLOAD_STEP * load))
+        return _clamped(float(step * np.ceil(load / step)), self._question)
 
     def _candidates(self, posterior: Posterior, below: float) -> Array:
         """Loads between the critical load and the knee, or the end of what is described, on a grid.
@@ -250,6 +202,12 @@ class PosteriorSelection:
         return np.unique(np.clip(loads, self._question.min_load, self._question.max_load))
 
 
+def _share_in_overload(known: Description) -> float:
+    if known.lack_of_fit is not None:
+        return _IF_CONSTANT
+    return _IF_VARYING if known.replicates.differ else _IN_OVERLOAD
+
+
 def _in_whole_frames(load: float, duration: float, question: CriticalLoadQuestion) -> float:
     """The nearest load at which a trial sends a whole number of frames: one more frame may be the first lost one."""
     return _clamped(round(load * duration) / duration, question)
@@ -259,72 +217,28 @@ def _clamped(load: float, question: CriticalLoadQuestion) -> float:
     return min(max(load, question.min_load), question.max_load)
 
 
-@dataclass(frozen=True)
-class Cloud:
-    """Equally probable points of a posterior; arrays of shape (points,), in frames per second."""
+def _gains(posterior: Posterior, loads: Array, duration: float, own_noise: float, target: float | None) -> Array:
+    """Expected reduction of the variance of log c by a trial's count, if counts are near their mean.
 
-    function: FittingFunction
-    """The fitting function."""
-    mrr: Array
-    """Limiting forwarding rates."""
-    spread: Array
-    """Widths of the knee."""
-    deviation: Array
-    """Standard deviations of the capacity."""
-    log_load: Array
-    """Logarithms of the critical loads."""
-
-    @classmethod
-    def of(cls, posterior: Posterior) -> Cloud:
-        """Points at equal steps of the posterior's mass."""
-        nodes = posterior.nodes
-        steps = (np.arange(_POINTS) + 0.5) / _POINTS
-        at = np.minimum(np.searchsorted(np.cumsum(nodes.mass), steps), len(nodes.mass) - 1)
-        parameters = nodes.mrr[at], nodes.spread[at], nodes.deviation[at], np.log(nodes.critical_load[at])
-        return cls(posterior.function, *parameters)
-
-    def gains_of_counts(self, loads: Array, duration: float, own_noise: float, target: float | None = None) -> Array:
-        """Expected reduction of the variance of log c by a trial's count, if counts are near their mean.
-
-        Args:
-            loads: Possible loads of the trial, in frames per second; shape (loads,).
-            duration: The trial's duration, in seconds.
-            own_noise: Squared relative scatter of counts in addition to Poisson's.
-            target: The target loss ratio, if the curve is known to hold near it only: then its error grows with the
-                distance from it.
-        """
-        loss = self.function.log_loss(loads[:, None], self.mrr, self.spread)
-        scatter = (loss.slope * self.deviation).mean(axis=1) ** 2
-        poisson = np.exp(np.clip(-loss.log_rate.mean(axis=1), -300.0, 300.0)) / duration
-        error = np.full(len(loads), _MODEL_ERROR)
-        if target is not None:
-            error += _LOCAL_ERROR * np.abs(loss.log_rate.mean(axis=1) - np.log(loads * target))
-        gains = self._regression(loss.log_rate, poisson + scatter + own_noise + error**2)
-        return np.where(scatter > 1.0, 0.0, gains)
-
-    def gain_of_overload(self, load: float, duration: float) -> float:
-        """Expected reduction by a trial far in overload, which shows one capacity of a normal distribution.
-
-        Its count shows the capacity with the scatter of the count.
-
-        Args:
-            load: The trial's load, in frames per second.
-            duration: The trial's duration, in seconds.
-        """
-        if not self.deviation.any():
-            return 0.0
-        spread = float(np.mean(self.deviation))
-        parameters = np.stack([self.mrr / spread, self.deviation / spread, np.log(self.spread)])
-        parameters = parameters - parameters.mean(axis=1, keepdims=True)
-        covariance = parameters @ parameters.T / len(self.mrr) + 1e-12 * np.eye(3)
-        influence = np.linalg.solve(covariance, parameters @ (self.log_load - self.log_load.mean()) / len(self.mrr))
-        scatter = max(load - float(np.mean(self.mrr)), 0.0) / duration
-        shown = spread**2 / (spread**2 + scatter)
-        after = np.linalg.inv(np.linalg.inv(covariance) + np.diag([shown, 2.0 * shown**2, 0.0]))
-        return float(influence @ (covariance - after) @ influence)
-
-    def _regression(self, values: Array, noise: Array) -> Array:
-        """Gains by measured values of shape (loads, points), with these variances of noise."""
-        centred = values - values.mean(axis=1, keepdims=True)
-        covariance = centred @ self.log_load / len(self.log_load)
-        return np.asarray(covariance**2 / np.maximum(np.mean(centred**2, axis=1) + noise, 1e-300))
+    Args:
+        posterior: What is known; equally probable points of it are taken.
+        loads: Possible loads of the trial, in frames per second; shape (loads,).
+        duration: The trial's duration, in seconds.
+        own_noise: Squared relative scatter of counts in addition to Poisson's.
+        target: The target loss ratio, if the curve is known to hold near it only: then its error grows with the
+            distance from it.
+    """
+    nodes, steps = posterior.nodes, (np.arange(_POINTS) + 0.5) / _POINTS
+    at = np.minimum(np.searchsorted(np.cumsum(nodes.mass), steps), len(nodes.mass) - 1)
+    loss = posterior.function.log_loss(loads[:, None], nodes.mrr[at], nodes.spread[at])
+    scatter = (loss.slope * nodes.deviation[at]).mean(axis=1) ** 2
+    log_mean = loss.log_rate.mean(axis=1)
+    error = np.full(len(loads), _MODEL_ERROR)
+    if target is not None:
+        error += _LOCAL_ERROR * np.abs(log_mean - np.log(loads * target))
+    noise = np.exp(np.clip(-log_mean, -300.0, 300.0)) / duration + scatter + own_noise + error**2
+    centred = loss.log_rate - log_mean[:, None]
+    log_load = np.log(nodes.critical_load[at])
+    covariance = centred @ (log_load - log_load.mean()) / _POINTS
+    gains = covariance**2 / np.maximum(np.mean(centred**2, axis=1) + noise, 1e-300)
+    return np.where(scatter > 1.0, 0.0, gains)

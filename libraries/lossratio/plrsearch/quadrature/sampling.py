@@ -47,6 +47,8 @@ _FAR = 30.0
 _CELLS_AT_ONCE = 1 << 14
 _NO_MASS = 25.0
 """Nats below the heaviest point; a lighter one has no mass."""
+_HOPELESS = 60.0
+"""Widths of a row from its mode; a point farther away has no mass."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Effort:
     """With a larger error the sum is made of four times as many points."""
 
 
-EXACT = Effort(1500, 0.01)
+EXACT = Effort(750, 0.01)
 """For results."""
 ROUGH = Effort(300)
 """For choosing loads."""
@@ -97,16 +99,18 @@ def _summed(
     # Points of about one log a are computed together: they share what depends on it only.
     order = np.argsort(log_spread, kind="stable")
     even, log_deviation, log_spread, log_area = even[order], log_deviation[order], log_spread[order], log_area[order]
-    log_mrr, log_mass, deviation = np.empty(number), np.empty(number), np.exp(log_deviation)
+    log_mrr, log_mass, deviation = np.empty(number), np.full(number, -np.inf), np.exp(log_deviation)
     size = max(1, _CELLS_AT_ONCE // max(1, len(likelihood.groups)))
     for at in range(0, number, size):
         piece = slice(at, at + size)
         bumps = likelihood.bumps(model.function, log_spread[piece])
         mode, width, _ = rough_rows(model, log_spread[piece], deviation[piece], bumps)
         log_mrr[piece], log_density = _placed(log_spread[piece], even[piece, 2], mode, width)
-        columns = (np.exp(column[piece, None]) for column in (log_mrr, log_spread, log_deviation))
-        log_mass[piece] = likelihood.log_probability(model.function, Points(*columns), bumps)
         log_area[piece] -= log_density
+        near = np.abs(log_mrr[piece] - mode) < _HOPELESS * width
+        columns = (np.exp(column[piece][near, None]) for column in (log_mrr, log_spread, log_deviation))
+        bumps = Bumps(bumps.place[near], bumps.width[near])
+        log_mass[at + np.flatnonzero(near)] = likelihood.log_probability(model.function, Points(*columns), bumps)
     log_mass += model.prior.log_density(log_mrr)
     likeliest = int(np.argmax(log_mass))
     log_mass += log_area - np.log(number * (ridge.bounds[1] - ridge.bounds[0]))
