@@ -36,8 +36,8 @@ from lossratio.plrsearch.likelihood.density import Model, Prior
 from lossratio.plrsearch.model.counts import collect
 from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
 from lossratio.plrsearch.model.functions import STRETCH
+from lossratio.plrsearch.quadrature import posteriors
 from lossratio.plrsearch.quadrature.constant_capacity import integrate
-from lossratio.plrsearch.quadrature.integration import posteriors
 from lossratio.plrsearch.quadrature.posterior import PanelPosterior
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search

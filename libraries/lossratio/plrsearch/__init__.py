@@ -18,7 +18,7 @@
 `why_set_aside` gives the reason why a trial whose generator did not offer the load is no evidence.
 
 The folders, each of which imports only those before it: `model`, `likelihood`, `quadrature`, `variation`,
-`estimate`. `selection` chooses loads (`guarding` those of guard trials), and `controller` brings all together. `csit`
+`estimate`. `selection` chooses loads, and `controller` brings all together. `csit`
 is FD.io CSIT's own search, which differs from all that: `csit_estimates` computes what CSIT's code reports for the
 same trials.
 """

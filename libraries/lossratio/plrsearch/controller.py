@@ -5,7 +5,7 @@ Meanwhile the posteriors are kept up to date, at little cost for each trial.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -46,50 +46,6 @@ _TRIALS_AT_MIN = 8
 """Trials in a row at the minimum load, all with loss, after which the search asks whether it can end."""
 
 
-class Tracker:
-    """The description of the trials so far, to choose loads and to show progress. It depends on the trials only.
-
-    Attributes:
-        trials: How many trials are in the description.
-        known: The description; None before the first trial.
-    """
-
-    def __init__(
-        self, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting, step: float = _STEP
-    ) -> None:
-        self._question, self._wanted, self._weighting, self._step = question, likelihood, weighting, step
-        self.trials = 0
-        self.known: Description | None = None
-
-    def follow(self, rows: Sequence[tuple[float, float, float]]) -> None:
-        """Adds the new trials, if they are enough.
-
-        Args:
-            rows: Load, exposure and lost frames of all trials so far.
-        """
-        if self.known is not None and len(rows) < max(self.trials + 1.0, self._step * self.trials):
-            return
-        counts, lossy = from_rows(rows), sum(row[2] > 0.0 for row in rows)
-        few = self._wanted is LikelihoodName.VARYING and lossy and (len(rows) < _FEW_TRIALS or lossy < _FEW_LOSSY)
-        few = few and not Replicates.of(counts).are_alike
-        likelihood = LikelihoodName.GEOMETRIC if few else self._wanted
-        self.known, self.trials = described(counts, self._question, likelihood, for_selection=True), len(rows)
-
-    def interval(self, elapsed: float) -> IntervalPoint | None:
-        """The estimate now; None before the first.
-
-        Args:
-            elapsed: Seconds that the trials took.
-        """
-        if self.known is None:
-            return None
-        shown, equal = self.known.posteriors, self._weighting is Weighting.EQUAL
-        weights = [1.0 / len(shown)] * len(shown) if equal else self.known.weights
-        low, high = quantiles_of_nodes(shown, weights, np.array([0.025, 0.975]))
-        mean = sum(weight * posterior.moments.mean for weight, posterior in zip(weights, shown, strict=True))
-        return IntervalPoint(self.trials, elapsed, float(mean), float(low), float(high))
-
-
 def stopping_factor(trials: float | Array) -> float | Array:
     """How much wider than others an interval is that may end the search by its width, after so many trials."""
     return _STOPPING[0] + _STOPPING[1] / trials
@@ -111,28 +67,8 @@ WarmStart: TypeAlias = Iterable[float] | Mapping[object, Bounds]
 """Loads in frames per second; or an MLRsearch result of the same SUT under the same traffic."""
 
 
-@dataclass(frozen=True)
-class Durations:
-    """Trial durations, in seconds: each trial is longer than the last by the same amount."""
-
-    initial: float
-    """Duration of the first trial."""
-    increment: float
-    """How much longer the next one is."""
-
-    def __post_init__(self) -> None:
-        if not (0.0 < self.initial < math.inf and 0.0 <= self.increment < math.inf):
-            raise SearchError(
-                f"Trial durations must be positive and must not shrink, but {self.initial!r} s and then "
-                f"{self.increment!r} s more each time were asked for."
-            )
-
-
-_DURATIONS = {
-    SelectionName.CSIT: Durations(5.1, 0.1),
-    SelectionName.DRAFT: Durations(5.1, 0.1),
-    SelectionName.POSTERIOR: Durations(2.0, 0.0),
-}
+_DURATIONS = {SelectionName.CSIT: (5.1, 0.1), SelectionName.DRAFT: (5.1, 0.1), SelectionName.POSTERIOR: (2.0, 0.0)}
+"""Seconds of the first trial, and by how much each is longer than the last."""
 
 
 class PLRsearch:
@@ -192,11 +128,14 @@ class PLRsearch:
         if precision is not None and not 0.0 < precision < 1.0:
             raise SearchError(f"A precision is a share of the load, between 0 and 1, not {precision!r}.")
         name = chosen(SelectionName, selection, "selection")
-        defaults = _DURATIONS[name]
-        self._durations = Durations(
-            defaults.initial if initial_duration is None else initial_duration,
-            defaults.increment if duration_increment is None else duration_increment,
-        )
+        initial, increment = _DURATIONS[name]
+        self._duration = initial if initial_duration is None else initial_duration
+        self._increment = increment if duration_increment is None else duration_increment
+        if not (0.0 < self._duration < math.inf and 0.0 <= self._increment < math.inf):
+            raise SearchError(
+                f"Trial durations must be positive and must not shrink, but {self._duration!r} s and then "
+                f"{self._increment!r} s more each time were asked for."
+            )
         self._timeout, self._precision, self._stop_on_misfit = timeout, precision, stop_on_misfit
         self._likelihood = chosen(LikelihoodName, likelihood, "likelihood")
         self._weighting = chosen(Weighting, weighting, "weighting")
@@ -219,8 +158,9 @@ class PLRsearch:
         self._stopped_by: StopReason | None = None
         # The draft's choice follows each trial (4.3.2), and CSIT's.
         self._follows_draft = name is not SelectionName.POSTERIOR
-        step = 1.0 if self._follows_draft else _STEP
-        self._tracker = Tracker(self._question, self._likelihood, self._weighting, step)
+        self._step = 1.0 if self._follows_draft else _STEP
+        self._tracked = 0
+        self._known: Description | None = None
         self._estimate: CriticalLoadEstimate | None = None
         self._period: float | None = None
         self._judged: CriticalLoadEstimate | None = None
@@ -250,7 +190,7 @@ class PLRsearch:
         So no trial waits for an estimate; without this, `next_trial` computes the same.
         """
         if self._usable >= self._selection.needs_posterior_from - 1:
-            self._tracker.follow(self._rows[: self._usable])
+            self._follow()
         latest = self._latest(0.0)
         if latest is not None and self._may_end(latest):
             # What the choice asks of it is computed here, and kept in it.
@@ -296,7 +236,7 @@ class PLRsearch:
         return self.elapsed / own if self._given is not None and own else None
 
     def _decide(self, own_trials: int) -> None:
-        wanted = self._durations.initial + self._durations.increment * own_trials
+        wanted = self._duration + self._increment * own_trials
         left = self._timeout - self.elapsed
         if self._csit is not None:
             left = wanted if left > 0.0 else 0.0
@@ -310,25 +250,43 @@ class PLRsearch:
         if self._stopped_by is None:
             self._next = TrialInput(min(wanted, left), choice.load), choice
 
+    def _follow(self) -> None:
+        """Describes the trials that choices are based on, if enough of them are new."""
+        rows = self._rows[: self._usable]
+        if self._known is not None and len(rows) < max(self._tracked + 1.0, self._step * self._tracked):
+            return
+        counts, lossy = from_rows(rows), sum(row[2] > 0.0 for row in rows)
+        few = lossy and (len(rows) < _FEW_TRIALS or lossy < _FEW_LOSSY)
+        few = few and self._likelihood is LikelihoodName.VARYING and not Replicates.of(counts).are_alike
+        likelihood = LikelihoodName.GEOMETRIC if few else self._likelihood
+        self._known, self._tracked = described(counts, self._question, likelihood, for_selection=True), len(rows)
+
     def _description(self) -> Description | None:
         """The description for the next choice; updates the history, and stops the search if it is good enough."""
-        usable = self._usable
-        if usable < self._selection.needs_posterior_from - 1:
+        if self._usable < self._selection.needs_posterior_from - 1:
             return None
-        self._tracker.follow(self._rows[:usable])
-        if self._tracker.trials > self._described:
-            self._described = self._tracker.trials
+        self._follow()
+        if self._tracked > self._described:
+            self._described = self._tracked
             latest = self._latest(self.elapsed)
             if latest is not None:
                 self.history += (latest,)
                 if self._may_end(latest):
                     self._stopped_by = self._reason_to_stop(latest)
-        return self._tracker.known
+        return self._known
 
     def _latest(self, elapsed: float) -> IntervalPoint | None:
         """The estimate that is shown; None before the first."""
-        latest = self._tracker.interval(elapsed)
-        return latest and latest.widened(self._stopping_factor(latest.trials), self._question)
+        if self._known is None:
+            return None
+        shown, weights = self._known.posteriors, self._known.weights(self._weighting)
+        low, high = quantiles_of_nodes(shown, weights, np.array([0.025, 0.975]))
+        mean = sum(weight * posterior.moments.mean for weight, posterior in zip(weights, shown, strict=True))
+        factor, middle = self._stopping_factor(self._tracked), min(max(mean, low), high)
+        if factor != 1.0:
+            low = max(middle - factor * (middle - low), self._question.min_load)
+            high = min(middle + factor * (high - middle), self._question.max_load)
+        return IntervalPoint(self._tracked, elapsed, float(mean), float(low), float(high))
 
     def _may_end(self, latest: IntervalPoint) -> bool:
         """Whether the search may end early, so that the exact estimate has to be known."""

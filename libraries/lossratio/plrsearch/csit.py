@@ -18,7 +18,7 @@ import scipy
 from lossratio.errors import SearchError
 from lossratio.plrsearch.estimate import CsitEstimate
 from lossratio.plrsearch.model import CriticalLoadQuestion
-from lossratio.plrsearch.selection import Choice
+from lossratio.plrsearch.selection import Choice, clamped, drawn
 from lossratio.plrsearch.variation import Description
 from lossratio.trials import TrialResult
 
@@ -335,24 +335,18 @@ class CsitSelection:
         elif self._trials <= 3:
             unsent_and_lost = (result.output.lost_frames or 0) + (result.output.unsent_frames or 0)
             load = result.load * (1.0 - unsent_and_lost / intended) / (1.0 - target)
-            self._next = Choice(self._clamped(load), "the forwarding rate of the last trial")
+            self._next = Choice(clamped(load, self._question), "the forwarding rate of the last trial")
         else:
             mean = (self.estimate.stretch_mean_per_interface_fps + self.estimate.erf_mean_per_interface_fps) / 2.0
-            self._next = Choice(self._clamped(self._drawn(mean)), f"CSIT's estimate, {mean:,.0f} frames/s")
+            self._next = Choice(clamped(self._drawn(mean), self._question), f"CSIT's estimate, {mean:,.0f} frames/s")
 
     def choose(self, known: Description | None, duration: float) -> Choice:
         """See `Selection.choose`; the description is the draft's, and CSIT's estimate is another."""
         return self._next
 
-    def _clamped(self, load: float) -> float:
-        return min(max(load, self._question.min_load), self._question.max_load)
-
     def _drawn(self, mean: float) -> float:
         """The estimate, drawn towards the smallest lossy load after trials below the target; three are used up."""
-        if not self._quiet:
-            return mean
         lossy = self._lossy_loads[0]
-        if len(self._lossy_loads) > 3:
+        if self._quiet and len(self._lossy_loads) > 3:
             del self._lossy_loads[:3]
-        weight = 2.0 ** (1 - self._quiet)
-        return (lossy + weight * mean) / (1.0 + weight) if lossy > mean else mean
+        return drawn(mean, lossy, self._quiet)

@@ -8,13 +8,13 @@ noise). In overload a count shows the capacity: of these, trials at equal loads 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
-from lossratio.plrsearch.guarding import Guarding
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, LikelihoodName, count
+from lossratio.plrsearch.estimate import NEAR
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, LikelihoodName, critical_load
 from lossratio.plrsearch.quadrature import Mode, Posterior
 from lossratio.plrsearch.variation import Description
 from lossratio.trials import TrialResult
@@ -37,6 +37,13 @@ _LOCAL_ERROR = 0.05
 """The same, in addition, for each nat of distance from the target, where the curve holds near it only."""
 _UNEXPLORED = 4
 """Loads that are looked at where loss begins, before they are known to be fitted by a function."""
+
+_SHARE, _MOST = 0.15, 0.2
+"""Share of the trials that are at and just below the reported load, and of those that were meant to be, at most."""
+_KNOWN = 0.02
+"""Largest standard deviation of the critical load, as a share of its mean, with which it is guarded."""
+_JUST_BELOW = 0.1
+"""Share of the target that the likeliest curve loses just below the reported load."""
 
 
 @dataclass(frozen=True)
@@ -107,16 +114,65 @@ class DraftSelection:
             return Choice(question.max_load, "the maximum load")
         if known is None:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
-            return Choice(_clamped(load, question), "the forwarding rate of the last trial")
+            return Choice(clamped(load, question), "the forwarding rate of the last trial")
         mean = float(np.mean([posterior.moments.mean for posterior in known.posteriors]))
-        return Choice(_clamped(self._drawn(mean), question), f"the estimate, {mean:,.0f} frames/s")
+        load = drawn(mean, self._drained, self._quiet)
+        return Choice(clamped(load, question), f"the estimate, {mean:,.0f} frames/s")
 
-    def _drawn(self, mean: float) -> float:
-        """The estimate, drawn towards the smallest lossy load if the last trials lost nothing."""
-        if not self._quiet or self._drained <= mean:
-            return mean
-        weight = 2.0 ** (1 - self._quiet)
-        return (self._drained + weight * mean) / (1.0 + weight)
+
+class Guarding:
+    """Chooses guard trials. It gets each trial once, in order.
+
+    Attributes:
+        load: The load about to be reported, in frames per second; None: it is not known well enough to be guarded.
+    """
+
+    def __init__(self, question: CriticalLoadQuestion) -> None:
+        """Begins without trials; the question has target and limits."""
+        self._question = question
+        self._loads: list[float] = []
+        self._given = 0
+        self._posterior: Posterior | None = None
+        self.load: float | None = None
+        self._guards: tuple[float, float] = (0.0, 0.0)
+
+    def record(self, load: float) -> None:
+        """Takes in the load of a trial."""
+        self._loads.append(load)
+
+    def wanted(self, best: Posterior) -> float | None:
+        """The load of the next trial, if it is to be a guard trial; None if another one is needed more."""
+        if best is not self._posterior:
+            self._posterior = best
+            self._place(best)
+        if self.load is None or self._given >= _MOST * len(self._loads):
+            return None
+        guarding = sum((1.0 - NEAR) * self.load <= load <= self.load for load in self._loads)
+        if guarding >= _SHARE * len(self._loads):
+            return None
+        self._given += 1
+        return self._guards[self._given % 2]
+
+    def _place(self, posterior: Posterior) -> None:
+        """The load to guard, and those of guard trials: one standard deviation below it, and where loss is rare.
+
+        They are on a grid, so that equal loads are frequent.
+        """
+        moments, mode = posterior.moments, posterior.mode
+        share = moments.stdev / moments.mean
+        self.load = None
+        if share > _KNOWN:
+            return
+        self.load = moments.mean
+        curves = Curves(posterior.function, np.array([mode.spread]), np.array([mode.deviation]))
+        stricter = replace(self._question, target_loss_ratio=_JUST_BELOW * self._question.target_loss_ratio)
+        ratios = [critical_load(curves, asked, np.array([mode.mrr]))[0] for asked in (self._question, stricter)]
+        stdev = max(share, 1e-9) * self.load
+        step = 2.0 ** np.floor(np.log2(stdev))
+        near, below = (
+            float(step * np.floor(load / step)) for load in (self.load - stdev, self.load * ratios[1] / ratios[0])
+        )
+        self._guards = near, min(near, below)
 
 
 class PosteriorSelection:
@@ -124,7 +180,7 @@ class PosteriorSelection:
 
     Some of them are in overload: there a count shows the capacity in that trial, to a part in ten thousand. The
     variation of the capacity decides about a loss ratio of 1e-7. Some others guard the load that is about to be
-    reported (see `guarding`): there a loss for another reason than the load is seen. All trials have the
+    reported (see `Guarding`): there a loss for another reason than the load is seen. All trials have the
     duration that the user chose: the capacity of a SUT with memory, such as a policer, depends on it.
     """
 
@@ -144,7 +200,7 @@ class PosteriorSelection:
     def record(self, result: TrialResult) -> None:
         """See `Selection.record`."""
         self._trials += 1
-        self._guarding.record(count(result))
+        self._guarding.record(result.load)
         self._forwarding_rate = result.forwarding_rate
         if self._overload is not None and result.output.lost_frames:
             self._reach = 1.0
@@ -187,7 +243,7 @@ class PosteriorSelection:
         load = mode.mrr + self._reach * _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
         load = max(load, (1.0 + 0.005 * self._reach) * mode.mrr)
         step = 2.0 ** np.floor(np.log2(_OVERLOAD_STEP * load))
-        return _clamped(float(step * np.ceil(load / step)), self._question)
+        return clamped(float(step * np.ceil(load / step)), self._question)
 
     def _candidates(self, posterior: Posterior, below: float) -> Array:
         """Loads between the critical load and the knee, or the end of what is described, on a grid.
@@ -208,12 +264,19 @@ def _share_in_overload(known: Description) -> float:
     return _IF_VARYING if known.replicates.differ else _IN_OVERLOAD
 
 
+def drawn(mean: float, lossy: float, quiet: int) -> float:
+    """The mean, drawn towards a larger lossy load if so many trials before were quiet."""
+    weight = 2.0 ** (1 - quiet)
+    return (lossy + weight * mean) / (1.0 + weight) if quiet and lossy > mean else mean
+
+
 def _in_whole_frames(load: float, duration: float, question: CriticalLoadQuestion) -> float:
     """The nearest load at which a trial sends a whole number of frames: one more frame may be the first lost one."""
-    return _clamped(round(load * duration) / duration, question)
+    return clamped(round(load * duration) / duration, question)
 
 
-def _clamped(load: float, question: CriticalLoadQuestion) -> float:
+def clamped(load: float, question: CriticalLoadQuestion) -> float:
+    """The load within the limits."""
     return min(max(load, question.min_load), question.max_load)
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from lossratio.plrsearch.guarding import Guarding
 from lossratio.plrsearch.model import FUNCTIONS, CriticalLoadQuestion, LikelihoodName, from_rows
 from lossratio.plrsearch.quadrature import posteriors
+from lossratio.plrsearch.selection import Guarding
 
 QUESTION = CriticalLoadQuestion(1e-7, 1e4, 30e6)
 
@@ -15,11 +15,11 @@ def test_trials_that_guard_no_more_are_replaced():
     rows = list(zip(loads, np.full(40, 2.0), np.round(lost), strict=True))
     known = posteriors(from_rows(rows), QUESTION, LikelihoodName.POISSON)[0]
     guarding = Guarding(QUESTION)
-    for row in rows:
-        guarding.record(row)
+    for load in loads:
+        guarding.record(load)
     first = guarding.wanted(known)
     assert 0.95 * guarding.load < first <= guarding.load
     for load, more in ((guarding.load * 1.001, True), (first, False)):
         for _ in range(10):
-            guarding.record((load, 2.0, 0.0))
+            guarding.record(load)
         assert (guarding.wanted(known) is not None) == more

@@ -10,7 +10,7 @@ from lossratio.errors import SearchError
 from lossratio.plrsearch import LikelihoodName, why_set_aside
 from lossratio.plrsearch.model.counts import collect
 from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
-from lossratio.plrsearch.quadrature.integration import posteriors
+from lossratio.plrsearch.quadrature import posteriors
 from lossratio.simulation import BackgroundLoss, SharpKnee
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 

@@ -20,12 +20,7 @@ _BELOW_TARGET = 0.01
 
 
 def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Conditions) -> CriticalLoad:
-    """The estimate in the form of result files, with the points of its curves.
-
-    Args:
-        estimate: The result of the search.
-        conditions: The conditions of the measurement.
-    """
+    """The estimate in the form of result files, with the points of its curves."""
     low, high = estimate.interval(0.95)
     combined = estimate.combined
     curves = _curve_loads(estimate)
@@ -67,12 +62,7 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
 
 
 def timed(guard: GuardStatement, conditions: Conditions) -> GuardStatement:
-    """The statement with the time that its missing frames take.
-
-    Args:
-        guard: The statement.
-        conditions: The conditions of the measurement.
-    """
+    """The statement with the time that its missing frames take."""
     if guard.missing_frames is None:
         return guard
     seconds = guard.missing_frames / conditions.rate(guard.load_per_interface_fps).aggregate_fps

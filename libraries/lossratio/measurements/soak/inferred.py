@@ -41,12 +41,7 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
 
 
 def limit_in_words(guard: GuardStatement, mean_fps: float) -> str:
-    """The verdict, the load that it is about, and what it leaves open, in a few words: they go beside the number.
-
-    Args:
-        guard: The verdict.
-        mean_fps: Mean critical load per interface, in frames per second.
-    """
+    """The verdict, the load that it is about, and what it leaves open, in a few words: they go beside the number."""
     if guard.verdict is Verdict.EXTRAPOLATED:
         return "extrapolated: the frames or trials at the critical load are too few to verify it"
     line = f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
@@ -57,10 +52,20 @@ def limit_in_words(guard: GuardStatement, mean_fps: float) -> str:
     return f"{line}, but for losses in fewer than one of {guard.unseen_burst_trials:.2g} trials"
 
 
-def functions_in_words(result: SoakResult, critical_load: CriticalLoad) -> str:
-    """Weights of the functions, and the likelihood."""
+def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[str, str]]:
+    """What is said in words, and of what: on the console, and in the table."""
+    if critical_load.guard is not None:
+        yield "at and just below it", str(critical_load.guard)
     weights = ", ".join(f"{function.name} {function.weight:.3g}" for function in critical_load.functions)
-    return f"{weights} ({result.settings.get('likelihood', 'unknown')} likelihood)"
+    yield "functions", f"{weights} ({result.settings.get('likelihood', 'unknown')} likelihood)"
+    if critical_load.csit is not None:
+        yield "as CSIT computes it", str(critical_load.csit)
+    if critical_load.variation is not None:
+        yield "order of the trials", str(critical_load.variation)
+    if critical_load.ended_by is not None:
+        wider = critical_load.stopping_factor
+        note = "" if wider == 1.0 else f" (the interval is {wider:.3g} times as wide for that)"
+        yield "ended by", f"{critical_load.ended_by}{note}"
 
 
 def fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:
@@ -79,21 +84,12 @@ def fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:
 
 
 def _of_both(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[str, str]]:
-    yield "likelihood", str(result.settings.get("likelihood", "unknown"))
     for both in critical_load.combinations:
         shown = f"{_shown(both.mean, ',.1f')} fps, standard deviation {_shown(both.stdev, ',.4g')} fps"
         yield f"both functions, {both.weighting} weights", shown
     for name, (words, unit, form) in _OF_FIT.items():
         yield words, f"{_shown(getattr(critical_load.fit, name), form)} {unit}".rstrip()
-    if critical_load.csit is not None:
-        yield "as FD.io CSIT computes it", str(critical_load.csit)
-    if critical_load.variation is not None:
-        yield "order of the trials", str(critical_load.variation)
-    if critical_load.stopping_factor != 1.0:
-        wider = f"{critical_load.stopping_factor:.3g} times, as a narrow interval could end the search"
-        yield "widening of the 95 % interval", wider
-    if critical_load.guard is not None:
-        yield "frames at and just below the critical load", str(critical_load.guard)
+    yield from in_words(result, critical_load)
 
 
 def _row(*cells: str, head: bool = False) -> str:

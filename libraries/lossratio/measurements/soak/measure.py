@@ -239,11 +239,7 @@ find_critical_load = partial(measure, Soak())
 
 
 def _check_generator(reasons: Sequence[str | None]) -> None:
-    """Ends a soak test whose trials show the generator rather than the SUT.
-
-    Args:
-        reasons: Why each of the latest trials was set aside; None for those that were not.
-    """
+    """Ends a soak test whose trials show the generator rather than the SUT."""
     set_aside = [reason for reason in reasons if reason is not None]
     if len(reasons) < _LEAST_WATCHED or 2 * len(set_aside) <= len(reasons):
         return

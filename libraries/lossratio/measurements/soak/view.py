@@ -22,9 +22,9 @@ from lossratio.drawing import (
     unit_of,
 )
 from lossratio.measurements import CsitExportError, csit_rate
-from lossratio.measurements.soak.inferred import fit_table, functions_in_words, limit_in_words
+from lossratio.measurements.soak.inferred import fit_table, in_words, limit_in_words
 from lossratio.measurements.soak.result import CriticalLoad, SoakLimit, SoakResult
-from lossratio.plrsearch import IntervalPoint, LossBounds, Verdict
+from lossratio.plrsearch import LossBounds, Verdict
 from lossratio.results import LABEL_WIDTH, STALL, Doubt, DoubtKind, Finding, Outcome, Picture, Trial, View, rate_line
 from lossratio.units import format_frame_rate, format_ratio, format_target
 
@@ -64,17 +64,8 @@ class SoakView(View[SoakResult]):
         yield rate_line("standard deviation", critical_load.stdev)
         yield rate_line("95 % interval, from", critical_load.least_95)
         yield rate_line("95 % interval, to", critical_load.most_95)
-        if critical_load.guard is not None:
-            yield f"  {'at and just below it':<{LABEL_WIDTH}}  {critical_load.guard}"
-        yield f"  {'functions':<{LABEL_WIDTH}}  {functions_in_words(result, critical_load)}"
-        if critical_load.csit is not None:
-            yield f"  {'as CSIT computes it':<{LABEL_WIDTH}}  {critical_load.csit}"
-        if critical_load.variation is not None:
-            yield f"  {'order of the trials':<{LABEL_WIDTH}}  {critical_load.variation}"
-        if critical_load.ended_by is not None:
-            wider = critical_load.stopping_factor
-            note = "" if wider == 1.0 else f" (the interval is {wider:.3g} times as wide for that)"
-            yield f"  {'ended by':<{LABEL_WIDTH}}  {critical_load.ended_by}{note}"
+        for name, said in in_words(result, critical_load):
+            yield f"  {name:<{LABEL_WIDTH}}  {said}"
 
     def pictures(self, result: SoakResult) -> Iterator[Picture]:
         """Loss over load, the fit around the knee, and how the interval narrowed."""
@@ -166,9 +157,6 @@ def draw_soak(result: SoakResult) -> str:
     """Draws loss over load with the fitted curves, everywhere and around the knee, and the interval over time.
 
     The axis of load around the knee is narrow: the interval may be a thousandth of the range of trials.
-
-    Returns:
-        One ``<svg>`` element that goes into an HTML page as it is; an empty string if there is nothing to draw.
     """
     critical_load = result.critical_load
     if critical_load is None or not result.trials:
@@ -210,7 +198,9 @@ def _curves(
 ) -> list[str]:
     loads = [trial.load_per_interface_fps for trial in result.trials] + [critical_load.mean.per_interface_fps]
     label = in_unit if x is None else partial(_precise, x)
-    x = _load_axis(min(loads), max(loads)) if x is None else x
+    if x is None:
+        margin = _ROOM * (max(loads) - min(loads) or max(loads))
+        x = Axis(max(1.0, min(loads) - margin), max(loads) + margin, _LEFT, _RIGHT)
     losses = [trial.loss_ratio for trial in result.trials if trial.loss_ratio > 0.0]
     lowest = min([*losses, result.target_loss_ratio])
     floor = 10.0 ** (math.floor(math.log10(lowest)) - 1.0)
@@ -237,7 +227,9 @@ def _curves(
         for mark, trials in by_mark(result.trials).items():
             places = [(one.load_per_interface_fps, max(one.loss_ratio, floor), trial_hint(one)) for one in trials]
             plot.marks(mark, places)
-    return [text_at(4.0, 14.0, "loss ratio"), *plot.parts, _load_label(x, place[1] + 34.0)]
+    words, middle = f"load per interface, {unit_of(x.high)[0]}fps", (_LEFT + _RIGHT) / 2
+    title = text_at(middle, place[1] + 34.0, words, text_anchor="middle")
+    return [text_at(4.0, 14.0, "loss ratio"), *plot.parts, title]
 
 
 def _draw_counts(plot: Plot, trials: Sequence[Trial]) -> None:
@@ -268,27 +260,11 @@ def _history(critical_load: CriticalLoad) -> list[str]:
     room = _ROOM * (high - low) or _ROOM * high
     plot = Plot(x, Axis(max(low - room, 0.0), high + room, _HISTORY[1], _HISTORY[0]))
     plot.frame(x.ticks(8), plot.y.ticks(4), in_unit(1.0), format_frame_rate)
-    plot.bands(list(_bands(points)), _COMBINED, 0.15)
+    # The interval after a trial is valid until the next trial is over.
+    ends = [point.elapsed_s for point in points[1:]] + [points[-1].elapsed_s]
+    spans = [(one.elapsed_s, end, *one.interval[1:]) for one, end in zip(points, ends, strict=True)]
+    plot.bands(spans, _COMBINED, 0.15)
     plot.line([(point.elapsed_s, point.mean_per_interface_fps) for point in points], _COMBINED)
     title = text_at(4.0, _HISTORY[0] - 12.0, "95 % interval and mean of the critical load over time")
     label = text_at((_LEFT + _RIGHT) / 2, _HISTORY[1] + 34.0, "seconds of trials", text_anchor="middle")
     return [title, *plot.parts, label]
-
-
-def _bands(points: tuple[IntervalPoint, ...]) -> list[tuple[float, float, float, float]]:
-    """The interval after each trial; it is valid until the next trial is over."""
-    ends = [point.elapsed_s for point in points[1:]] + [points[-1].elapsed_s]
-    return [
-        (point.elapsed_s, end, point.least_95_per_interface_fps, point.most_95_per_interface_fps)
-        for point, end in zip(points, ends, strict=True)
-    ]
-
-
-def _load_axis(low: float, high: float, room: float = _ROOM) -> Axis:
-    margin = room * (high - low) if high > low else _ROOM * high
-    return Axis(max(1.0, low - margin), high + margin, _LEFT, _RIGHT)
-
-
-def _load_label(x: Axis, y: float) -> str:
-    prefix, _ = unit_of(x.high)
-    return text_at((_LEFT + _RIGHT) / 2, y, f"load per interface, {prefix}fps", text_anchor="middle")

@@ -87,11 +87,7 @@ class LossBounds:
         return cls(len(frames), lossy, total, all_lost, burst, least, _most(len(frames), lossy, total, all_lost, burst))
 
     def largest_burst(self, target: float) -> float | None:
-        """The upper bound is at most the target if no more frames than that are lost at a time; None: it is not.
-
-        Args:
-            target: The target loss ratio.
-        """
+        """The upper bound is at most the target if no more frames than that are lost at a time; None: it is not."""
         if self.most > target:
             return None
         counts = self.trials, self.lossy, self.frames, self.lost
@@ -306,11 +302,7 @@ def guard(
 
 
 def _starts(loads: Array) -> list[float]:
-    """Loads from which trials are asked: all trials, and half of them, a quarter ... but 10 or more, or somewhat more.
-
-    Args:
-        loads: Those of the trials, in frames per second.
-    """
+    """Loads from which trials are asked: all trials, half of them, a quarter ... but 10 or more, or somewhat more."""
     starts: list[float] = []
     ordered, number = np.sort(loads), len(loads)
     while number >= (_LEAST_TRIALS if starts else 1):

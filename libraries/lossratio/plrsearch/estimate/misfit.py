@@ -102,12 +102,7 @@ class Misfit:
 
 
 def check(description: Description, poisson: Sequence[Posterior]) -> Misfit:
-    """Checks the model against the trials.
-
-    Args:
-        description: The description of the trials.
-        poisson: The functions' posteriors under the Poisson likelihood; rough posteriors are enough.
-    """
+    """Checks the model against the trials."""
     best, order, counts = description.best, description.order, description.counts
     around_poisson = max(poisson, key=lambda posterior: posterior.log_evidence)
     chi_squared, provisional = _chi_squared(around_poisson, counts), None
@@ -204,17 +199,6 @@ def _chi_squared(posterior: Posterior, counts: TrialCounts) -> Array:
     return np.asarray((counts.lost[enough] - expected[enough]) ** 2 / expected[enough])
 
 
-def _chance(posterior: Posterior, counts: TrialCounts) -> Array:
-    """The probability of each trial's losses or more, over all capacities, of trials that may be a surprise."""
-    mode, few = posterior.mode, np.flatnonzero((counts.lost > 0) & (_expected(posterior, counts) < _MOST_EXPECTED))
-    capacities = np.maximum(mode.mrr + mode.deviation * _CAPACITIES, mode.spread)
-    weights = np.exp(-0.5 * _CAPACITIES**2)
-    rates = np.exp(posterior.function.log_loss_rate(counts.load[few, None], capacities, np.array(mode.spread)))
-    means = np.maximum(rates * counts.exposure[few, None], 1e-300)
-    # The probability of k losses or more is the incomplete gamma function's.
-    return np.asarray(scipy.special.gammainc(counts.lost[few, None], means) @ (weights / weights.sum()))
-
-
 def _uncertified(posteriors: Sequence[Posterior]) -> list[str]:
     """Whether the integral of a function that matters is not exact enough."""
     best = max(posterior.log_evidence for posterior in posteriors)
@@ -267,8 +251,15 @@ def _curve(loads: Array, values: Array) -> list[str]:
 
 
 def _surprise(posterior: Posterior, counts: TrialCounts) -> list[str]:
-    """Trials with loss at loads where the curve has none, if chance does not explain it."""
-    number = int(np.sum(_chance(posterior, counts) < _VERY_IMPROBABLE))
+    """Trials with loss at loads where the curve has none, if chance does not explain it, over all capacities."""
+    mode, few = posterior.mode, np.flatnonzero((counts.lost > 0) & (_expected(posterior, counts) < _MOST_EXPECTED))
+    capacities = np.maximum(mode.mrr + mode.deviation * _CAPACITIES, mode.spread)
+    weights = np.exp(-0.5 * _CAPACITIES**2)
+    rates = np.exp(posterior.function.log_loss_rate(counts.load[few, None], capacities, np.array(mode.spread)))
+    means = np.maximum(rates * counts.exposure[few, None], 1e-300)
+    # The probability of k losses or more is the incomplete gamma function's.
+    chance = scipy.special.gammainc(counts.lost[few, None], means) @ (weights / weights.sum())
+    number = int(np.sum(chance < _VERY_IMPROBABLE))
     if not number:
         return []
     return [f"{number} of {len(counts)} trials lost frames at loads at which the likeliest curve loses (nearly) none."]

@@ -108,18 +108,6 @@ class IntervalPoint(Observed):
         """Mean and both ends."""
         return self.mean_per_interface_fps, self.least_95_per_interface_fps, self.most_95_per_interface_fps
 
-    def widened(self, factor: float, question: CriticalLoadQuestion) -> IntervalPoint:
-        """The same with an interval that is wider by a factor on both sides of the mean, but within the limits."""
-        mean, low, high = self.interval
-        mean = min(max(mean, low), high)
-        low, high = (
-            max(mean - factor * (mean - low), question.min_load),
-            min(mean + factor * (high - mean), question.max_load),
-        )
-        if factor == 1.0:
-            return self
-        return replace(self, least_95_per_interface_fps=low, most_95_per_interface_fps=high)
-
 
 @dataclass(frozen=True)
 class CsitEstimate(Observed):
@@ -180,14 +168,8 @@ class CriticalLoadEstimate:
     @cached_property
     def combinations(self) -> Mapping[Weighting, CombinedEstimate]:
         """Both ways to combine the functions."""
-        functions = tuple(self.functions.values())
-        equal = tuple(1.0 / len(functions) for _ in functions)
-        return MappingProxyType(
-            {
-                Weighting.EVIDENCE: CombinedEstimate(functions, self.description.weights),
-                Weighting.EQUAL: CombinedEstimate(functions, equal),
-            }
-        )
+        functions, weights = self.description.posteriors, self.description.weights
+        return MappingProxyType({way: CombinedEstimate(functions, weights(way)) for way in Weighting})
 
     @cached_property
     def guard(self) -> GuardStatement:

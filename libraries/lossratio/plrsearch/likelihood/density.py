@@ -80,15 +80,11 @@ class RowDensity:
         """The width of the knee of each row, in frames per second."""
         return np.exp(self.log_spread)
 
-    def log_density(self, log_mrr: Array, which: Indices | None = None) -> Array:
-        """Logarithm of the density per unit of log a and log m, without the likelihood's constant.
-
-        Args:
-            log_mrr: Log m, shape (rows, points).
-            which: Indices of the rows; all rows if None.
-        """
-        values = self._in_pieces(self.model.likelihood.value, log_mrr, which)
-        return np.concatenate(values) + self.model.prior.log_density(log_mrr)
+    def log_density(self, log_mrr: Array) -> Array:
+        """Logarithm of the density per unit of log a and log m, without the likelihood's constant."""
+        return np.concatenate(self._in_pieces(self.model.likelihood.value, log_mrr)) + self.model.prior.log_density(
+            log_mrr
+        )
 
     def score(self, log_mrr: Array, which: Indices | None = None) -> Score:
         """`log_density`, its derivative with respect to log m, and about its negative second derivative."""
@@ -100,21 +96,14 @@ class RowDensity:
             np.concatenate([part.information for part in pieces]) * mrr * mrr + 0.1,
         )
 
-    def critical_loads(self, question: CriticalLoadQuestion, log_mrr: Array, which: Indices | None = None) -> Array:
-        """Critical loads in frames per second, shape (rows, points).
-
-        Args:
-            question: Target and limits.
-            log_mrr: Log m, shape (rows, points).
-            which: Indices of the rows; all rows if None.
-        """
-        points = log_mrr.shape[1]
-        spread = np.repeat(self.spread if which is None else self.spread[which], points)
+    def critical_loads(self, question: CriticalLoadQuestion, log_mrr: Array) -> Array:
+        """Critical loads in frames per second, shape (rows, points)."""
+        spread = np.repeat(self.spread, log_mrr.shape[1])
         curves = Curves(self.model.function, spread, np.zeros_like(spread))
         return critical_load(curves, question, np.exp(log_mrr).ravel()).reshape(log_mrr.shape)
 
     def _in_pieces(
-        self, evaluate: Callable[[FittingFunction, Array, Array], T], log_mrr: Array, which: Indices | None
+        self, evaluate: Callable[[FittingFunction, Array, Array], T], log_mrr: Array, which: Indices | None = None
     ) -> list[T]:
         """Evaluates some rows at a time."""
         spread = (self.spread if which is None else self.spread[which])[:, None, None]

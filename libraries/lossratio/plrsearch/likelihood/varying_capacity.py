@@ -80,12 +80,7 @@ class VaryingCapacityLikelihood:
     """
 
     def __init__(self, counts: TrialCounts, share: float = 1.0) -> None:
-        """Groups the trials.
-
-        Args:
-            counts: The trials.
-            share: Each trial counts as this share of one: less than 1 if successive trials are alike.
-        """
+        """Groups the trials; each counts as this share of one: less than 1 if successive trials are alike."""
         columns = np.stack([counts.lost, counts.load, counts.exposure])
         columns, multiplicity = np.unique(columns, axis=1, return_counts=True)
         self.groups = TrialCounts(columns[1], columns[2], columns[0])
@@ -219,26 +214,20 @@ def _lambert(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Pairs of points and trials: arrays of shape (cells,), loads and capacities in frames per second."""
+    """Pairs of points and trials: arrays of shape (cells,), loads and capacities in frames per second.
+
+    `capacity` is about the one that is likeliest, given count and mean; it is between `low` and `high`.
+    """
 
     load: Array
-    """Offered load."""
     lost: Array
-    """Lost frames."""
     log_exposure: Array
-    """Logarithm of the exposure."""
     mrr: Array
-    """The capacities' mean."""
     spread: Array
-    """Width of the knee."""
     deviation: Array
-    """The capacities' standard deviation."""
     capacity: Array
-    """About the capacity that is likeliest, given count and mean; between `low` and `high`."""
     low: Array
-    """Smallest capacity that may be likeliest."""
     high: Array
-    """Largest one."""
 
     def chosen(self, which: NDArray[np.bool_]) -> _Cells:
         """Some of the cells."""

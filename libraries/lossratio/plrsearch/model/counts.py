@@ -104,12 +104,7 @@ def from_rows(rows: Sequence[tuple[float, float, float]]) -> TrialCounts:
 
 
 def merged(counts: TrialCounts, *keys: str) -> tuple[TrialCounts, Array]:
-    """The trials with equal keys added up, sorted by load, and how many trials each sum has.
-
-    Args:
-        counts: The trials.
-        keys: Names of columns; ``load`` is always one.
-    """
+    """The trials with equal keys added up, sorted by load, and how many trials each sum has; the load is a key."""
     if not len(counts):
         return counts, np.zeros(0)
     counts = counts.sorted()

@@ -146,11 +146,6 @@ def critical_load(curves: Curves, question: CriticalLoadQuestion, mrr: Array) ->
     """The load in frames per second at which the mean loss ratio is the target, clamped to the limits.
 
     The excess of log r - log b over log t increases with the load.
-
-    Args:
-        curves: The curves, shape (curves,).
-        question: Target and limits.
-        mrr: Limiting forwarding rates in frames per second, shape (curves,).
     """
     log_target = np.log(question.target_loss_ratio)
 
@@ -165,14 +160,7 @@ def critical_load(curves: Curves, question: CriticalLoadQuestion, mrr: Array) ->
 
 
 def mrr_of_critical_load(curves: Curves, question: CriticalLoadQuestion, load: Array, ceiling: float) -> Array:
-    """The mrr, between the spread and `ceiling`, with the given critical load; the nearer end if there is none.
-
-    Args:
-        curves: The curves, shape (curves,).
-        question: The target.
-        load: Critical loads in frames per second, shape (curves,).
-        ceiling: Largest mrr in frames per second.
-    """
+    """The mrr, between the spread and `ceiling`, with the given critical load; the nearer end if there is none."""
     wanted = np.log(question.target_loss_ratio) + np.log(load)
 
     def lack(mrr: Array, which: Indices) -> tuple[Array, Array]:
@@ -190,13 +178,6 @@ def _root(
 
     A step onto the bracket's end is allowed. Newton's method squares its error, so no step is needed after one of 1e-7
     of the scale on which the function bends.
-
-    Args:
-        function: Values and slopes of the functions with the given indices.
-        start: Where to begin.
-        low: Lower ends.
-        high: Upper ends.
-        scale: The scales on which the functions bend.
     """
     every = np.arange(len(start))
     beyond_high, beyond_low = function(high, every)[0] <= 0, function(low, every)[0] >= 0

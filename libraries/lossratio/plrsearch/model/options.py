@@ -56,11 +56,6 @@ Choice = TypeVar("Choice", bound=Enum)
 def chosen(options: type[Choice], given: Choice | str, what: str) -> Choice:
     """The option of a name.
 
-    Args:
-        options: All options.
-        given: One of them, or its name.
-        what: What is chosen, for the error.
-
     Raises:
         SearchError: If there is no such option.
     """

@@ -1,6 +1,5 @@
 """Quadrature: the integral of the posterior density, and the distribution of the critical load.
 
-- `integration`: the posteriors of both fitting functions from counts;
 - `constant_capacity`: the integral over two parameters, by adaptive panels in rows that are polynomials;
 - `sampling`: the integral over three parameters, where the capacity varies, by points that follow its ridge;
 - `rows`: densities over log m with all other parameters fixed, their maxima and ends;
@@ -8,6 +7,48 @@
 - `posterior`: cumulative probability, density and quantiles of the critical load.
 """
 
-from lossratio.plrsearch.quadrature.integration import posteriors
-from lossratio.plrsearch.quadrature.posterior import Mode, Nodes, Posterior, mixture_quantiles, quantiles_of_nodes
-from lossratio.plrsearch.quadrature.sampling import even_points
+from lossratio.plrsearch.likelihood import (
+    GeometricLikelihood,
+    Model,
+    PoissonLikelihood,
+    Prior,
+    VaryingCapacityLikelihood,
+)
+from lossratio.plrsearch.model import FUNCTIONS, CriticalLoadQuestion, LikelihoodName, TrialCounts
+from lossratio.plrsearch.quadrature import constant_capacity, sampling
+from lossratio.plrsearch.quadrature.posterior import (
+    Mode as Mode,
+    Nodes as Nodes,
+    PanelPosterior,
+    Posterior as Posterior,
+    mixture_quantiles as mixture_quantiles,
+    quantiles_of_nodes as quantiles_of_nodes,
+)
+from lossratio.plrsearch.quadrature.sampling import even_points as even_points
+
+
+def posteriors(
+    counts: TrialCounts,
+    question: CriticalLoadQuestion,
+    likelihood: LikelihoodName,
+    *,
+    for_selection: bool = False,
+    share: float = 1.0,
+) -> tuple[Posterior, ...]:
+    """The posterior of each fitting function, a rough one to choose a load by; each trial counts as a share of one."""
+    prior = Prior(question.max_load / 2.0)
+    if likelihood is LikelihoodName.VARYING:
+        varying = VaryingCapacityLikelihood(counts, share)
+        effort = sampling.ROUGH if for_selection else sampling.EXACT
+        return tuple(sampling.sampled(Model(function, varying, prior), question, effort) for function in FUNCTIONS)
+    bound = PoissonLikelihood(counts) if likelihood is LikelihoodName.POISSON else GeometricLikelihood(counts)
+    accuracy = constant_capacity.ROUGH if for_selection else constant_capacity.EXACT
+    return tuple(
+        PanelPosterior.of(
+            function,
+            question,
+            constant_capacity.integrate(Model(function, bound, prior), question, accuracy),
+            bound.constant,
+        )
+        for function in FUNCTIONS
+    )

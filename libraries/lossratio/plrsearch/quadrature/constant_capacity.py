@@ -68,11 +68,6 @@ _PROBABILITIES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 def integrate(model: Model[Likelihood], question: CriticalLoadQuestion, accuracy: Accuracy = EXACT) -> Panels:
     """Panels that integrate the posterior, its moments and its quantiles.
 
-    Args:
-        model: The posterior.
-        question: Target and limits.
-        accuracy: How accurate the panels have to be.
-
     Raises:
         SearchError: If panels are still rough after many rounds.
     """
@@ -242,12 +237,6 @@ def cut_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, 
     """Log m at which to cut rows, shape (rows, cuts); sorted, and several may be at one place.
 
     Rows are cut at their modes, where the critical load meets its limits, and at the loads of trials.
-
-    Args:
-        density: The rows.
-        known: Maxima of rows nearby.
-        question: Target and limits.
-        drop: Nats below a row's maximum at which it ends.
     """
     rows = find_rows(density, neighbouring_starts(known, density.log_spread), drop)
     bends = np.column_stack([steps_of(density, question), _knees(density)])

@@ -63,15 +63,7 @@ def _coefficient_sizes(values: Array) -> tuple[Array, Array, Array]:
 
 
 def partial_integrals(values: Array, until: Array) -> tuple[Array, Array]:
-    """Integrates the polynomials through the values at the nodes from -1 to `until`.
-
-    Args:
-        values: Values at the nodes, shape (panels, ORDER).
-        until: Upper ends within [-1, 1], shape (panels,).
-
-    Returns:
-        The integrals, and the polynomials' values at the upper ends, each of shape (panels,).
-    """
+    """Integrals of the polynomials through the nodes' values from -1 to `until`, and their values there; by panels."""
     coefficients = values @ _TO_LEGENDRE.T
     legendre = legvander(until, ORDER)
     primitive = (legendre[:, 2:] - legendre[:, :-2]) / (2.0 * np.arange(1, ORDER) + 1.0)
@@ -80,15 +72,7 @@ def partial_integrals(values: Array, until: Array) -> tuple[Array, Array]:
 
 
 def crossings(values: Array, level: Array) -> tuple[Array, Array]:
-    """The places within [-1, 1] where the polynomials through increasing values at the nodes reach a level.
-
-    Args:
-        values: Values at the nodes, shape (panels, ORDER).
-        level: Levels between the first and the last value, shape (panels,).
-
-    Returns:
-        The positions, and the polynomials' slopes there, each of shape (panels,).
-    """
+    """Where in [-1, 1] the polynomials through increasing values reach a level, and their slopes there; by panels."""
     coefficients = values @ _TO_LEGENDRE.T
     derivative = coefficients @ _DERIVATIVE.T
     low, high = np.full(level.shape, -1.0), np.ones(level.shape)

@@ -120,11 +120,7 @@ class Posterior:
         return self.nodes.critical_load[order], np.cumsum(mass) - 0.5 * mass
 
     def cumulative_and_density(self, load: Array) -> tuple[Array, Array]:
-        """Probability that the critical load is below each load between the limits, and its density there.
-
-        Args:
-            load: In frames per second, shape (loads,). The density is per frame per second.
-        """
+        """Probability that the critical load is below each load between the limits, and its density there."""
         places, below = self._cumulated
         above = np.clip(np.searchsorted(places, load), 1, len(places) - 1)
         density = (below[above] - below[above - 1]) / np.maximum(places[above] - places[above - 1], 1e-300)
@@ -150,14 +146,7 @@ class PanelPosterior(Posterior):
     def of(
         cls, function: FittingFunction, question: CriticalLoadQuestion, panels: Panels, constant: float
     ) -> PanelPosterior:
-        """The posterior.
-
-        Args:
-            function: The fitting function.
-            question: Target and limits.
-            panels: The panels.
-            constant: The likelihood's constant.
-        """
+        """The posterior that panels integrate, with the likelihood's constant."""
         masses, log_mass = masses_of(panels)
         nodes = Nodes(
             np.exp(panels.log_mrr.ravel()),

@@ -63,12 +63,7 @@ class Rows:
 
 
 def find_modes(density: RowDensity, starts: Array) -> Modes:
-    """Finds each row's maximum and about its integral: with many trials, that of the Gaussian of the same curvature.
-
-    Args:
-        density: The rows, sorted by log a.
-        starts: Log m at which the search begins, shape (rows, candidates).
-    """
+    """Finds each row's maximum and about its integral: with many trials, that of the Gaussian of the same curvature."""
     if len(density.model.likelihood.groups) <= FEW_LOADS:
         rows = find_rows(density, starts)
         return Modes(density.log_spread, rows.mode, rows.log_mass)
@@ -78,13 +73,7 @@ def find_modes(density: RowDensity, starts: Array) -> Modes:
 
 
 def find_rows(density: RowDensity, starts: Array, drop: float = DROP) -> Rows:
-    """Finds mode and support of each row.
-
-    Args:
-        density: The rows.
-        starts: Log m at which the search begins, shape (rows, candidates).
-        drop: Depth of the support, in nats.
-    """
+    """Finds mode and support of each row."""
     ceiling, starts = _domain(density, starts, drop)
     scores = density.score(starts)
     mode, peak, _ = maximum = _maximum(density, starts, scores, ceiling)
@@ -129,10 +118,6 @@ def steps_of(density: RowDensity, question: CriticalLoadQuestion) -> Array:
     """Log m at which the critical load is the minimum, the maximum and some loads between, shape (rows, steps).
 
     The critical load has kinks at its limits, and is very steep near the minimum.
-
-    Args:
-        density: The rows.
-        question: Target and limits.
     """
     ceiling = float(np.exp(density.model.prior.highest_log_mrr(DROP) + DROP))
     loads = np.tile(np.geomspace(question.min_load, question.max_load, _STEPS), len(density.log_spread))

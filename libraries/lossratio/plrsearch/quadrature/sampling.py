@@ -23,9 +23,10 @@ from lossratio.plrsearch.quadrature.posterior import Nodes, Posterior
 
 _SLICES, _SPREADS = 11, 17
 """Values of log s, and of log a at each of them, at which the ridge is looked for at a time."""
-_FEW, _SLICES_OF_FEW, _MANY = 6, 25, 100
-"""Trials that are few, values of log s with these (the ridge's width may change a thousandfold along it), and trials
-that are many."""
+_FEW, _SLICES_OF_FEW = 6, 25
+"""Trials that are few, and values of log s with these: the ridge's width may change a thousandfold along it."""
+_MANY, _MOST_OF_FEW = 100, 4.0
+"""With fewer trials there are more points, in inverse proportion, but at most so many times as many."""
 _ZOOMS = 6
 _DEPTH, _TOP = 14.0, 4.0
 """Nats below a maximum where the ridge ends, and where its highest part does."""
@@ -56,7 +57,7 @@ class Effort:
     """How accurate the integral has to be."""
 
     points: int
-    """Points of the sum; twice as many with few trials."""
+    """Points of the sum, with many trials."""
     error: float = np.inf
     """With a larger error the sum is made of four times as many points."""
 
@@ -77,15 +78,9 @@ def deviation_bounds(counts: TrialCounts) -> tuple[float, float]:
 
 
 def sampled(model: Model[VaryingCapacityLikelihood], question: CriticalLoadQuestion, effort: Effort) -> Posterior:
-    """The posterior of one fitting function.
-
-    Args:
-        model: Its parts.
-        question: Target and limits.
-        effort: How accurate it has to be.
-    """
+    """The posterior of one fitting function."""
     ridge = _Ridge.of(model)
-    number = (2 if len(model.likelihood.groups) < _MANY else 1) * effort.points
+    number = round(effort.points * min(max(_MANY / max(len(model.likelihood.groups), 1), 1.0), _MOST_OF_FEW))
     found = _summed(model, question, ridge, number)
     return found if found.error <= effort.error else _summed(model, question, ridge, 4 * number)
 

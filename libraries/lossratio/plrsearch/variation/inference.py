@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName, TrialCounts, merged
+from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName, TrialCounts, Weighting, merged
 from lossratio.plrsearch.quadrature import Posterior, even_points, posteriors
 from lossratio.plrsearch.variation.order import NO_ORDER, Order, order_of
 from lossratio.plrsearch.variation.replicates import LackOfFit, Replicates
@@ -58,13 +58,12 @@ class Description:
         """The posterior of the function that fits best."""
         return max(self.posteriors, key=lambda posterior: posterior.log_evidence)
 
-    @property
-    def weights(self) -> tuple[float, ...]:
-        """Weights of the functions: by evidence; half each where neither has the shape of the loss far from the target.
+    def weights(self, weighting: Weighting) -> tuple[float, ...]:
+        """Weights of the functions: half each also where neither has the shape of the loss far from the target.
 
         There the evidence says which of them fits farther away, and not which is better at the target.
         """
-        if self.below is not None:
+        if weighting is Weighting.EQUAL or self.below is not None:
             return tuple(1.0 / len(self.posteriors) for _ in self.posteriors)
         shares = np.exp([posterior.log_evidence - self.best.log_evidence for posterior in self.posteriors])
         return tuple(float(share) for share in shares / shares.sum())
@@ -78,14 +77,7 @@ class Description:
 def described(
     counts: TrialCounts, question: CriticalLoadQuestion, likelihood: LikelihoodName, *, for_selection: bool = False
 ) -> Description:
-    """The description of trials.
-
-    Args:
-        counts: The trials, in the order of measurement.
-        question: Target and limits.
-        likelihood: How counts are distributed.
-        for_selection: Whether rough posteriors are enough: to choose a load, not to report.
-    """
+    """The description of trials in the order of measurement; by rough posteriors to choose a load by."""
     replicates = Replicates.of(counts)
     if likelihood is not LikelihoodName.VARYING:
         known = posteriors(counts, question, likelihood, for_selection=for_selection)

@@ -131,12 +131,7 @@ NO_ORDER = Order(0.0, 0.0, 0.5, 0.0, 1.0)
 
 
 def order_of(capacities: Capacities, known_drift: float = 0.0) -> Order:
-    """What the order of the trials shows, by those in which loss was certain.
-
-    Args:
-        capacities: What the trials show.
-        known_drift: The drift that was taken out of the trials: then only what is left of it is looked for.
-    """
+    """What the order of trials in which loss was certain shows; or what is left of a drift taken out of them before."""
     which = np.flatnonzero(capacities.certain)
     if len(which) < ENOUGH:
         return NO_ORDER
@@ -217,10 +212,6 @@ def _likeliest(values: Array, gap: Array) -> tuple[float, float, float]:
     """The likeliest correlation of successive capacities, and by how many nats it is better than none.
 
     Also the share of an independent trial that a trial counts as, on average.
-
-    Args:
-        values: Capacities in their order.
-        gap: Time from each to the next, in trials.
     """
     scores = normal_scores(values)
     likeness = _CORRELATIONS[:, None] ** gap

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from lossratio.plrsearch.model import Array, TrialCounts
+from lossratio.plrsearch.model import TrialCounts
 from lossratio.plrsearch.quadrature import Posterior
 
 _ENOUGH = 5
@@ -82,8 +82,9 @@ class LackOfFit:
         expected = np.exp(rate) * exposure
         few = expected < _LEAST_EXPECTED
         quiet = float(lost[few].sum()), float(expected[few].sum())
-        terms = _deviance(np.append(lost[~few], quiet[0]), np.append(expected[~few], max(quiet[1], 1e-9)))
-        return cls(float(terms.sum()), int(np.sum(~few)) + bool(few.any()) - _PARAMETERS, *quiet)
+        seen, mean = np.append(lost[~few], quiet[0]), np.append(expected[~few], max(quiet[1], 1e-9))
+        deviance = 2.0 * float(np.sum(scipy.special.xlogy(seen, seen / mean) - seen + mean))
+        return cls(deviance, int(np.sum(~few)) + bool(few.any()) - _PARAMETERS, *quiet)
 
     @property
     def is_certain(self) -> bool:
@@ -94,8 +95,3 @@ class LackOfFit:
     def is_below(self) -> bool:
         """Whether more is lost where the curve loses (nearly) nothing than chance explains."""
         return bool(scipy.special.gammainc(max(self.quiet_lost, 1e-9), self.quiet_expected) < _IMPROBABLE)
-
-
-def _deviance(lost: Array, expected: Array) -> Array:
-    """Twice the logarithm of the probability of counts at their own mean, over that at the expected one."""
-    return np.asarray(2.0 * (scipy.special.xlogy(lost, lost / expected) - lost + expected))

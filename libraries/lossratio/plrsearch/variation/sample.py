@@ -64,12 +64,7 @@ class Capacities:
         return np.hypot(self.blur, deviation / self.reference)
 
     def residuals(self, deviation: float, correlation: float = 0.0) -> Array:
-        """Residuals of trials in which loss was certain, in standard deviations: normal if the model is right.
-
-        Args:
-            deviation: Standard deviation of the capacity, in frames per second.
-            correlation: That of successive trials: then what the trial before does not show.
-        """
+        """Residuals of trials in which loss was certain, in standard deviations: normal if the model is right."""
         values = (self.place / self.widths(deviation))[self.certain]
         if not correlation:
             return np.asarray(values)
