@@ -43,7 +43,7 @@ def test_more_points_change_nothing_where_trials_are_many(function, deviation):
     counts = from_rows(list(zip(loads, np.full(80, 2.0), rng.poisson(2.0 * rates).astype(float), strict=True)))
     question = CriticalLoadQuestion(1e-7, 1e4, 30e6)
     model = Model(function, VaryingCapacityLikelihood(counts), Prior(15e6))
-    one, other = (sampled(model, question, Effort(number)) for number in (1500, 8000))
+    ((one,), (other,)) = (sampled([model], question, Effort(number)) for number in (1500, 8000))
     assert abs(one.moments.mean - other.moments.mean) < 0.03 * other.moments.stdev
     assert one.log_evidence == pytest.approx(other.log_evidence, abs=0.03)
     assert max(one.error, other.error) < CERTAIN
@@ -52,7 +52,7 @@ def test_more_points_change_nothing_where_trials_are_many(function, deviation):
 def test_too_little_effort_states_a_large_error():
     counts, question = trials_and_question(LISTS[0])
     model = Model(STRETCH, VaryingCapacityLikelihood(counts), Prior(question.max_load / 2.0))
-    assert sampled(model, question, Effort(6)).error > CERTAIN
+    assert sampled([model], question, Effort(6))[0].error > CERTAIN
 
 
 def test_trials_that_count_half_show_less():

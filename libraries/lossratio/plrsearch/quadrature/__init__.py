@@ -40,7 +40,7 @@ def posteriors(
     if likelihood is LikelihoodName.VARYING:
         varying = VaryingCapacityLikelihood(counts, share)
         effort = sampling.ROUGH if for_selection else sampling.EXACT
-        return tuple(sampling.sampled(Model(function, varying, prior), question, effort) for function in FUNCTIONS)
+        return sampling.sampled([Model(function, varying, prior) for function in FUNCTIONS], question, effort)
     bound = PoissonLikelihood(counts) if likelihood is LikelihoodName.POISSON else GeometricLikelihood(counts)
     accuracy = constant_capacity.ROUGH if for_selection else constant_capacity.EXACT
     return tuple(

@@ -48,6 +48,8 @@ _FAR = 30.0
 _CELLS_AT_ONCE = 1 << 14
 _NO_MASS = 25.0
 """Nats below the heaviest point; a lighter one has no mass."""
+_IMPROBABLE = 40.0
+"""Nats by which a model is less probable than the best, about, with which its posterior need not be exact."""
 _HOPELESS = 60.0
 """Widths of a row from its mode; a point farther away has no mass."""
 
@@ -62,7 +64,7 @@ class Effort:
     """With a larger error the sum is made of four times as many points."""
 
 
-EXACT = Effort(750, 0.01)
+EXACT = Effort(750, 0.02)
 """For results."""
 ROUGH = Effort(300)
 """For choosing loads."""
@@ -77,12 +79,19 @@ def deviation_bounds(counts: TrialCounts) -> tuple[float, float]:
     return float(np.log(1e-6 * scale)), float(np.log(0.1 * scale))
 
 
-def sampled(model: Model[VaryingCapacityLikelihood], question: CriticalLoadQuestion, effort: Effort) -> Posterior:
-    """The posterior of one fitting function."""
-    ridge = _Ridge.of(model)
-    number = round(effort.points * min(max(_MANY / max(len(model.likelihood.groups), 1), 1.0), _MOST_OF_FEW))
-    found = _summed(model, question, ridge, number)
-    return found if found.error <= effort.error else _summed(model, question, ridge, 4 * number)
+def sampled(
+    models: Sequence[Model[VaryingCapacityLikelihood]], question: CriticalLoadQuestion, effort: Effort
+) -> tuple[Posterior, ...]:
+    """The posteriors of models of the same trials; rough ones of models that are improbable beside the best."""
+    ridges = [_Ridge.of(model) for model in models]
+    least = max(ridge.height for ridge in ridges) - _IMPROBABLE
+    found = []
+    for model, ridge in zip(models, ridges, strict=True):
+        own = effort if ridge.height > least else ROUGH
+        number = round(own.points * min(max(_MANY / max(len(model.likelihood.groups), 1), 1.0), _MOST_OF_FEW))
+        one = _summed(model, question, ridge, number)
+        found.append(one if one.error <= own.error else _summed(model, question, ridge, 4 * number))
+    return tuple(found)
 
 
 def _summed(
@@ -157,6 +166,8 @@ class _Ridge:
     """Quantiles of log s."""
     spreads: Array
     """Quantiles of log a of each slice, shape (slices, quantiles)."""
+    height: float
+    """About the logarithm of the highest slice's integral."""
 
     @classmethod
     def of(cls, model: Model[VaryingCapacityLikelihood]) -> _Ridge:
@@ -177,7 +188,7 @@ class _Ridge:
                 break
             low, high = places[first], places[last]
         tables = np.stack([_quantiles(one.log_spread, one.height) for one in found])
-        return cls(bounds, places, _quantiles(places, heights), tables)
+        return cls(bounds, places, _quantiles(places, heights), tables, float(heights.max()))
 
     def at(self, deviation: Array, spread: Array) -> tuple[Array, Array, Array]:
         """Log s and log a of points in the unit square, and the logarithm of the area that each stands for."""
