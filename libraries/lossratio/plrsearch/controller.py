@@ -324,11 +324,7 @@ class PLRsearch:
 
 
 def _warm_loads(given: WarmStart, question: CriticalLoadQuestion) -> tuple[float, ...]:
-    """Loads of the first trials, the highest first.
-
-    Args:
-        given: The loads, or an MLRsearch result, whose relevant bounds are the loads.
-        question: Its limits replace loads beyond them.
+    """Loads of the first trials, the highest first; the question's limits replace loads beyond them.
 
     Raises:
         SearchError: If a load is not a positive number.

@@ -222,7 +222,9 @@ class PosteriorSelection:
         guard = self._guarding.wanted(best)
         if guard is not None:
             return Choice(_in_whole_frames(guard, duration, question), f"guard of {self._guarding.load:,.0f} frames/s")
-        if self._varies and self._overloads < _share_in_overload(known) * self._trials:
+        share = _IF_VARYING if known.replicates.differ else _IN_OVERLOAD
+        share = share if known.lack_of_fit is None else _IF_CONSTANT
+        if self._varies and self._overloads < share * self._trials:
             self._overloads += 1
             self._overload = self._load_in_overload(best.mode)
             return Choice(self._overload, "overload, to see how much the capacity varies")
@@ -258,12 +260,6 @@ class PosteriorSelection:
         return np.unique(np.clip(loads, self._question.min_load, self._question.max_load))
 
 
-def _share_in_overload(known: Description) -> float:
-    if known.lack_of_fit is not None:
-        return _IF_CONSTANT
-    return _IF_VARYING if known.replicates.differ else _IN_OVERLOAD
-
-
 def drawn(mean: float, lossy: float, quiet: int) -> float:
     """The mean, drawn towards a larger lossy load if so many trials before were quiet."""
     weight = 2.0 ** (1 - quiet)
@@ -281,15 +277,10 @@ def clamped(load: float, question: CriticalLoadQuestion) -> float:
 
 
 def _gains(posterior: Posterior, loads: Array, duration: float, own_noise: float, target: float | None) -> Array:
-    """Expected reduction of the variance of log c by a trial's count, if counts are near their mean.
+    """Expected reduction of the variance of log c by a trial's count at each load, if counts are near their mean.
 
-    Args:
-        posterior: What is known; equally probable points of it are taken.
-        loads: Possible loads of the trial, in frames per second; shape (loads,).
-        duration: The trial's duration, in seconds.
-        own_noise: Squared relative scatter of counts in addition to Poisson's.
-        target: The target loss ratio, if the curve is known to hold near it only: then its error grows with the
-            distance from it.
+    Counts have a squared relative scatter in addition to Poisson's. With a target loss ratio the curve is known to hold
+    near it only: its error grows with the distance from it.
     """
     nodes, steps = posterior.nodes, (np.arange(_POINTS) + 0.5) / _POINTS
     at = np.minimum(np.searchsorted(np.cumsum(nodes.mass), steps), len(nodes.mass) - 1)

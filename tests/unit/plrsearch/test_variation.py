@@ -5,8 +5,7 @@ import pytest
 import scipy
 from soak_trials import estimated, loads_around, trial, trials_of
 
-from lossratio.plrsearch.variation.order import NO_ORDER, order_of
-from lossratio.plrsearch.variation.sample import Capacities
+from lossratio.plrsearch.variation.order import NO_ORDER, Capacities, order_of
 from lossratio.simulation import SmoothKnee
 
 CAPACITY = 6e6
@@ -120,9 +119,9 @@ def test_some_unusual_trials_are_no_drift():
     place = 0.003 * rng.standard_t(2, number)
     every = np.ones(number, dtype=bool)
     time = (np.arange(number) + 0.5) / number
-    capacities = Capacities(CAPACITY, place, np.full(number, 1e-5), every, every, time)
+    capacities = Capacities(CAPACITY, place, np.full(number, 1e-5), every, time)
     assert order_of(capacities).drift == 0.0
-    drifting = Capacities(CAPACITY, place - 0.02 * time, np.full(number, 1e-5), every, every, time)
+    drifting = Capacities(CAPACITY, place - 0.02 * time, np.full(number, 1e-5), every, time)
     order = order_of(drifting)
     assert order.drift == pytest.approx(-0.02, abs=4.0 * order.drift_stdev)
 

@@ -193,7 +193,13 @@ class SoakSearch(MeasuredKind[SoakRequestT, PLRsearch, SoakProgress, SoakResult]
 
         def check(trial: TrialResult) -> None:
             reasons.append(why_set_aside(trial))
-            _check_generator(reasons)
+            set_aside = [reason for reason in reasons if reason is not None]
+            if len(reasons) >= _LEAST_WATCHED and 2 * len(set_aside) > len(reasons):
+                raise TrafficError(
+                    f"{len(set_aside)} of the last {len(reasons)} trials of the soak test were set aside (the last of "
+                    f"them because {set_aside[-1]}): there is too little evidence about the SUT. Look for other work "
+                    "on the TG, or lower the maximum load."
+                )
 
         return check
 
@@ -236,18 +242,6 @@ class Soak(SoakSearch[SoakRequest]):
 
 
 find_critical_load = partial(measure, Soak())
-
-
-def _check_generator(reasons: Sequence[str | None]) -> None:
-    """Ends a soak test whose trials show the generator rather than the SUT."""
-    set_aside = [reason for reason in reasons if reason is not None]
-    if len(reasons) < _LEAST_WATCHED or 2 * len(set_aside) <= len(reasons):
-        return
-    raise TrafficError(
-        f"{len(set_aside)} of the last {len(reasons)} trials of the soak test were set aside (the last of them because "
-        f"{set_aside[-1]}): there is too little evidence about the SUT. Look for other work on the TG, or lower the "
-        "maximum load."
-    )
 
 
 def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float, ...]:

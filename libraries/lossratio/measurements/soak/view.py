@@ -201,18 +201,12 @@ def _curves(
     if x is None:
         margin = _ROOM * (max(loads) - min(loads) or max(loads))
         x = Axis(max(1.0, min(loads) - margin), max(loads) + margin, _LEFT, _RIGHT)
-    losses = [trial.loss_ratio for trial in result.trials if trial.loss_ratio > 0.0]
-    lowest = min([*losses, result.target_loss_ratio])
-    floor = 10.0 ** (math.floor(math.log10(lowest)) - 1.0)
+    lowest = min(trial.loss_ratio or result.target_loss_ratio for trial in result.trials)
+    floor = 10.0 ** (math.floor(math.log10(min(lowest, result.target_loss_ratio))) - 1.0)
     plot = Plot(x, Axis(floor, 1.0, place[1], place[0], is_logarithmic=True))
-    ticks = [floor, *plot.y.ticks(8)[1:]]
-    _, scale = unit_of(x.high)
-    plot.frame(
-        x.ticks(8 if place is _CURVES else 6),
-        ticks,
-        label(scale),
-        lambda loss: "none" if loss == floor else format_target(loss),
-    )
+    prefix, scale = unit_of(x.high)
+    ticks = x.ticks(8 if place is _CURVES else 6), [floor, *plot.y.ticks(8)[1:]]
+    plot.frame(*ticks, label(scale), lambda loss: "none" if loss == floor else format_target(loss))
     plot.line([(x.low, result.target_loss_ratio), (x.high, result.target_loss_ratio)], "#777777", dash="6 3")
     for index, function in enumerate(critical_load.functions):
         points = [(point.load_per_interface_fps, point.loss_ratio) for point in function.curve]
@@ -227,8 +221,8 @@ def _curves(
         for mark, trials in by_mark(result.trials).items():
             places = [(one.load_per_interface_fps, max(one.loss_ratio, floor), trial_hint(one)) for one in trials]
             plot.marks(mark, places)
-    words, middle = f"load per interface, {unit_of(x.high)[0]}fps", (_LEFT + _RIGHT) / 2
-    title = text_at(middle, place[1] + 34.0, words, text_anchor="middle")
+    words = f"load per interface, {prefix}fps"
+    title = text_at((_LEFT + _RIGHT) / 2, place[1] + 34.0, words, text_anchor="middle")
     return [text_at(4.0, 14.0, "loss ratio"), *plot.parts, title]
 
 

@@ -280,7 +280,8 @@ def guard(
         share: The share of an independent trial that each trial counts as: 10 independent ones verify a load.
     """
     target = question.target_loss_ratio
-    highest = _lossless_above(counts, reported)
+    lossy = counts.load[(counts.lost > 0.0) & (counts.load > reported)]
+    highest = float(counts.load[counts.load < lossy.min(initial=np.inf)].max(initial=reported))
     loads = counts.load[counts.load >= (1.0 - NEAR) * highest]
     below = _starts(loads[loads <= lowest * (1.0 + _ROUNDING)])
     for start in below:
@@ -319,11 +320,3 @@ def _between(counts: TrialCounts, least: float, most: float, looks: int = 1) -> 
 
 def _are_enough(bounds: LossBounds, target: float, share: float) -> bool:
     return bounds.most <= target and share * bounds.trials >= _LEAST_TRIALS
-
-
-def _lossless_above(counts: TrialCounts, reported: float) -> float:
-    """The highest load such that no trial above the reported load, up to it, lost a frame."""
-    lossy = counts.load[(counts.lost > 0.0) & (counts.load > reported)]
-    ceiling = float(lossy.min()) if len(lossy) else np.inf
-    quiet = counts.load[(counts.load > reported) & (counts.load < ceiling)]
-    return float(quiet.max()) if len(quiet) else reported

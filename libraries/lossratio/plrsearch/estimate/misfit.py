@@ -20,11 +20,10 @@ import scipy
 
 from lossratio.plrsearch.model import Array, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import Posterior
-from lossratio.plrsearch.variation import Capacities, Description, normal_scores
+from lossratio.plrsearch.variation import ENOUGH, Capacities, Description, normal_scores
 from lossratio.trials import Observed
 
 _ENOUGH = 4
-_ENOUGH_FOR_SHAPE = 20
 _ENOUGH_INDEPENDENT = 20.0
 """Independent trials that show how far down capacities go."""
 _ENOUGH_CYCLES = 3.0
@@ -114,7 +113,7 @@ def check(description: Description, poisson: Sequence[Posterior]) -> Misfit:
         capacities = Capacities.of(best.function, best.mode, counts)
         shown = capacities.residuals(best.mode.deviation, order.correlation)
         reasons = [*_uncertified(description.posteriors), *_few(description), *_surprise(best, counts)]
-        if len(shown) >= _ENOUGH_FOR_SHAPE and np.std(shown) >= _STEADY:
+        if len(shown) >= ENOUGH and np.std(shown) >= _STEADY:
             reasons += [*_shape(shown), *_curve(counts.load[capacities.certain], shown)]
     else:
         reasons = [*_spread(chi_squared), *_surprise(around_poisson, counts)]

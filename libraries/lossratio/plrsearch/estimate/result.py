@@ -60,9 +60,7 @@ class CombinedEstimate:
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
         """Loads in frames per second that enclose the critical load with this probability, tails being equal."""
-        tails = [0.5 - 0.5 * probability, 0.5 + 0.5 * probability]
-        low, high = mixture_quantiles(self.functions, self.weights, tails)
-        return float(low), float(high)
+        return self.quantile(0.5 - 0.5 * probability), self.quantile(0.5 + 0.5 * probability)
 
     @property
     def p_at_min(self) -> float:

@@ -102,10 +102,6 @@ class VaryingCapacityLikelihood:
         first = np.floor(at)
         grid = np.unique(first[:, None] + np.arange(-1.0, 3.0))
         new = [place for place in grid if place not in known]
-        if len(new) >= len(log_spread):
-            places, which = np.unique(log_spread, return_inverse=True)
-            found = self._bumps(function, np.exp(places)[:, None])
-            return Bumps(found.place[which], found.width[which])
         if new:
             found = self._bumps(function, np.exp(_GRID * np.array(new))[:, None])
             known.update(zip(new, zip(found.place, found.width, strict=True), strict=True))

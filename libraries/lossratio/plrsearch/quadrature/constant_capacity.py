@@ -33,7 +33,6 @@ from lossratio.plrsearch.quadrature.rows import (
     find_modes,
     find_rows,
     neighbouring_starts,
-    pieces_of,
     steps_of,
 )
 
@@ -162,8 +161,9 @@ class _Quadrature:
         log_spread = node_positions(low, high).ravel()
         log_weight = (np.log(0.5 * (high - low))[:, None] + np.log(WEIGHTS)).ravel()
         cuts = cut_rows(RowDensity(self.model, log_spread), self.known, self.question, self._drop)
-        which, lows, highs = pieces_of(cuts)
-        return self._evaluated(row[which], log_spread[which], log_weight[which], lows, highs)
+        which, piece = np.nonzero(np.diff(cuts, axis=1) > 1e-15 * np.abs(cuts[:, :-1]))
+        ends = cuts[which, piece], cuts[which, piece + 1]
+        return self._evaluated(row[which], log_spread[which], log_weight[which], *ends)
 
     def _evaluated(self, row: Indices, log_spread: Array, log_weight: Array, low: Array, high: Array) -> Panels:
         log_mrr, rows = node_positions(low, high), RowDensity(self.model, log_spread)
@@ -216,10 +216,10 @@ class _Quadrature:
         rows = len(self._bounds) * ORDER
         return np.stack([np.bincount(self.panels.row, column, minlength=rows) for column in columns])
 
-    def _rough_blocks(self, quantities: Array, steepness: int = 2) -> list[int]:
+    def _rough_blocks(self, quantities: Array) -> list[int]:
         """Blocks in which a quantity is not smooth in log a, if the error is more than the tolerance of the whole."""
         blocks = quantities.reshape(len(quantities), len(self._bounds), ORDER)
-        error = blocks.sum(axis=2) * roughness(blocks / WEIGHTS, steepness)
+        error = blocks.sum(axis=2) * roughness(blocks / WEIGHTS)
         present = np.zeros(len(self._bounds), dtype=bool)
         present[np.unique(self.panels.row // ORDER)] = True
         return [int(block) for block in np.flatnonzero((error > self.tolerance).any(axis=0) & present)]

@@ -34,19 +34,14 @@ _DERIVATIVE = legder(np.eye(ORDER), axis=0)
 _ITERATIONS = 60
 
 
-def roughness(values: Array, steepness: int = 2) -> Array:
+def roughness(values: Array) -> Array:
     """About the relative error of the integral over each panel, from the values at its nodes (last axis).
 
     Legendre coefficients show how fast the series converges. Quadrature is exact to twice the degree of the
     polynomial, so its error is about the last coefficient, extrapolated to twice the degree at the same rate.
-
-    Args:
-        values: Values at the nodes.
-        steepness: How far to extrapolate, in units of half the polynomial's degree: 2 for smooth densities, 1 for
-            densities that may have a step.
     """
     last, middle, largest = _coefficient_sizes(values)
-    return np.asarray(last / largest * np.minimum(last / middle, 1.0) ** steepness)
+    return np.asarray(last / largest * np.minimum(last / middle, 1.0) ** 2)
 
 
 def interpolation_roughness(values: Array) -> Array:

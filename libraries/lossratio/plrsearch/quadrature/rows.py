@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.likelihood import RowDensity, Score
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, mrr_of_critical_load
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, mrr_of_critical_load
 
 DROP = 28.0
 """Nats below a row's maximum at which its support ends; 1e-14 of the mass lies beyond."""
@@ -124,12 +124,6 @@ def steps_of(density: RowDensity, question: CriticalLoadQuestion) -> Array:
     spread = np.repeat(density.spread, _STEPS)
     curves = Curves(density.model.function, spread, np.zeros_like(spread))
     return np.log(mrr_of_critical_load(curves, question, loads, ceiling)).reshape(-1, _STEPS)
-
-
-def pieces_of(cuts: Array) -> tuple[Indices, Array, Array]:
-    """Row, low end and high end of the pieces between sorted cuts, shape (rows, cuts), that are not at one place."""
-    row, piece = np.nonzero(np.diff(cuts, axis=1) > 1e-15 * np.abs(cuts[:, :-1]))
-    return row, cuts[row, piece], cuts[row, piece + 1]
 
 
 def _maximum(

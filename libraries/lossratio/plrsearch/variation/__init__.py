@@ -1,12 +1,10 @@
 """Variation: which description the trials have, and how the capacity varies in it.
 
 - `replicates`: what trials at equal loads show without any model, and how far they are from a curve;
-- `sample`: what each trial shows about its own capacity;
 - `order`: drift, and correlation of successive trials;
 - `inference`: the description, with the posteriors of both functions.
 """
 
 from lossratio.plrsearch.variation.inference import Description, described
-from lossratio.plrsearch.variation.order import CapacityVariation, Order
+from lossratio.plrsearch.variation.order import ENOUGH, Capacities, CapacityVariation, Order, normal_scores
 from lossratio.plrsearch.variation.replicates import LackOfFit, Replicates
-from lossratio.plrsearch.variation.sample import Capacities, normal_scores

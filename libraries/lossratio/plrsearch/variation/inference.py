@@ -14,9 +14,8 @@ import scipy
 
 from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName, TrialCounts, Weighting, merged
 from lossratio.plrsearch.quadrature import Posterior, even_points, posteriors
-from lossratio.plrsearch.variation.order import NO_ORDER, Order, order_of
+from lossratio.plrsearch.variation.order import NO_ORDER, Capacities, Order, order_of
 from lossratio.plrsearch.variation.replicates import LackOfFit, Replicates
-from lossratio.plrsearch.variation.sample import Capacities
 
 _NEAR = 100.0
 """Largest loss ratio of trials near the target, in targets."""
