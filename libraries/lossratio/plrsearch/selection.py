@@ -23,7 +23,7 @@ _COPIES, _DRAINED = 4, 3
 """Copies of a lossy load that the draft keeps, and how many a trial without loss uses up."""
 _OVERLOAD = 5.0
 """How far above the mrr overload is, in widths of the knee and standard deviations of the capacity."""
-_IN_OVERLOAD, _IF_CONSTANT, _IF_VARYING = 0.15, 0.05, 0.5
+_IN_OVERLOAD, _IF_CONSTANT, _IF_VARYING = 0.15, 0.05, 0.7
 """Share of trials in overload: without any, no trial shows whether capacities vary normally. The others are while
 trials at equal loads show that the capacity is constant, or that it varies."""
 _OVERLOAD_STEP = 0.004
