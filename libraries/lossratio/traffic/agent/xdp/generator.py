@@ -14,7 +14,7 @@ from ..core.configuration import Configuration, Direction, FramesSpec
 from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar, Watch, wait_for_held_frames
 from ..core.generator import Tags, counted_course, late_and_copies
 from ..core.links import Link
-from ..core.pacing import CATCH_UP, pause
+from ..core.pacing import CATCH_UP, LONGEST_STALL, grace_after, pause
 from ..core.ports import Ports
 from ..core.processors import DeviceProcessors
 from ..core.protocol import AgentError, Message
@@ -243,7 +243,8 @@ class XdpGenerator:
         """Sends all, and waits for frames in flight; see `_finish`."""
         self._begin(plan)
         ended_after = self._finish(check, lookout)
-        pause(self._configuration.settle_time, check)
+        # Senders give way while frames in flight come back.
+        pause(max(0.0, self._stopped + self._configuration.settle_time - time.monotonic()), check)
         return ended_after
 
     def _begin(self, plan: Plan) -> None:
@@ -269,7 +270,9 @@ class XdpGenerator:
         self._start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
         lasts = 0.0 if plan.duration == math.inf else plan.duration
         self._end = self._start + round((plan.ramp + lasts) * _NANOSECONDS)
+        grace = LONGEST_STALL if plan.is_burst else grace_after(plan.duration, self._catch_up)
         for sender, schedule in zip(self._senders, schedules):
+            sender.guard(self._end / _NANOSECONDS + grace)
             sender.program.schedule(self._start, schedule, sender.cpu)
         self.renew()
 
@@ -301,6 +304,7 @@ class XdpGenerator:
                 sender.program.stop()
             raise
         finally:
+            self._stopped = time.monotonic()
             for sender in self._senders:
                 sender.relax()
             self._timer = threading.Timer(LINGER_SECONDS, self._rest)

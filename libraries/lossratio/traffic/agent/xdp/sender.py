@@ -24,8 +24,8 @@ WAKE_SECONDS = 0.0005
 LONGEST_DEADLINE = 20.0
 """Seconds of traffic up to which nothing else runs on a sender's processor; see `Sender.promote`."""
 
-GUARD_SECONDS = 0.2
-"""Seconds after the traffic after which a sender gives its processor back by itself; see `Sender.promote`."""
+GUARD_SECONDS = 0.001
+"""Seconds after its last frame may leave after which a sender gives its processor back by itself; see `Sender.guard`."""
 
 _SIGNAL = signal.SIGUSR1
 _TIMES = 1 << 31
@@ -96,17 +96,24 @@ class Sender:
         lasts long leaves others their share.
 
         Nothing else runs there, not even the kernel's own work. If that holds a lock of the kernel, the agent may wait
-        for it when the traffic has ended, and could not give the processor back. So a thread that needs no lock does.
+        for it when the traffic has ended, and could not give the processor back: see `guard`.
         """
         # The time of the order before counts as taken for a little while, and the thread may have been moved.
         for _ in range(_DEADLINE_TRIES if seconds <= LONGEST_DEADLINE else 0):
             self._hurry()
             if self._reserve():
-                self._guard = self._step_back_after(seconds + GUARD_SECONDS)
                 return
             self.relax()
             time.sleep(_RESTING_SECONDS)
         self._hurry()
+
+    def guard(self, last_call: float) -> None:
+        """Has a thread that needs no lock give the processor back, soon after no more frame may leave.
+
+        `last_call` is a time of the clock that cannot be set. Only SCHED_DEADLINE needs that.
+        """
+        if self.scheduling == "deadline":
+            self._guard = self._step_back_after(last_call + GUARD_SECONDS - time.monotonic())
 
     def relax(self) -> None:
         """Gives the thread no more of its processor than any other."""
