@@ -25,7 +25,7 @@ LONGEST_DEADLINE = 20.0
 """Seconds of traffic up to which nothing else runs on a sender's processor; see `Sender.promote`."""
 
 GUARD_SECONDS = 0.001
-"""Seconds after its last frame may leave after which a sender gives its processor back by itself; see `Sender.guard`."""
+"""Seconds after the last frame may leave after which a sender gives its processor back; see `Sender.guard`."""
 
 _SIGNAL = signal.SIGUSR1
 _TIMES = 1 << 31
