@@ -28,13 +28,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import click
 from generator import bridged
 
-from lossratio.dut.linux.kernel_dut import BURST_SECONDS
 from lossratio.measurements import TestPlace
 from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
@@ -57,7 +57,10 @@ LOADS = {"afpacket": (50e3, 3e6), "xdp": (200e3, 8e6)}
 """Least and largest rates between which the largest one is searched."""
 
 POLICERS = (2_900, 20_000, 200_000, 340_000, 700_000, 1_500_000)
-"""Rates of the policers in frames per second. Their buckets hold 20 ms of that."""
+"""Rates of the policers in frames per second."""
+
+BUCKETS = (0.02, 0.001)
+"""What their buckets hold, in seconds of traffic. The shallow one drops what is made up for after a longer stall."""
 
 POLICED_SECONDS = 0.5
 """Seconds of a trial of their searches."""
@@ -210,7 +213,16 @@ class Bench:
 @click.option("--duration", default=0.2, show_default=True, help="Seconds of traffic per trial.")
 @click.option("--only", multiple=True, help="Sections to run; all if none is named.")
 @click.option("--beside", "besides", multiple=True, default=(0, 4, 15), help="Programs beside searches on policers.")
-def main(runs: int, duration: float, only: tuple[str, ...], besides: tuple[int, ...]) -> None:
+@click.option("--bucket", "buckets", multiple=True, default=BUCKETS, help="Seconds of traffic in a policer's bucket.")
+@click.option("--policer", "rates", multiple=True, default=POLICERS, help="Its rate in frames per second.")
+def main(
+    runs: int,
+    duration: float,
+    only: tuple[str, ...],
+    besides: tuple[int, ...],
+    buckets: tuple[float, ...],
+    rates: tuple[int, ...],
+) -> None:
     """Measures, and prints tables."""
     sections: dict[str, Callable[[Bench], None]] = {
         "bare": bare,
@@ -251,8 +263,8 @@ def main(runs: int, duration: float, only: tuple[str, ...], besides: tuple[int, 
         if not only or "policers" in only:
             text = (ROOT / "topologies" / "local-xdp.yaml").read_text()
             own.write_text(text.replace("name: local-xdp", f"name: policers-{os.getpid()}").replace("1 Mfps", "4 Mfps"))
-            for beside in besides:
-                policers(own, runs, beside)
+            for beside, bucket, rate in product(besides, buckets, rates):
+                policer(own, runs, beside, bucket, rate)
 
 
 def bare(bench: Bench) -> None:
@@ -361,39 +373,38 @@ def _stolen() -> float:
     return int(Path("/proc/stat").read_text().split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
-def policers(file: Path, runs: int, beside: int) -> None:
-    """Searches for the throughput of policers, one way: whether the bounds enclose the truth, or a doubt is said."""
+def policer(file: Path, runs: int, beside: int, bucket: float, rate: int) -> None:
+    """Searches for the throughput of a policer, one way: whether the bounds enclose the truth, or a doubt is said."""
     goal = SearchGoal(0.0, 0.5, final_trial_duration=POLICED_SECONDS, duration_sum=1.5, width=0.005, name="no loss")
     profile = load_profile(UDP, frame_size=64, bidirectional=False)
-    for rate in POLICERS:
-        counts = dict.fromkeys(("enclosed", "with a doubt", "WRONG"), 0)
-        seen: list[str] = []
-        with open_testbed(file, dut="linux_bridge", options={"police": rate}) as testbed, _computing(beside):
-            # The kernel counts whole nanoseconds per frame.
-            truth = 1e9 / (10**9 // rate) + (rate * BURST_SECONDS - 1) / POLICED_SECONDS
-            request = SearchRequest(goals=(goal,), profile=profile, min_load=truth / 10, max_load=2 * truth)
-            for run in range(runs):
-                place = TestPlace(
-                    TestIdentity(name=f"{beside} {rate} {run}", suite="policers"), RunDirectory(file.parent)
-                )
-                result = find_conditional_throughput(testbed, request, place)
-                found = result.goals[0].result
-                assert found is not None
-                lower, upper = found.relevant_lower_bound, found.relevant_upper_bound
-                least = 0.0 if lower is None else lower.per_interface_fps
-                most = math.inf if upper is None else upper.per_interface_fps
-                # Two frames more or less in a trial.
-                encloses = least <= truth + 4 and truth - 4 <= most
-                doubts = [*doubts_of([result])[0], *([] if upper is not None else ["no upper bound"])]
-                counts["enclosed" if encloses else "with a doubt" if doubts else "WRONG"] += 1
-                seen += [f"{least / 1e3:.3f} to {most / 1e3:.3f}{': ' if doubts else ''}{'; '.join(map(str, doubts))}"]
-        _row(
-            f"xdp: policer, {truth / 1e3:.1f} kfps, beside {beside} programs",
-            *(f"{count} {name}" for name, count in counts.items() if count),
-            f"load {os.getloadavg()[0]:.0f}",
-        )
-        for line in seen:
-            click.echo(f"    {line}")
+    counts = dict.fromkeys(("enclosed", "with a doubt", "WRONG"), 0)
+    seen: list[str] = []
+    burst = math.ceil(rate * bucket)
+    options = {"police": rate, "burst": burst}
+    with open_testbed(file, dut="linux_bridge", options=options) as testbed, _computing(beside):
+        # The kernel counts whole nanoseconds per frame.
+        truth = 1e9 / (10**9 // rate) + (burst - 1) / POLICED_SECONDS
+        request = SearchRequest(goals=(goal,), profile=profile, min_load=truth / 10, max_load=2 * truth)
+        for run in range(runs):
+            place = TestPlace(TestIdentity(name=f"{beside} {rate} {run}", suite="policers"), RunDirectory(file.parent))
+            result = find_conditional_throughput(testbed, request, place)
+            found = result.goals[0].result
+            assert found is not None
+            lower, upper = found.relevant_lower_bound, found.relevant_upper_bound
+            least = 0.0 if lower is None else lower.per_interface_fps
+            most = math.inf if upper is None else upper.per_interface_fps
+            # Two frames more or less in a trial.
+            encloses = least <= truth + 4 and truth - 4 <= most
+            doubts = [*doubts_of([result])[0], *([] if upper is not None else ["no upper bound"])]
+            counts["enclosed" if encloses else "with a doubt" if doubts else "WRONG"] += 1
+            seen += [f"{least / 1e3:.3f} to {most / 1e3:.3f}{': ' if doubts else ''}{'; '.join(map(str, doubts))}"]
+    _row(
+        f"xdp: policer, {truth / 1e3:.1f} kfps, bucket of {1e3 * bucket:g} ms, beside {beside} programs",
+        *(f"{count} {name}" for name, count in counts.items() if count),
+        f"load {os.getloadavg()[0]:.0f}",
+    )
+    for line in seen:
+        click.echo(f"    {line}")
 
 
 def ways(bench: Bench) -> None:

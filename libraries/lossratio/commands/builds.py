@@ -40,14 +40,14 @@ class _Measured:
         "Most measurements; left out: 40, and 2,000 with --in-place.", type=click.IntRange(min=8), default=None
     )
     in_place: str | None = option(
-        "In place of TEST: the testbed stays open, and a measurement is five trials with frames of this size.",
+        "In place of TEST: the testbed stays open, and a measurement is ten trials with frames of this size.",
         metavar="SIZE",
     )
     profile: str = option("What the traffic of --in-place is.", default="ethip4-udp")
     dut: str | None = option("Kind of the DUTs for --in-place; they are restarted for each build.", metavar="KIND")
     options: tuple[str, ...] = option("An option of that kind.", "--option", metavar="NAME=VALUE")
     max_load: float | None = option("The load of --in-place, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE)
-    trial_duration: float = option("The duration of its trials.", default="0.2 s", type=DURATION)
+    trial_duration: float = option("The duration of its trials.", default="0.1 s", type=DURATION)
     output: Path = option("Where runs go. A comparison in it is continued.", metavar="DIR")
 
     @property

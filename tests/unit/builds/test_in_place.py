@@ -52,3 +52,14 @@ def test_what_the_generator_cannot_send_says_nothing_about_a_build(tmp_path):
     with pytest.raises(BuildError, match=r"could not send 800\.00 kfps.*Give a --max-load"):
         bench.measure(tmp_path)
     bench.close()
+
+
+def test_trials_in_which_the_machine_stalled_do_not_count(monkeypatch, tmp_path):
+    bench = TrialBench(InPlace(write_lab(tmp_path), "64B", "ethip4-udp", None, {}, None, 0.1), print)
+    values = []
+    for stalled in (0.0, 0.5, 0.99):
+        rates = iter([100e3, 80e3, 99e3, 80e3, 98e3, 80e3, 97e3, 80e3, 96e3, 80e3 * (1.0 - stalled)])
+        monkeypatch.setattr(bench, "_forwarding_rate", lambda name, rates=rates: next(rates))
+        values += bench.measure(tmp_path).values()
+    # Both directions of the mean of the better half.
+    assert values == [2 * 98e3] * 3
