@@ -198,6 +198,11 @@ class OptionValues(TypedDict, total=False):
     empty at first, is looked up besides."""
     section: str
     """xdp: The section of the file that has the program; `xdp` by default."""
+    sfdp: Literal['ip4', 'l4ip4'] | str
+    """vpp: Stateful flows (SFDP), with `ip4`: `ip4` (frames are routed) or `l4ip4` (and sessions follow the states of
+    UDP and TCP). VPP has them since 26.10."""
+    sfdp_sessions: int | str
+    """vpp: Sessions for which there is room."""
     sockets: Literal['packet', 'af_xdp'] | str
     """l3fwd, ovs, testpmd, vpp: How it gets the frames of the kernel's interfaces: `packet` (the default) or `af_xdp`.
     Cards have no sockets."""

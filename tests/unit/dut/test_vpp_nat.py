@@ -10,7 +10,7 @@ from whole_trials import whole
 
 from lossratio.dut import Established
 from lossratio.dut.vpp.configuration import VppOptions, forwarding_commands
-from lossratio.dut.vpp.features import NatSessions, both_ports
+from lossratio.dut.vpp.features import Sessions, Sfdp, both_ports
 from lossratio.errors import DutError
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
@@ -25,7 +25,7 @@ def commands(**options):
 
 
 def sessions(answer, **options):
-    return NatSessions("DUT1", VppOptions(forwarding="ip4", **options).translation, lambda command: answer)
+    return Sessions("DUT1", VppOptions(forwarding="ip4", **options).table, lambda command: answer)
 
 
 def test_all_hosts_of_both_networks_may_have_sessions_and_the_last_ones_are_the_nats():
@@ -52,12 +52,34 @@ def test_a_deterministic_nat_has_63_ports_for_each_of_1024_hosts():
         table.check(Established(64_513, 1, 20e3, 1.0))
 
 
+def test_sessions_of_stateful_flows_have_services_both_ways_and_end_by_a_command_of_their_own():
+    given = commands(sfdp="l4ip4", sfdp_sessions=64_512)
+    assert given[-8:] == [
+        "sfdp tenant add 1",
+        "set sfdp services tenant 1 sfdp-l4-lifecycle ip4-lookup forward",
+        "set sfdp services tenant 1 sfdp-l4-lifecycle ip4-lookup reverse",
+        "set sfdp timeout tenant 1 embryonic 3000",
+        "set sfdp timeout tenant 1 established 3000",
+        "set sfdp timeout tenant 1 tcp-established 3000",
+        "set sfdp interface-input host-a tenant 1",
+        "set sfdp interface-input host-b tenant 1",
+    ]
+    options = VppOptions(forwarding="ip4", sfdp="ip4", sfdp_sessions=64_512)
+    assert list(Sfdp.startup(options)) == [("sfdp", "sessions-log2 17")]
+    answers = iter(["", "  active sessions: 70 (1.0%)\n", "  active sessions: 0 (0.0%)\n"])
+    told = []
+    Sessions("DUT1", options.table, lambda command: (told.append(command), next(answers))[1]).forget()
+    assert told == ["kill sfdp session all", "show sfdp status", "show sfdp status"]
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
         ({"nat_addresses": 2}, "give nat=nat44-ed"),
         ({"det44_hosts": 1000}, "powers of two"),
         ({"det44_hosts": 2, "nat": "nat44-ed"}, "one NAT"),
+        ({"sfdp_sessions": 2}, "give sfdp=ip4 or sfdp=l4ip4"),
+        ({"sfdp": "ip4", "nat": "nat44-ed"}, "sfdp is no NAT"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, problem):
@@ -93,7 +115,11 @@ def test_what_a_nat_cannot_keep_is_refused():
 @pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
 @needs_testbed
 @pytest.mark.parametrize("protocol", ["udp", "tcp"])
-@pytest.mark.parametrize("options", [{"nat": "nat44-ed"}, {"det44_hosts": 128}], ids=["nat44-ed", "det44"])
+@pytest.mark.parametrize(
+    "options",
+    [{"nat": "nat44-ed"}, {"det44_hosts": 128}, {"sfdp": "ip4"}, {"sfdp": "l4ip4"}],
+    ids=["nat44-ed", "det44", "sfdp-ip4", "sfdp-l4ip4"],
+)
 def test_a_real_nat_establishes_counts_and_forgets_connections(tmp_path, protocol, options):
     with own_state():
         file = local_topology(tmp_path, "vppnat")

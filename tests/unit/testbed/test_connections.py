@@ -163,6 +163,22 @@ def test_a_device_that_forwards_without_state_is_found_out():
     assert OpeningMeasurer(Passing(), Exchange(), 2.0, {"DUT1": table}).measure(TrialInput(1.0, 100.0)).directions
 
 
+@pytest.mark.netns
+@needs_testbed
+def test_a_rule_that_exempts_traffic_from_state_is_found_out(file):
+    profile = load_profile("ethip4-udp-connections", frame_size=100)
+    with ready_for(file, profile, firewall="conntrack") as (router, ready):
+        exempt = "type filter hook prerouting priority raw;"
+        rules = f"table ip exempt {{\nchain early {{\n{exempt}\nudp dport 0-65535 notrack\n}}\n}}\n"
+        router.node.run("nft", "-f", "-", stdin=rules)
+        opening = OpeningMeasurer(ready.measurer, Exchange(), 2.0, {"DUT1": router.connections})
+        try:
+            with pytest.raises(DutError, match=r"DUT1 has 0 entries after [\d,]+ connections .* forwards without state"):
+                opening.measure(TrialInput(0.1, 5000.0))
+        finally:
+            router.node.run("nft", "delete table ip exempt")
+
+
 @pytest.mark.parametrize(("is_tcp", "timeout"), [(False, 30.0), (True, 60.0)])
 def test_a_trial_is_as_long_as_the_time_out_of_its_protocol_allows(is_tcp, timeout):
     class Silent:

@@ -41,9 +41,9 @@ from lossratio.dut.vpp.control import VppControl, check_installed
 from lossratio.dut.vpp.features import (
     ROUTES_ADDED,
     Command,
-    NatSessions,
     Needs,
     Ports,
+    Sessions,
     VppForwarding,
     both_ports,
     policer_name,
@@ -321,10 +321,10 @@ class Vpp(ProgramDut[VppOptions]):
         }
 
     @property
-    def connections(self) -> NatSessions | None:
-        """The sessions of its NAT."""
-        nat = self.options.translation
-        return None if nat is None else NatSessions(self.node.name, nat, lambda command: self._control.ask(command))
+    def connections(self) -> Sessions | None:
+        """The sessions of its NAT, or of SFDP."""
+        table = self.options.table
+        return None if table is None else Sessions(self.node.name, table, lambda command: self._control.ask(command))
 
     def reset(self) -> None:
         """Undoes what trials leave behind, such as policers' empty buckets."""

@@ -12,7 +12,7 @@ from lossratio.dut.vpp.features.feature import (
     VppPort,
     both_ports,
 )
-from lossratio.dut.vpp.features.nat import Det44, Nat, NatSessions
+from lossratio.dut.vpp.features.nat import Det44, Nat, Sessions, Sfdp
 from lossratio.dut.vpp.features.overlays import Bond, Geneve, Gtpu, Srv6, Srv6Proxy
 from lossratio.dut.vpp.features.policer import Marker, Policer, policer_name
 from lossratio.dut.vpp.features.process import Process

@@ -1,10 +1,10 @@
-"""VPP as a NAT: nat44-ed, which keeps sessions by both ends, and det44, whose ports follow from the inside address."""
+"""VPP with sessions: NAT by both ends (nat44-ed) or with ports that follow from addresses (det44), and SFDP."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Literal
@@ -19,8 +19,8 @@ from lossratio.topology import EAST, WEST
 
 _PORTS = (1 << 16) - 1024
 _DET44_SESSIONS_OF_HOST = 1000
-_TIMEOUT = 300.0
-_TCP_ESTABLISHED, _TCP_TRANSITORY = 7440.0, 240.0
+_TIMEOUT, _SFDP_TIMEOUT = 300.0, 3000.0
+_END_SECONDS, _LOOK_SECONDS = 10.0, 0.01
 _TABLE_SECONDS = 300.0
 """Seconds in which VPP makes the table of sessions, for millions on a busy machine."""
 _GATEWAYS = {WEST: IPv4Network("169.254.18.0/30"), EAST: IPv4Network("169.254.19.0/30")}
@@ -28,26 +28,28 @@ _GATEWAYS = {WEST: IPv4Network("169.254.18.0/30"), EAST: IPv4Network("169.254.19
 
 
 @dataclass(frozen=True)
-class Translation:
-    """A NAT as its table of sessions sees it."""
+class Table:
+    """A table of sessions."""
 
-    add: str
-    """The command that makes it translate; with ``del`` behind it, all sessions end."""
+    ends: tuple[str, ...]
+    """The commands that end all sessions."""
     shows: str
     """The command that shows the number of sessions."""
     pattern: str
     """Regular expression of that number, and of the number of those that have timed out."""
-    ports: int
-    """Ports of all of its addresses."""
     room: int
     """Most sessions."""
-    is_shared: bool
+    ports: int | None = None
+    """Ports of all addresses of a NAT; None: it is none."""
+    is_shared: bool = True
     """Whether sessions with different destinations may share a port."""
     timeout: float = _TIMEOUT
     """Seconds after which it forgets an idle UDP connection."""
+    of_tcp: tuple[float, float] = (7440.0, 240.0)
+    """The same of TCP, for an established connection and for any other."""
 
 
-class _Translating(Feature):
+class _Stateful(Feature):
     def routed(self, port: VppPort) -> Iterator[Command]:
         """A route to the hosts behind a port, none of which is VPP or its neighbour."""
         side, (_, address, neighbour, _) = port.routed(4), _GATEWAYS[port.side]
@@ -57,17 +59,17 @@ class _Translating(Feature):
         yield Command(f"ip route add {side.network} via {neighbour} {port.interface}")
 
     @property
-    def translation(self) -> Translation | None:
-        """The NAT; None: there is none."""
+    def table(self) -> Table | None:
+        """Its table; None: there is none."""
         return None
 
     @property
     def entries(self) -> int:
         """The sessions."""
-        return max(0 if self.translation is None else self.translation.room, super().entries)
+        return max(0 if self.table is None else self.table.room, super().entries)
 
 
-class Nat(_Translating):
+class Nat(_Stateful):
     """Network address translation of what goes east, with a session for each connection (NAT44 endpoint-dependent)."""
 
     nat: Literal["nat44-ed"] | None = None
@@ -83,17 +85,17 @@ class Nat(_Translating):
     needs = Needs((VppForwarding.IP4,), plugins={"nat": ""}, tags=("nat44",))
 
     @property
-    def translation(self) -> Translation | None:
+    def table(self) -> Table | None:
         """The NAT."""
         if self.nat is None:
-            return super().translation
-        return Translation(
-            f"nat44 add address {EAST.ipv4[-self.nat_addresses]} - {EAST.ipv4[-1]}",
+            return super().table
+        add = f"nat44 add address {EAST.ipv4[-self.nat_addresses]} - {EAST.ipv4[-1]}"
+        return Table(
+            (f"{add} del", add),
             "show nat44 summary",
             r"total sessions: (\d+) \(timed out: (\d+)\)",
-            self.nat_addresses * _PORTS,
             self.nat_sessions,
-            is_shared=True,
+            ports=self.nat_addresses * _PORTS,
             timeout=self.udp_timeout or _TIMEOUT,
         )
 
@@ -110,13 +112,13 @@ class Nat(_Translating):
         west, east = (port.interface for port in ports)
         yield Command(f"nat44 plugin enable sessions {self.nat_sessions}", seconds=_TABLE_SECONDS)
         yield Command(f"set interface nat44 in {west} out {east}")
-        if self.translation is not None:
-            yield Command(self.translation.add)
+        if self.table is not None:
+            yield Command(self.table.ends[-1])
         if self.udp_timeout is not None:
             yield Command(f"set nat timeout udp {self.udp_timeout:.0f}")
 
 
-class Det44(_Translating):
+class Det44(_Stateful):
     """Deterministic network address translation: an inside host's ports outside follow from its address."""
 
     det44_hosts: int | None = Field(default=None, ge=1, le=65_536)
@@ -128,18 +130,19 @@ class Det44(_Translating):
     needs = Needs((VppForwarding.IP4,), plugins={"det44": ""}, tags=("nat44_deterministic",))
 
     @property
-    def translation(self) -> Translation | None:
+    def table(self) -> Table | None:
         """The NAT."""
         hosts, addresses = self.det44_hosts, self.det44_addresses
         if hosts is None:
-            return super().translation
+            return super().table
         inside = f"{WEST.ipv4.network_address}/{33 - hosts.bit_length()}"
-        return Translation(
-            f"det44 add in {inside} out {EAST.ipv4[-addresses]}/{33 - addresses.bit_length()}",
+        add = f"det44 add in {inside} out {EAST.ipv4[-addresses]}/{33 - addresses.bit_length()}"
+        return Table(
+            (f"{add} del", add),
             "show det44 mappings",
             r"sessions number: (\d+)()",
-            addresses * _PORTS,
             min(addresses * _PORTS, hosts * _DET44_SESSIONS_OF_HOST),
+            ports=addresses * _PORTS,
             is_shared=False,
         )
 
@@ -157,32 +160,82 @@ class Det44(_Translating):
         west, east = (port.interface for port in ports)
         yield Command("det44 plugin enable")
         yield Command(f"set interface det44 inside {west} outside {east}")
-        if self.translation is not None:
-            yield Command(self.translation.add)
+        if self.table is not None:
+            yield Command(self.table.ends[-1])
 
 
-class NatSessions(ConnectionTable):
-    """The sessions of a NAT."""
+class Sfdp(_Stateful):
+    """VPP's stateful flows (SFDP): a session for each connection, and a chain of services for its frames."""
 
-    translates = is_one_way = True
+    sfdp: Literal["ip4", "l4ip4"] | None = None
+    """Stateful flows (SFDP), with ``ip4``: ``ip4`` (frames are routed) or ``l4ip4`` (and sessions follow the states of
+    UDP and TCP). VPP has them since 26.10."""
+    sfdp_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
+    """Sessions for which there is room."""
+
+    needs = Needs((VppForwarding.IP4,), plugins={"sfdp_services": ""}, version="26.10", tags=("sfdp",))
+
+    @property
+    def table(self) -> Table | None:
+        """The table of sessions."""
+        if self.sfdp is None:
+            return super().table
+        shows, pattern = "show sfdp status", r"\s{2}active sessions: (\d+)()"
+        return Table(
+            ("kill sfdp session all",),
+            shows,
+            pattern,
+            self.sfdp_sessions,
+            timeout=_SFDP_TIMEOUT,
+            of_tcp=2 * (_SFDP_TIMEOUT,),
+        )
+
+    def problem(self) -> str | None:
+        """Sessions of nothing, and a NAT."""
+        if self.sfdp is None:
+            return "sfdp_sessions are those of sfdp; give sfdp=ip4 or sfdp=l4ip4"
+        has_nat = any(getattr(self, name, None) for name in ("nat", "det44_hosts"))
+        return "sfdp is no NAT; give sfdp, nat or det44_hosts" if has_nat else None
+
+    def startup(self) -> Iterable[tuple[str, str]]:
+        """Room for the sessions, and for those that each thread has ready."""
+        yield "sfdp", f"sessions-log2 {self.sfdp_sessions.bit_length() + 1}"
+
+    def commands(self, ports: Ports) -> Iterator[Command]:
+        """One tenant, whose services are the same both ways, and a time-out for all states."""
+        services = "sfdp-l4-lifecycle ip4-lookup" if self.sfdp == "l4ip4" else "ip4-lookup"
+        yield Command("sfdp tenant add 1")
+        for way in ("forward", "reverse"):
+            yield Command(f"set sfdp services tenant 1 {services} {way}")
+        for state in ("embryonic", "established", "tcp-established"):
+            yield Command(f"set sfdp timeout tenant 1 {state} {_SFDP_TIMEOUT:.0f}")
+        for port in ports:
+            yield Command(f"set sfdp interface-input {port.interface} tenant 1")
+
+
+class Sessions(ConnectionTable):
+    """The sessions of VPP."""
+
     safe_rate = None
 
-    def __init__(self, name: str, translation: Translation, ask: Callable[[str], str]) -> None:
-        self._name, self._translation, self._ask = name, translation, ask
+    def __init__(self, name: str, table: Table, ask: Callable[[str], str]) -> None:
+        self._name, self._table, self._ask = name, table, ask
+        self.translates = self.is_one_way = table.ports is not None
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
         """The option's, or VPP's own."""
         if tcp_state is None:
-            return self._translation.timeout
-        return _TCP_ESTABLISHED if tcp_state == "established" else _TCP_TRANSITORY
+            return self._table.timeout
+        return self._table.of_tcp[tcp_state != "established"]
 
     def check(self, wanted: Established) -> None:
         """Checks that the table, the pool of ports and the time-out are large enough; see `ConnectionTable.check`."""
-        nat, reason = self._translation, None
+        nat, reason = self._table, None
         to_one = wanted.to_one if nat.is_shared else wanted.connections
         if wanted.connections > nat.room:
-            reason = f"{self._name} has room for {nat.room:,} sessions; raise nat_sessions or det44_addresses"
-        elif to_one > nat.ports:
+            which = "nat_sessions or det44_addresses" if self.translates else "sfdp_sessions"
+            reason = f"{self._name} has room for {nat.room:,} sessions; raise {which}"
+        elif nat.ports is not None and to_one > nat.ports:
             reason = f"{to_one:,} need a port each, and the NAT of {self._name} has {nat.ports:,}; raise nat_addresses"
         if reason is not None:
             raise DutError(f"{wanted.text}: {reason}.")
@@ -190,22 +243,24 @@ class NatSessions(ConnectionTable):
 
     def count(self) -> int:
         """Sessions that have not timed out."""
-        found = re.findall(self._translation.pattern, answer := self._ask(self._translation.shows))
+        found = re.findall(self._table.pattern, answer := self._ask(self._table.shows))
         if not found:
             raise DutError(
-                f"{self._name}: VPP's {self._translation.shows!r} does not show its sessions: {answer.strip()[:300]}"
+                f"{self._name}: VPP's {self._table.shows!r} does not show its sessions: {answer.strip()[:300]}"
             )
         return sum(int(total) - int(timed_out or 0) for total, timed_out in found)
 
     def forget(self) -> float:
-        """Takes the addresses away, and gives them back; the time is that of both commands, with the way there."""
+        """Ends all sessions, and waits until VPP has none; the time is that of the commands, with the way there."""
         began = time.monotonic()
-        for command in (f"{self._translation.add} del", self._translation.add):
+        for command in self._table.ends:
             if answer := self._ask(command).strip():
                 raise DutError(f"{self._name}: VPP refused {command!r}: {answer}.")
+        while self.count() and time.monotonic() < began + _END_SECONDS:
+            time.sleep(_LOOK_SECONDS)
         return time.monotonic() - began
 
     def counters(self) -> Mapping[str, int]:
-        """VPP's counters of errors of its NAT."""
+        """VPP's counters of errors of its sessions."""
         errors = parse_errors(self._ask("show errors"))
-        return {place: count for place, count in errors.items() if place.startswith(("nat44", "det44"))}
+        return {place: count for place, count in errors.items() if place.startswith(("nat44", "det44", "sfdp"))}
