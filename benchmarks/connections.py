@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from statistics import median
 
@@ -32,6 +33,26 @@ SECONDS = 0.5
 
 LIMITS = ((500, 50, 5_000), (5_000, 100, 50_000), (10_000, 200, 100_000), (20_000, 400, 500_000))
 """Limits of new connections: rate R, bucket B, and connections N of a trial."""
+
+
+TABLES = ("hash", "lru_hash"), (1_000, 100_000)
+"""Tables of an XDP program, and their entries."""
+
+
+def compare_tables(topology: Path) -> None:
+    """Trials with exactly as many connections as a table of XDP has entries, and with 5 % more."""
+    profile = load_profile("ethip4-udp-connections", frame_size=64)
+    click.echo(f"{'table':>8} {'entries':>8} {'N':>8} {'established':>12}")
+    for table, entries in product(*TABLES):
+        testbed = open_testbed(topology, dut="xdp", options={"firewall": table, "most_connections": entries})
+        try:
+            with testbed.ready_for(profile, integrity=Integrity.OFF, connects=True) as ready:
+                for count in (entries, entries + entries // 20):
+                    output = ready.measurer.measure(TrialInput(count / 20e3, 20e3, exchange=Exchange()))
+                    unsent = " unsent" * bool(output.unsent_frames)
+                    click.echo(f"{table:>8} {entries:8,} {count:8,} {output.directions[0].received_frames:12,}{unsent}")
+        finally:
+            testbed.close()
 
 
 def compare_with_truth(topology: Path) -> None:
@@ -81,13 +102,14 @@ def agent_bytes() -> int:
 
 
 @click.command(help=__doc__)
-@click.option("--truth", is_flag=True, help="Compare limits of the kernel with what they should let pass.")
+@click.option("--truth", is_flag=True, help="Compare limits of the kernel and of XDP with what they should let pass.")
 @click.option("--topology", default=TOPOLOGY, type=click.Path(path_type=Path), help="The testbed to measure on.")
 @click.option("--trials", default=5, show_default=True, help="Trials at each rate.")
 def main(topology: Path, trials: int, truth: bool) -> None:
     """Measures, and prints a table."""
     if truth:
         compare_with_truth(topology)
+        compare_tables(topology)
         return
     profile = load_profile("ethip4-udp-connections", frame_size=64)
     for name, options in ROUTERS.items():
