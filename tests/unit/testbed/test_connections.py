@@ -14,6 +14,7 @@ from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import SIMULATED, place
 from whole_trials import whole
 
+from lossratio.bpf import why_impossible
 from lossratio.dut import ConnectionTable
 from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements.connections import OpeningMeasurer
@@ -249,6 +250,23 @@ def test_frames_of_established_connections_pass_a_nat_and_a_firewall(file, optio
             assert router.connections.count() == FLOWS
         router.connections.forget()
         assert router.connections.count() == 0
+
+
+@pytest.mark.netns
+@needs_testbed
+@pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
+@pytest.mark.parametrize("kind", ["xdp", "auto"])
+def test_the_embedded_generator_opens_connections_in_place_of_one_in_the_kernel(file, tmp_path, kind):
+    in_kernel = tmp_path / "kernel.yaml"
+    in_kernel.write_text(file.read_text().replace("kind: afpacket", f"kind: {kind}"))
+    profile = load_profile("ethip4-udp-connections", frame_size=100)
+    with open_testbed(in_kernel, dut="linux_router", options={"nat": "masquerade"}) as testbed:
+        with testbed.ready_for(profile, integrity=Integrity.OFF, connects=True) as ready:
+            assert ready.conditions.generator["kind"] == "afpacket"
+            output = whole(ready.measurer.measure, TrialInput(0.1, 5000.0, exchange=Exchange()))
+            assert output.directions[0].received_frames == testbed.duts[0].connections.count() == 500
+        with testbed.ready_for(profile_of()) as ready:
+            assert ready.conditions.generator["generator"] == "xdp"
 
 
 @pytest.mark.netns

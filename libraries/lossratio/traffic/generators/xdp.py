@@ -35,6 +35,16 @@ class _InKernel(Generator[SettingsT]):
         options = {"catch_up": settings.catch_up, "cpus": settings.cpus, "device_cpus": settings.device_cpus or None}
         return {name: value for name, value in options.items() if value is not None}
 
+    def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
+        """See `Generator.configure`. Connections are opened by the embedded generator, which keeps their addresses."""
+        if configuration.connects:
+            return self._embedded(agent, configuration)
+        return super().configure(agent, configuration)
+
+    def _embedded(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
+        options = {name: value for name, value in self.ready().items() if name != "cpus"}
+        return {"kind": "afpacket", **agent.configure(configuration, generator="afpacket", options=options)}
+
 
 class Xdp(_InKernel[XdpGenerator]):
     """XDP programs that send and receive."""
@@ -68,13 +78,12 @@ class Auto(_InKernel[AutoGenerator]):
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         """See `Generator.configure`. A ``reason`` in the answer says why it is the embedded generator."""
-        options = self.ready()
+        if configuration.connects:
+            return super().configure(agent, configuration)
         try:
-            return {"kind": "xdp", **agent.configure(configuration, generator="xdp", options=options)}
+            return {"kind": "xdp", **agent.configure(configuration, generator="xdp", options=self.ready())}
         except AgentRefusalError as error:
             if error.kind not in IMPOSSIBLE:
                 raise
             reason = str(error)
-        embedded = {name: value for name, value in options.items() if name != "cpus"}
-        facts = agent.configure(configuration, generator="afpacket", options=embedded)
-        return {"kind": "afpacket", **facts, "instead_of_xdp_because": reason}
+        return {**self._embedded(agent, configuration), "instead_of_xdp_because": reason}
