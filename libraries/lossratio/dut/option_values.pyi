@@ -200,7 +200,7 @@ class OptionValues(TypedDict, total=False):
     """xdp: The section of the file that has the program; `xdp` by default."""
     sfdp: Literal['ip4', 'l4ip4'] | str
     """vpp: Stateful flows (SFDP), with `ip4`: `ip4` (frames are routed) or `l4ip4` (and sessions follow the states of
-    UDP and TCP). VPP has them since 26.10."""
+    UDP and TCP)."""
     sfdp_sessions: int | str
     """vpp: Sessions for which there is room."""
     sockets: Literal['packet', 'af_xdp'] | str

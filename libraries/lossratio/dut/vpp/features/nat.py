@@ -169,11 +169,11 @@ class Sfdp(_Stateful):
 
     sfdp: Literal["ip4", "l4ip4"] | None = None
     """Stateful flows (SFDP), with ``ip4``: ``ip4`` (frames are routed) or ``l4ip4`` (and sessions follow the states of
-    UDP and TCP). VPP has them since 26.10."""
+    UDP and TCP)."""
     sfdp_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
     """Sessions for which there is room."""
 
-    needs = Needs((VppForwarding.IP4,), plugins={"sfdp_services": ""}, version="26.10", tags=("sfdp",))
+    needs = Needs((VppForwarding.IP4,), plugins={"sfdp_services": ""}, version="26.06", tags=("sfdp",))
 
     @property
     def table(self) -> Table | None:
