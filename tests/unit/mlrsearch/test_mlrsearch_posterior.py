@@ -9,6 +9,7 @@ import pytest
 
 from lossratio.mlrsearch import NDR, LoadGrid
 from lossratio.mlrsearch.posterior import LOSSY, Expected, Plan, Posterior, race
+from lossratio.mlrsearch.rules.plan import information
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 GRID = LoadGrid(9001.0, 1e6, 0.005)
@@ -37,6 +38,17 @@ def test_trials_show_the_edge_of_a_cliff_and_of_a_plateau_of_chance(share):
         posterior.add(float(position), position < 200 or rng.random() >= share)
     assert lossy_at(posterior, 191) < 0.05
     assert [lossy_at(posterior, position) for position in (215, 271)] == pytest.approx([share, share], abs=0.15)
+
+
+def test_a_trial_says_the_more_about_the_verdict_on_a_coin_the_fewer_trials_decide_it():
+    rng, posterior = random.Random(1), Posterior(500)
+    for position in range(100, 400, 2):
+        posterior.add(float(position), position < 200 or rng.random() >= 0.5)
+    curves = posterior.curves(NOTHING, np.array([151.0, 301.0]))
+    passes, coin = np.searchsorted(curves.positions, [151.0, 301.0])
+    bits = [information(curves, np.full((len(curves.positions), 2), trials)) for trials in (1, 3, 11)]
+    assert bits[0][passes] < 0.2 < 0.95 < bits[0][coin] <= 1.0
+    assert bits[0][coin] > 2.0 * bits[1][coin] > 4.0 * bits[2][coin] > 0.0
 
 
 def test_a_load_far_from_all_trials_is_open():

@@ -19,6 +19,9 @@ from lossratio.mlrsearch.rules.view import Choice, GoalView
 
 NAME = "plan"
 
+Needed = NDArray[np.intp]
+"""How many low-loss and high-loss trials loads still need: a row for each load."""
+
 PATIENCE = 0.35
 """How much longer than failures a search may take, for each trial that a lower bound needs.
 
@@ -93,24 +96,23 @@ def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
     uppers = np.where(lowers < 0, 0, np.minimum(lowers + view.width, last + 1))
     lowers, uppers = lowers[lowers < uppers], uppers[lowers < uppers]
     curves = facts.posterior.curves(facts.expected, np.union1d(np.union1d(lowers, uppers), coarse))
-    success, low_first, high_first = _pairs(view, curves, lowers, uppers)
+    needed = _needed(view, curves.positions)
+    success, low_first, high_first = _pairs(curves, needed, lowers, uppers)
     best = int((np.minimum(low_first, high_first) / np.maximum(success, 1e-9)).argmin())
     failures = min(low_first[best], high_first[best]) * (1.0 / max(success[best], 1e-9) - 1.0)
-    lower = race(*fresh).lower[fresh]
-    bits, information = _bits(curves, lower, view.width), _information(curves, lower)
+    bits, told = _bits(curves, race(*fresh).lower[fresh], view.width), information(curves, needed)
     positions = curves.positions
-    information[(positions < first) | (positions > last) | (positions != np.round(positions))] = 0.0
-    if failures * information.max() > PATIENCE * fresh[0] * bits and information.any():
-        return int(positions[information.argmax()]), Bound.UNDECIDED
+    told[(positions < first) | (positions > last) | (positions != np.round(positions))] = 0.0
+    if failures * told.max() > PATIENCE * fresh[0] * bits and told.any():
+        return int(positions[told.argmax()]), Bound.UNDECIDED
     lower_index, upper_index = int(lowers[best]), int(uppers[best])
     if lower_index >= first and (upper_index > last or low_first[best] <= high_first[best]):
         return lower_index, Bound.LOWER
     return upper_index, Bound.UPPER
 
 
-def _pairs(view: GoalView, curves: Curves, lowers: NDArray[np.intp], uppers: NDArray[np.intp]) -> Floats:
+def _pairs(curves: Curves, needed: Needed, lowers: NDArray[np.intp], uppers: NDArray[np.intp]) -> Floats:
     """For each pair, the probability that it is the bounds; the time of its proof with either load first, in trials."""
-    needed = _needed(view, curves.positions)
     tables = race(*map(int, needed.max(axis=0)))
     lower, time = tables.lower[needed[:, 0], needed[:, 1]], tables.time[needed[:, 0], needed[:, 1]]
     alone = (curves.chances * time).sum(axis=1)
@@ -123,13 +125,19 @@ def _pairs(view: GoalView, curves: Curves, lowers: NDArray[np.intp], uppers: NDA
     return np.asarray(figures.T)
 
 
-def _information(curves: Curves, lower: Floats) -> Floats:
-    """How many bits a trial at each load says about whether that load is a lower bound; `lower` is by state."""
-    is_lower, is_lossy = (curves.chances @ lower).clip(1e-12, 1.0 - 1e-12), curves.chances @ LOSSY
-    both = curves.chances @ (lower * LOSSY)
-    of_lower, of_upper = both / is_lower, (is_lossy - both) / (1.0 - is_lower)
-    bits = _entropy(is_lossy) - is_lower * _entropy(of_lower) - (1.0 - is_lower) * _entropy(of_upper)
-    return np.asarray(np.maximum(0.0, bits))
+def information(curves: Curves, needed: Needed) -> Floats:
+    """How many bits a trial at each load says about whether that load becomes a lower bound; the trial counts in it.
+
+    Args:
+        curves: What is known about the loads.
+        needed: How many low-loss and high-loss trials each of them still needs.
+    """
+    lower, (lows, highs) = race(*map(int, needed.max(axis=0))).lower, needed.T
+    is_lossy = curves.chances @ LOSSY
+    after_loss = (curves.chances * LOSSY * lower[lows, np.maximum(0, highs - 1)]).sum(axis=1)
+    after_none = (curves.chances * (1.0 - LOSSY) * lower[np.maximum(0, lows - 1), highs]).sum(axis=1)
+    left = is_lossy * _entropy(after_loss / is_lossy) + (1.0 - is_lossy) * _entropy(after_none / (1.0 - is_lossy))
+    return np.asarray(np.maximum(0.0, _entropy(after_loss + after_none) - left))
 
 
 def _bits(curves: Curves, lower: Floats, width: int) -> float:
@@ -145,7 +153,7 @@ def _entropy(chances: Floats) -> Floats:
     return np.asarray(-chances * np.log2(chances) - (1.0 - chances) * np.log2(1.0 - chances))
 
 
-def _needed(view: GoalView, positions: Floats) -> NDArray[np.intp]:
+def _needed(view: GoalView, positions: Floats) -> Needed:
     """Low-loss and high-loss trials that loads still need to be a lower and an upper bound: a row for each load."""
     interval, measured = view.intervals[-1], view.plan.posterior.measured if view.plan is not None else ()
     needed = np.tile(_trials(view, 0.0), (len(positions), 1))
