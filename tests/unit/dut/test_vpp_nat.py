@@ -9,8 +9,10 @@ from local_testbeds import local_topology, needs_testbed, own_state
 from whole_trials import whole
 
 from lossratio.dut import Established
+from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.vpp.configuration import VppOptions, forwarding_commands
 from lossratio.dut.vpp.features import Sessions, Sfdp, both_ports
+from lossratio.dut.vpp.startup import startup_configuration
 from lossratio.errors import DutError
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
@@ -66,6 +68,12 @@ def test_sessions_of_stateful_flows_have_services_both_ways_and_end_by_a_command
     ]
     options = VppOptions(forwarding="ip4", sfdp="ip4", sfdp_sessions=64_512)
     assert list(Sfdp.startup(options)) == [("sfdp", "sessions-log2 17")]
+    assert options.entries == 1 << 17
+    # VPP makes all of them at once, of half a kilobyte each.
+    cores = CoreChoice(0, (1,), 0, shared=False)
+    for sessions, heap in ((1_032_192, "3G"), (4_128_768, "8G")):
+        entries = VppOptions(forwarding="ip4", sfdp="ip4", sfdp_sessions=sessions).entries
+        assert f"main-heap-size {heap}\n" in startup_configuration("/tmp/vpp", cores, (), entries=entries)
     answers = iter(["", "  active sessions: 70 (1.0%)\n", "  active sessions: 0 (0.0%)\n"])
     told = []
     Sessions("DUT1", options.table, lambda command: (told.append(command), next(answers))[1]).forget()

@@ -374,7 +374,7 @@ def segment(source, destination, ports, protocol=17):
     return bytes(12) + b"\x08\x00\x45" + bytes(8) + bytes([protocol]) + bytes(2) + addresses + bytes(ports) + bytes(30)
 
 
-@pytest.mark.parametrize("count", [1000, 100_000])
+@pytest.mark.parametrize("count", [1000, pytest.param(100_000, marks=pytest.mark.long)])
 def test_a_hash_takes_exactly_as_many_connections_as_it_has_entries(count):
     connections = table_of_connections("hash", count)
     ways = [Way(name, leaving=1, macs=None, rules=None, every=1, faults=(), opens=name == "west") for name in SIDES]

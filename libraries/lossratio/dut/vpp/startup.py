@@ -11,8 +11,8 @@ _BUFFERS_OF_CARDS = 107_520
 _BUFFER_SIZE = 2048
 _BUFFER_HEADERS = 448
 """Bytes of a buffer besides its data: VPP's headers, and at most DPDK's."""
-_MANY_ENTRIES = 200_000
-_LARGE = "3G"
+_MANY_ENTRIES, _MOST_ENTRIES = 200_000, 5_000_000
+_LARGE, _LARGEST = "3G", "8G"
 _SMALL_STATISTICS = "64M"
 _MEBI = 2**20
 
@@ -90,7 +90,7 @@ def startup_configuration(
         ],
         "api-segment": [f"prefix {directory.rpartition('/')[2]}"],
         "cpu": [f"main-core {cores.main}", f"corelist-workers {cpu_list(cores.workers)}"],
-        "memory": _memory(start, is_large),
+        "memory": _memory(start, _LARGEST if entries > _MOST_ENTRIES else _LARGE if is_large else None),
         "buffers": _buffers(start, cores, with_cards=bool(cards)),
         **_drivers(start.driver, cards),
     }
@@ -116,9 +116,9 @@ def _size(text: str) -> int:
     return int(text.rstrip("KMG")) * {"K": 2**10, "M": 2**20, "G": 2**30}.get(text[-1], 1)
 
 
-def _memory(start: VppStart, is_large: bool) -> list[str]:
+def _memory(start: VppStart, heap: str | None) -> list[str]:
     settings = {
-        "main-heap-size": start.main_heap_size or (_LARGE if is_large else None),
+        "main-heap-size": start.main_heap_size or heap,
         "main-heap-page-size": start.main_heap_page_size,
         "default-hugepage-size": start.default_hugepage_size,
     }

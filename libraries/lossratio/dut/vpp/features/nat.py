@@ -181,14 +181,8 @@ class Sfdp(_Stateful):
         if self.sfdp is None:
             return super().table
         shows, pattern = "show sfdp status", r"\s{2}active sessions: (\d+)()"
-        return Table(
-            ("kill sfdp session all",),
-            shows,
-            pattern,
-            self.sfdp_sessions,
-            timeout=_SFDP_TIMEOUT,
-            of_tcp=2 * (_SFDP_TIMEOUT,),
-        )
+        ends, idle = ("kill sfdp session all",), _SFDP_TIMEOUT
+        return Table(ends, shows, pattern, self.sfdp_sessions, timeout=idle, of_tcp=(idle, idle))
 
     def problem(self) -> str | None:
         """Sessions of nothing, and a NAT."""
@@ -197,8 +191,13 @@ class Sfdp(_Stateful):
         has_nat = any(getattr(self, name, None) for name in ("nat", "det44_hosts"))
         return "sfdp is no NAT; give sfdp, nat or det44_hosts" if has_nat else None
 
+    @property
+    def entries(self) -> int:
+        """Room for the sessions, and for those that each thread has ready: a power of two."""
+        return max(0 if self.sfdp is None else 2 << self.sfdp_sessions.bit_length(), super().entries)
+
     def startup(self) -> Iterable[tuple[str, str]]:
-        """Room for the sessions, and for those that each thread has ready."""
+        """That room."""
         yield "sfdp", f"sessions-log2 {self.sfdp_sessions.bit_length() + 1}"
 
     def commands(self, ports: Ports) -> Iterator[Command]:
