@@ -82,6 +82,28 @@ def test_a_shape_that_is_no_functions_anywhere_is_flagged_and_not_for_a_capacity
     assert "below the knee" in reason
 
 
+def test_few_loads_with_a_loss_that_hardly_depends_on_them_are_flagged():
+    step = 2.0**19
+    quiet = {
+        22.5: [3],
+        26: [1, 2, 2],
+        27: [1, 0],
+        28: [2, 1, 0],
+        28.5: [1, 1],
+        29: [3],
+        29.5: [1],
+        29.75: [0],
+        30: [1, 0],
+    }
+    known = [(step * steps, lost) for steps, counts in quiet.items() for lost in counts]
+    overload = [(30_000_000, 23_997_045), (18_219_008, 439_369), (18_481_152, 963_889), (23_461_888, 10_923_248)]
+    knee = [(18_001_480, 29_531), (17_986_716, 16_477), (17_978_480, 11_606), (17_972_678.5, 9_190)]
+    results = [trial(load, lost, sent=round(2.0 * load)) for load, lost in [*known, *overload, *knee]]
+    found = estimated(results, likelihood="varying", max_load=30e6)
+    assert found.interval(0.95)[1] < 17e6
+    assert "Neither function has the shape" in found.misfit.reasons[0]
+
+
 def test_a_capacity_that_varies_is_described_as_that():
     loads = np.repeat(loads_around(6e6, 40), 4)
     found = estimated(trials_of(PerformanceSpectrum(6e6, 0.004), loads), likelihood="varying")

@@ -67,7 +67,7 @@ class LackOfFit:
     deviance: float
     """Deviance of the counts, a chi-squared."""
     freedom: int
-    """Its degrees of freedom: loads less parameters."""
+    """Its degrees of freedom: loads less parameters, and at least 1, as not all parameters are probable."""
     quiet_lost: float
     """Lost frames at the loads at which the curve loses (nearly) none, all together."""
     quiet_expected: float
@@ -84,12 +84,12 @@ class LackOfFit:
         quiet = float(lost[few].sum()), float(expected[few].sum())
         seen, mean = np.append(lost[~few], quiet[0]), np.append(expected[~few], max(quiet[1], 1e-9))
         deviance = 2.0 * float(np.sum(scipy.special.xlogy(seen, seen / mean) - seen + mean))
-        return cls(deviance, int(np.sum(~few)) + bool(few.any()) - _PARAMETERS, *quiet)
+        return cls(deviance, max(int(np.sum(~few)) + bool(few.any()) - _PARAMETERS, 1), *quiet)
 
     @property
     def is_certain(self) -> bool:
         """Whether chance does not explain the distance."""
-        return self.freedom > 0 and bool(scipy.special.chdtrc(self.freedom, self.deviance) < _IMPROBABLE)
+        return bool(scipy.special.chdtrc(self.freedom, self.deviance) < _IMPROBABLE)
 
     @property
     def is_below(self) -> bool:
