@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG, with TRex. [Enc] Eth-IPv4-UDP or TCP. [Cfg] VPP IPv4 router with stateful flows
+Documentation     [Top] TG-DUTs-TG, with TRex. [Enc] Eth-IPv4-UDP. [Cfg] VPP IPv4 router with stateful flows
 ...               (SFDP), whose sessions follow the states of UDP and TCP (l4ip4) or not (ip4). [Ver] Frames per second
 ...               of both ends over connections that were all established before, none or 0.5 % of these lost. [Ref] RFC
 ...               9693.
@@ -24,7 +24,3 @@ ${FRAME_SIZE}-${CORES}c-ethip4udp-sfdp-${SESSIONS}-tput-ndrpdr
     [Tags]    udp_tput    ethip4udp-sfdp-${SESSIONS}-tput
     frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SESSIONS.split('-')[1]}-p63    goals=${GOALS}
     ...    established=True    data_frames=4
-${FRAME_SIZE}-${CORES}c-ethip4tcp-sfdp-${SESSIONS}-tput-ndrpdr
-    [Tags]    tcp_tput    ethip4tcp-sfdp-${SESSIONS}-tput
-    frame_size=${FRAME_SIZE}    profile=ethip4-tcp-${SESSIONS.split('-')[1]}-p63    goals=${GOALS}
-    ...    established=True    data_frames=5    closing=fin

@@ -69,6 +69,10 @@ def test_sessions_of_stateful_flows_have_services_both_ways_and_end_by_a_command
     options = VppOptions(forwarding="ip4", sfdp="ip4", sfdp_sessions=64_512)
     assert list(Sfdp.startup(options)) == [("sfdp", "sessions-log2 17")]
     assert options.entries == 1 << 17
+    ended = Established(1, 1, 20e3, 1.0, "time_wait")
+    Sessions("DUT1", options.table, None).check(ended)
+    with pytest.raises(DutError, match="DUT1 forgets a TCP connection after 0 s"):
+        Sessions("DUT1", VppOptions(forwarding="ip4", sfdp="l4ip4").table, None).check(ended)
     # VPP makes all of them at once, of half a kilobyte each.
     cores = CoreChoice(0, (1,), 0, shared=False)
     for sessions, heap in ((1_032_192, "3G"), (4_128_768, "8G")):

@@ -45,8 +45,8 @@ class Table:
     """Whether sessions with different destinations may share a port."""
     timeout: float = _TIMEOUT
     """Seconds after which it forgets an idle UDP connection."""
-    of_tcp: tuple[float, float] = (7440.0, 240.0)
-    """The same of TCP, for an established connection and for any other."""
+    of_tcp: tuple[float, float, float] = (7440.0, 240.0, 240.0)
+    """The same of TCP, for a connection that is established, that is being opened, and that has ended."""
 
 
 class _Stateful(Feature):
@@ -181,8 +181,9 @@ class Sfdp(_Stateful):
         if self.sfdp is None:
             return super().table
         shows, pattern = "show sfdp status", r"\s{2}active sessions: (\d+)()"
-        ends, idle = ("kill sfdp session all",), _SFDP_TIMEOUT
-        return Table(ends, shows, pattern, self.sfdp_sessions, timeout=idle, of_tcp=(idle, idle))
+        # The states of TCP end a session, too.
+        ends, idle, ended = ("kill sfdp session all",), _SFDP_TIMEOUT, 0.0 if self.sfdp == "l4ip4" else _SFDP_TIMEOUT
+        return Table(ends, shows, pattern, self.sfdp_sessions, timeout=idle, of_tcp=(idle, idle, ended))
 
     def problem(self) -> str | None:
         """Sessions of nothing, and a NAT."""
@@ -225,7 +226,8 @@ class Sessions(ConnectionTable):
         """The option's, or VPP's own."""
         if tcp_state is None:
             return self._table.timeout
-        return self._table.of_tcp[tcp_state != "established"]
+        established, opening, ended = self._table.of_tcp
+        return {"established": established, "syn_recv": opening}.get(tcp_state, ended)
 
     def check(self, wanted: Established) -> None:
         """Checks that the table, the pool of ports and the time-out are large enough; see `ConnectionTable.check`."""

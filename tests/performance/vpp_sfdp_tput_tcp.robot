@@ -1,0 +1,24 @@
+*** Settings ***
+Documentation     [Top] TG-DUTs-TG, with TRex. [Enc] Eth-IPv4-TCP. [Cfg] VPP IPv4 router with stateful flows (SFDP),
+...               whose sessions outlive their connections. [Ver] Frames per second of both ends over connections that
+...               were all established before, none or 0.5 % of these lost. [Ref] RFC 9693.
+Metadata          Cores    1 2 4
+Metadata          Frame Sizes    100B 1518B
+Metadata          Scale    h1024-p63-s64512 h65536-p63-s4128768
+
+Resource          lossratio/resources/performance.resource
+
+Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
+...                   dut=vpp    cores=${CORES}    forwarding=ip4    sfdp=ip4
+...                   sfdp_sessions=${SCALE.rpartition('s')[2]}
+Suite Teardown    Tear Down Testbed
+Test Template     Find Connection Rate
+
+Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    sfdp    ${FRAME_SIZE}    ${CORES}c
+
+
+*** Test Cases ***
+${FRAME_SIZE}-${CORES}c-ethip4tcp-sfdp-ip4-${SCALE}-tput-ndrpdr
+    [Tags]    tcp_tput    ethip4tcp-sfdp-ip4-${SCALE}-tput
+    frame_size=${FRAME_SIZE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
+    ...    established=True    data_frames=5    closing=fin
