@@ -57,7 +57,7 @@ def test_every_suite_has_every_type_of_test_for_every_size(catalogue):
     for suite in SUITES:
         tests = [test for test in catalogue.all_tests if test.source == suite]
         sizes = {test.name.partition("-")[0] for test in tests}
-        of_connections = [test for test in tests if {"udp_cps", "udp_tput"} & set(test.tags)]
+        of_connections = [test for test in tests if {"udp_cps", "udp_tput", "tcp_tput"} & set(test.tags)]
         if of_connections:
             # FD.io CSIT measures connections with NDR and PDR alone, and with sizes of their own.
             own = {"64B"} if "udp_cps" in of_connections[0].tags else {"100B", "1518B"}
