@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Mapping, Sequence
+from typing import Callable, Mapping, Sequence
 
 from ..core.configuration import Direction
-from ..core.early_verdict import SoFar
+from ..core.early_verdict import Lookout, SoFar
 from ..core.generator import late_and_copies
 from ..core.links import Link
 from ..core.pacing import BATCH
@@ -23,16 +23,14 @@ from .transmit import SenderSetup
 BROADCAST = b"\xff" * 6
 """The MAC address of all stations."""
 
+FAR = 0x80000000
+"""How far tags of frames that do not count are from the tags of those that do."""
+
 
 class ActiveDirection:
     """A direction with its sender, and with counters for this trial's frames and for those of the trial before.
 
-    Args:
-        direction: The direction.
-        links: All interfaces, by name.
-        cpus: The processors that its sender may use; it begins on the first one.
-        catch_up: Seconds of traffic that are made up for after a stall.
-        examines: Whether frames that come back are looked at.
+    Its sender begins on the first of the processors.
     """
 
     def __init__(
@@ -106,6 +104,22 @@ class ActiveDirection:
         opener = self.conversation().opener if order.exchange is not None else None
         return self.sender if opener is None else opener
 
+    def orders(self, wanted: SendOrder, probe: Probe | None) -> dict[Sender, SendOrder]:
+        """The orders to its senders: `wanted` is that to one that has the whole load, with this direction's tags."""
+
+        def part(load_of: Callable[[float], float]) -> SendOrder:
+            steps = tuple((load_of(load), duration) for load, duration in wanted.steps)
+            return replace(wanted, load=load_of(wanted.load), steps=steps)
+
+        own = part(self.load)
+        if probe is not None:
+            own = replace(own, probe_tag=probe.tag, probes=probe.frames)
+        orders = {self.sender_of(wanted): own}
+        if self.broadcaster is not None:
+            far, ramp_far = wanted.tag ^ FAR, wanted.ramp_tag ^ FAR
+            orders[self.broadcaster] = replace(part(self.broadcast_load), tag=far, ramp_tag=ramp_far)
+        return orders
+
     def note_arrivals(self, least: int = AT_ONCE) -> None:
         """Examines frames that have arrived, if there are so many, and makes room where losses are located in time."""
         first = self.sender.progress.first
@@ -130,19 +144,17 @@ class ActiveDirection:
         ends = ((self._source, self._setup.tag_place), (self._sink, self._direction.arriving_tag))
         return Probe(self.name, ends, tag=tag, frames=latency_frames(self.load(load), duration))
 
-    def so_far(
-        self, rate: float, whole: int, in_flight: float, before: Mapping[str, Link], now: Mapping[str, Link]
-    ) -> SoFar:
+    def so_far(self, lookout: Lookout, before: Mapping[str, Link], now: Mapping[str, Link]) -> SoFar:
         """The counters of a running trial that is watched; `before` and `now` are all interfaces."""
-        sink, progress = self._direction.receive, self.sender.progress
+        sink, progress, rate = self._direction.receive, self.sender.progress, lookout.rates[self.name]
         # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
         sent, unsent, usual = progress.sent, progress.unsent, int(BATCH * rate) + 2
         return SoFar(
-            whole=whole,
+            whole=lookout.whole[self.name],
             sent=sent,
             unsent=unsent,
             received=self._counter.read(),
-            in_flight=in_flight * rate,
+            in_flight=lookout.watch.in_flight * rate,
             of_generator=max(0, progress.longest_burst - usual) + now[sink].receive_drops - before[sink].receive_drops,
         )
 

@@ -11,33 +11,25 @@ from multiprocessing.connection import wait
 from typing import Any, Callable, Mapping, Sequence
 
 from ..core.configuration import DIRECTIONS, Configuration
-from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar, Watch, wait_for_held_frames
+from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_frames
 from ..core.generator import Exchange, Tags, integrity_of
-from ..core.links import Link
 from ..core.pacing import CATCH_UP, pause
 from ..core.ports import Ports
 from ..core.processors import COUNTING, DeviceProcessors, raise_priority
 from ..core.protocol import AgentError, Message
-from .direction import ActiveDirection
+from .direction import FAR, ActiveDirection
 from .examination import MOST_EXAMINED
 from .latency import MOST_FRAMES, NUMBERS, Probe
 from .sender import SENDING, Sender, SenderReport, SendOrder
 
 _NOTE_SECONDS = 0.05
 _TAG_MASK = 0xFFFFFFFF
-_FAR = 0x80000000
 
 
 class AfPacketGenerator:
     """Sends from transmit rings, and counts with filters on packet sockets.
 
-    Args:
-        configuration: Ports, directions and settle time.
-        catch_up: Seconds of traffic that are made up for after a stall.
-        device_cpus: Processors of devices under test of this machine that are programs.
-
-    Raises:
-        AgentError: If the ports cannot, or must not, be used, or the frames cannot be sent.
+    Its options are those of `lossratio.topology.AfPacketGenerator`.
     """
 
     def __init__(
@@ -198,29 +190,13 @@ class AfPacketGenerator:
         ramp_tag, tag = self._tags.next(), self._tags.next()
         orders: dict[Sender, SendOrder] = {}
         for number, direction in enumerate(self._directions):
-            orders[direction.sender_of(wanted)] = replace(
-                wanted,
-                load=direction.load(wanted.load),
-                steps=tuple((direction.load(load), duration) for load, duration in wanted.steps),
-                tag=tag + number,
-                ramp_tag=ramp_tag + number,
-                probe_tag=probes[number].tag if probes else 0,
-                probes=probes[number].frames if probes else (),
-            )
-            if direction.broadcaster is not None:
-                orders[direction.broadcaster] = replace(
-                    wanted,
-                    load=direction.broadcast_load(wanted.load),
-                    steps=tuple((direction.broadcast_load(load), duration) for load, duration in wanted.steps),
-                    # Far away from the tags of frames that count.
-                    tag=(tag + number) ^ _FAR,
-                    ramp_tag=(ramp_tag + number) ^ _FAR,
-                )
+            tagged = replace(wanted, tag=tag + number, ramp_tag=ramp_tag + number)
+            orders.update(direction.orders(tagged, probes[number] if probes else None))
         # Otherwise the first sender that starts could keep this process from starting the others.
         raise_priority(SENDING + 1)
         try:
             # Broadcast frames have the same tags but for the highest bit.
-            family = ~(DIRECTIONS | _FAR) & _TAG_MASK
+            family = ~(DIRECTIONS | FAR) & _TAG_MASK
             tags = [(family, known) for known in (tag, ramp_tag, tag_before)]
             self._probe_tags = [*self._probe_tags, *(probe.tag for probe in probes)][-2 * len(self._directions) :]
             tags += [(~NUMBERS & _TAG_MASK, known) for known in self._probe_tags]
@@ -255,7 +231,9 @@ class AfPacketGenerator:
                 for sender in pending.values():
                     sender.renew()
                 links = self._ports.after(may_go_down=self._links_may_change)
-                if lookout is not None and lookout.must_end(self._so_far(lookout, links)):
+                if lookout is not None and lookout.must_end(
+                    {way.name: way.so_far(lookout, self._ports.before, links) for way in self._directions}
+                ):
                     for sender in pending.values():
                         sender.stop()
                 check()
@@ -270,14 +248,6 @@ class AfPacketGenerator:
             for sender in pending.values():
                 sender.drain()
         return reports
-
-    def _so_far(self, lookout: Lookout, now: Mapping[str, Link]) -> dict[str, SoFar]:
-        """The counters of all directions of a running trial."""
-        in_flight = lookout.watch.in_flight
-        return {
-            name: direction.so_far(lookout.rates[name], lookout.whole[name], in_flight, self._ports.before, now)
-            for name, direction in ((direction.name, direction) for direction in self._directions)
-        }
 
     def _arrived(self) -> int:
         return sum(direction.count() for direction in self._directions)
@@ -299,8 +269,8 @@ class AfPacketGenerator:
     def _probe(self, direction: ActiveDirection, load: float, duration: float) -> Probe:
         # The load's tags, which count up one by one, are far away from all of these.
         self._probe_tag = (self._probe_tag + MOST_FRAMES) & _TAG_MASK
-        far = (self._tags.last ^ _FAR) & _FAR
-        return direction.open_probe(load, duration, far | self._probe_tag & ~_FAR)
+        far = (self._tags.last ^ FAR) & FAR
+        return direction.open_probe(load, duration, far | self._probe_tag & ~FAR)
 
 
 def _with_unsent_broadcasts(counters: Message, report: SenderReport | None) -> Message:

@@ -11,7 +11,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Sequence
+from typing import Callable, List, Sequence
 
 from lossratio.bpf import BpfError
 
@@ -23,6 +23,9 @@ WAKE_SECONDS = 0.0005
 
 LONGEST_DEADLINE = 20.0
 """Seconds of traffic up to which nothing else runs on a sender's processor; see `Sender.promote`."""
+
+LINGER_SECONDS = 0.05
+"""Seconds after a trial in which senders stay in the kernel: going there takes some milliseconds."""
 
 GUARD_SECONDS = 0.001
 """Seconds after the last frame may leave after which a sender gives its processor back; see `Sender.guard`."""
@@ -113,34 +116,28 @@ class Sender:
         `last_call` is a time of the clock that cannot be set. Only SCHED_DEADLINE needs that.
         """
         if self.scheduling == "deadline":
-            self._guard = self._step_back_after(last_call + GUARD_SECONDS - time.monotonic())
+            self._guard = _after(last_call + GUARD_SECONDS - time.monotonic(), self._step_back)
 
     def relax(self) -> None:
         """Gives the thread no more of its processor than any other."""
+        self._step_back()
         guard, self._guard = self._guard, None
         if guard is not None:
             guard.cancel()
             guard.join()
-        self._step_back()
 
     def _reserve(self) -> bool:
         """Has the kernel give the thread its processor; returns whether it did.
 
         The kernel may move it to the processor that this caller runs on, and finds no other one for the caller.
         """
-        rescue = self._step_back_after(_RESCUE_SECONDS)
+        rescue = _after(_RESCUE_SECONDS, self._step_back)
         self.scheduling = "deadline"
         granted = _set_deadline(self._thread_id)
         time.sleep(_POLL_SECONDS)
         rescue.cancel()
         rescue.join()
         return granted and self.scheduling == "deadline" and self.program.last_processor() == self.cpu
-
-    def _step_back_after(self, seconds: float) -> threading.Timer:
-        timer = threading.Timer(seconds, self._step_back)
-        timer.daemon = True
-        timer.start()
-        return timer
 
     def _step_back(self) -> None:
         os.sched_setscheduler(self._thread_id, os.SCHED_OTHER, os.sched_param(0))
@@ -195,6 +192,55 @@ class Sender:
             except BpfError as error:
                 self._failure = error
             self._is_busy = False
+
+
+class Senders(List[Sender]):
+    """The senders of a generator."""
+
+    _timer: threading.Timer | None = None
+
+    def have_finished(self) -> bool:
+        """Whether all have sent what they were to send."""
+        return all(sender.program.has_finished() for sender in self)
+
+    def stop(self) -> None:
+        """Ends their traffic."""
+        for sender in self:
+            sender.program.stop()
+
+    def relax(self) -> float:
+        """Has them give way to others, and leave the kernel if no order comes soon; returns when they gave way."""
+        for sender in self:
+            sender.relax()
+        gave_way = time.monotonic()
+        self._timer = _after(LINGER_SECONDS, self.rest)
+        return gave_way
+
+    def stay(self) -> None:
+        """Keeps those in the kernel that are there yet."""
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+
+    def rest(self) -> None:
+        """Has them leave the kernel, and waits until they have."""
+        for sender in self:
+            sender.rest()
+
+    def close(self) -> None:
+        """Ends them all."""
+        self.stay()
+        for sender in self:
+            sender.close()
+        self.clear()
+
+
+def _after(seconds: float, act: Callable[[], None]) -> threading.Timer:
+    timer = threading.Timer(seconds, act)
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 def prepare_main_thread() -> None:

@@ -1,0 +1,207 @@
+"""One direction of the traffic: its streams, and the counters of what left and what came back."""
+
+from __future__ import annotations
+
+from typing import Mapping, Sequence
+
+from ..core.configuration import Direction
+from ..core.early_verdict import Lookout, SoFar
+from ..core.generator import counted_course, late_and_copies
+from ..core.links import Link
+from ..core.ports import Ports
+from ..core.protocol import AgentError, Message
+from .cards import transmitted
+from .findings import ReceivedFrames, examination_of, latency_of, merged, times_of
+from .frames import FramePlan
+from .plan import Plan, schedule_course
+from .receive_program import ReceiveWay, Reception
+from .send_program import Segment, SendStream, SentSegment
+from .sender import Senders, Share
+
+MOST_COUNTED_FLOWS = 1 << 16
+"""Flows up to which lost frames are counted by flow: more take longer to compare than trials should."""
+
+_NANOSECONDS = 1e9
+
+
+class ActiveDirection:
+    """A direction that is sent in streams, by some of all senders, which may be made later.
+
+    Attributes:
+        sharing: The directions, itself among them, that leave by the same port.
+        counted_flows: How many of its flows are counted: all, or none if there is one, or very many.
+    """
+
+    def __init__(
+        self, direction: Direction, streams: Sequence[Share], ports: Ports, senders: Senders, *, examines: bool
+    ) -> None:
+        self.name, self.transmit, self.streams = direction.name, direction.transmit, streams
+        self._direction, self._examines = direction, examines
+        self._ports, self._senders = ports, senders
+        self.sharing: Sequence[ActiveDirection] = [self]
+        source, sink = ports.before[self.transmit], ports.before[direction.receive]
+        self._macs = direction.macs(source.mac, sink.mac)
+        self._plan = FramePlan(direction.frames, *self._macs)
+        flows = self._plan.flows
+        self.counted_flows = flows if 1 < flows <= MOST_COUNTED_FLOWS and len(streams) == 1 else 0
+        self._reception: Reception
+        self._first_flow: int | None = None
+        self._trial = Plan(((0.0, None),))
+        self._received: ReceivedFrames
+        self._transmitted: int | None = None
+        self._counted: int | None = None
+        self._late_before = 0
+        self._missing: int | None = 0
+        self._missing_before: int | None = 0
+
+    def way(self, reception: Reception, first_flow: int) -> ReceiveWay:
+        """How it comes back; counts of its flows begin at a place of the reception."""
+        self._reception, self._first_flow = reception, first_flow if self.counted_flows else None
+        plan, mac = FramePlan(self._direction.returned, *self._macs), self._ports.before[self._direction.receive].mac
+        first, step = self.streams[0].share
+        return ReceiveWay(plan, mac, self.streams[0].number, len(self.streams), first, step, self._first_flow)
+
+    def sent_as(self, stream: Share) -> SendStream:
+        """What its sender sends for a stream."""
+        return SendStream(self._plan, self._ports.before[self.transmit].index, stream.number, *stream.share)
+
+    @property
+    def rate(self) -> float:
+        """Frames per second of one of its streams, in the running traffic."""
+        return self._trial.load * self._direction.load_share / len(self.streams)
+
+    def segments(self, stream: Share, tags: tuple[int, int], catch_up: float) -> list[Segment]:
+        """The schedule of a stream; `tags` are the first ones of the ramp and of frames that count."""
+        ramp_tag, tag = (first + stream.number for first in tags)
+        return self._trial.segments(self._direction, stream.share, (ramp_tag, tag), catch_up)
+
+    def begin(self, trial: Plan) -> None:
+        """Notes all counters before new traffic."""
+        self._transmitted = self._transmitted_by(self._ports.before)
+        self._late_before = self._count_late()
+        self._counted = None
+        self._missing_before = self._missing
+        self._missing = None
+        self._trial = trial
+
+    def arrived(self) -> int:
+        """How many of its frames came back until now."""
+        return sum(self._reception.arrived(stream.number) for stream in self.streams)
+
+    def so_far(self, lookout: Lookout, now: Mapping[str, Link]) -> SoFar:
+        """The counters of a running trial; `now` are all interfaces."""
+        parts, sink = self._parts_sent(), self._direction.receive
+        # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
+        sent, unsent = (sum(counts) for counts in zip(*((part.sent, part.unsent) for part in parts)))
+        # A sender that loses its processor keeps the frames of a batch, which count as sent already.
+        kept = sum(self._senders[stream.sender].batch for stream in self.streams)
+        return SoFar(
+            whole=lookout.whole[self.name],
+            sent=sent,
+            unsent=unsent,
+            received=self.arrived(),
+            in_flight=lookout.watch.in_flight * lookout.rates[self.name] + kept,
+            of_generator=self._refused(now) + now[sink].receive_drops - self._ports.before[sink].receive_drops,
+        )
+
+    def count(self) -> None:
+        """Counts what came back; `counters` are about that."""
+        self._counted = self.arrived()
+        self._received = merged([self._reception.received(stream.number) for stream in self.streams])
+
+    def counters(self, elapsed: float, after: Mapping[str, Link]) -> Message:
+        """Its counters; `after` are all interfaces. Without `elapsed`, its traffic was not cut short."""
+        direction, received, trial, parts = self._direction, self._received, self._trial, self._parts_sent()
+        sent = sum(part.sent for part in parts)
+        # Frames of the ramp may be among the refused ones, and no frame that arrived is.
+        refused = min(max(0, sent - received.intact), self._refused(after))
+        sent -= refused
+        strayed = sum(self._reception.strayed(stream.number) for stream in self.streams)
+        due, intended = sum(part.sent + part.unsent for part in parts), trial.intended(direction)
+        sink = self._ports.before[direction.receive]
+        late_frames = self._late_before + sum(self._reception.late(stream.number) for stream in self.streams)
+        late, copies, _ = late_and_copies(late_frames, self._missing_before)
+        self._missing = max(0, sent - received.arrived)
+        return {
+            "name": self.name,
+            "intended_frames": due if intended is None else intended,
+            "sent_frames": sent,
+            "received_frames": received.arrived - received.stale,
+            "unsent_frames": max(0, due - sent),
+            "refused_frames": refused,
+            "generator_drop_frames": after[direction.receive].receive_drops - sink.receive_drops,
+            "late_frames": late,
+            "foreign_frames": copies + sum(self._reception.foreign(stream.number) for stream in self.streams),
+            "elapsed_s": elapsed or max(trial.duration, *(part.last for part in parts)),
+            "lateness_s": max(part.lateness for part in parts),
+            "load_ratio": direction.load_share,
+            "examination": examination_of(direction, received, strayed) if self._examines else None,
+            **(self._of_every_frame(sent) if direction.frames.is_numbered else {}),
+        }
+
+    def latency(self, counters: Message) -> Message:
+        """The latency of the frames of these counters."""
+        frames, sent = self._direction.frames, counters["sent_frames"]
+        return latency_of(self.name, sent, self._received, is_numbered=frames.is_numbered)
+
+    def course(self, start: int, counters: Message) -> Message:
+        """Where losses are in time, after a start in nanoseconds; see `TimedGenerator.schedule`."""
+        counters = {**counters, "last": max(part.last for part in self._parts_sent())}
+        if self._trial.is_burst:
+            return counted_course(start / _NANOSECONDS, counters)
+        streams = [
+            (self._reception.ring(stream.number), self._senders[stream.sender].program, stream.place)
+            for stream in self.streams
+        ]
+        return schedule_course(self._trial, counters, start, streams, self._received.intact)
+
+    def late(self) -> int:
+        """Late frames of the last traffic since they were counted."""
+        late, _, self._missing = late_and_copies(self._count_late(), self._missing)
+        return late
+
+    def _count_late(self) -> int:
+        """Frames of the last traffic that came back since they were counted; none before any traffic."""
+        before, now = self._counted, self.arrived()
+        self._counted = now
+        return 0 if before is None else now - before
+
+    def _refused(self, now: Mapping[str, Link]) -> int:
+        """Frames of the running or latest traffic that the port did not take, so that no device can have lost them.
+
+        A veth counts those for which the ring at its other end had no room; a card only those that it sent.
+        """
+        port = self.transmit
+        if self._transmitted is None:
+            return now[port].transmit_drops - self._ports.before[port].transmit_drops
+        segments = range(self._trial.ramp_segments + len(self._trial.steps))
+        sent = sum(part.sent for one in self.sharing for part in one._parts_sent(segments))
+        left = (self._transmitted_by(now) or 0) - self._transmitted
+        if sent and not left and self._senders.have_finished():
+            raise AgentError(
+                "counters",
+                f"The driver of {port} has counted none of {sent} frames that it was given, so that nobody knows how "
+                "many left. Use 'kind: afpacket'.",
+            )
+        return max(0, sent - left)
+
+    def _transmitted_by(self, links: Mapping[str, Link]) -> int | None:
+        """What the port has sent by its own counter; None: it counts what it refuses."""
+        found = transmitted(links[self.transmit])
+        return None if found is None else found[1]
+
+    def _parts_sent(self, segments: Sequence[int] = ()) -> list[SentSegment]:
+        """What was sent so far, of each segment and stream; without the ramp, unless it is named."""
+        ramp = self._trial.ramp_segments
+        return [
+            self._senders[stream.sender].program.sent(stream.place, segment)
+            for stream in self.streams
+            for segment in segments or range(ramp, ramp + len(self._trial.steps))
+        ]
+
+    def _of_every_frame(self, sent: int) -> Message:
+        first, plan, flows_with_loss = self._first_flow, self._plan, None
+        if first is not None:
+            counts = self._reception.flows.memory.cast("I")[first : first + plan.flows]
+            flows_with_loss = sum(1 for count, wanted in zip(counts, plan.sent_by_flow(sent)) if count < wanted)
+        return {**times_of(self._received), "flows_with_loss": flows_with_loss}
