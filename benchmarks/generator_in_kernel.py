@@ -215,7 +215,7 @@ class Bench:
 
     def _kernel(self, names: Sequence[str]) -> dict[str, tuple[int, int]]:
         """Frames that each interface has received and sent, by its own counters."""
-        links = json.loads(self.tg.run("ip", "-s", "-j", "link", "show"))
+        links = json.loads(self.tg.run("ip", "-s", "-j", "link", "show").stdout)
         stats = {link["ifname"]: link["stats64"] for link in links if link["ifname"] in names}
         return {name: (each["rx"]["packets"], each["tx"]["packets"]) for name, each in stats.items()}
 
@@ -423,7 +423,7 @@ def policer(file: Path, runs: int, beside: int, bucket: float, rate: int) -> Non
             most = math.inf if upper is None else upper.per_interface_fps
             # Two frames more or less in a trial.
             encloses = least <= truth + 4 and truth - 4 <= most
-            doubts = [*doubts_of([result])[0], *([] if upper is not None else ["no upper bound"])]
+            doubts = [*doubts_of([result])[0], *([found.reason] if found.reason else [])]
             counts["enclosed" if encloses else "with a doubt" if doubts else "WRONG"] += 1
             seen += [f"{least / 1e3:.3f} to {most / 1e3:.3f}{': ' if doubts else ''}{'; '.join(map(str, doubts))}"]
     _row(
