@@ -178,12 +178,6 @@ def _import_packaged(directory: str) -> Any:
 class TrexConnection:
     """A connected client with its ports acquired and reset.
 
-    Args:
-        library: TRex's client.
-        settings: How to reach the server.
-        clock: Returns the time, in seconds.
-        sleep: Waits for so many seconds.
-
     Attributes:
         settings: How to reach the server.
         origin: Where the client comes from, for people.

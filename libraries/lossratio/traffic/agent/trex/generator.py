@@ -53,16 +53,7 @@ _NO_WATCH = (
 class TrexGenerator:
     """Sends and counts with a TRex server.
 
-    Args:
-        configuration: Ports, directions and settle time.
-        settings: How to reach the server.
-        library: TRex's client.
-        clock: Returns the time, in seconds.
-        sleep: Waits for so many seconds.
-        transmitted: Returns the frames that each Linux interface was given to transmit, by its name.
-
-    Raises:
-        AgentError: If the server or its ports cannot, or must not, be used, or the frames cannot be sent.
+    `transmitted` returns the frames that each Linux interface was given to transmit, by its name.
     """
 
     def __init__(
