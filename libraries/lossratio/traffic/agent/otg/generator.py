@@ -20,14 +20,9 @@ _NANOSECONDS = 1000.0
 
 
 class OtgGenerator:
-    """Sends with a tester of the Open Traffic Generator.
+    """Sends with a tester of the Open Traffic Generator; other options are those of `OtgTester`.
 
     Args:
-        configuration: Ports, directions and settle time.
-        address: Address of its REST interface.
-        verify: Whether the certificate of that address must be valid.
-        timeout: Seconds that an answer may take.
-        metrics_delay: Seconds by which its metrics may be behind.
         config: Its configuration, with a flow for each direction, but for rates, durations and metrics.
         ports: Names of the ports in that configuration, by those of the generator's.
     """
