@@ -141,11 +141,6 @@ class Timeline(Observed):
         """Send time of the last lost frame; None: no frame was lost."""
         return max((step.last_lost for step in self.steps if step.last_lost is not None), default=None)
 
-    @property
-    def is_lossy_at_end(self) -> bool:
-        """Whether the very last frames were lost, so that it is not known when the loss ended."""
-        return any(outage.end is None for outage in self.outages)
-
     def recovery_time(self, step: int = 1) -> float:
         """Seconds from the beginning of a step to the send time of the last lost frame (RFC 2544, section 26.5)."""
         change = self.steps[step].start
