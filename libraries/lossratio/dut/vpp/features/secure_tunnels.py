@@ -29,7 +29,8 @@ _ESP = 50
 _WIREGUARD_PORT = 51_820
 _WIREGUARD_BYTES = 60
 _KEEPALIVE_SECONDS = 25
-_HANDSHAKES_SECONDS = 15.0
+_HANDSHAKES_SECONDS, _HANDSHAKE_SECONDS = 15.0, 0.1
+"""Seconds in which tunnels have their handshakes: those of all, and for each one, as VPP may share its CPUs."""
 ENGINE = Shown(
     "show crypto engines",
     r"\b(native|ipsecmb|openssl)\b",
@@ -304,4 +305,5 @@ class WireGuard(Feature):
         yield ENGINE
         if ports[0].faces_dut:
             meaning = f"handshakes of all {self.wireguard} tunnels"
-            yield Shown("show wireguard peer", r"(?s)\A(?=.*flags: )(?!.*flags: [^2])", meaning, _HANDSHAKES_SECONDS)
+            within = _HANDSHAKES_SECONDS + _HANDSHAKE_SECONDS * (self.wireguard or 0)
+            yield Shown("show wireguard peer", r"(?s)\A(?=.*flags: )(?!.*flags: [^2])", meaning, within)
