@@ -234,7 +234,7 @@ class Dut(ABC, Generic[OptionsT_co]):
     software: ClassVar[Tool | None] = None
     """The program that forwards, and that a Linux node may lack; None: there is none."""
     tools: ClassVar[tuple[Tool, ...]] = ()
-    """Programs that it needs on the node besides this one and those of every DUT."""
+    """Programs that it needs on the node besides this one and every DUT's programs."""
     is_managed: ClassVar[bool] = True
     """Whether lossratio sets it up, by commands on its node."""
     lab_addresses: ClassVar[bool] = False

@@ -29,8 +29,8 @@ class BlackBoxOptions(DutOptions):
     """Time without traffic after which a trial has no effect on the next one, e.g. until a policer's bucket is full; 0
     unless given. lossratio waits for that between trials."""
     west_mac: MacAddress | None = None
-    """MAC address of frames from the west: the next hop, if the device routes. Where missing, that of the gateway of
-    the TG's west port in the topology file; without one, that of the TG's east port."""
+    """MAC address of frames from the west: the next hop, if the device routes. Where missing, the address of the
+    gateway of the TG's west port in the topology file; without one, the address of the TG's east port."""
     east_mac: MacAddress | None = None
     """MAC address of frames from the east, likewise."""
 

@@ -80,7 +80,7 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         return {**super().facts(), "version": answers["greeting"]["version"], "dpdk": answers}
 
     def read_counters(self) -> DutCounters:
-        """Reads the counters of both ports; received frames are those of the kernel's interfaces, if there are any.
+        """Reads the counters of both ports; received frames are counted by the kernel's interfaces, if there are any.
 
         It does not count the frames that it received and could not hand to the other port, as that port's queue had no
         room. They are the difference of its other counters.

@@ -37,7 +37,7 @@ class HookCaller:
 
         Args:
             hook: ``reset``, ``counters``, ``reconfigure`` or ``describe``.
-            function: The function; that of ``reconfigure`` gets the number of entries.
+            function: The function; ``reconfigure``'s gets the number of entries.
         """
         if hook not in Hooks.model_fields:
             raise DutError(f"There is no hook {hook!r}; there are {names_near(hook, Hooks.model_fields)}")

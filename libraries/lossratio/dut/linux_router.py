@@ -264,7 +264,7 @@ class LinuxRouter(LinuxDut[RouterOptions]):
 
     @property
     def ruleset(self) -> Ruleset:
-        """Its nftables rules, with those of connections."""
+        """Its nftables rules, with rules of connections."""
         options, east = self.options, self._sides[1]
         return replace(
             super().ruleset,

@@ -256,7 +256,7 @@ class OvsConnections(ConnectionTable):
         wanted.check_idle(name, self)
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
-        """OVS's own; those of TCP are longer, but for the end of a connection."""
+        """OVS's own; TCP's are longer, but for the end of a connection."""
         return _TIMEOUT
 
     def count(self) -> int:
@@ -264,7 +264,7 @@ class OvsConnections(ConnectionTable):
         return int(self._ask("dpctl/ct-get-nconns"))
 
     def forget(self) -> float:
-        """Flushes the table; the time is that of the command, with the way there."""
+        """Flushes the table; the time is the command's, with the way there."""
         began = time.monotonic()
         self._ask("dpctl/flush-conntrack")
         return time.monotonic() - began

@@ -192,7 +192,7 @@ class ConfirmationView(View[ConfirmationResult]):
 
 
 def draw_confirmation(result: ConfirmationResult, statement: GuardStatement) -> str:
-    """Draws the loss ratio of each trial with error bars, and that of all."""
+    """Draws the loss ratio of each trial with error bars, and the loss ratio of all."""
     counted = [trial for trial in result.trials if trial.is_evidence and trial.sent_frames]
     bounds = [
         LossBounds.of(np.full(1, float(trial.sent_frames or 0)), np.full(1, float(trial.lost_frames or 0)))

@@ -121,8 +121,8 @@ class Additions:
         place: The test of the search.
         part: The field of the result.
         asked: What each part is asked for, as JSON data.
-        number: Number of this measurement among those of the field in the test, from 1; None: it is another one in any
-            case, and nothing is taken from the journal.
+        number: Number of this measurement among the field's ones in the test, from 1; None: it is another one in any case,
+            and nothing is taken from the journal.
 
     Raises:
         SearchError: If the test has no journal, or it is damaged.

@@ -80,7 +80,7 @@ class MrrValue(Record):
     directions_fps: dict[str, float]
     """Frames forwarded in each direction over the time that this direction really spent; empty if not counted."""
     measured_time_s: Seconds
-    """The time really spent: that of the direction that took longest; the intended duration if it was not measured."""
+    """The time really spent, by the direction that took longest; the intended duration if it was not measured."""
 
 
 class Mrr(Record):

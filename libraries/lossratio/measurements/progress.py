@@ -28,7 +28,7 @@ class Progress:
     """The progress of a measurement after a trial."""
 
     number: int
-    """Number of trials so far, with those of an interrupted run."""
+    """Number of trials so far, with the trials of an interrupted run."""
     trial: TrialResult
     """The last trial."""
     bounds: tuple[GoalBounds, ...]

@@ -92,7 +92,7 @@ class ReconfigurationRequest(SearchRequest):
 
 
 class Reconfiguration(Kind[ReconfigurationResult]):
-    """The kind: frames lost while the SUT is reconfigured. The journal is that of the search for the load."""
+    """The kind: frames lost while the SUT is reconfigured. The journal is the journal of the search for the load."""
 
     name = "reconfiguration"
     request = ReconfigurationRequest

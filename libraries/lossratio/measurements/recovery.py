@@ -121,7 +121,7 @@ class RecoveryResult(FoundResult):
 
 
 def recovery_time(timelines: Sequence[Timeline]) -> RecoveryTime:
-    """The recovery time of one repetition, an overload and half of it: that of the direction that took longest."""
+    """The recovery time of one repetition, an overload and half of it, by the direction that took longest."""
     times = [_of_direction(timeline) for timeline in timelines]
     return max(times, key=lambda time: float("inf") if time.recovery_s is None else time.recovery_s)
 

@@ -1,6 +1,6 @@
 """Reset: the time without forwarding after a reset (RFC 6201), by both of its methods.
 
-Time stamp method: ``B - A``, A the receipt of the last frame before the loss, B that of the first one after it. A
+Time stamp method: ``B - A``, A the receipt of the last frame before the loss, B of the first one after it. A
 device may keep some frames while it is reset, and send them when it goes on. Then these come right before the gap, and
 A is the receipt of the last frame before the silence in which frames were lost. Frame loss method: frames lost over the
 rate. Where there are several outages, both methods give the longest one.
@@ -153,7 +153,7 @@ class ResetResult(FoundResult):
 
 
 def reset_time(timelines: Sequence[Timeline]) -> ResetTime:
-    """The reset time of one repetition, whose second step begins with the reset: that of the longest outage."""
+    """The reset time of one repetition, whose second step begins with the reset: the time of the longest outage."""
     times = [_of_direction(timeline) for timeline in timelines]
     return max(times, key=lambda time: float("inf") if time.time_stamp_s is None else time.time_stamp_s)
 

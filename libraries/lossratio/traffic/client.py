@@ -256,7 +256,7 @@ class AgentClient:
     ) -> Mapping[str, Any]:
         """Sends single frames, and notes what arrives; see `lossratio.traffic.agent.core.packets.probe`.
 
-        `listen` are further interfaces, as far as they are there, up and free. `through` is that of `resolve`.
+        `listen` are further interfaces, as far as they are there, up and free. `through` is as for `resolve`.
         """
         busy = seconds + 0.01 * len(sends)
         fields: dict[str, Any] = {"ports": list(ports), "sends": list(sends), "networks": list(networks)}

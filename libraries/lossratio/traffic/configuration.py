@@ -124,7 +124,7 @@ class _Frame(FrameHeaders):
         self._pseudo_header = (0, 0, 0)
 
     def add_macs(self, ethernet: Ethernet) -> None:
-        """MAC addresses of the sides' hosts, which are written over those of the ports."""
+        """MAC addresses of the sides' hosts, which are written over the ports' addresses."""
         for values, side in zip((ethernet.destination, ethernet.source), reversed(self._sides), strict=True):
             # 02, 20 bits that only this side has, and 20 bits of the host's number.
             same, first = divmod((_LOCAL_MAC | int(side.ipv4[0]) % _MOST_HOSTS) * _MOST_HOSTS + values.first, 1 << 32)
@@ -286,7 +286,7 @@ class PortPair:
     west: TrafficPort
     """The path's first port."""
     east: TrafficPort
-    """Its second port, or that of the reflector."""
+    """Its second port, or the reflector's port."""
     is_reflected: bool = False
     """Whether frames return to the first port."""
 
@@ -382,8 +382,8 @@ def questions_of_ports(
 ) -> Iterator[Question]:
     """The addresses of ports that their gateways must know, as questions for the gateways.
 
-    These are a port's own address and those of traffic at its end, as far as they are in the network of the port's own
-    address: the gateway reaches others through these.
+    These are a port's own address and the addresses of traffic at its end, as far as they are in the port's network: the
+    gateway reaches others through these.
     """
     for port in ports:
         name = port_name(port)

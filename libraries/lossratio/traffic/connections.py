@@ -17,7 +17,7 @@ def connections_of(configuration: Configuration) -> tuple[int, int]:
     """How many connections the flows of all directions are, and the most of them to one address and port.
 
     Raises:
-        TrafficError: If the frames have no address that a device on the way may know: those of tunnels.
+        TrafficError: If the frames have no address that a device on the way may know, as in tunnels.
     """
     ends = [_ends(direction.frames) for direction in configuration.directions]
     # The lower end comes first, so that both directions of a connection look the same.
@@ -38,7 +38,7 @@ def _texts(rows: Bytes) -> NDArray[np.bytes_]:
 
 def _ends(frames: FramesSpec) -> tuple[Bytes, Bytes]:
     """Source and destination of each flow: address, and port if there is one."""
-    # The outer headers of a tunnel may be rewritten as a whole, those of other frames only in part.
+    # The outer headers of a tunnel may be rewritten as a whole, other frames' headers only in part.
     if frames.rewritable[0] != (0, 2 * len(_MAC)):
         raise TrafficError("Frames in tunnels make no connections that can be counted. Take another traffic profile.")
     start, end = frames.addresses[0]

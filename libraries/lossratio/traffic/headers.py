@@ -56,7 +56,7 @@ class PortRange(Range):
 
 
 class Ethernet(FileModel):
-    """MAC addresses of frames that no router gets: those of a side's hosts, in place of the ports' own."""
+    """MAC addresses of a side's hosts, in place of the ports' own, in frames that no router gets."""
 
     source: AddressRange = AddressRange()
     """Source addresses, on the transmitting side."""

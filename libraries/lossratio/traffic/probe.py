@@ -1,4 +1,4 @@
-"""Frames for a look at the cabling: those of a profile, with a mark in the payload that rewritten headers keep."""
+"""Frames of a profile for a look at the cabling, with a mark in the payload that rewritten headers keep."""
 
 import secrets
 from collections.abc import Mapping, Sequence

@@ -62,11 +62,11 @@ class Reverse(FileModel):
     load_share: float = Field(default=1.0, gt=0.0, le=1.0)
     """Its share of the load; see `ProfileFile.load_share`."""
     frame_size: int | str | None = None
-    """Its frame size, or the name of its mix of sizes; where missing, that of the other direction."""
+    """Its frame size, or the name of its mix of sizes; where missing, the other direction's."""
     longer: int = Field(default=0, ge=0, le=200)
     """Bytes by which its frames are longer than those, such as a tunnel's headers."""
     headers: Headers | None = None
-    """Headers of its frames; where missing, those of the other direction, with the sides swapped."""
+    """Headers of its frames; where missing, the other direction's, with the sides swapped."""
 
 
 class ProfileFile(Headers):
@@ -81,11 +81,11 @@ class ProfileFile(Headers):
     bidirectional: bool = True
     """Whether both ports transmit; otherwise only the first one does."""
     load_share: float = Field(default=1.0, gt=0.0, le=1.0)
-    """The first direction's share of the load. The load is that of the direction with the larger share, which is
+    """The first direction's share of the load. The load is the load of the direction with the larger share, which is
     1 (RFC 9971 allows for loads that are defined by a subset of the interfaces)."""
     broadcast_share: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Share of the frames of each direction that go to the broadcast address (RFC 2544, section 11.1). They are a part
-    of the load, and are not counted: the loss is that of all others."""
+    of the load, and are not counted: the loss is the loss of all others."""
     reverse: Reverse = Reverse()
     """The differences of the other direction."""
     mixes: dict[str, dict[int, int]] = Field(default_factory=dict)

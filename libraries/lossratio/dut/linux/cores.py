@@ -19,7 +19,7 @@ class CoreChoice:
     workers: tuple[int, ...]
     """CPUs of its workers: all siblings of each of their cores."""
     numa_node: int
-    """The NUMA node of the workers; of those of the west card where each card has its own."""
+    """The NUMA node of the workers; of the west card's workers where each card has its own."""
     shared: bool
     """Whether the main thread shares the operating system's core, as there are too few cores."""
     has_siblings: bool = False

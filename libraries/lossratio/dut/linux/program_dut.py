@@ -201,7 +201,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
         """MAC addresses of its own interfaces.
 
         Raises:
-            DutError: If an address is unknown: that of a card with another driver, and without ``mac_address``.
+            DutError: If the address of a card is unknown: it has another driver, and no ``mac_address``.
         """
         return DestinationMacs(from_west=self._mac(self.hop.west), from_east=self._mac(self.hop.east))
 

@@ -187,7 +187,7 @@ class XdpConnections(ConnectionTable):
         return int(self._device.ask("count")["connections"])
 
     def forget(self) -> float:
-        """Deletes all entries; the time is that of the kernel's commands."""
+        """Deletes all entries; the time is what the kernel's commands took."""
         return float(self._device.ask("forget")["seconds"])
 
     def counters(self) -> Mapping[str, int]:
@@ -214,7 +214,7 @@ class XdpDevice(NodeDut[XdpOptions]):
 
     @property
     def settle_time(self) -> float:
-        """Seconds for which frames may stay inside: some milliseconds, and those of delayed frames."""
+        """Seconds for which frames may stay inside: some milliseconds, and the delay of delayed frames."""
         return _SETTLE_TIME + (self.options.delay if XdpFault.DELAY in self.options.faults else 0.0)
 
     @property
@@ -288,7 +288,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         return facts if self._not_native is None else {**facts, "not_native_because": self._not_native}
 
     def read_counters(self) -> DutCounters:
-        """Reads the interfaces' counters, and those of lossratio's own programs."""
+        """Reads the counters of the interfaces and of lossratio's own programs."""
         _ = self.present
         self.check_running()
         stats = self.packets_of_kernel()

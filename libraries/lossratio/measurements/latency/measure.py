@@ -88,7 +88,7 @@ class Latency(Kind[LatencyResult]):
     result = LatencyResult
 
     def contradictions(self, result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Latencies that differ from those of the trials, or contradict each other."""
+        """Latencies that differ from the trials' latencies, or contradict each other."""
         return latency_trials_contradictions(result, trials)
 
 

@@ -304,7 +304,7 @@ def _numbers(direction: DirectionLatency) -> str:
 
 
 def latency_trials_contradictions(result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-    """Latencies that differ from those of the trials, or contradict each other."""
+    """Latencies that differ from the trials' latencies, or contradict each other."""
     measured = [at_load for at_load in result.latency if at_load.error is None]
     if len(measured) != len(trials):
         yield f"latency: there are {len(measured)} loads and {len(trials)} trials"

@@ -3,7 +3,7 @@
 The axis of percentiles is logarithmic in the share of frames above: 90 %, 99 % and 99.9 % are equally far apart.
 
 CSIT has latency at 90, 50 and 10 % of PDR and at the minimum load, in whole microseconds, one for each way. Where there
-are several links, CSIT's latency is that of all frames which went this way.
+are several links, CSIT's latency is the latency of all frames which went this way.
 """
 
 import math
@@ -177,7 +177,7 @@ def _load_curves(latency: Sequence[LatencyAtLoad]) -> Iterator[_Curve]:
 
 
 def _trial_marks(trials: Sequence[Trial]) -> dict[Mark, list[tuple[float, float, str]]]:
-    """Median and 99th percentile of each trial whose every frame has a latency: those of its slower direction."""
+    """Median and 99th percentile of each trial whose every frame has a latency, of its slower direction."""
     marks: dict[Mark, list[tuple[float, float, str]]] = {}
     for mark, name in ((_MEDIAN, "latency_median_us"), (_OF_99, "latency_99_us")):
         for trial in trials:

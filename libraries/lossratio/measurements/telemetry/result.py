@@ -52,8 +52,8 @@ class CpuLoad(Record):
 def uneven_loads(node: str, workers: Sequence[WorkerLoad], queues: Sequence[QueueLoad]) -> Iterator[Doubt]:
     """Doubts that a SUT is one SUT: a worker or a receive queue with far more than its share of the frames.
 
-    The even share is that of as many workers, or queues of one interface, as there are. The throughput of a SUT with
-    uneven shares is that of its busiest part; and which part gets which flows may change from run to run.
+    The even share is one of as many workers, or queues of one interface, as there are. The busiest part limits the
+    throughput of a SUT with uneven shares; and which part gets which flows may change from run to run.
     """
     uneven = _uneven({load.worker: load.frames for load in workers})
     if uneven is not None:

@@ -211,7 +211,7 @@ class _About(BaseModel):
 
 
 def rebuilt(kind: type[ResultT], journal: JournalContents) -> ResultT | None:
-    """The result of a finished search, from its journal alone; its end is that of its last trial.
+    """The result of a finished search, from its journal alone; it ends with its last trial.
 
     Returns:
         The result with latency and telemetry, as far as they were measured; None: the search is not finished, or the

@@ -125,7 +125,7 @@ def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
 
     Args:
         description: A preset's name in any case, e.g. ``NDR``; or a goal's fields, e.g. ``{"loss_ratio": "0.1 %",
-            "duration_sum": "5 s"}``, as a mapping or as text. Fields are those of `SearchGoal`; those that are left
+            "duration_sum": "5 s"}``, as a mapping or as text. Fields are `SearchGoal`'s; fields that are left
             out are as in CSIT's NDR and PDR, except for ``loss_ratio``, which must be there.
 
     Raises:

@@ -290,7 +290,7 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
     Raises:
         AssertionError: If the conditional throughput is less, or there is none.
         TesterError: If it is less, or there is none, by the generator's limit: nothing is known about the SUT then.
-        SearchError: If the result is not that of a search, or has no such goal.
+        SearchError: If the result is not of a search, or has no such goal.
     """
     if not isinstance(result, GoalsResult):
         raise SearchError(
@@ -400,7 +400,7 @@ def earlier_searches(
         path: The directory of a run, a folder of such directories, or a journal.
         test_name: Full name of the test.
         traffic: The traffic of the test; searches with other traffic are left out.
-        besides: Directories of runs that are left out: that of this run, and that of the run which is continued.
+        besides: Directories of runs that are left out: of this run, and of the run which is continued.
 
     Raises:
         SearchError: If there is nothing at the path, or the journal cannot be read.

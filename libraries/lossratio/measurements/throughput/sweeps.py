@@ -55,7 +55,8 @@ class Sweep:
         return first.throughput.per_interface_fps / first.at if first.throughput and first.is_regular else None
 
     def efficiency(self, row: SweepRow) -> float | None:
-        """Throughput per core over that of the fewest cores; None: one of both is not known or not regular."""
+        """Throughput per core, as a multiple of the value with the fewest cores; None: one of both is not known or not
+        regular."""
         if not (self.per_core and row.throughput and row.is_regular):
             return None
         return row.throughput.per_interface_fps / row.at / self.per_core
@@ -74,7 +75,7 @@ def core_sweeps(results: Iterable[GoalsResult]) -> list[list[Sweep]]:
 def _sweeps(
     results: Iterable[GoalsResult], pattern: re.Pattern[str], value: Callable[[GoalsResult, str], float]
 ) -> list[list[Sweep]]:
-    """The sweeps with at least two values; those of the same tests together, one for each goal.
+    """The sweeps with at least two values; sweeps of the same tests together, one for each goal.
 
     Tests belong together if suite, testbed and protocols are the same, too. A value that was measured several times
     has its newest result.

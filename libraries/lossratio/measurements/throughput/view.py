@@ -413,7 +413,7 @@ def _bound_line(label: str, bound: Rate | None, result: GoalsResult) -> str:
 
 
 def _latency_at(load: Rate | None, trials: Sequence[Trial]) -> Iterator[str]:
-    """The latency of the trials at a bound, of the slower direction of each, if that of every frame is known."""
+    """The latency of the trials at a bound, of the slower direction of each, if every frame's is known."""
     known = [
         direction
         for trial in trials

@@ -236,7 +236,7 @@ class Agent:
                 responder.close()
 
     def _wire(self, request: Message, kernel: Callable[[], Wire]) -> Wire:
-        """The ports for single frames: those of a generator that has taken its cards, or else the kernel's."""
+        """The ports for single frames: a generator's that has taken its cards, or else the kernel's."""
         through = request.get("through")
         if through is None:
             return kernel()

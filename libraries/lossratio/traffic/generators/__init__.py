@@ -1,4 +1,4 @@
-"""Generators by kind: those that come with lossratio, and those of other packages."""
+"""Generators by kind: lossratio's own, and generators of other packages."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -72,7 +72,7 @@ def check_early_verdicts(settings: object) -> None:
     """Makes sure that a generator can end a trial as soon as its verdict is certain.
 
     Args:
-        settings: Its settings in the topology file; those of a simulated one are always fine.
+        settings: Its settings in the topology file; a simulated one's are always fine.
 
     Raises:
         TopologyError: If the generator's package is broken.

@@ -112,7 +112,7 @@ class Generator(ABC, Generic[SettingsT]):
         """
 
     def port_name(self, port: Port) -> str:
-        """The name of a port in its configuration: that of the Linux interface.
+        """The name of a port in its configuration: the Linux interface's.
 
         Raises:
             TopologyError: If the topology file does not have it.
@@ -122,7 +122,7 @@ class Generator(ABC, Generic[SettingsT]):
         return port.interface.name
 
     def mac_address(self, port: Port) -> str:
-        """MAC address of a port: that of the Linux interface.
+        """MAC address of a port: the Linux interface's.
 
         Raises:
             TopologyError: If it is not known.

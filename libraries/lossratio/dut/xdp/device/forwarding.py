@@ -37,7 +37,7 @@ class Way:
     faults: tuple[str, ...]
     """Some of `_FAULTS`."""
     opens: bool = False
-    """Whether its frames open connections, where only those of connections pass."""
+    """Whether its frames open connections, where only frames of connections pass."""
     reflects: bool = False
     """Whether IP packets go back where they came from, with their addresses swapped."""
 

@@ -7,7 +7,7 @@ from .generator import AfPacketGenerator
 __all__ = ["SENDS_BROADCASTS", "AfPacketGenerator", "make_generator"]
 
 SENDS_BROADCASTS = True
-"""It sends broadcast frames among those of a direction."""
+"""It sends broadcast frames among a direction's frames."""
 
 
 def make_generator(configuration: Configuration, options: Message) -> AfPacketGenerator:

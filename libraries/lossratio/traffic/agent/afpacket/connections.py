@@ -86,7 +86,7 @@ class _End:
     def begin(
         self, tag: int, most: int, expected: Callable[[Numbers], Bytes] | None, change: Callable[[Bytes], Bytes] | None
     ) -> None:
-        """Forgets what arrived, and notes frames with a tag from now on: those of so many connections.
+        """Forgets what arrived, and notes frames of so many connections, with a tag, from now on.
 
         Args:
             tag: The tag.
@@ -153,7 +153,7 @@ class _End:
             self._rows[first : first + len(part)] = self._rows[part]
 
     def make_next(self, count: int, change: Callable[[Bytes], Bytes]) -> None:
-        """Makes the headers that it sends next out of those of the first connections."""
+        """Makes the headers that it sends next out of the headers of the first connections."""
         for first in range(0, count, _AT_ONCE):
             rows = self._rows[first : min(first + _AT_ONCE, count)]
             rows[:] = change(rows)
@@ -270,13 +270,13 @@ class Conversation:
         return (self._frames.max_size - FCS_BYTES) if each.has_payload else self._frames.payload_offset
 
     def _kept(self, now: Pass, later: Sequence[Pass]) -> Callable[[Bytes], Bytes] | None:
-        """What becomes of the headers that arrive in a pass: those of the answer, if that is next."""
+        """What becomes of the headers that arrive in a pass: the headers of the answer, if that is next."""
         if not later:
             return None
         return self._change(now, later[0]) if later[0].is_forward != now.is_forward else lambda rows: rows
 
     def _change(self, before: Pass, now: Pass) -> Callable[[Bytes], Bytes]:
-        """From the headers of one pass to those of the next one, which an end sends."""
+        """From the headers of one pass to the headers of the next one, which an end sends."""
         frames, start = self._frames, self._frames.tag_offset
         length = self._length(now)
         header = bytes.fromhex(frames.header)

@@ -28,7 +28,7 @@ FAR = 0x80000000
 
 
 class ActiveDirection:
-    """A direction with its sender, and with counters for this trial's frames and for those of the trial before.
+    """A direction with its sender, and with counters for the frames of this trial and of the trial before.
 
     Its sender begins on the first of the processors.
     """
@@ -62,7 +62,7 @@ class ActiveDirection:
 
     @property
     def senders(self) -> tuple[Sender, ...]:
-        """The sender of the frames that count, and that of broadcast frames if there are any."""
+        """The sender of the frames that count, and the sender of broadcast frames if there are any."""
         return (self.sender,) if self.broadcaster is None else (self.sender, self.broadcaster)
 
     def load(self, load: float) -> float:

@@ -84,7 +84,7 @@ class Examiner:
     def look(self, first: int, least: int) -> None:
         """Examines what has arrived, if it is so much; to be called now and then while a trial's traffic flows.
 
-        `first` is that of `examine`. The sample stays as it is until then.
+        `first` is as for `examine`. The sample stays as it is until then.
         """
         if self._ring.has(least):
             captured = self._ring.captured()

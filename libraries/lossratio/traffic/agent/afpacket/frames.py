@@ -41,7 +41,7 @@ MOST_HEADERS = 1 << 22
 """Most headers that are kept beside a ring: flows times sizes."""
 
 SLOT_HEADER_BYTES = 42
-"""Bytes of a ring's slot before the frame: the kernel's header, and that of virtual network devices."""
+"""Bytes of a ring's slot before the frame: the kernel's header, and the header of virtual network devices."""
 
 _RING_BYTES = 1 << 24
 _PART_BYTES = 1 << 20
@@ -239,7 +239,7 @@ def number_parts(place: TagPlace) -> list[tuple[int, int]]:
 
 
 def number_bytes(place: TagPlace, tag: int, numbers: Numbers) -> list[Bytes]:
-    """Sequence numbers in bytes, behind a tag: for each part of a frame those of all frames, one in each row."""
+    """Sequence numbers in bytes, behind a tag: for each part of a frame the numbers of all frames, one in each row."""
     words = numbers.astype(np.uint64) & np.uint64(0xFFFFFFFF)
     sequence = np.ascontiguousarray(words.astype(">u4")).view(np.uint8).reshape(-1, SEQUENCE_BYTES)
     if place.compensation is None:
@@ -258,7 +258,7 @@ def _column(memory: Bytes, start: int, width: int) -> NDArray[np.void]:
 
 
 class Patches(Protocol):
-    """The parts in which frames differ from those of the round before; see `HeaderPatches`."""
+    """The parts in which frames differ from the round before; see `HeaderPatches`."""
 
     parts: list[tuple[int, NDArray[np.void]]]
 
@@ -304,7 +304,7 @@ class FrameCycle:
     lengths: NDArray[np.uint32]
     """Bytes of each frame, without FCS."""
     patches: Patches | None = None
-    """What frames differ in from those of the round before; None: these are all frames that differ."""
+    """What frames differ in from the round before; None: these are all frames that differ."""
 
     def frames(self, numbers: Numbers) -> tuple[Bytes, NDArray[np.uint32]]:
         """Frames by their numbers in the order of sending, from 0 on, as `data` and `lengths` hold them."""

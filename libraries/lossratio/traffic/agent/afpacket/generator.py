@@ -29,7 +29,7 @@ _TAG_MASK = 0xFFFFFFFF
 class AfPacketGenerator:
     """Sends from transmit rings, and counts with filters on packet sockets.
 
-    Its options are those of `lossratio.topology.AfPacketGenerator`.
+    Its options are `lossratio.topology.AfPacketGenerator`'s.
     """
 
     def __init__(

@@ -184,7 +184,7 @@ class FramesSpec:
 
     @property
     def has_macs(self) -> bool:
-        """Whether the frames bring MAC addresses, in place of those of the ports."""
+        """Whether the frames bring MAC addresses, in place of the ports' own."""
         return any(field.offset < 12 for field in self.fields)
 
     @property
@@ -232,12 +232,12 @@ class Direction:
     frames: FramesSpec
     """Its frames."""
     load_share: float = 1.0
-    """Its share of a trial's load, above 0 and at most 1. The load is that of the direction with the largest share."""
+    """Its share of a trial's load, above 0 and at most 1. The direction with the largest share has the whole load."""
     source_mac: str | None = None
     """Source MAC address of its frames; None: the transmitting interface's own."""
     broadcast_share: float = 0.0
     """Share of its frames that go to the broadcast address instead (RFC 2544, section 11.1). Nobody counts them: the
-    counters are those of all others."""
+    counters are of all others."""
     growth: int = 0
     """Bytes by which its frames are longer when they come back, as devices put headers between the Ethernet header and
     the packet; below 0: they take some away."""

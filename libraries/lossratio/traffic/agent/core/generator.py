@@ -24,7 +24,7 @@ class Generator(Protocol):
     Loads are frames per second in each direction, times are seconds. `check` is to be called several times a second; an
     exception from it ends the traffic.
 
-    The module that makes one has ``SENDS_BROADCASTS = True`` if it sends broadcast frames among those of a direction.
+    The module that makes one has ``SENDS_BROADCASTS = True`` if it sends broadcast frames among a direction's frames.
     """
 
     def facts(self) -> Message:

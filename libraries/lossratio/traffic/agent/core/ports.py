@@ -1,6 +1,6 @@
 """Linux interfaces as ports: whether test traffic may use them, and whether they stayed the same, and up.
 
-Interfaces that people need are refused: those of the default route and of the SSH session, and those of routers.
+Interfaces that people need are refused: of the default route, of the SSH session, and of routers.
 """
 
 from __future__ import annotations

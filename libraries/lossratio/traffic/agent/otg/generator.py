@@ -20,11 +20,11 @@ _NANOSECONDS = 1000.0
 
 
 class OtgGenerator:
-    """Sends with a tester of the Open Traffic Generator; other options are those of `OtgTester`.
+    """Sends with a tester of the Open Traffic Generator; other options are `OtgTester`'s.
 
     Args:
         config: Its configuration, with a flow for each direction, but for rates, durations and metrics.
-        ports: Names of the ports in that configuration, by those of the generator's.
+        ports: Names of the ports in that configuration, by the generator's names.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ __all__ = ["AstfGenerator", "TrexGenerator", "make_generator", "open_wire"]
 
 
 def make_generator(configuration: Configuration, options: Message) -> TrexGenerator | AstfGenerator:
-    """Makes the generator; the options are those of `TrexSettings`."""
+    """Makes the generator; the options are the fields of `TrexSettings`."""
     settings = read_record(TrexSettings, options)
     if configuration.connects:
         return AstfGenerator(configuration, settings, load_library(settings.directory, is_stateful=True))
@@ -21,6 +21,6 @@ def make_generator(configuration: Configuration, options: Message) -> TrexGenera
 
 
 def open_wire(options: Message) -> CardWire:
-    """Opens the cards for single frames; the options are those of `TrexSettings`."""
+    """Opens the cards for single frames; the options are the fields of `TrexSettings`."""
     settings = read_record(TrexSettings, options)
     return CardWire(TrexConnection(load_library(settings.directory), settings), is_own=True)

@@ -68,7 +68,7 @@ class AstfConnection(TrexConnection):
 class AstfGenerator:
     """Opens connections, and answers over them, with a TRex server; a `ConnectingGenerator`.
 
-    Source ports are TRex's own: those of a client count up from 1024. For each segment that TRex's stack had to send
+    Source ports are TRex's own: a client's count up from 1024. For each segment that TRex's stack had to send
     again a connection counts as lost, unless as many are lost anyway.
 
     Args:
@@ -121,7 +121,7 @@ class AstfGenerator:
         }
 
     def connect(self, load: float, count: int, exchange: Exchange, check: Callable[[], None]) -> list[Message]:
-        """See `ConnectingGenerator.connect`. TRex answers at once, so that the rate of answers is that of the load."""
+        """See `ConnectingGenerator.connect`. TRex answers at once, so that the rate of answers is the load."""
         self._check(count, exchange)
         connection, clock = self._connection, self._connection.clock
         passes = _OTHER_PASSES + 2 * exchange.data_frames

@@ -23,7 +23,7 @@ _OF_NUMBERS = {
 
 
 def latency_rate(load: float) -> float:
-    """How many latency frames a direction sends among those of a load, both in frames per second.
+    """How many latency frames a direction sends among the frames of a load, both in frames per second.
 
     FD.io CSIT sends 9000; at most a tenth of the load is for latency.
     """
@@ -31,7 +31,7 @@ def latency_rate(load: float) -> float:
 
 
 def numbered_rate(load: float) -> float:
-    """How many numbered frames a direction sends among those of a trial's load, both in frames per second.
+    """How many numbered frames a direction sends among the frames of a trial's load, both in frames per second.
 
     They are of one size, so that many of them would change a mix of sizes.
     """
@@ -98,7 +98,7 @@ def latency_error(name: str, why: str) -> Message:
 def stream_answer(
     counters: Message, streams: Sequence[tuple[int, int]], numbered: tuple[int, int] | None, into: int, statistics: Any
 ) -> Message:
-    """The counters of a direction with those of its streams.
+    """The counters of a direction with its streams' counters.
 
     Args:
         counters: The counters of its ports.

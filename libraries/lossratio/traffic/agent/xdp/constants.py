@@ -184,7 +184,7 @@ def _field(plan: FramePlan, number: int, contents: bytearray) -> tuple[int, ...]
 
 
 def _masks(plan: FramePlan, size: int) -> tuple[bytes, bytes]:
-    """Bits that are the same in all frames, and that no device may rewrite; and those of addresses among them."""
+    """Bits that are the same in all frames, and that no device may rewrite; and the addresses' bits among them."""
     spec = plan.spec
     left_out: list[tuple[int, int]] = [
         (0, _MACS),

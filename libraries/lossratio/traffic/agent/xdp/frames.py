@@ -137,7 +137,7 @@ def _order(field: SteppingField) -> Sequence[int] | None:
 
 
 def permutation(seed: int, count: int) -> list[int]:
-    """The numbers below `count` in a random order: that of ``numpy.random.RandomState(seed).permutation(count)``."""
+    """The numbers below `count` in the random order of ``numpy.random.RandomState(seed).permutation(count)``."""
     # Python has the same generator of random numbers, and another way to begin it.
     words = [seed & 0xFFFFFFFF]
     for place in range(1, _STATE_WORDS):

@@ -38,7 +38,7 @@ _NANOSECONDS = 1e9
 
 
 class XdpGenerator:
-    """Sends live frames of XDP programs; its options are those of `lossratio.topology.XdpGenerator`.
+    """Sends live frames of XDP programs; its options are `lossratio.topology.XdpGenerator`'s.
 
     `batch` is how many runs of a sender's program pass before frames are handed over; None: it depends on the load.
     """

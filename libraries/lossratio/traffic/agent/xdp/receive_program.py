@@ -109,7 +109,7 @@ class Reception:
         """Counts from zero, frames with other tags than before.
 
         Args:
-            tag: Tag of the first stream, with zeros in the bits of `DIRECTIONS`; those of the others follow.
+            tag: Tag of the first stream, with zeros in the bits of `DIRECTIONS`; the other streams' tags follow.
             ramp_tag: The same for frames that are not to be counted.
         """
         shared = self._shared
