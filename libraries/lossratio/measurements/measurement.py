@@ -121,7 +121,7 @@ class Additions:
         place: The test of the search.
         part: The field of the result.
         asked: What each part is asked for, as JSON data.
-        number: Number of this measurement among the field's ones in the test, from 1; None: it is another one in any case,
+        number: Number of this measurement among the field's in the test, from 1; None: it is another one in any case,
             and nothing is taken from the journal.
 
     Raises:

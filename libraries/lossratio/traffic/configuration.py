@@ -382,8 +382,8 @@ def questions_of_ports(
 ) -> Iterator[Question]:
     """The addresses of ports that their gateways must know, as questions for the gateways.
 
-    These are a port's own address and the addresses of traffic at its end, as far as they are in the port's network: the
-    gateway reaches others through these.
+    These are a port's own address and the addresses of traffic at its end, as far as they are in the port's
+    network: the gateway reaches others through these.
     """
     for port in ports:
         name = port_name(port)
