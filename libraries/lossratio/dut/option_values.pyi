@@ -226,8 +226,8 @@ class OptionValues(TypedDict, total=False):
     first address of the sender's network and the second of the opposite one.
     vpp: Whether frames come and go in VXLAN tunnels, as for `linux_bridge`; with `l2bd` or `l2xc`."""
     west_mac: str
-    """black_box: MAC address of frames from the west: the next hop, if the device routes. Where missing, that of the
-    gateway of the TG's west port in the topology file; without one, that of the TG's east port."""
+    """black_box: MAC address of frames from the west: the next hop, if the device routes. Where missing, the address of
+    the gateway of the TG's west port in the topology file; without one, the address of the TG's east port."""
     wireguard: int | str
     """vpp: WireGuard tunnels between the two VPPs of the path: one for each of so many first hosts of a side; with
     `ip4`."""
