@@ -7,17 +7,15 @@ Builds a local testbed, and prints medians of some runs:
 - the rate that comes through a device in overload: the bridge, and an XDP program that redirects;
 - the error of pacing: a program at the far end of the link notes when each frame arrives, for each generator alike;
 - frames unsent at half of the largest rate, with other work beside it;
-- how many searches for the throughput of policers enclose the truth, beside other programs (``--only policers``);
 - the time that a trial takes beyond its duration;
 - what a million flows, a mix of sizes and large frames cost; what batches, senders and generic receive cost.
 
-It takes less than five minutes on a quiet machine, and the searches take some ten seconds each.
+It takes less than five minutes on a quiet machine.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import runpy
 import shutil
@@ -29,19 +27,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import click
 from generator import bridged
 
-from lossratio.measurements import TestPlace
-from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
-from lossratio.mlrsearch import SearchGoal
 from lossratio.nodes import NodeSession
-from lossratio.results import RunDirectory, TestIdentity, doubts_of
-from lossratio.testbed import open_testbed
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import Topology, XdpGenerator, load_topology
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
@@ -56,15 +48,6 @@ BARE, STAMPED, GENERIC = ("bare0", "bare1"), ("stamp0", "stamp3"), ("queue0", "q
 LINKS = (BARE, ("stamp0", "stamp1"), ("stamp2", "stamp3"), GENERIC)
 LOADS = {"afpacket": (50e3, 3e6), "xdp": (200e3, 8e6)}
 """Least and largest rates between which the largest one is searched."""
-
-POLICERS = (2_900, 20_000, 200_000, 340_000, 700_000, 1_500_000)
-"""Rates of the policers in frames per second."""
-
-BUCKETS = (0.02, 0.001)
-"""What their buckets hold, in seconds of traffic. The shallow one drops what is made up for after a longer stall."""
-
-POLICED_SECONDS = 0.5
-"""Seconds of a trial of their searches."""
 
 BESIDE = 8
 """Programs that compute beside the generator."""
@@ -232,17 +215,7 @@ class Bench:
 @click.option("--runs", default=5, show_default=True, help="Runs that a figure is the median of.")
 @click.option("--duration", default=0.2, show_default=True, help="Seconds of traffic per trial.")
 @click.option("--only", multiple=True, help="Sections to run; all if none is named.")
-@click.option("--beside", "besides", multiple=True, default=(0, 4, 15), help="Programs beside searches on policers.")
-@click.option("--bucket", "buckets", multiple=True, default=BUCKETS, help="Seconds of traffic in a policer's bucket.")
-@click.option("--policer", "rates", multiple=True, default=POLICERS, help="Its rate in frames per second.")
-def main(
-    runs: int,
-    duration: float,
-    only: tuple[str, ...],
-    besides: tuple[int, ...],
-    buckets: tuple[float, ...],
-    rates: tuple[int, ...],
-) -> None:
+def main(runs: int, duration: float, only: tuple[str, ...]) -> None:
     """Measures, and prints tables."""
     sections: dict[str, Callable[[Bench], None]] = {
         "bare": bare,
@@ -276,15 +249,10 @@ def main(
                 section(bench)
         for generator, overheads in bench.overheads.items():
             ordered = sorted(overheads)
-            _row(
+            row(
                 f"{generator}: trial beyond its duration, median and 90 %, ms",
                 *(f"{1e3 * ordered[int(part * len(ordered))]:.1f}" for part in (0.5, 0.9)),
             )
-        if not only or "policers" in only:
-            text = (ROOT / "topologies" / "local-xdp.yaml").read_text()
-            own.write_text(text.replace("name: local-xdp", f"name: policers-{os.getpid()}").replace("1 Mfps", "4 Mfps"))
-            for beside, bucket, rate in product(besides, buckets, rates):
-                policer(own, runs, beside, bucket, rate)
 
 
 def bare(bench: Bench) -> None:
@@ -295,13 +263,13 @@ def bare(bench: Bench) -> None:
             label = "both ways, each" if both else "one way"
             rate = bench.median(bench.largest, generator)
             differs = bench.miscounted(generator, rate)
-            _row(
+            row(
                 f"{generator}: bare veth, 64 B, {label}, kfps; the kernel counts otherwise",
                 f"{rate / 1e3:.0f}",
                 differs,
             )
     if shutil.which("trafgen"):
-        _row("trafgen: bare veth, 64 B, one way, kfps", f"{trafgen(bench) / 1e3:.0f}")
+        row("trafgen: bare veth, 64 B, one way, kfps", f"{trafgen(bench) / 1e3:.0f}")
 
 
 def trafgen(bench: Bench) -> float:
@@ -323,7 +291,7 @@ def cost(bench: Bench) -> None:
             rate = bench.median(bench.largest, generator)
             least.setdefault(generator, rate)
             flows = "a million flows" if profile == MILLION else "254 flows"
-            _row(
+            row(
                 f"{generator}: bare veth, {flows}, {size}, kfps; share of 64 B; the kernel counts otherwise",
                 f"{rate / 1e3:.0f}",
                 f"{100 * rate / least[generator]:.0f} %",
@@ -351,7 +319,7 @@ def through(bench: Bench, device: str) -> None:
             label = "both ways, each" if both else "one way"
             asked = load / 2 if both else load
             rate = bench.median(bench.forwarded, generator, asked)
-            _row(
+            row(
                 f"{generator}: through {device}, {label}, {asked / 1e3:.0f} kfps asked, comes through",
                 f"{rate / 1e3:.0f}",
                 bench.miscounted(generator, asked),
@@ -370,7 +338,7 @@ def pacing(bench: Bench) -> None:
                     stamper.write_line(f"{load}")
                     errors.append(json.loads(stamper.read_line(timeout=30.0)))
                 half, most = (statistics.median(column) for column in zip(*errors, strict=True))
-                _row(
+                row(
                     f"{generator}: pacing error at {load / 1e3:.0f} kfps, 50 % and 99 %, us",
                     f"{half:.2f}",
                     f"{most:.1f}",
@@ -382,12 +350,12 @@ def beside_load(bench: Bench) -> None:
     for generator, catch_up in (("afpacket", 1e-3), ("xdp", 1e-3), ("xdp", 5e-3)):
         bench.configure(generator, BARE, catch_up=catch_up)
         load = bench.largest(generator) / 2
-        with _computing(BESIDE):
+        with computing(BESIDE):
             shares, stolen = [], _stolen()
             for _ in range(bench.runs):
                 (way,) = bench.trial(generator, load, 1.0)
                 shares.append(100 * way.unsent_frames / way.intended_frames)
-        _row(
+        row(
             f"{generator}: unsent at {load / 1e3:.0f} kfps beside {BESIDE} programs, {1e3 * catch_up:.0f} ms made up "
             "for, median and most, %; stolen, ms",
             f"{statistics.median(shares):.4f}",
@@ -401,53 +369,19 @@ def _stolen() -> float:
     return int(Path("/proc/stat").read_text().split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
-def policer(file: Path, runs: int, beside: int, bucket: float, rate: int) -> None:
-    """Searches for the throughput of a policer, one way: whether the bounds enclose the truth, or a doubt is said."""
-    goal = SearchGoal(0.0, 0.5, final_trial_duration=POLICED_SECONDS, duration_sum=1.5, width=0.005, name="no loss")
-    profile = load_profile(UDP, frame_size=64, bidirectional=False)
-    counts = dict.fromkeys(("enclosed", "with a doubt", "WRONG"), 0)
-    seen: list[str] = []
-    burst = math.ceil(rate * bucket)
-    options = {"police": rate, "burst": burst}
-    with open_testbed(file, dut="linux_bridge", options=options) as testbed, _computing(beside):
-        # The kernel counts whole nanoseconds per frame.
-        truth = 1e9 / (10**9 // rate) + (burst - 1) / POLICED_SECONDS
-        request = SearchRequest(goals=(goal,), profile=profile, min_load=truth / 10, max_load=2 * truth)
-        for run in range(runs):
-            place = TestPlace(TestIdentity(name=f"{beside} {rate} {run}", suite="policers"), RunDirectory(file.parent))
-            result = find_conditional_throughput(testbed, request, place)
-            found = result.goals[0].result
-            assert found is not None
-            lower, upper = found.relevant_lower_bound, found.relevant_upper_bound
-            least = 0.0 if lower is None else lower.per_interface_fps
-            most = math.inf if upper is None else upper.per_interface_fps
-            # Two frames more or less in a trial.
-            encloses = least <= truth + 4 and truth - 4 <= most
-            doubts = [*doubts_of([result])[0], *([found.reason] if found.reason else [])]
-            counts["enclosed" if encloses else "with a doubt" if doubts else "WRONG"] += 1
-            seen += [f"{least / 1e3:.3f} to {most / 1e3:.3f}{': ' if doubts else ''}{'; '.join(map(str, doubts))}"]
-    _row(
-        f"xdp: policer, {truth / 1e3:.1f} kfps, bucket of {1e3 * bucket:g} ms, beside {beside} programs",
-        *(f"{count} {name}" for name, count in counts.items() if count),
-        f"load {os.getloadavg()[0]:.0f}",
-    )
-    for line in seen:
-        click.echo(f"    {line}")
-
-
 def ways(bench: Bench) -> None:
     """One sender against two, batches, and what native receive saves."""
     for cpus in ([0], [0, 1]):
         bench.configure("xdp", BARE, both=True, cpus=cpus)
         rate = bench.median(bench.largest, "xdp")
-        _row(f"xdp: both ways, senders on {len(cpus)} CPUs, each, kfps", f"{rate / 1e3:.0f}")
+        row(f"xdp: both ways, senders on {len(cpus)} CPUs, each, kfps", f"{rate / 1e3:.0f}")
     for ports, mode in ((BARE, "in the driver"), (GENERIC, "behind the driver")):
         bench.configure("xdp", ports)
         rate = bench.median(bench.largest, "xdp")
         (way,) = bench.trial("xdp", rate)
         share = 100 * way.received_frames / max(1, way.sent_frames)
         label = f"xdp: received {mode}: largest rate one way, kfps; of that received"
-        _row(label, f"{rate / 1e3:.0f}", f"{share:.1f} %")
+        row(label, f"{rate / 1e3:.0f}", f"{share:.1f} %")
     with _stamper(bench) as stamper:
         for batch in (1, 4, 16, 64):
             bench.configure("xdp", BARE, batch=batch)
@@ -459,7 +393,7 @@ def ways(bench: Bench) -> None:
                 stamper.write_line(f"{load}")
                 cells += [f"{error:.2f}" for error in json.loads(stamper.read_line(timeout=30.0))]
             label = f"xdp: batch of {batch}: kfps one way; pacing at 100 kfps 50 %, 99 %; at 1,000 kfps"
-            _row(label, f"{rate / 1e3:.0f}", *cells)
+            row(label, f"{rate / 1e3:.0f}", *cells)
 
 
 @contextmanager
@@ -482,7 +416,7 @@ def _stamper(bench: Bench) -> Iterator[Any]:
 
 
 @contextmanager
-def _computing(programs: int) -> Iterator[None]:
+def computing(programs: int) -> Iterator[None]:
     """Programs that compute, for as long as the block takes."""
     burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(programs)]
     try:
@@ -516,8 +450,9 @@ def _add_link(tg: NodeSession, one: str, other: str) -> None:
         tg.run("ethtool", "-K", name, "gro", "on")
 
 
-def _row(label: str, *cells: str) -> None:
-    click.echo(label.ljust(95) + "".join(cell.rjust(12) for cell in cells))
+def row(label: str, *cells: str) -> None:
+    """Prints a row of a table."""
+    click.echo(label.ljust(95) + "".join(f"  {cell:>12}" for cell in cells))
 
 
 if __name__ == "__main__":

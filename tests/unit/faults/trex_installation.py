@@ -26,7 +26,7 @@ time.sleep(600)
 CLIENT = f"""import socket, sys, time
 
 sys.path.insert(0, {str(STAND_INS)!r})
-from trex_stand_in import *
+from trex_parts import *
 from trex_stand_in import Client, Server
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from trex_lab import PAIR, SETTINGS, still_there
-from trex_stand_in import Recorded
+from trex_parts import Recorded
 
 from lossratio.traffic import PortPair, load_profile, make_configuration
 from lossratio.traffic.agent.core.protocol import AgentError

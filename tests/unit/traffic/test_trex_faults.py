@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from trex_lab import PAIR, SETTINGS, generator, trial
-from trex_stand_in import Server, StandIn, STLError, TRexError
+from trex_parts import STLError, TRexError
+from trex_stand_in import Server, StandIn
 
 from lossratio.traffic import load_profile, make_configuration
 from lossratio.traffic.agent.core.protocol import AgentError

@@ -7,7 +7,8 @@ import pytest
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, UNSCALED, spec, with_fields_of_scapy
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
-from trex_stand_in import CTRexVmInsFixHwCs, Server, StandIn, STLVmFixChecksumHw, STLVmFixIpv4, STLVmFlowVar
+from trex_parts import CTRexVmInsFixHwCs, STLVmFixChecksumHw, STLVmFixIpv4, STLVmFlowVar
+from trex_stand_in import Server, StandIn
 
 from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.agent.afpacket.frames import FrameBuilder, FrameOrder

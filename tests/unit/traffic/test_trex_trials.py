@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from trex_lab import BOTH_WAYS, SETTINGS, generator, loss_ratio, still_there, trial
-from trex_stand_in import MACS, Server, StandIn, TRexError
+from trex_parts import TRexError
+from trex_stand_in import MACS, Server, StandIn
 
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.core.protocol import AgentError, ControllerGoneError

@@ -32,7 +32,7 @@ class ConnectionRateRequest(OpeningRequest, SearchRequest):
     entry that the Responder has. A connection is established if that answer comes back to its own address. Before each
     trial the devices' tables are emptied. The search is MLRsearch, over connections per second, with ``own_goals`` (see
     the type ``SearchGoal``) or with ``goals``, a set as of `Find NDR And PDR`: a trial's duration states how many
-    connections it opens. Left out, all connections must be established in trials of a second.
+    connections it opens, and none ends early. Left out, all connections must be established in trials of a second.
 
     | `Find Connection Rate`    frame_size=100B    max_load=50 kcps
     | `Find Connection Rate`    {"loss_ratio": "0.1 %", "final_trial_duration": "2 s"}    frame_size=100B
