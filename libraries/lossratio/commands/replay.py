@@ -140,7 +140,7 @@ def _describe_estimate(result: CriticalLoadEstimate) -> Iterator[str]:
     yield f"At and just below it: {result.guard}."
     if result.limits is not None:
         yield result.limits
-    yield "The model fits the trials." if result.misfit.fits else "The model does not fit: do not rely on the numbers."
+    yield "The model fits the trials." if result.misfit.fits else "Do not rely on the numbers:"
     yield from (f"  {reason}" for reason in result.misfit.reasons)
 
 

@@ -109,8 +109,8 @@ class PLRsearch:
             timeout: Seconds of trials. A trial that would end later does not begin, and is not shortened: a SUT with
                 memory, such as a policer, has another capacity in a shorter trial. Only the first may be shortened.
                 With CSIT's selection the last trial begins before, and ends later.
-            precision: Width of the 95 % interval, as a share of the mean, that ends the search if the model fits; all
-                intervals then are wider, so that they hold at the end, too. None: only time ends the search.
+            precision: Width of the 95 % interval, as a share of the mean, that ends the search if the model fits (under
+                ``varying`` after 150 trials or more); all intervals then are wider. None: only time ends the search.
             stop_on_misfit: Whether the search ends as soon as the model does not fit the trials.
             likelihood: How counts are distributed.
             weighting: How the fitting functions are combined.
@@ -150,7 +150,6 @@ class PLRsearch:
         self.history: tuple[IntervalPoint, ...] = ()
         self._rows: list[tuple[float, float, float]] = []
         self._set_aside = 0
-        self._least_trials = 0
         self._given: int | None = None
         self._usable = 0
         self._described = 0
@@ -294,8 +293,8 @@ class PLRsearch:
             return True
         mean, low, high = latest.interval
         narrow = self._precision is not None and high - low <= 1.05 * self._precision * mean
-        enough = self._usable >= _MIN_TRIALS_TO_STOP
-        return enough and ((narrow and latest.trials >= self._least_trials) or self._stop_on_misfit)
+        few = TRIALS_FOR_TAILS if self._likelihood is LikelihoodName.VARYING else _MIN_TRIALS_TO_STOP
+        return (narrow and self._usable >= few) or (self._stop_on_misfit and self._usable >= _MIN_TRIALS_TO_STOP)
 
     def _is_at_min(self, latest: IntervalPoint) -> bool:
         """Whether the last trials were at the minimum load, all with loss, and the model agrees."""
@@ -309,8 +308,6 @@ class PLRsearch:
         estimate = self._exact()
         if self._is_at_min(latest) and estimate.is_surely_at_most_min_load:
             return StopReason.MIN_LOAD
-        if estimate.misfit.provisional is not None:
-            self._least_trials = TRIALS_FOR_TAILS
         if not estimate.misfit.fits:
             return StopReason.MISFIT if self._stop_on_misfit and estimate.misfit.is_wrong else None
         low, high = estimate.interval(0.95)

@@ -35,6 +35,8 @@ _MODEL_ERROR = 0.03
 """Relative error of the curve itself: no trial counts as more precise."""
 _LOCAL_ERROR = 0.05
 """The same, in addition, for each nat of distance from the target, where the curve holds near it only."""
+_ALIKE = 0.5
+"""Nats by which losses of trials that share this error differ, at most."""
 _UNEXPLORED = 4
 """Loads that are looked at where loss begins, before they are known to be fitted by a function."""
 
@@ -238,8 +240,7 @@ class PosteriorSelection:
             low, high = known.unexplored
             return low + (high - low) * (self._trials % _UNEXPLORED + 0.5) / _UNEXPLORED
         loads = self._candidates(known.best, np.inf if known.below is None else known.below)
-        target = None if known.below is None else self._question.target_loss_ratio
-        return float(loads[np.argmax(_gains(known.best, loads, duration, self._own_noise, target))])
+        return float(loads[np.argmax(_gains(known, loads, duration, self._own_noise))])
 
     def _load_in_overload(self, mode: Mode) -> float:
         load = mode.mrr + self._reach * _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
@@ -276,21 +277,26 @@ def clamped(load: float, question: CriticalLoadQuestion) -> float:
     return min(max(load, question.min_load), question.max_load)
 
 
-def _gains(posterior: Posterior, loads: Array, duration: float, own_noise: float, target: float | None) -> Array:
+def _gains(known: Description, loads: Array, duration: float, own_noise: float) -> Array:
     """Expected reduction of the variance of log c by a trial's count at each load, if counts are near their mean.
 
-    Counts have a squared relative scatter in addition to Poisson's. With a target loss ratio the curve is known to hold
-    near it only: its error grows with the distance from it.
+    Counts have a squared relative scatter in addition to Poisson's. Where the curve is known to hold near the target
+    only, its error grows with the distance from it, and is the same in all trials there: the more there are, the less
+    one more of them shows.
     """
+    posterior = known.best
     nodes, steps = posterior.nodes, (np.arange(_POINTS) + 0.5) / _POINTS
     at = np.minimum(np.searchsorted(np.cumsum(nodes.mass), steps), len(nodes.mass) - 1)
     loss = posterior.function.log_loss(loads[:, None], nodes.mrr[at], nodes.spread[at])
     scatter = (loss.slope * nodes.deviation[at]).mean(axis=1) ** 2
     log_mean = loss.log_rate.mean(axis=1)
-    error = np.full(len(loads), _MODEL_ERROR)
-    if target is not None:
-        error += _LOCAL_ERROR * np.abs(log_mean - np.log(loads * target))
-    noise = np.exp(np.clip(-log_mean, -300.0, 300.0)) / duration + scatter + own_noise + error**2
+    noise = np.exp(np.clip(-log_mean, -300.0, 300.0)) / duration + scatter + own_noise + _MODEL_ERROR**2
+    if known.below is not None:
+        distance = log_mean - np.log(loads * posterior.question.target_loss_ratio)
+        mode, measured = posterior.mode, known.counts.load
+        there = posterior.function.log_loss_rate(measured, np.array(mode.mrr), np.array(mode.spread))
+        trials = np.sum(np.abs(there - log_mean[:, None]) < _ALIKE, axis=1)
+        noise = (noise + trials * (_LOCAL_ERROR * distance) ** 2) ** 2 / noise
     centred = loss.log_rate - log_mean[:, None]
     log_load = np.log(nodes.critical_load[at])
     covariance = centred @ (log_load - log_load.mean()) / _POINTS

@@ -79,12 +79,12 @@ def test_a_warm_up_is_no_evidence(tmp_path):
     assert estimate_of(warm).mean == estimate_of(plain).mean
 
 
-def test_the_command_shows_both_functions_and_whether_the_model_fits(lossratio, searched):
+def test_the_command_shows_both_functions_and_whether_the_numbers_may_be_relied_on(lossratio, searched):
     path, search_result = searched
     status, out, _ = lossratio("replay", path)
     assert status == 0
     assert f"combined  mean {search_result.mean:,.1f} fps" in out
-    for word in ("stretch", "erf", "weight", "The model"):
+    for word in ("stretch", "erf", "weight", "Do not rely on the numbers"):
         assert word in out
 
 

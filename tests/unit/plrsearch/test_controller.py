@@ -173,7 +173,7 @@ def test_loss_that_is_the_same_in_each_trial_has_no_shape():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         misfit = run_search(controller, SimulatedMeasurer(SharpKnee(150e3), seed=1)).misfit
-    assert misfit.fits, misfit.reasons
+    assert not misfit.is_wrong, misfit.reasons
 
 
 @pytest.mark.parametrize(("capacity", "limits"), [(1e6, (100.0, 1000.0)), (40e6, (1e4, 1e6))])

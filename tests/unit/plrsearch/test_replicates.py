@@ -69,7 +69,7 @@ def test_several_queues_are_described_near_the_target(number, apart):
     assert high - low < 5e-4 * CAPACITY
     assert found.description.likelihood is LikelihoodName.POISSON
     assert found.description.below < 0.999 * CAPACITY
-    assert found.misfit.fits, found.misfit.reasons
+    assert not found.misfit.is_wrong, found.misfit.reasons
     assert np.mean(found.counts.load > found.description.below) < 0.5
 
 
@@ -78,8 +78,17 @@ def test_a_shape_that_is_no_functions_anywhere_is_flagged_and_not_for_a_capacity
     background = [trial(load, 40 + round(5.0 * max(load - 18e6, 0.0))) for load in loads]
     found = estimated(background, likelihood="varying", max_load=30e6)
     assert found.description.likelihood is LikelihoodName.POISSON
-    (reason,) = found.misfit.reasons
+    reason, too_few = found.misfit.reasons
     assert "below the knee" in reason
+    assert too_few == found.misfit.provisional
+
+
+def test_a_knee_of_one_frame_per_second_is_as_sharp_as_a_curve_can_be():
+    loads = np.repeat(150e3 + np.array([-100.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 20.0, 1e3, 1e5]), 20)
+    results = [trial(load, round(2.0 * max(load - 150e3, 0.0)), duration=2.0) for load in loads]
+    found = estimated(results, likelihood="varying", max_load=400e3)
+    assert found.description.likelihood is LikelihoodName.POISSON
+    assert found.misfit.fits, found.misfit.reasons
 
 
 def test_few_loads_with_a_loss_that_hardly_depends_on_them_are_flagged():

@@ -156,7 +156,10 @@ def test_a_critical_load_is_found_with_its_interval():
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"misfit": ("losses come in bursts", "loss grows with time")}, "does not fit: losses come in bursts; loss"),
+        (
+            {"misfit": ("losses come in bursts", "loss grows with time")},
+            "rely on the number: losses come in bursts; loss",
+        ),
         ({"limit": SoakLimit.AT_LEAST}, "may be above the maximum load: it is at least what is given"),
         ({"limit": SoakLimit.AT_MOST}, "may be below the minimum load: it is at most what is given"),
         ({"limit": SoakLimit.BEYOND_TRIALS}, "beyond the trials: they sent too few frames to show it"),
@@ -282,7 +285,7 @@ def test_the_page_quotes_no_critical_load_that_must_not_be_relied_on():
 
 
 def test_a_misfit_is_not_exported_as_a_csit_result():
-    with pytest.raises(ReportError, match="the model does not fit: bursts"):
+    with pytest.raises(ReportError, match="do not rely on the number: bursts"):
         csit_export(named(soak(misfit=("bursts",)), identity("soak")))
 
 

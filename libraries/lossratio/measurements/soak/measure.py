@@ -84,8 +84,8 @@ class SoakRequest(Request):
     timeout: Duration = TIMEOUT
     """Seconds of trials after which the search ends."""
     precision: Share | None = None
-    """Width of the 95 % interval, as a share of the load, that ends the search before ``timeout``. The interval is
-    wider for that, by 1.1 to 1.3 times. None: none does."""
+    """Width of the 95 % interval, as a share of the load, that ends the search before ``timeout``, after 150 trials or
+    more. The interval is wider for that, by 1.1 to 1.3 times. None: none does."""
     stop_on_misfit: bool = False
     """Whether the search ends as soon as the model does not fit the trials."""
     likelihood: LikelihoodName = LikelihoodName.VARYING

@@ -108,7 +108,7 @@ class CriticalLoad(Record):
     limit: SoakLimit | None
     """On which side of the range of loads the critical load may be; null: it is inside."""
     misfit: tuple[str, ...]
-    """Why the model does not fit the trials, so that nobody should rely on the numbers; empty: it fits."""
+    """Why nobody should rely on the numbers: the model does not fit, or there are too few trials; empty: it fits."""
 
     fit: FitCheck
     """How well the model fits."""
@@ -129,7 +129,7 @@ class CriticalLoad(Record):
         if self.limit is SoakLimit.BEYOND_TRIALS:
             return _LIMITS[self.limit]
         if self.misfit:
-            return f"the model does not fit: {'; '.join(self.misfit)}"
+            return f"do not rely on the number: {'; '.join(self.misfit)}"
         return None if self.limit is None else _LIMITS[self.limit]
 
 

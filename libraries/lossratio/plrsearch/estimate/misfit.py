@@ -46,9 +46,6 @@ _LARGEST_ERROR = 0.05
 """Largest error of an integral, in nats and in standard deviations."""
 _MATTERS = 6.0
 """Nats of evidence below the better function's; a function that is farther below does not matter."""
-_VARIES = 10.0
-"""Nats by which trials are more probable if the capacity varies, with which it does, however few of them lost frames.
-On healthy SUTs they are less probable then, by 1 to 3 nats."""
 _MOST_EXPECTED = 10.0
 """Largest expected loss of a trial that can be a surprise."""
 _CAPACITIES = np.linspace(-6.0, 6.0, 49)
@@ -100,16 +97,15 @@ class Misfit:
         return any(reason != self.provisional for reason in self.reasons)
 
 
-def check(description: Description, poisson: Sequence[Posterior]) -> Misfit:
-    """Checks the model against the trials."""
+def check(description: Description, poisson: Sequence[Posterior], trials: int) -> Misfit:
+    """Checks the model against the trials; `trials` is the number of all, also of those that are not described."""
     best, order, counts = description.best, description.order, description.counts
     around_poisson = max(poisson, key=lambda posterior: posterior.log_evidence)
     chi_squared, provisional = _chi_squared(around_poisson, counts), None
     if description.lack_of_fit is not None:
-        reasons = _constant(description)
+        reasons, provisional = _constant(description), _provisional(description, trials)
     elif description.likelihood is LikelihoodName.VARYING:
-        gain = best.log_evidence - around_poisson.log_evidence
-        provisional = _provisional(description, chi_squared, gain)
+        provisional = _provisional(description, trials)
         capacities = Capacities.of(best.function, best.mode, counts)
         shown = capacities.residuals(best.mode.deviation, order.correlation)
         reasons = [*_uncertified(description.posteriors), *_few(description), *_surprise(best, counts)]
@@ -149,21 +145,14 @@ def _constant(description: Description) -> list[str]:
     ]
 
 
-def _provisional(description: Description, chi_squared: Array, gain: float) -> str | None:
-    """Where the capacity varies, few trials do not show how often it is low.
-
-    It is seen to vary by counts that scatter, or, where too few trials lost frames for that, by a trial without loss at
-    a higher load than one with much: then the trials are more probable by many nats if it varies.
-    """
-    trials = len(description.counts)
-    if trials >= TRIALS_FOR_TAILS or not (_spread(chi_squared) or gain > _VARIES):
+def _provisional(description: Description, trials: int) -> str | None:
+    """Few trials do not show losses that come in few of them: a stall, or a capacity that is rarely low."""
+    if trials >= TRIALS_FOR_TAILS:
         return None
-    cause = "Trials at equal loads differ by more than chance"
-    if not description.replicates.differ:
-        cause = "Counts scatter around either curve, and too few trials at equal loads show why"
+    cause = "Trials at equal loads differ by more than chance. " if description.replicates.differ else ""
     return (
-        f"{cause}. {trials} trials are too few to show how often the SUT loses more: "
-        f"as many as {min(1.0, _NONE_SEEN / max(trials, 1)):.2g} of all trials may be unusually slow without a single "
+        f"{cause}{trials} trials are too few to show how often the SUT loses more: as many as "
+        f"{min(1.0, _NONE_SEEN / max(trials, 1)):.2g} of all trials may be unusually slow, or stall, without a single "
         f"one among these. At least {TRIALS_FOR_TAILS} trials are needed."
     )
 

@@ -204,7 +204,7 @@ class CriticalLoadEstimate:
         if self.description.likelihood is not LikelihoodName.POISSON:
             steady = self.description.counts
             poisson = posteriors(steady, self.question, LikelihoodName.POISSON, for_selection=True)
-        misfit = check(self.description, poisson)
+        misfit = check(self.description, poisson, len(self.counts))
         if self.is_surely_at_most_min_load:
             return replace(misfit, reasons=(), provisional=None)
         if self.guard.verdict is Verdict.CONTRADICTED:

@@ -40,8 +40,8 @@ _NEAR_SPREAD = 0.05
 _NEAR_STEPS = 4
 _TINY = 1e-300
 _LOG_ROOT_TAU = 0.5 * float(np.log(2.0 * np.pi))
-_GRID = 0.15
-"""Step of the grid of log a on which bumps are computed."""
+GRID = 0.15
+"""Step of the grid of log a on which bumps are computed; between its places they are interpolated."""
 _CELLS_AT_ONCE = 1 << 13
 """Bumps that are computed at once, so that the arrays stay in the processor's cache."""
 
@@ -98,12 +98,13 @@ class VaryingCapacityLikelihood:
 
     def bumps(self, function: FittingFunction, log_spread: Array) -> Bumps:
         """The bumps at each log a: by cubics between places of a grid, which are computed once."""
-        known, at = self._grids.setdefault(function.name, {}), log_spread / _GRID
+        known, at = self._grids.setdefault(function.name, {}), np.round(log_spread / GRID, 9)
         first = np.floor(at)
-        grid = np.unique(first[:, None] + np.arange(-1.0, 3.0))
+        around = first[:, None] + np.where(at > first, 1.0, 0.0)[:, None] * np.arange(-1.0, 3.0)
+        grid = np.unique(around)
         new = [place for place in grid if place not in known]
         if new:
-            found = self._bumps(function, np.exp(_GRID * np.array(new))[:, None])
+            found = self._bumps(function, np.exp(GRID * np.array(new))[:, None])
             known.update(zip(new, zip(found.place, found.width, strict=True), strict=True))
         t, rows = at - first, np.arange(len(at))[:, None]
         cubics = (
@@ -113,7 +114,7 @@ class VaryingCapacityLikelihood:
             t * (t * t - 1) / 6,
         )
         weights = np.zeros((len(at), len(grid)))
-        weights[rows, np.searchsorted(grid, first - 1.0)[:, None] + np.arange(4)] = np.stack(cubics, axis=1)
+        np.add.at(weights, (rows, np.searchsorted(grid, around)), np.stack(cubics, axis=1))
         place, width = (weights @ np.stack(column) for column in zip(*map(known.__getitem__, grid), strict=True))
         return Bumps(place, width)
 

@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.likelihood import Bumps, Model, Points, VaryingCapacityLikelihood
+from lossratio.plrsearch.likelihood import GRID, Bumps, Model, Points, VaryingCapacityLikelihood
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, TrialCounts, critical_load
 from lossratio.plrsearch.quadrature.posterior import Nodes, Posterior
 
@@ -25,13 +25,15 @@ _SLICES, _SPREADS = 11, 17
 """Values of log s, and of log a at each of them, at which the ridge is looked for at a time."""
 _FEW, _SLICES_OF_FEW = 6, 25
 """Trials that are few, and values of log s with these: the ridge's width may change a thousandfold along it."""
-_MANY, _MOST_OF_FEW = 50, 4.0
+_MANY, _MOST_OF_FEW = 50, 6.0
 """With fewer trials there are more points, in inverse proportion, but at most so many times as many."""
 _ZOOMS = 6
 _DEPTH, _TOP = 14.0, 4.0
 """Nats below a maximum where the ridge ends, and where its highest part does."""
 _FINE = 0.35
 """Share of such values that are on the ridge, if they are near enough to each other."""
+_DEEP = 60.0
+"""Nats below a maximum where no points are: the highest part may be missed by less."""
 _POWERS = ((0.75, 1.0), (0.15, 0.25), (0.1, 0.0))
 """Shares of points that follow the ridge, a flatter one, and none: then no shoulder of the posterior is missed."""
 _ANYWHERE, _REACH = 0.1, 2.0
@@ -241,13 +243,13 @@ def _slices(
     model: Model[VaryingCapacityLikelihood], log_deviation: Array, known: Sequence[_Slice], ceiling: float
 ) -> list[_Slice]:
     """The slices at each log s, looked at closer and closer: first everywhere, or around the tops of known slices."""
-    places = np.tile(np.linspace(0.0, ceiling, _SPREADS), (len(log_deviation), 1))
+    everywhere = GRID * np.round(np.linspace(0.0, ceiling, _SPREADS) / GRID)
+    places = np.tile(everywhere, (len(log_deviation), 1))
     if known:
         ends = np.array([one.top for one in known])
         low, high = (np.interp(log_deviation, [one.log_deviation for one in known], column) for column in ends.T)
         inner = low[:, None] + (high - low)[:, None] * np.linspace(-0.6, 1.6, _SPREADS)
-        few = len(model.likelihood.groups) < _FEW
-        places = np.column_stack([places if few else places[:, [0, -1]], np.clip(inner, 0.0, ceiling)])
+        places = np.column_stack([places, np.clip(inner, 0.0, ceiling)])
     found = [_Slice(float(one), np.zeros(0), np.zeros(0)) for one in log_deviation]
     which = list(range(len(found)))
     for _ in range(2 * _ZOOMS):
@@ -272,6 +274,8 @@ def _extent(height: Array, depth: float) -> tuple[int, int, int]:
 
 def _quantiles(x: Array, log_density: Array) -> Array:
     """Quantiles of the points' distribution."""
+    first, last, _ = _extent(log_density, _DEEP)
+    x, log_density = x[first : last + 1], log_density[first : last + 1]
     cumulative = np.zeros(len(x))
     for share, power in _POWERS:
         density = np.exp(power * (log_density - log_density.max()))

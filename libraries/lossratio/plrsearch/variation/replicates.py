@@ -20,6 +20,8 @@ _LEAST_MEAN = 1.0
 """Mean lost frames at a load, at least: scatter of fewer shows little, and is not that of a chi-squared."""
 _LEAST_EXPECTED = 5.0
 """Expected lost frames of a load that is compared with a curve by itself; others are added up."""
+_BLUR = 2.0
+"""Frames in the longest trial by which loads may differ from the curve's: no knee is narrower than 1 frame/s."""
 _PARAMETERS = 2
 
 
@@ -78,11 +80,14 @@ class LackOfFit:
         """The distance from a posterior's likeliest curve."""
         mode, loads = posterior.mode, np.unique(counts.load, return_inverse=True)
         lost, exposure = (np.bincount(loads[1], column) for column in (counts.lost, counts.exposure))
-        rate = posterior.function.log_loss_rate(loads[0], np.array(mode.mrr), np.array(mode.spread))
-        expected = np.exp(rate) * exposure
+        near = loads[0] + _BLUR / counts.exposure.max() * np.array([[-1.0], [0.0], [1.0]])
+        rate = posterior.function.log_loss_rate(np.maximum(near, 1e-9), np.array(mode.mrr), np.array(mode.spread))
+        least, expected, most = np.exp(rate) * exposure
         few = expected < _LEAST_EXPECTED
         quiet = float(lost[few].sum()), float(expected[few].sum())
-        seen, mean = np.append(lost[~few], quiet[0]), np.append(expected[~few], max(quiet[1], 1e-9))
+        seen = np.append(lost[~few], quiet[0])
+        least, most = (np.append(column[~few], max(column[few].sum(), 1e-9)) for column in (least, most))
+        mean = np.clip(seen, least, most)
         deviance = 2.0 * float(np.sum(scipy.special.xlogy(seen, seen / mean) - seen + mean))
         return cls(deviance, max(int(np.sum(~few)) + bool(few.any()) - _PARAMETERS, 1), *quiet)
 
