@@ -25,6 +25,7 @@ from lossratio.measurements import (
     SettingsOf,
     measure,
 )
+from lossratio.measurements.repeated_search import RepeatedSearch
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Frames, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
@@ -175,108 +176,54 @@ def back_to_back_values(searches: Sequence[BurstFound], throughput: float, rate:
     )
 
 
-def _reason(values: BackToBackValues | None, request: BackToBackRequest, longest: int) -> str | None:
-    if values is None:
-        return NO_BUFFER_FILLS
-    if values.is_at_limit:
-        return (
-            f"no burst lost a frame, up to {longest:,} frames ({request.longest_burst:g} s): this is a lower bound. "
-            "Raise longest_burst (30 s at most) for a value"
-        )
-    if values.least_frames == 0:
-        return "even the shortest burst lost frames: look whether the DUT forwards at all"
-    return None
-
-
-class BurstSearch:
-    """Searches for the longest burst without loss, by bisection, several times; a `lossratio.trials.Controller`.
+class BurstSearch(RepeatedSearch[BurstFound]):
+    """Searches for the longest burst without loss, by bisection, several times.
 
     A search begins with the longest burst of the tester. Then each burst is half-way between the longest burst without
     loss and the shortest one with loss, until these are a step apart.
-
-    Attributes:
-        trials: Number of trials recorded.
-        elapsed: Seconds that they took.
     """
 
     def __init__(
         self, rate: float, longest: int, *, step: int = 1, repeats: int = 1, loss_verification: bool = False
     ) -> None:
         self._rate = rate
-        self._longest = longest
-        self._step = step
-        self._repeats = repeats
         self._loss_verification = loss_verification
-        self._ended: list[BurstFound] = []
-        self.trials = 0
-        self.elapsed = 0.0
-        self._begin()
+        super().__init__(longest, step, repeats)
 
     def _begin(self) -> None:
-        self._lossless = 0
-        self._lossy: int | None = None
+        super()._begin()
         self._lost_once = False
-        self._of_search = 0
-
-    @property
-    def purpose(self) -> str | None:
-        """Why the next burst was chosen."""
-        if self.next_trial() is None:
-            return None
-        bounds = (
-            "the longest burst" if self._lossy is None else f"between {self._lossless:,} and {self._lossy:,} frames"
-        )
-        again = ", once more after loss" if self._lost_once else ""
-        return f"search {len(self._ended) + 1} of {self._repeats}: {bounds}{again}"
 
     @property
     def remaining(self) -> int:
         """The largest number of trials still to come, without verifications of loss."""
-        whole = 1 + math.ceil(math.log2(max(2.0, self._longest / self._step)))
-        left = self._repeats - len(self._ended)
-        return max(0, left * whole - self._of_search)
+        whole = 1 + math.ceil(math.log2(max(2.0, self._most / self._step)))
+        return max(0, (self._repeats - len(self._ended)) * whole - self._of_search)
 
     def forecast(self) -> Forecast:
         """The time left: each remaining burst takes as long as those so far on average."""
         left = self.remaining * self.elapsed / self.trials
         return Forecast(left, left, left)
 
-    def next_trial(self) -> TrialInput | None:
-        """The next burst; None when all searches have ended."""
-        if len(self._ended) == self._repeats:
-            return None
-        return TrialInput.burst(self._next_length(), self._rate)
+    def _next_size(self) -> int:
+        return self._most if self._lossy is None else (self._lossless + self._lossy) // 2
 
-    def record(self, result: TrialResult) -> None:
-        """Takes in a trial. A burst of another length than the last one of `next_trial` shows nothing here."""
-        self.trials += 1
-        self.elapsed += result.elapsed
-        self._of_search += 1
-        length = self._next_length()
-        trial = result.input
-        # A trial of a result file has only the time of its burst.
-        if (round(trial.load * trial.duration) if trial.frames is None else trial.frames) != length:
-            return
-        if result.loss_ratio == 0.0:
-            self._lossless = length
-        elif self._loss_verification and not self._lost_once:
-            self._lost_once = True
-            return
-        else:
-            self._lossy = length
-        self._lost_once = False
-        if self._lossless == self._longest or (self._lossy is not None and self._lossy - self._lossless <= self._step):
-            self._ended.append(
-                BurstFound(longest_frames=self._lossless, shortest_lossy_frames=self._lossy, trials=self._of_search)
-            )
-            self._begin()
+    def _trial_of(self, size: int) -> TrialInput:
+        return TrialInput.burst(size, self._rate)
 
-    def result(self) -> tuple[BurstFound, ...]:
-        """The ends of the searches so far."""
-        return tuple(self._ended)
+    def _is_lossless(self, result: TrialResult) -> bool | None:
+        is_first = self._loss_verification and not self._lost_once and result.loss_ratio > 0.0
+        self._lost_once = is_first
+        return None if is_first else result.loss_ratio == 0.0
 
-    def _next_length(self) -> int:
-        return self._longest if self._lossy is None else (self._lossless + self._lossy) // 2
+    def _ended_with(self, lossless: int, lossy: int | None, trials: int) -> BurstFound:
+        return BurstFound(longest_frames=lossless, shortest_lossy_frames=lossy, trials=trials)
+
+    def _bounds_in_words(self) -> str:
+        again = ", once more after loss" if self._lost_once else ""
+        if self._lossy is None:
+            return f"the longest burst{again}"
+        return f"between {self._lossless:,} and {self._lossy:,} frames{again}"
 
 
 class SettlingMeasurer:
@@ -326,51 +273,43 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
         """Waits after each burst."""
         return SettlingMeasurer(ready, request.settle)
 
-    def build(
-        self, measured: Measurement[Any], request: BackToBackRequest, inputs: Mapping[str, Any], max_load: MaxLoad
-    ) -> BackToBackResult:
-        """The longest bursts, and the buffer time; no values if no buffer fills."""
-        run, searches = measured.run, measured.result
-        rate, throughput = max_load.rate.per_interface_fps, request.known_throughput
-        longest = request.longest_burst_frames(rate)
-        values, reason = None, None
-        if run.error is None:
-            values = back_to_back_values(searches, throughput, rate) if searches else None
-            reason = _reason(values, request, longest)
+    def fields(self, measured: Measurement[Any], request: BackToBackRequest, max_load: MaxLoad) -> Mapping[str, Any]:
+        """The throughput, the longest burst that is tried, and the rate that the tester kept."""
         lines = [line for entry in measured.entries for line in entry.result.output.timelines]
-        kept = [line.rate for line in lines if line.rate is not None]
-        return BackToBackResult(
-            **measured.stated(max_load, reason),
-            throughput=run.conditions.rate(throughput),
-            settings=request.settings,
-            longest_burst_frames=longest,
-            kept_rate=None if not kept else run.conditions.rate(min(kept)),
-            back_to_back=values,
-            reason=reason,
-        )
+        kept, rate = [line.rate for line in lines if line.rate is not None], measured.run.conditions.rate
+        return {
+            "throughput": rate(request.known_throughput),
+            "longest_burst_frames": request.longest_burst_frames(max_load.rate.per_interface_fps),
+            "kept_rate": rate(min(kept)) if kept else None,
+        }
 
-    def found_again(self, result: BackToBackResult, trials: Sequence[TrialResult]) -> BackToBackValues:
-        """The bursts and buffer times of the trials.
+    def found_in(self, result: BackToBackResult, trials: Sequence[TrialResult]) -> BackToBackValues | None:
+        """The bursts and buffer times of the trials; none where no buffer fills.
 
         Raises:
             SearchError: If the trials are no such searches.
         """
+        if not trials and result.back_to_back is None:
+            return None
         settings, rate = result.settings, result.max_load.rate.per_interface_fps
-        search = BurstSearch(
-            rate,
-            result.longest_burst_frames,
-            step=settings.step_frames,
-            repeats=settings.repeats,
-            loss_verification=settings.loss_verification,
-        )
-        for trial in trials:
-            search.record(trial)
-        searches = search.result()
-        if len(searches) != settings.repeats:
-            raise SearchError(
-                f"back_to_back: the trials are {len(searches)} searches, and there should be {settings.repeats}"
-            )
+        longest, step, repeats = result.longest_burst_frames, settings.step_frames, settings.repeats
+        search = BurstSearch(rate, longest, step=step, repeats=repeats, loss_verification=settings.loss_verification)
+        searches = search.all_found(trials, "back_to_back")
         return back_to_back_values(searches, result.throughput.per_interface_fps, rate)
+
+    def irregular(self, result: BackToBackResult, found: BackToBackValues | None) -> str | None:
+        """No buffer fills, or a value is a limit."""
+        if found is None:
+            return NO_BUFFER_FILLS
+        if found.is_at_limit:
+            return (
+                f"no burst lost a frame, up to {result.longest_burst_frames:,} frames "
+                f"({result.settings.longest_burst_s:g} s): this is a lower bound. Raise longest_burst (30 s at most) "
+                "for a value"
+            )
+        if found.least_frames == 0:
+            return "even the shortest burst lost frames: look whether the DUT forwards at all"
+        return None
 
 
 measure_back_to_back = partial(measure, BackToBack())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from lossratio.errors import SearchError, TesterError
+from lossratio.errors import TesterError
 from lossratio.measurements import (
     FoundResult,
     MeasuredKind,
@@ -22,6 +22,7 @@ from lossratio.measurements import (
     measure,
 )
 from lossratio.measurements.connections import OpeningRequest, check_flows, percentiles
+from lossratio.measurements.repeated_search import RepeatedSearch
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record
@@ -134,40 +135,15 @@ def _is_unknown(trial: TrialResult) -> bool:
     return bool(trial.output.unsent_frames) and not trial.output.lost_frames
 
 
-class CapacitySearch:
-    """Searches for the most connections without loss, several times; a `lossratio.trials.Controller`.
+class CapacitySearch(RepeatedSearch[CapacityFound]):
+    """Searches for the most connections without loss at a rate, several times: by doublings, and a bisection.
 
-    Args:
-        rate: Connections per second.
-        first: Connections of the first trial of a search; each one without loss is followed by twice as many.
-        most: The most connections.
-        step: A search ends when its bounds are this close.
-        repeats: Number of searches.
-
-    Attributes:
-        trials: Number of trials recorded.
-        elapsed: Seconds that they took.
+    The first trial of a search has so many connections; each one without loss is followed by twice as many.
     """
 
     def __init__(self, rate: float, first: int, most: int, *, step: int = 1, repeats: int = 1) -> None:
-        self._rate, self._first, self._most = rate, min(first, most), most
-        self._step, self._repeats = step, repeats
-        self._ended: list[CapacityFound] = []
-        self.trials = 0
-        self.elapsed = 0.0
-        self._begin()
-
-    def _begin(self) -> None:
-        self._established, self._of_search = 0, 0
-        self._lossy: int | None = None
-
-    @property
-    def purpose(self) -> str | None:
-        """Why the next number was chosen."""
-        if self.next_trial() is None:
-            return None
-        upper = "no bound yet" if self._lossy is None else f"{self._lossy:,}"
-        return f"search {len(self._ended) + 1} of {self._repeats}: between {self._established:,} and {upper}"
+        self._rate, self._first = rate, min(first, most)
+        super().__init__(most, step, repeats)
 
     def forecast(self) -> Forecast:
         """The time left: other searches take as long as those that ended, and this one as many trials as it may."""
@@ -178,39 +154,22 @@ class CapacitySearch:
         left = max(0.0, (self._repeats - len(self._ended)) * whole - self._of_search) * per_trial
         return Forecast(left, left / 2.0, 2.0 * left)
 
-    def next_trial(self) -> TrialInput | None:
-        """The next number of connections; None when all searches have ended."""
-        if len(self._ended) == self._repeats:
-            return None
-        return TrialInput(self._next_number() / self._rate, self._rate)
-
-    def record(self, result: TrialResult) -> None:
-        """Takes in a trial. One of another number than the last one of `next_trial` shows nothing here."""
-        self.trials += 1
-        self.elapsed += result.elapsed
-        self._of_search += 1
-        number = self._next_number()
-        if round(result.load * result.duration) != number or len(self._ended) == self._repeats:
-            return
-        if _is_unknown(result):
-            return
-        if result.loss_ratio == 0.0:
-            self._established = number
-        else:
-            self._lossy = number
-        if self._established == self._most or (self._lossy or math.inf) - self._established <= self._step:
-            found = CapacityFound(established=self._established, lossy=self._lossy, trials=self._of_search)
-            self._ended.append(found)
-            self._begin()
-
-    def result(self) -> tuple[CapacityFound, ...]:
-        """The ends of the searches so far."""
-        return tuple(self._ended)
-
-    def _next_number(self) -> int:
+    def _next_size(self) -> int:
         if self._lossy is None:
-            return min(self._most, 2 * self._established or self._first)
-        return (self._established + self._lossy) // 2
+            return min(self._most, 2 * self._lossless or self._first)
+        return (self._lossless + self._lossy) // 2
+
+    def _trial_of(self, size: int) -> TrialInput:
+        return TrialInput(size / self._rate, self._rate)
+
+    def _is_lossless(self, result: TrialResult) -> bool | None:
+        return None if _is_unknown(result) else result.loss_ratio == 0.0
+
+    def _ended_with(self, lossless: int, lossy: int | None, trials: int) -> CapacityFound:
+        return CapacityFound(established=lossless, lossy=lossy, trials=trials)
+
+    def _bounds_in_words(self) -> str:
+        return f"between {self._lossless:,} and {'no bound yet' if self._lossy is None else f'{self._lossy:,}'}"
 
 
 class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress, ConnectionCapacityResult]):
@@ -249,42 +208,28 @@ class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress,
 
         return check
 
-    def build(
-        self, measured: Measurement[Any], request: CapacityRequest, inputs: Mapping[str, Any], max_load: MaxLoad
-    ) -> ConnectionCapacityResult:
-        """The capacities."""
-        values = capacity_values(measured.result) if measured.run.error is None else None
-        reason = None
-        if values is not None and values.is_at_limit:
-            reason = "no connection was lost, so there may be room for more: raise most, or take more flows"
-        elif values is not None and not values.median_connections:
-            reason = "even the fewest connections were lost: open them at a lower rate (max_load)"
-        return ConnectionCapacityResult(
-            **measured.stated(max_load, reason),
-            settings=request.settings,
-            most_connections=request.most or request.profile.flows,
-            capacity=values,
-            reason=reason,
-        )
+    def fields(self, measured: Measurement[Any], request: CapacityRequest, max_load: MaxLoad) -> Mapping[str, Any]:
+        """The most connections."""
+        return {"most_connections": request.most or request.profile.flows}
 
-    def found_again(self, result: ConnectionCapacityResult, trials: Sequence[TrialResult]) -> CapacityValues:
+    def found_in(self, result: ConnectionCapacityResult, trials: Sequence[TrialResult]) -> CapacityValues:
         """The capacities of the trials.
 
         Raises:
             SearchError: If the trials are no such searches.
         """
         settings, rate = result.settings, result.max_load.rate.per_interface_fps
-        search = CapacitySearch(
-            rate, settings.first, result.most_connections, step=settings.step, repeats=settings.repeats
-        )
-        for trial in trials:
-            search.record(trial)
-        searches = search.result()
-        if len(searches) != settings.repeats:
-            raise SearchError(
-                f"capacity: the trials are {len(searches)} searches, and there should be {settings.repeats}"
-            )
-        return capacity_values(searches)
+        step, repeats = settings.step, settings.repeats
+        search = CapacitySearch(rate, settings.first, result.most_connections, step=step, repeats=repeats)
+        return capacity_values(search.all_found(trials, "capacity"))
+
+    def irregular(self, result: ConnectionCapacityResult, found: CapacityValues) -> str | None:
+        """The capacity is beyond what was tried."""
+        if found.is_at_limit:
+            return "no connection was lost, so there may be room for more: raise most, or take more flows"
+        if not found.median_connections:
+            return "even the fewest connections were lost: open them at a lower rate (max_load)"
+        return None
 
 
 find_connection_table_capacity = partial(measure, ConnectionCapacity())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, JsonValue
 
-from lossratio.measurements import CsitExportError, FoundResult, Measurement, PlannedKind, PlannedTrials, measure
+from lossratio.measurements import CsitExportError, FoundResult, PlannedKind, PlannedTrials, measure
 from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MrrRequest
 from lossratio.records import Record
@@ -97,15 +97,7 @@ class ConnectionMrr(PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
         """Trials at the same rate, as many as requested."""
         return PlannedTrials([TrialInput(request.trial_duration, loads.max_load)] * request.trials)
 
-    def build(
-        self, measured: Measurement[Any], request: ConnectionMrrRequest, inputs: Mapping[str, Any], max_load: MaxLoad
-    ) -> ConnectionMrrResult:
-        """The connections of all trials."""
-        trials = [entry.result for entry in measured.entries]
-        values = connection_mrr(trials) if measured.run.error is None else None
-        return ConnectionMrrResult(**measured.stated(max_load), connections=values)
-
-    def found_again(self, result: ConnectionMrrResult, trials: Sequence[TrialResult]) -> ConnectionMrrValues:
+    def found_in(self, result: ConnectionMrrResult, trials: Sequence[TrialResult]) -> ConnectionMrrValues:
         """The connections of the trials."""
         return connection_mrr(trials)
 

@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, JsonValue
 
 from lossratio.errors import DutError, SearchError
-from lossratio.measurements import (
-    FoundResult,
-    Measurement,
-    PlannedKind,
-    PlannedTrials,
-    Settings,
-    SettingsOf,
-    TestPlace,
-    measure,
-)
+from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials, Settings, SettingsOf, TestPlace, measure
 from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest, check_flows, percentiles
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
@@ -149,15 +140,7 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
         tables = {dut.hop.node_name: dut.connections for dut in testbed.duts if dut.connections is not None}
         return TeardownMeasurer(request.measurer(ready.measurer, testbed), *tables.popitem())
 
-    def build(
-        self, measured: Measurement[Any], request: TeardownRequest, inputs: Mapping[str, Any], max_load: MaxLoad
-    ) -> ConnectionTeardownResult:
-        """The rates."""
-        trials = [entry.result for entry in measured.entries]
-        values = teardown_values(trials, request.connections) if measured.run.error is None else None
-        return ConnectionTeardownResult(**measured.stated(max_load), settings=request.settings, teardown=values)
-
-    def found_again(self, result: ConnectionTeardownResult, trials: Sequence[TrialResult]) -> TeardownValues:
+    def found_in(self, result: ConnectionTeardownResult, trials: Sequence[TrialResult]) -> TeardownValues:
         """The rates of the trials."""
         return teardown_values(trials, result.settings.connections)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from lossratio.drawing import MARKS, Axis, Plot, drawing, text_at
-from lossratio.measurements import FoundResult, Measurement, PlannedKind, PlannedTrials, Request, measure
+from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials, Request, measure
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Share
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
@@ -142,15 +142,7 @@ class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
         """Trials from the maximum load downwards."""
         return falling_loads(loads.max_load, request.step, request.trial_duration)
 
-    def build(
-        self, measured: Measurement[Any], request: FrameLossRequest, inputs: Mapping[str, Any], max_load: MaxLoad
-    ) -> FrameLossResult:
-        """The loss at each load."""
-        run, trials = measured.run, [entry.result for entry in measured.entries]
-        loss = frame_loss(trials, max_load.rate.per_interface_fps, run.conditions) if run.error is None else None
-        return FrameLossResult(**measured.stated(max_load), frame_loss=loss)
-
-    def found_again(self, result: FrameLossResult, trials: Sequence[TrialResult]) -> FrameLoss:
+    def found_in(self, result: FrameLossResult, trials: Sequence[TrialResult]) -> FrameLoss:
         """The frame loss rate of the trials."""
         return frame_loss(trials, result.max_load.rate.per_interface_fps, result.conditions)
 

@@ -158,6 +158,12 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
     request: type[RequestT]
     """The class of the requests."""
 
+    @classmethod
+    def lacks(cls) -> list[str]:
+        """The methods that it lacks; one whose result is no `FoundResult` must build it."""
+        builds = cls.build is not MeasuredKind.build or getattr(cls.result, "found", None) is not None
+        return sorted([*super().lacks(), *([] if builds else ["build"])])
+
     @abstractmethod
     def controller(self, request: RequestT, loads: LoadRange) -> ControllerT:
         """Makes the controller.
@@ -175,18 +181,31 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
         progress: Any = Progress.of(controller, trial, getattr(controller, "purpose", None))
         return progress  # type: ignore[no-any-return]
 
-    @abstractmethod
     def build(
         self, measured: Measurement[Any], request: RequestT, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> ResultT:
         """Makes the result, also of a measurement that failed: ``measured.run.error`` has the reason then.
 
-        Args:
-            measured: The test, its trials, and the controller's conclusion from them.
-            request: The settings of the measurement.
-            inputs: The answer of `inputs` for this request.
-            max_load: The largest load.
+        A `FoundResult` has the numbers of `found_in`, the reason of `irregular`, and the further fields of `fields`.
         """
+        run, declared, name = measured.run, self.result.model_fields, str(self.result.found)
+        fields: dict[str, Any] = {"max_load": max_load, **self.fields(measured, request, max_load), name: None}
+        fields |= {"settings": request.settings} if "settings" in declared else {}
+        reason = None
+        if run.error is None:
+            draft: Any = self.result.model_construct(conditions=run.conditions, **fields)
+            fields[name] = self.found_in(draft, [entry.result for entry in measured.entries])
+            reason = self.irregular(draft, fields[name])
+        fields |= {"reason": reason} if "reason" in declared else {}
+        return self.result(**{**measured.stated(max_load, reason), **fields})
+
+    def fields(self, measured: Measurement[Any], request: RequestT, max_load: MaxLoad) -> Mapping[str, Any]:
+        """The fields of a `FoundResult` besides settings, reason, numbers, and those that all results have."""
+        return {}
+
+    def irregular(self, result: ResultT, found: Any) -> str | None:
+        """Why a `FoundResult` with these numbers is irregular; None: it is not."""
+        return None
 
     def prepare(self, testbed: Testbed, request: RequestT, place: TestPlace) -> None:
         """Checks or reads what this measurement needs before its controller is made; nothing, unless a kind does.
@@ -208,14 +227,18 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
         """A function that gets each trial of one measurement, and raises an error when more trials make no sense."""
         return lambda _: None
 
-    def found_again(self, result: ResultT, trials: Sequence[TrialResult]) -> Record | None:
-        """The record of a `FoundResult`, computed again from its trials or parts; None: it cannot be."""
+    def found_in(self, result: ResultT, trials: Sequence[TrialResult]) -> Record | None:
+        """The numbers of a `FoundResult` from its trials and other fields: when it is made, and again when it is read.
+
+        Returns:
+            The numbers; None: there are none.
+        """
         return None
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Where the numbers do not follow from the trials, or the times of repetitions are not as many."""
         said: Any = None if result.found is None else getattr(result, result.found)
-        made = None if said is None else self.found_again(result, trials)
+        made = None if said is None else self.found_in(result, trials)
         if made is not None:
             times = getattr(said, "times", trials)
             if len(times) != len(trials):

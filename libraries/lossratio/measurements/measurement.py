@@ -105,6 +105,12 @@ class Measurement(Generic[ResultT]):
     failure: BaseException | None
     """The exception that stopped the measurement; None if nothing did."""
 
+    @property
+    def resolution(self) -> float | None:
+        """Seconds by which the time of a frame may be wrong, in all timelines; None: there is none."""
+        lines = (line for entry in self.entries for line in entry.result.output.timelines)
+        return max((line.resolution for line in lines), default=None)
+
     def stated(self, max_load: MaxLoad, reason: str | None = None, *remarks: str) -> dict[str, Any]:
         """The fields that results of all kinds have; with a reason, the result is irregular."""
         outcome = Outcome.FAILED if self.run.error is not None else Outcome.IRREGULAR if reason else Outcome.MEASURED

@@ -183,18 +183,12 @@ class MaximumReceiveRate(PlannedKind[MrrRequest, MrrResult]):
     def build(
         self, measured: Measurement[Any], request: MrrRequest, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> MrrResult:
-        """The maximum receive rate over all trials.
+        """The maximum receive rate, with a remark if the SUT did not limit it."""
+        result = super().build(measured, request, inputs, max_load)
+        is_whole = result.mrr is not None and result.mrr.lost_frames == 0
+        return result.model_copy(update={"remarks": (*result.remarks, NOTHING_LOST)}) if is_whole else result
 
-        Raises:
-            SearchError: If there is no trial although the run has no error.
-        """
-        mrr, run = None, measured.run
-        if run.error is None:
-            mrr = maximum_receive_rate([entry.result for entry in measured.entries], run.conditions)
-        remarks = (NOTHING_LOST,) if mrr is not None and mrr.lost_frames == 0 else ()
-        return MrrResult(**measured.stated(max_load, None, *remarks), mrr=mrr)
-
-    def found_again(self, result: MrrResult, trials: Sequence[TrialResult]) -> Mrr:
+    def found_in(self, result: MrrResult, trials: Sequence[TrialResult]) -> Mrr:
         """The maximum receive rate of the trials."""
         return maximum_receive_rate(trials, result.conditions)
 

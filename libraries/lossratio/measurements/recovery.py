@@ -143,19 +143,6 @@ def recovery_values(times: Sequence[RecoveryTime]) -> RecoveryValues:
     return RecoveryValues(times=tuple(times), **Spread.of([time.recovery_s for time in times]))
 
 
-def _reason(values: RecoveryValues | None, request: RecoveryRequest) -> str | None:
-    if values is None:
-        return "not overloaded: the throughput is the maximum load"
-    if any(time.recovery_s is None for time in values.times):
-        return (
-            f"it did not recover within the limit: frames were lost in the last {QUIET_RATIO:.0%} of "
-            f"{request.limit:g} s after the change. Raise limit to see when it recovers"
-        )
-    if any(time.overload_lost_frames == 0 for time in values.times):
-        return "not overloaded: a repetition lost no frame in the overload. Is the throughput too low?"
-    return None
-
-
 class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
     """The kind: system recovery."""
 
@@ -173,32 +160,31 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
         steps = Step(request.duration, overload), Step(request.limit, overload / 2.0)
         return PlannedTrials([TrialInput.schedule(*steps)] * request.repeats)
 
-    def build(
-        self, measured: Measurement[Any], request: RecoveryRequest, inputs: Mapping[str, Any], max_load: MaxLoad
-    ) -> RecoveryResult:
-        """The recovery times."""
+    def fields(self, measured: Measurement[Any], request: RecoveryRequest, max_load: MaxLoad) -> Mapping[str, Any]:
+        """The loads, and the error of send times."""
         throughput, rate = request.known_throughput, measured.run.conditions.rate
         overload = request.overload_below(max_load.rate.per_interface_fps) or throughput
-        outputs = [entry.result.output for entry in measured.entries]
-        values, reason = None, None
-        if measured.run.error is None:
-            values = recovery_values([recovery_time(output.timelines) for output in outputs]) if outputs else None
-            reason = _reason(values, request)
-        resolutions = [timeline.resolution for output in outputs for timeline in output.timelines]
-        return RecoveryResult(
-            **measured.stated(max_load, reason),
-            throughput=rate(throughput),
-            overload=rate(overload),
-            after=rate(overload / 2.0),
-            settings=request.settings,
-            resolution_s=max(resolutions, default=None),
-            recovery=values,
-            reason=reason,
-        )
+        loads = {"throughput": rate(throughput), "overload": rate(overload), "after": rate(overload / 2.0)}
+        return {**loads, "resolution_s": measured.resolution}
 
-    def found_again(self, result: RecoveryResult, trials: Sequence[TrialResult]) -> RecoveryValues | None:
-        """The averages of the repetitions."""
-        return result.recovery and recovery_values(result.recovery.times)
+    def found_in(self, result: RecoveryResult, trials: Sequence[TrialResult]) -> RecoveryValues | None:
+        """The times of the trials, or of a result that was read, with their averages; none without an overload."""
+        if result.recovery is not None:
+            return recovery_values(result.recovery.times)
+        return recovery_values([recovery_time(trial.output.timelines) for trial in trials]) if trials else None
+
+    def irregular(self, result: RecoveryResult, found: RecoveryValues | None) -> str | None:
+        """There was no overload, or no recovery within the limit."""
+        if found is None:
+            return "not overloaded: the throughput is the maximum load"
+        if any(time.recovery_s is None for time in found.times):
+            return (
+                f"it did not recover within the limit: frames were lost in the last {QUIET_RATIO:.0%} of "
+                f"{result.settings.limit_s:g} s after the change. Raise limit to see when it recovers"
+            )
+        if any(time.overload_lost_frames == 0 for time in found.times):
+            return "not overloaded: a repetition lost no frame in the overload. Is the throughput too low?"
+        return None
 
 
 measure_recovery = partial(measure, Recovery())

@@ -337,33 +337,22 @@ class Reset(PlannedKind[ResetRequest, ResetResult]):
             request = request.but(hitless=True)
         return ResettingMeasurer(ready.source, reset, request)
 
-    def build(
-        self, measured: Measurement[Any], request: ResetRequest, inputs: Mapping[str, Any], max_load: MaxLoad
-    ) -> ResetResult:
-        """The reset times."""
-        outputs = [entry.result.output for entry in measured.entries]
-        values, reason = None, None
-        if measured.run.error is None:
-            values = reset_values([reset_time(output.timelines) for output in outputs])
-        if values is not None and values.average_s is None:
-            reason = (
-                f"it did not come back within the limit of {request.limit:g} s after the reset. Raise limit to see "
-                "when it does"
-            )
-        resolutions = [timeline.resolution for output in outputs for timeline in output.timelines]
+    def fields(self, measured: Measurement[Any], request: ResetRequest, max_load: MaxLoad) -> Mapping[str, Any]:
+        """The load, and the error of times."""
         load = min(request.known_throughput, max_load.rate.per_interface_fps)
-        return ResetResult(
-            **measured.stated(max_load, reason),
-            load=measured.run.conditions.rate(load),
-            settings=request.settings,
-            resolution_s=max(resolutions, default=None),
-            reset=values,
-            reason=reason,
-        )
+        return {"load": measured.run.conditions.rate(load), "resolution_s": measured.resolution}
 
-    def found_again(self, result: ResetResult, trials: Sequence[TrialResult]) -> ResetValues | None:
-        """The averages of the repetitions."""
-        return result.reset and reset_values(result.reset.times)
+    def found_in(self, result: ResetResult, trials: Sequence[TrialResult]) -> ResetValues:
+        """The reset times of the trials, or of a result that was read, with their averages."""
+        read = result.reset
+        return reset_values([reset_time(trial.output.timelines) for trial in trials] if read is None else read.times)
+
+    def irregular(self, result: ResetResult, found: ResetValues) -> str | None:
+        """The device did not come back."""
+        if found.average_s is not None:
+            return None
+        limit = result.settings.limit_s
+        return f"it did not come back within the limit of {limit:g} s after the reset. Raise limit to see when it does"
 
 
 measure_reset = partial(measure, Reset())

@@ -5,7 +5,7 @@ All doubts are computed from the trials in result files, so results of earlier v
 
 import math
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby, pairwise
@@ -149,53 +149,40 @@ def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
     return None
 
 
-def late_frames(trials: Iterable[Trial], of_last: int) -> Doubt | None:
-    """Reports frames that came back too late; late frames of the last trial have no next trial to count them."""
-    of_others = (sum(direction.late_frames for direction in trial.directions) for trial in trials)
-    late = [frames for frames in (*of_others, of_last) if frames]
-    if not late:
-        return None
-    return Doubt(
-        DoubtKind.LATE_FRAMES,
-        f"{sum(late):,} frames in {_trials(len(late))} came back too late and count as lost; wait longer after trials",
-    )
+def doubts_about_frames(trials: Sequence[Trial], late_in_last: int) -> Iterator[Doubt]:
+    """Doubts about frames that came too late, belong to no trial, or did not pass the testbed itself.
 
-
-def generator_drops(trials: Iterable[Trial]) -> Doubt | None:
-    """Reports frames that came back and that the generator itself dropped."""
-    dropped = [frames for trial in trials if (frames := trial.dropped_by_generator)]
-    if not dropped:
-        return None
-    return Doubt(
-        DoubtKind.GENERATOR_DROPS,
-        f"{sum(dropped):,} frames in {_trials(len(dropped))} came back, were dropped inside the generator, and count "
-        "as lost; the SUT may forward more",
-    )
-
-
-def full_rings(trials: Iterable[Trial]) -> Doubt | None:
-    """Reports frames that a ring on the way to the SUT had no room for."""
-    refused = [frames for trial in trials if (frames := sum(way.refused_frames for way in trial.directions))]
-    if not refused:
-        return None
-    return Doubt(
-        DoubtKind.FULL_RINGS,
-        f"the generator's port, or the ring of 256 frames of a veth link behind it, had no room for {sum(refused):,} "
-        f"frames in {_trials(len(refused))}; they never reached the SUT, and count as unsent; it may forward more",
-    )
-
-
-def foreign_frames(trials: Iterable[Trial]) -> Doubt | None:
-    """Reports frames that came out of the testbed, and belong to no trial."""
-    foreign = [frames for trial in trials if (frames := sum(map(foreign_frames_of, trial.directions)))]
-    if not foreign:
-        return None
-    return Doubt(
-        DoubtKind.FOREIGN_FRAMES,
-        f"in {_trials(len(foreign))} the generator's ports received {sum(foreign):,} frames that belong to no trial: "
-        "of other senders, with a foreign payload, or copies of earlier frames; they take capacity, and hide the loss "
-        "of as many where the generator counts all frames of a port",
-    )
+    The late frames of the last trial have no next trial to count them.
+    """
+    for kind, counts, text in (
+        (
+            DoubtKind.LATE_FRAMES,
+            (*(sum(way.late_frames for way in trial.directions) for trial in trials), late_in_last),
+            "{frames} frames in {trials} came back too late and count as lost; wait longer after trials",
+        ),
+        (
+            DoubtKind.FOREIGN_FRAMES,
+            (sum(map(foreign_frames_of, trial.directions)) for trial in trials),
+            "in {trials} the generator's ports received {frames} frames that belong to no trial: of other senders, "
+            "with a foreign payload, or copies of earlier frames; they take capacity, and hide the loss of as many "
+            "where the generator counts all frames of a port",
+        ),
+        (
+            DoubtKind.FULL_RINGS,
+            (sum(way.refused_frames for way in trial.directions) for trial in trials),
+            "the generator's port, or the ring of 256 frames of a veth link behind it, had no room for {frames} frames "
+            "in {trials}; they never reached the SUT, and count as unsent; it may forward more",
+        ),
+        (
+            DoubtKind.GENERATOR_DROPS,
+            (trial.dropped_by_generator for trial in trials),
+            "{frames} frames in {trials} came back, were dropped inside the generator, and count as lost; the SUT may "
+            "forward more",
+        ),
+    ):
+        some = [count for count in counts if count]
+        if some:
+            yield Doubt(kind, text.format(frames=f"{sum(some):,}", trials=_trials(len(some))))
 
 
 def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt | None:
@@ -223,11 +210,9 @@ def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
         return None
     number, first = standing[0]
     affected = len({number for number, _ in standing})
-    statement = f"trial {number} stands although the testbed changed around it"
-    if affected > 1:
-        statement = (
-            f"{affected} trials stand although the testbed changed around them, the first of them trial {number}"
-        )
+    statement = f"{affected} trials stand although the testbed changed around them, the first of them trial {number}"
+    if affected == 1:
+        statement = f"trial {number} stands although the testbed changed around it"
     return Doubt(DoubtKind.TESTBED_CHANGED, f"{statement}: {first.change}")
 
 

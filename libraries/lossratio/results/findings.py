@@ -20,10 +20,7 @@ from lossratio.results.conditions import MaxLoad
 from lossratio.results.doubts import (
     Doubt,
     DoubtKind,
-    foreign_frames,
-    full_rings,
-    generator_drops,
-    late_frames,
+    doubts_about_frames,
     testbed_changed,
     time_dependence_in,
     two_bands_in,
@@ -306,15 +303,11 @@ def doubts_of(results: Sequence[TestResult]) -> list[tuple[Doubt, ...]]:
 def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
     view = view_of(result)
     trials = [trial for trial in result.trials if trial.is_evidence]
-    late = late_frames(trials, result.late_frames or 0)
-    foreign = foreign_frames(trials)
-    of_generator = (full_rings(trials), generator_drops(trials), view.stalls(result, trials))
     offered = (view.offered(result, finding) for finding in view.findings(result))
     unsent = unsent_frames(max(offered, key=unsent_share, default=()))
-    of_testbed = (foreign, *of_generator, testbed_changed(trials))
-    for doubt in (unsent, time_dependence_in(trials), two_bands_in(trials), late, *of_testbed):
-        if doubt is not None:
-            yield doubt
+    before_frames = (unsent, time_dependence_in(trials), two_bands_in(trials))
+    about_frames = doubts_about_frames(trials, result.late_frames or 0)
+    yield from filter(None, (*before_frames, *about_frames, view.stalls(result, trials), testbed_changed(trials)))
     for remark in result.remarks:
         if remark.startswith(MEMORY_REMARK):
             yield Doubt(DoubtKind.MEMORY, remark)

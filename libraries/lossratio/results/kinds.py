@@ -71,6 +71,11 @@ class Kind(ABC, Generic[ResultT]):
     result: type[ResultT]
     """The class of the results, with the fields ``kind``, whose default is the name, and ``max_load``."""
 
+    @classmethod
+    def lacks(cls) -> list[str]:
+        """The methods that a kind must have, and this one lacks."""
+        return sorted(cls.__abstractmethods__)
+
     def parse(self, text: bytes | str) -> ResultT:
         """Reads the JSON text of a result.
 
@@ -214,8 +219,7 @@ def _loaded(name: str) -> Kind[Any]:
     loaded, entry = _KINDS.load(name), _KINDS.find(name)
     if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
         raise _KINDS.broken(entry, "is not a subclass of lossratio.results.Kind")
-    abstract = sorted(getattr(loaded, "__abstractmethods__", ()))
-    missing = [*(field for field in ("name", "result") if not hasattr(loaded, field)), *abstract]
+    missing = [field for field in ("name", "result") if not hasattr(loaded, field)] or loaded.lacks()
     if missing:
         raise _KINDS.broken(entry, f"cannot be used: it lacks {', '.join(missing)}")
     fields = getattr(loaded.result, "model_fields", {})

@@ -176,17 +176,9 @@ BestView = MrrView
 class Best(MaximumReceiveRate):
     name, algorithm, result = "best", "MRR with its best trial", BestResult
 
-    def build(self, measured, request, inputs, max_load):
-        trials = [entry.result for entry in measured.entries]
-        return BestResult(**measured.stated(max_load), mrr=best_of(trials, measured.run.conditions))
-
-    def found_again(self, result, trials):
-        return best_of(trials, result.conditions)
-
-
-def best_of(trials, conditions):
-    mrr = maximum_receive_rate(trials, conditions)
-    return BestMrr(**dict(mrr), best=max((value.forwarding_rate for value in mrr.values), key=by_aggregate))
+    def found_in(self, result, trials):
+        mrr = maximum_receive_rate(trials, result.conditions)
+        return BestMrr(**dict(mrr), best=max((value.forwarding_rate for value in mrr.values), key=by_aggregate))
 
 
 def by_aggregate(rate):

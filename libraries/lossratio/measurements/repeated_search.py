@@ -1,0 +1,96 @@
+"""A search for the largest size (of a burst, of a table) at which nothing is lost, repeated several times."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from lossratio.errors import SearchError
+from lossratio.trials import TrialInput, TrialResult
+
+FoundT = TypeVar("FoundT")
+
+
+class RepeatedSearch(ABC, Generic[FoundT]):
+    """Searches up to the largest size until two bounds are a step apart; a `lossratio.trials.Controller`.
+
+    Attributes:
+        trials: Number of trials recorded.
+        elapsed: Seconds that they took.
+    """
+
+    def __init__(self, most: int, step: int, repeats: int) -> None:
+        self._most, self._step, self._repeats = most, step, repeats
+        self._ended: list[FoundT] = []
+        self.trials, self.elapsed = 0, 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lossless, self._of_search = 0, 0
+        self._lossy: int | None = None
+
+    @property
+    def purpose(self) -> str | None:
+        """Why the next size was chosen."""
+        if self.next_trial() is None:
+            return None
+        return f"search {len(self._ended) + 1} of {self._repeats}: {self._bounds_in_words()}"
+
+    def next_trial(self) -> TrialInput | None:
+        """The next trial; None when all searches have ended."""
+        return None if len(self._ended) == self._repeats else self._trial_of(self._next_size())
+
+    def record(self, result: TrialResult) -> None:
+        """Takes in a trial. One of another size than the last one of `next_trial` shows nothing here."""
+        self.trials += 1
+        self.elapsed += result.elapsed
+        self._of_search += 1
+        trial, size = result.input, self._next_size()
+        # A trial of a result file has only the time of its frames.
+        if (round(trial.load * trial.duration) if trial.frames is None else trial.frames) != size:
+            return
+        is_lossless = self._is_lossless(result)
+        if is_lossless is None:
+            return
+        if is_lossless:
+            self._lossless = size
+        else:
+            self._lossy = size
+        if self._lossless == self._most or (self._lossy is not None and self._lossy - self._lossless <= self._step):
+            self._ended.append(self._ended_with(self._lossless, self._lossy, self._of_search))
+            self._begin()
+
+    def result(self) -> tuple[FoundT, ...]:
+        """The ends of the searches so far."""
+        return tuple(self._ended)
+
+    def all_found(self, trials: Sequence[TrialResult], what: str) -> tuple[FoundT, ...]:
+        """The ends of all searches, from their trials.
+
+        Raises:
+            SearchError: If there are fewer searches in the trials, or more.
+        """
+        for trial in trials:
+            self.record(trial)
+        if len(self._ended) != self._repeats:
+            raise SearchError(
+                f"{what}: the trials are {len(self._ended)} searches, and there should be {self._repeats}"
+            )
+        return self.result()
+
+    @abstractmethod
+    def _next_size(self) -> int: ...
+
+    @abstractmethod
+    def _trial_of(self, size: int) -> TrialInput: ...
+
+    @abstractmethod
+    def _is_lossless(self, result: TrialResult) -> bool | None:
+        """Whether a trial lost nothing; None: it shows neither."""
+
+    @abstractmethod
+    def _ended_with(self, lossless: int, lossy: int | None, trials: int) -> FoundT: ...
+
+    @abstractmethod
+    def _bounds_in_words(self) -> str: ...
