@@ -5,7 +5,7 @@ from trex_lab import generator, trial
 from trex_stand_in import Server
 
 from lossratio.results import DoubtKind
-from lossratio.results.doubts import foreign_frames
+from lossratio.results.doubts import doubts_about_frames
 from lossratio.traffic.agent.core.early_verdict import Watch
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.trials.counters import NegativeLossError, output_from_counters
@@ -67,7 +67,7 @@ def test_copies_do_not_make_up_for_lost_frames_and_order_is_reported():
 def test_frames_of_others_are_a_doubt_where_they_hide_loss_and_an_error_where_they_do_not():
     west, east = trial(Server(foreign=7, lost=(0.01, 0.0)), modes=ON)
     trials = [Trialled((west, east))]
-    doubt = foreign_frames(trials)
+    (doubt,) = doubts_about_frames(trials, 0)
     assert doubt.kind is DoubtKind.FOREIGN_FRAMES
     assert "received 7 frames that belong to no trial" in doubt.reason
     with pytest.raises(NegativeLossError):
@@ -75,7 +75,9 @@ def test_frames_of_others_are_a_doubt_where_they_hide_loss_and_an_error_where_th
 
 
 class Trialled:
-    """As much of a trial as the doubt needs."""
+    """As much of a trial as doubts about frames need."""
+
+    dropped_by_generator = 0
 
     def __init__(self, directions):
         self.directions = directions
@@ -84,7 +86,7 @@ class Trialled:
 def test_trials_without_statistics_or_foreign_frames_are_no_doubt():
     for server, modes in ((Server(), ON), (Server(foreign=7, lost=(0.01, 0.0)), None)):
         directions = trial(server, modes=modes)
-        assert foreign_frames([Trialled(directions)]) is None
+        assert list(doubts_about_frames([Trialled(directions)], 0)) == []
 
 
 def test_streams_that_sent_other_frames_than_their_port_are_an_error():
