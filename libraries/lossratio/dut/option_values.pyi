@@ -95,8 +95,8 @@ class OptionValues(TypedDict, total=False):
     ipsec_anti_replay: bool | str
     """vpp: Whether packets that come twice are refused."""
     ipsec_async: bool | str
-    """vpp: Whether the first worker forwards and the others encrypt, by VPP's software scheduler; with `cores=2` or more
-    and `queues=1`."""
+    """vpp: Whether the first worker forwards and the others encrypt, by VPP's software scheduler; with `ipsec`,
+    `cores=2` or more and `queues=1`."""
     ipsec_lookup: Literal['interfaces', 'policy', 'policy-flow-cache', 'policy-fastpath'] | str
     """vpp: How the tunnel of a packet is found: `interfaces` (the default), `policy`, `policy-flow-cache` or `policy-
     fastpath`."""

@@ -18,7 +18,7 @@ from scapy.packet import Raw
 
 from lossratio.dut import create_dut
 from lossratio.dut.vpp import Vpp
-from lossratio.dut.vpp.features import Ipsec, WireGuard
+from lossratio.dut.vpp.features import Ipsec, IpsecAsync, WireGuard
 from lossratio.errors import DutError
 from lossratio.nodes import Core
 from lossratio.testbed.set_up import address_path
@@ -126,6 +126,41 @@ def test_every_wireguard_tunnel_carries_frames(chain):
     assert all(
         int(count) >= 2 for text in lab.ask("show interface") for count in re.findall(r"wg\d+ [^w]*?ip4 +(\d+)", text)
     )
+
+
+@pytest.mark.vpp
+@pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
+def test_one_worker_forwards_and_another_one_encrypts(chain, tmp_path, monkeypatch):
+    cores = tuple(Core((number,), numa_node=0) for number in range(4))
+    monkeypatch.setattr("lossratio.dut.linux.program_dut.read_cores", lambda node: cores)
+    lab = chain(shown_four_cpus(tmp_path), ipsec=4, ipsec_async=True, cores=2, queues=1)
+    assert lab.send(400, 4) == [400, 400]
+    for dut, text in zip(lab.duts, lab.ask("show runtime"), strict=True):
+        forwards, encrypts = (
+            re.findall(r"^(\S+) .* ([1-9]\d*) +0 +\S+ +\S+\s*$", part, re.MULTILINE)
+            for part in text.split("---------------")[1:]
+        )
+        assert {"af-packet-input": "800"}.items() <= dict(forwards).items()
+        assert dict(encrypts) == {"crypto-deq": "800"}
+        assert dut._control.check(list(IpsecAsync.verified(dut.options, dut._ports)))
+
+
+def shown_four_cpus(directory: Path) -> str:
+    """A VPP that sees four CPUs, whatever the machine has, and whose workers share one as ordinary programs."""
+    (directory / "bin").mkdir()
+    (directory / "online").write_text("0-3\n")
+    for each in (*Path(HOME).glob("[!b]*"), Path(HOME, "bin", "vppctl")):
+        (directory / each.relative_to(HOME)).symlink_to(each)
+    (directory / "bin" / "vpp").write_text(
+        f"""#!/bin/sh
+[ "$1" = -c ] || exec {HOME}/bin/vpp "$@"
+sed -i 's/corelist-workers.*/&\\n  use-pthreads/' "$2"
+mount='mount --bind {directory}/online /sys/devices/system/cpu/online'
+exec unshare --mount sh -c "$mount && exec chrt --other 0 {HOME}/bin/vpp \\"\\$@\\"" vpp "$@"
+"""
+    )
+    (directory / "bin" / "vpp").chmod(0o755)
+    return str(directory)
 
 
 @pytest.mark.vpp

@@ -17,5 +17,5 @@ from lossratio.dut.vpp.features.overlays import Bond, Geneve, Gtpu, Srv6, Srv6Pr
 from lossratio.dut.vpp.features.policer import Marker, Policer, policer_name
 from lossratio.dut.vpp.features.process import Process
 from lossratio.dut.vpp.features.scale import LearnedMacs, Routes, many_routes
-from lossratio.dut.vpp.features.secure_tunnels import Ipsec, WireGuard
+from lossratio.dut.vpp.features.secure_tunnels import Ipsec, IpsecAsync, WireGuard
 from lossratio.dut.vpp.features.tunnels import Vlan, Vxlan

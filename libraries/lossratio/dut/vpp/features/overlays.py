@@ -11,7 +11,7 @@ from pydantic import Field
 
 from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
 from lossratio.dut.vpp.features.process import MACS, MEMIF, MEMIFS, forwarder, is_connected, memif_commands, sleeping
-from lossratio.dut.vpp.features.secure_tunnels import both_sides, first_ends, reach_ends
+from lossratio.dut.vpp.features.secure_tunnels import both_sides, first_ends, reach_ends, through
 
 _SIDS = 1 << 64
 _BINDING = _SIDS + (1 << 16)
@@ -34,8 +34,51 @@ class Proxy(str, Enum):
     """It takes the header off, and writes one that it is configured with (End.AS)."""
 
 
-class Srv6(Feature):
+_BEHAVIORS = {Proxy.DYNAMIC: "end.ad", Proxy.MASQUERADING: "end.am", Proxy.STATIC: "end.as"}
+
+
+class _Segments(Feature):
     """Segment routing over IPv6 (RFC 8986) between the two VPPs of a path."""
+
+    needs = Needs((VppForwarding.IP6,), shows=("show sr localsids",), duts=2)
+
+    @property
+    def segments(self) -> tuple[int, int]:
+        """Segments in the outer header between the VPPs, and in the one that the TG gets; 0: there is none."""
+        return 0, 0
+
+    @property
+    def encapsulation_overhead(self) -> int:
+        """The outer IPv6 header, and the list of segments if there are several."""
+        return super().encapsulation_overhead + _outer_bytes(self.segments[0])
+
+    @property
+    def growth(self) -> tuple[int, int]:
+        """The outer header, if it stays."""
+        _, left = self.segments
+        return (_outer_bytes(left),) * 2 if left else super().growth
+
+    def routed(self, port: VppPort) -> Iterable[Command] | None:
+        """Towards the other VPP its segments."""
+        via = f"via {port.routed(6).neighbour} {port.interface}"
+        return [Command(f"ip route add {_sid(port, 0)}/112 {via}")] if port.faces_dut else None
+
+    def steering(self, ports: Ports) -> Iterator[Command]:
+        """A policy by which packets to the other side visit segments there."""
+        clear, wire = both_sides(ports)
+        binding = clear.side.ipv6[_BINDING]
+        yield Command(f"set sr encaps source addr {_sid(clear, 1)}")
+        visits = " ".join(f"next {_sid(wire, number + 1)}" for number in range(self.segments[0]))
+        yield Command(f"sr policy add bsid {binding} {visits} encap")
+        yield Command(f"sr steer l3 {wire.side.ipv6} via bsid {binding}")
+
+    def verified(self, ports: Ports) -> Iterator[Shown]:
+        """The policy."""
+        yield Shown("show sr policies", r"Behavior:\s+Encapsulation", "a policy that encapsulates")
+
+
+class Srv6(_Segments):
+    """Segments of the other one of two VPPs."""
 
     srv6: int | None = Field(default=None, ge=1, le=2)
     """Segments, 1 or 2, of the other one of two VPPs, which packets visit by segment routing; with ``ip6``."""
@@ -43,17 +86,12 @@ class Srv6(Feature):
     """Whether the second segment takes the outer header off; otherwise it is behind the path, and the TG gets packets
     with their outer header."""
 
-    needs = Needs((VppForwarding.IP6,), tags=("srv6",), shows=("show sr localsids",), duts=2)
+    needs = replace(_Segments.needs, tags=("srv6",))
 
     @property
-    def encapsulation_overhead(self) -> int:
-        """The outer IPv6 header, and the list of segments if there are several."""
-        return super().encapsulation_overhead + (_outer_bytes(self.srv6) if self.srv6 else 0)
-
-    @property
-    def growth(self) -> tuple[int, int]:
-        """The outer header, if it stays."""
-        return super().growth if self.srv6_decapsulation else (_outer_bytes(2),) * 2
+    def segments(self) -> tuple[int, int]:
+        """The option's, and both if the header stays."""
+        return (self.srv6, 0 if self.srv6_decapsulation else 2) if self.srv6 else super().segments
 
     def problem(self) -> str | None:
         """An outer header that stays has a second segment."""
@@ -61,24 +99,15 @@ class Srv6(Feature):
             return None
         return "srv6_decapsulation=False goes with srv6=2: the second segment is behind the path"
 
-    def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """Towards the other VPP its segments."""
-        return _reach_segments(port)
-
     def commands(self, ports: Ports) -> Iterator[Command]:
         """A policy for packets to the other side, and the segments of this VPP."""
         clear, _ = both_sides(ports)
-        count = self.srv6 or 0
-        yield from _steered(ports, range(1, count + 1))
-        if count == 2:
+        yield from self.steering(ports)
+        if self.srv6 == 2:
             yield Command(f"sr localsid address {_sid(clear, 1)} behavior end")
         if self.srv6_decapsulation:
             way_out = f"{clear.interface} {clear.routed(6).neighbour}"
-            yield Command(f"sr localsid address {_sid(clear, count)} behavior end.dx6 {way_out}")
-
-    def verified(self, ports: Ports) -> Iterator[Shown]:
-        """The policy."""
-        yield _POLICY
+            yield Command(f"sr localsid address {_sid(clear, self.segments[0])} behavior end.dx6 {way_out}")
 
     def proved(self, ports: Ports) -> Iterator[Shown]:
         """Packets reached each segment."""
@@ -86,58 +115,40 @@ class Srv6(Feature):
         yield Shown("show sr localsids", rf"(?s)\A(.*Good traffic:\s+\[[1-9]){{{count}}}", "packets at each segment")
 
 
-_BEHAVIORS = {Proxy.DYNAMIC: "end.ad", Proxy.MASQUERADING: "end.am", Proxy.STATIC: "end.as"}
-
-
-class Srv6Proxy(Feature):
+class Srv6Proxy(_Segments):
     """A service that knows nothing of segment routing, behind a proxy on each of the two VPPs of a path."""
 
     srv6_proxy: Proxy | None = None
     """How packets in segment routing go through a process (testpmd, by memif) beside each of two VPPs: ``dynamic``,
     ``masquerading`` or ``static``; with ``ip6``. The TG gets them with their outer header."""
 
-    needs = Needs(
-        (VppForwarding.IP6,),
-        plugins={"memif": "", "srv6ad": "", "srv6am": "", "srv6as": ""},
-        tags=("srv6_proxy",),
-        shows=("show sr localsids",),
-        duts=2,
+    needs = replace(
+        _Segments.needs, plugins=dict.fromkeys(("memif", "srv6ad", "srv6am", "srv6as"), ""), tags=("srv6_proxy",)
     )
 
     @property
-    def encapsulation_overhead(self) -> int:
-        """The outer IPv6 header, and the list of three segments."""
-        return super().encapsulation_overhead + (_outer_bytes(3) if self.srv6_proxy else 0)
-
-    @property
-    def growth(self) -> tuple[int, int]:
-        """The outer header stays; a static proxy writes another one, without the segment that was visited."""
-        if self.srv6_proxy is None:
-            return super().growth
-        return (_outer_bytes(2 if self.srv6_proxy is Proxy.STATIC else 3),) * 2
+    def segments(self) -> tuple[int, int]:
+        """Three; a static proxy writes another header, without the segment that was visited."""
+        return (3, 2 if self.srv6_proxy is Proxy.STATIC else 3) if self.srv6_proxy else super().segments
 
     def problem(self) -> str | None:
         """Packets that visit segments in another way."""
         return "srv6 and srv6_proxy steer the same packets: leave one out" if getattr(self, "srv6", 0) else None
 
-    def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """Towards the other VPP its segments."""
-        return _reach_segments(port)
-
     def commands(self, ports: Ports) -> Iterator[Command]:
         """A policy for packets to the other side, the way through the service, and the proxy of this VPP."""
         assert self.srv6_proxy is not None  # noqa: S101  (the feature is on)
         clear, wire = both_sides(ports)
-        yield from _steered(ports, (1, 2, 3))
+        yield from self.steering(ports)
         for number, name in enumerate(MEMIFS):
             yield from memif_commands(wire.directory, number)
             yield Command(f"enable ip6 interface {name}")
-        service, segment = clear.side.ipv6[_SERVICE], _sid(clear, 1)
+        service = clear.side.ipv6[_SERVICE]
         yield Command(f"set ip neighbor {MEMIFS[0]} {service} {MACS[1]} static")
         way = f"{_BEHAVIORS[self.srv6_proxy]} nh {service} oif {MEMIFS[0]} iif {MEMIFS[1]}"
         if self.srv6_proxy is Proxy.STATIC:
             way += f" src {_sid(wire, 1)} next {_sid(clear, 2)} next {_sid(clear, 3)}"
-        yield Command(f"sr localsid address {segment} behavior {way}")
+        yield Command(f"sr localsid address {_sid(clear, 1)} behavior {way}")
 
     def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
         """The service."""
@@ -149,7 +160,7 @@ class Srv6Proxy(Feature):
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The policy, and the service."""
-        yield _POLICY
+        yield from _Segments.verified(self, ports)
         yield from map(is_connected, MEMIFS)
 
     def proved(self, ports: Ports) -> Iterator[Shown]:
@@ -188,9 +199,7 @@ class Gtpu(Feature):
             yield Command(f"set interface mtu packet {self.gtpu_mtu} {wire.link}")
         ends = f"src {local} dst {remote} teid {_TEID} decap-next ip4"
         yield Command(f"create gtpu tunnel {ends}", answer=r"gtpu_tunnel0")
-        yield Command("set interface state gtpu_tunnel0 up")
-        yield Command(f"set interface unnumbered gtpu_tunnel0 use {wire.interface}")
-        yield Command(f"ip route add {wire.side.ipv4} via gtpu_tunnel0")
+        yield from map(Command, through("gtpu_tunnel0", wire, wire.side.ipv4))
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The tunnel."""
@@ -248,10 +257,8 @@ class Geneve(Feature):
             name = f"geneve_tunnel{number}"
             ends = f"local {local} remote {remote} vni {number + 1}"
             yield f"create geneve tunnel {ends} l3-mode decap-next node ethernet-input"
-            yield f"set interface state {name} up"
-            yield f"set interface unnumbered {name} use {port.interface}"
+            yield from through(name, port, f"{port.side.ipv4[number + 1]}/32", f"{neighbour} ")
             yield f"set ip neighbor {name} {neighbour} {port.neighbour_mac} static"
-            yield f"ip route add {port.side.ipv4[number + 1]}/32 via {neighbour} {name}"
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The last tunnel."""
@@ -262,27 +269,11 @@ class Geneve(Feature):
         yield Shown("show errors", r"[1-9]\d*\s+geneve4-encap", "packets in tunnels")
 
 
-_POLICY = Shown("show sr policies", r"Behavior:\s+Encapsulation", "a policy that encapsulates")
-
-
 def _outer_bytes(segments: int) -> int:
-    """Bytes of an outer IPv6 header, with the list of segments if there are several."""
+    """Bytes of an outer IPv6 header, with the list of segments if there are several; 0: there is no header."""
+    if not segments:
+        return 0
     return _IPV6_BYTES + (_SEGMENTS_BYTES + segments * _SEGMENT_BYTES if segments > 1 else 0)
-
-
-def _reach_segments(port: VppPort) -> list[Command] | None:
-    via = f"via {port.routed(6).neighbour} {port.interface}"
-    return [Command(f"ip route add {_sid(port, 0)}/112 {via}")] if port.faces_dut else None
-
-
-def _steered(ports: Ports, segments: Iterable[int]) -> Iterator[Command]:
-    """A policy by which packets to the other side visit segments there."""
-    clear, wire = both_sides(ports)
-    binding = clear.side.ipv6[_BINDING]
-    yield Command(f"set sr encaps source addr {_sid(clear, 1)}")
-    visits = " ".join(f"next {_sid(wire, number)}" for number in segments)
-    yield Command(f"sr policy add bsid {binding} {visits} encap")
-    yield Command(f"sr steer l3 {wire.side.ipv6} via bsid {binding}")
 
 
 def _sid(port: VppPort, number: int) -> IPv6Address:

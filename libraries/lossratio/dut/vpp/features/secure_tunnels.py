@@ -17,15 +17,16 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
+from lossratio.topology import EAST, WEST
 
 _ENDS = 1 << 15
-_MOST_TUNNELS = 32_000
-_INNER = 1 << 14
-"""Number of the first address inside WireGuard's tunnels."""
+_MOST_TUNNELS, _MOST_WIREGUARD = 32_000, 8192
 _LARGE = 100
 """Entries of tables that a tunnel counts as, for the size of VPP's heaps: it is an interface."""
 _SPI = 1000
 _ESP = 50
+_ESP_BYTES = 20 + 8 + 2
+"""IP header, ESP header, and the trailer without padding."""
 _WIREGUARD_PORT = 51_820
 _WIREGUARD_BYTES = 60
 _KEEPALIVE_SECONDS = 25
@@ -74,6 +75,13 @@ def reach_ends(port: VppPort) -> Iterator[Command]:
     yield Command(f"ip route add {_upper(port.side.ipv4)} via {side.neighbour} {port.interface}")
 
 
+def through(name: str, port: VppPort, destination: object, neighbour: str = "") -> Iterator[str]:
+    """The lines that bring a tunnel's interface up, and route through it what goes to a destination."""
+    yield f"set interface state {name} up"
+    yield f"set interface unnumbered {name} use {port.interface}"
+    yield f"ip route add {destination} via {neighbour}{name}"
+
+
 class IpsecLookup(str, Enum):
     """How VPP finds the tunnel of a packet."""
 
@@ -88,12 +96,28 @@ class IpsecLookup(str, Enum):
 
 
 _STARTUP = {IpsecLookup.FLOW_CACHE: "spd-flow-cache", IpsecLookup.FAST_PATH: "spd-fast-path"}
-_ALGORITHMS = re.compile(
-    r"(?P<aead>aes(?P<aead_bits>128|256)(?P<aead_mode>gcm|nullgmac))"
-    r"|(none|aes(?P<bits>128|256)(?P<mode>cbc|ctr))-hmac(?P<digest>96|256|512)sha"
+
+
+_ALGORITHMS = re.compile(r"aes(128|256)(gcm|nullgmac)|(none|aes(128|256)(cbc|ctr))-hmac(96|256|512)sha")
+_MODES = (
+    ("gcm", "gcm", 24, True),
+    ("nullgmac", "null-gmac", 24, True),
+    ("cbc", "cbc", 16, False),
+    ("ctr", "ctr", 8, True),
 )
-_INTEGRITY = {"96": ("sha1-96", 20, 12), "256": ("sha-256-128", 32, 16), "512": ("sha-512-256", 64, 32)}
-"""By CSIT's number: VPP's name, bytes of its key, and bytes of its value in a packet."""
+_PARTS = {
+    "none": ("", 0, 0, False),
+    **{
+        f"aes{bits}{mode}": (f"crypto-alg aes-{name}-{bits} crypto-key", bits // 8, added, is_salted)
+        for mode, name, added, is_salted in _MODES
+        for bits in (128, 256)
+    },
+    "hmac96sha": ("integ-alg sha1-96 integ-key", 20, 12, False),
+    "hmac256sha": ("integ-alg sha-256-128 integ-key", 32, 16, False),
+    "hmac512sha": ("integ-alg sha-512-256 integ-key", 64, 32, False),
+}
+"""By part of CSIT's name: VPP's words before the key, bytes of the key, bytes in a packet (initialization vector and
+integrity value), and whether there is a salt."""
 
 
 def _algorithms(text: str) -> str:
@@ -116,9 +140,6 @@ class Ipsec(Feature):
     """Whether packets are in UDP (RFC 3948)."""
     ipsec_anti_replay: bool = False
     """Whether packets that come twice are refused."""
-    ipsec_async: bool = False
-    """Whether the first worker forwards and the others encrypt, by VPP's software scheduler; with ``cores=2`` or more
-    and ``queues=1``."""
     ipsec_mtu: int | None = Field(default=None, ge=576, le=9000)
     """Bytes of the largest packet between the two VPPs: larger ones are fragmented, and reassembled."""
 
@@ -130,31 +151,19 @@ class Ipsec(Feature):
         return max((self.ipsec or 0) * _LARGE, super().entries)
 
     def problem(self) -> str | None:
-        """Options without tunnels, or too few cores."""
-        if self.ipsec is None:
-            return f"{Ipsec.given(self)[0]} goes with ipsec, the number of tunnels"
-        if self.ipsec_async and (self.cores < 2 or self.queues != 1):
-            return "ipsec_async has one queue, and needs a core beside it that encrypts: ask for cores=2 and queues=1"
-        return None
+        """Options without tunnels."""
+        return None if self.ipsec else f"{Ipsec.given(self)[0]} goes with ipsec, the number of tunnels"
 
     @property
     def encapsulation_overhead(self) -> int:
         """Headers, trailer and integrity value of a packet, without padding, as FD.io CSIT counts them."""
-        if self.ipsec is None:
-            return super().encapsulation_overhead
-        found = _ALGORITHMS.fullmatch(self.ipsec_algorithms)
-        assert found is not None  # noqa: S101  (the option is checked)
-        value = 16 if found["aead"] else _INTEGRITY[found["digest"]][2]
-        start = 16 if found["mode"] == "cbc" else 8 if found["aead"] or found["mode"] else 0
-        return 20 + 8 + start + 2 + value + (8 if self.ipsec_udp else 0)
+        added = _ESP_BYTES + sum(_PARTS[name][2] for name in self.ipsec_algorithms.split("-")) + 8 * self.ipsec_udp
+        return super().encapsulation_overhead + (added if self.ipsec else 0)
 
     def startup(self) -> Iterator[tuple[str, str]]:
-        """The cache or the hash table of policies, and the scheduler."""
-        if self.ipsec_lookup in _STARTUP:
-            for way in ("inbound", "outbound"):
-                yield "ipsec", f"ipv4-{way}-{_STARTUP[self.ipsec_lookup]} on"
-        if self.ipsec_async:
-            yield "plugins", "plugin crypto_sw_scheduler_plugin.so { enable }"
+        """The cache or the hash table of policies."""
+        for way in ("inbound", "outbound") if self.ipsec_lookup in _STARTUP else ():
+            yield "ipsec", f"ipv4-{way}-{_STARTUP[self.ipsec_lookup]} on"
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
         """Towards the other VPP the ends of tunnels; with policies also all hosts, as policies drop the others."""
@@ -168,58 +177,44 @@ class Ipsec(Feature):
         clear, wire = both_sides(ports)
         if self.ipsec_mtu is not None:
             yield Command(f"set interface mtu packet {self.ipsec_mtu} {wire.link}")
-        if self.ipsec_async:
-            yield Command("set ipsec async mode on")
-            yield Command("set sw_scheduler worker 0 crypto off")
-            yield from (Command(f"set interface rx-placement {port.link} queue 0 worker 0") for port in ports)
-        lines = Ipsec._interfaces if self.ipsec_lookup is IpsecLookup.INTERFACES else Ipsec._policies
-        answer = r"((ipip\d+|policy-index:\d+)\s*)*"
-        yield Command("".join(f"{line}\n" for line in lines(self, clear, wire)), answer, is_secret=True)
+        lines = Ipsec._tunnels(self, clear.side.ipv4, wire)
+        yield Command("".join(f"{line}\n" for line in lines), r"((ipip\d+|policy-index:\d+)\s*)*", is_secret=True)
 
-    def _interfaces(self, clear: VppPort, wire: VppPort) -> Iterator[str]:
+    def _tunnels(self, sources: IPv4Network, wire: VppPort) -> Iterator[str]:
+        by_policy = self.ipsec_lookup is not IpsecLookup.INTERFACES
+        if by_policy:
+            near, far = _upper(wire.opposite.ipv4), _upper(wire.side.ipv4)
+            yield "ipsec spd add 1"
+            yield f"set interface ipsec spd {wire.interface} 1"
+            for way in ("inbound", "outbound"):
+                ends = f"local-ip-range {near[0]} - {near[-1]} remote-ip-range {far[0]} - {far[-1]}"
+                yield f"ipsec policy add spd 1 priority 100 {way} action bypass protocol {_ESP} {ends}"
         for number, (host, local, remote) in enumerate(_hosts(wire, self.ipsec or 0)):
-            leaving, coming = _ids(wire, number)
-            yield f"ipsec sa add {leaving} {Ipsec._association(self, wire, leaving)}"
-            yield f"ipsec sa add {coming} inbound {Ipsec._association(self, wire, coming)}"
-            yield f"create ipip tunnel src {local} dst {remote} instance {number}"
-            yield f"ipsec tunnel protect ipip{number} sa-in {coming} sa-out {leaving}"
-            yield f"set interface state ipip{number} up"
-            yield f"set interface unnumbered ipip{number} use {wire.interface}"
-            yield f"ip route add {host}/32 via ipip{number}"
-
-    def _policies(self, clear: VppPort, wire: VppPort) -> Iterator[str]:
-        near, far = _upper(wire.opposite.ipv4), _upper(wire.side.ipv4)
-        yield "ipsec spd add 1"
-        yield f"set interface ipsec spd {wire.interface} 1"
-        for way in ("inbound", "outbound"):
-            ends = f"local-ip-range {near[0]} - {near[-1]} remote-ip-range {far[0]} - {far[-1]}"
-            yield f"ipsec policy add spd 1 priority 100 {way} action bypass protocol {_ESP} {ends}"
-        sources = f"local-ip-range {clear.side.ipv4[0]} - {clear.side.ipv4[-1]}"
-        for number, (host, local, remote) in enumerate(_hosts(wire, self.ipsec or 0)):
-            leaving, coming = _ids(wire, number)
-            out, back = f"tunnel src {local} dst {remote}", f"tunnel src {remote} dst {local}"
+            first = _SPI + 2 * number
+            ways = (("outbound", first + (wire.side is WEST)), ("inbound", first + (wire.side is EAST)))
+            (_, leaving), (_, coming) = ways
+            out, back = (
+                (f"tunnel src {local} dst {remote}", f"tunnel src {remote} dst {local}") if by_policy else ("", "")
+            )
             yield f"ipsec sa add {leaving} {out} {Ipsec._association(self, wire, leaving)}"
             yield f"ipsec sa add {coming} inbound {back} {Ipsec._association(self, wire, coming)}"
-            packets = f"{sources} remote-ip-range {host} - {host}"
-            yield f"ipsec policy add spd 1 priority 10 outbound action protect sa {leaving} {packets}"
-            yield f"ipsec policy add spd 1 priority 10 inbound action protect sa {coming} {packets}"
+            if by_policy:
+                packets = f"local-ip-range {sources[0]} - {sources[-1]} remote-ip-range {host} - {host}"
+                for way, association in ways:
+                    yield f"ipsec policy add spd 1 priority 10 {way} action protect sa {association} {packets}"
+            else:
+                yield f"create ipip tunnel src {local} dst {remote} instance {number}"
+                yield f"ipsec tunnel protect ipip{number} sa-in {coming} sa-out {leaving}"
+                yield from through(f"ipip{number}", wire, f"{host}/32")
 
     def _association(self, wire: VppPort, number: int) -> str:
         """The words of a security association, with its keys."""
-        found = _ALGORITHMS.fullmatch(self.ipsec_algorithms)
-        assert found is not None  # noqa: S101  (the option is checked)
-        bits, mode = found["bits"] or found["aead_bits"], found["mode"] or found["aead_mode"]
         words = [f"spi {number} esp"]
-        if mode:
-            name = {"nullgmac": f"aes-null-gmac-{bits}"}.get(mode, f"aes-{mode}-{bits}")
-            words.append(f"crypto-alg {name} crypto-key {_key(wire.secret, f'cipher {number}', int(bits) // 8).hex()}")
-        if mode and mode != "cbc":
-            words.append(f"salt 0x{_key(wire.secret, f'salt {number}', 4).hex()}")
-        if found["digest"]:
-            name, size, _ = _INTEGRITY[found["digest"]]
-            words.append(f"integ-alg {name} integ-key {_key(wire.secret, f'digest {number}', size).hex()}")
-        words += ["udp-encap"] * self.ipsec_udp + ["use-anti-replay"] * self.ipsec_anti_replay
-        return " ".join(words)
+        for part in self.ipsec_algorithms.split("-"):
+            text, size, _, is_salted = _PARTS[part]
+            words += [text, _key(wire.secret, f"{part} {number}", size).hex()]
+            words += [f"salt 0x{_key(wire.secret, f'salt {number}', 4).hex()}"] * is_salted
+        return " ".join([*words, *["udp-encap"] * self.ipsec_udp, *["use-anti-replay"] * self.ipsec_anti_replay])
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The last association is in use."""
@@ -234,16 +229,38 @@ class Ipsec(Feature):
         )
 
 
-def _ids(wire: VppPort, number: int) -> tuple[int, int]:
-    """Numbers of the associations of packets that leave this VPP, and of those that come."""
-    eastward, westward = _SPI + 2 * number, _SPI + 2 * number + 1
-    return (eastward, westward) if wire.side.ipv4 > wire.opposite.ipv4 else (westward, eastward)
+class IpsecAsync(Feature):
+    """IPsec whose packets other workers encrypt than the one that forwards."""
+
+    ipsec_async: bool = False
+    """Whether the first worker forwards and the others encrypt, by VPP's software scheduler; with ``ipsec``,
+    ``cores=2`` or more and ``queues=1``."""
+
+    needs = Needs((VppForwarding.IP4,), plugins={"crypto_sw_scheduler": ""}, duts=2)
+
+    def problem(self) -> str | None:
+        """No tunnels, or too few cores."""
+        if not getattr(self, "ipsec", 0):
+            return "ipsec_async goes with ipsec, the number of tunnels"
+        if self.cores < 2 or self.queues != 1:
+            return "ipsec_async has one queue, and needs a core beside it that encrypts: ask for cores=2 and queues=1"
+        return None
+
+    def commands(self, ports: Ports) -> Iterator[Command]:
+        """The first worker has both queues, and encrypts nothing."""
+        yield Command("set ipsec async mode on")
+        yield Command("set sw_scheduler worker 0 crypto off")
+        yield from (Command(f"set interface rx-placement {port.link} queue 0 worker 0") for port in ports)
+
+    def verified(self, ports: Ports) -> Iterator[Shown]:
+        """Which workers encrypt."""
+        yield Shown("show sw_scheduler workers", r"(?s)\b0\s+\S+\s+off\b.*\son\b", "that other workers encrypt")
 
 
 class WireGuard(Feature):
     """WireGuard tunnels between the two VPPs of a path."""
 
-    wireguard: int | None = Field(default=None, ge=1, le=_INNER // 2)
+    wireguard: int | None = Field(default=None, ge=1, le=_MOST_WIREGUARD)
     """WireGuard tunnels between the two VPPs of the path: one for each of so many first hosts of a side; with
     ``ip4``."""
 
@@ -276,29 +293,20 @@ class WireGuard(Feature):
         # Slow to import, and hardly ever needed.
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-        is_west = wire.side.ipv4 > wire.opposite.ipv4
-        allowed = f"allowed-ip {next(iter(wire.side.ipv4.subnets(1)))}"
-        inside = (wire.opposite if is_west else wire.side).ipv4
+        hosts = next(iter(wire.side.ipv4.subnets(1)))
         for number, (host, local, remote) in enumerate(_hosts(wire, self.wireguard or 0)):
-            west, east = (
-                X25519PrivateKey.from_private_bytes(_key(wire.secret, f"{side} {number}", 32))
-                for side in ("west", "east")
+            here, there = (
+                X25519PrivateKey.from_private_bytes(_key(wire.secret, str(end), 32)) for end in (local, remote)
             )
-            here, there = (west, east) if is_west else (east, west)
-            ends = inside[_INNER + 2 * number], inside[_INNER + 2 * number + 1]
-            near, far = ends if is_west else ends[::-1]
             private, public = (
                 b64encode(raw).decode() for raw in (here.private_bytes_raw(), there.public_key().public_bytes_raw())
             )
-            name = f"wg{number}"
             yield f"wireguard create listen-port {_WIREGUARD_PORT} private-key {private} src {local} instance {number}"
-            yield f"set interface state {name} up"
-            yield f"set interface ip address {name} {near}/31"
             yield (
-                f"wireguard peer add {name} public-key {public} endpoint {remote} {allowed} allowed-ip {far}/32 "
-                f"dst-port {_WIREGUARD_PORT} persistent-keepalive {_KEEPALIVE_SECONDS}"
+                f"wireguard peer add wg{number} public-key {public} endpoint {remote} allowed-ip {hosts} "
+                f"allowed-ip {remote}/32 dst-port {_WIREGUARD_PORT} persistent-keepalive {_KEEPALIVE_SECONDS}"
             )
-            yield f"ip route add {host}/32 via {far} {name}"
+            yield from through(f"wg{number}", wire, f"{host}/32", f"{remote} ")
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """Every tunnel has session keys, which the second VPP can know."""
