@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 
 from lossratio.errors import NodeError
@@ -77,7 +78,7 @@ class NodeProgram:
             process.write_line(self.line)
         return process
 
-    @property
+    @cached_property
     def line(self) -> str:
         """Its sources: the first line that it reads. All that follows is the program's own."""
         return base64.b64encode(zlib.compress(json.dumps(self.sources).encode())).decode()
@@ -89,8 +90,9 @@ class NodeProgram:
         return (python, *options, "-c", code, self.name, self.main, str(len(self.line) + 1))
 
 
-def pack_program(folder: str, name: str, main: str, rooms: Sequence[str] = ()) -> NodeProgram:
-    """Packs the modules of a folder of the library.
+@cache
+def pack_program(folder: str, name: str, main: str, rooms: tuple[str, ...] = ()) -> NodeProgram:
+    """Packs the modules of a folder of the library, once in a process.
 
     Args:
         folder: The folder, relative to the library's folder.
