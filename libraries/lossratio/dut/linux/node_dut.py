@@ -251,7 +251,7 @@ class NodeDut(Dut[OptionsT_co]):
             "recovery_time": self.recovery_time,
             "commands": list(changes.commands),
             "settings": dict(changes.settings),
-            "interfaces": {name: interface_facts(self.node, links[name]) for name in self.interfaces},
+            "interfaces": interface_facts(self.node, [links[name] for name in self.interfaces]),
             **describe_node(self.node, self._versions, self.kernel_interfaces),
             **self.facts(),
         }

@@ -1,5 +1,6 @@
 """Reports about a Linux node and its interfaces, as JSON data: its facts, and its telemetry while traffic passes."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -62,34 +63,46 @@ def describe_node(node: DutNode, versions: Mapping[str, str], interfaces: Sequen
     }
 
 
-def interface_facts(node: DutNode, link: Link) -> dict[str, Any]:
-    """Addresses, size, driver, queues, offloads, steering and location of an interface."""
-    name = link["ifname"]
-    sysfs = f"/sys/class/net/{name}"
-    lines = (line.partition(": ") for line in node.attempt("ethtool", "-i", name).stdout.splitlines())
-    driver = {key: value for key, _, value in lines if value not in ("", "N/A")}
-    features = node.json("ethtool", "--json", "-k", name)[0]
-    numa, speed, threaded = (f"{sysfs}/{file}" for file in ("device/numa_node", "speed", "threaded"))
-    texts = node.read_files(numa, speed, threaded)
+# Of all interfaces in one way to the node.
+_ASK_ETHTOOL = (
+    'for name; do ethtool -i "$name"; echo =; done; echo "["; '
+    'for name; do ethtool --json -k "$name" || exit; echo ,; done; echo "[]]"'
+)
+
+
+def interface_facts(node: DutNode, links: Sequence[Link]) -> dict[str, dict[str, Any]]:
+    """Addresses, size, driver, queues, offloads, steering and location of interfaces, by their names."""
+    names = [link["ifname"] for link in links]
+    *drivers, features = node.run("sh", "-c", _ASK_ETHTOOL, "ethtool", *names).split("=\n")
+    queues = range(max((link.get("num_rx_queues", 1) for link in links), default=0))
+    files = ("device/numa_node", "speed", "threaded", *(f"queues/rx-{queue}/rps_cpus" for queue in queues))
+    texts = node.read_files(*(f"/sys/class/net/{name}/{file}" for name in names for file in files))
+    found = [[texts.get(f"/sys/class/net/{name}/{file}") for file in files] for name in names]
+    said = zip(names, links, drivers, json.loads(features), found, strict=False)
+    return {name: _facts(link, driver, active[0], read) for name, link, driver, active, read in said}
+
+
+def _facts(link: Link, driver: str, features: Mapping[str, Any], texts: Sequence[str | None]) -> dict[str, Any]:
+    numa, speed, threaded, *rps = texts
+    lines = (line.partition(": ") for line in driver.splitlines())
+    known = {key: value for key, _, value in lines if value not in ("", "N/A")}
     return {
-        "name": name,
+        "name": link["ifname"],
         "mac_address": link["address"],
         "mtu": link["mtu"],
         "state": "UP" if has_link(link) else link["operstate"],
         "qdisc": link.get("qdisc"),
         "kind": link.get("linkinfo", {}).get("info_kind"),
-        "driver": driver.get("driver"),
-        "driver_version": driver.get("version"),
-        "firmware_version": driver.get("firmware-version"),
-        "pci_address": driver.get("bus-info"),
-        "numa_node": texts.get(numa),
-        "speed_mbps": texts.get(speed),
-        "threaded_napi": texts.get(threaded),
+        "driver": known.get("driver"),
+        "driver_version": known.get("version"),
+        "firmware_version": known.get("firmware-version"),
+        "pci_address": known.get("bus-info"),
+        "numa_node": numa,
+        "speed_mbps": speed,
+        "threaded_napi": threaded,
         "receive_queues": link.get("num_rx_queues"),
         "transmit_queues": link.get("num_tx_queues"),
-        "rps_cpus": {
-            path.split("/")[-2]: mask for path, mask in node.read_files("rps_cpus", under=f"{sysfs}/queues").items()
-        },
+        "rps_cpus": {f"rx-{queue}": mask for queue, mask in enumerate(rps) if mask is not None},
         "offloads": sorted(name for name, state in features.items() if isinstance(state, dict) and state["active"]),
     }
 
