@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from lossratio.arena.algorithms import PEER
-from lossratio.arena.figures import decision_time_growth
+from lossratio.arena.figures import Growth
 from lossratio.commands import study as command
 from lossratio.commands.main import commands
 from lossratio.commands.study import study
@@ -26,9 +26,9 @@ def run(tmp_path, *arguments):
     return CliRunner().invoke(study, [*small, "--results", str(tmp_path), *arguments])
 
 
-@pytest.mark.long
 def test_a_small_study_prints_its_tables(tmp_path, monkeypatch):
-    monkeypatch.setitem(decision_time_growth.__globals__, "ATTEMPTS", 1)
+    # A search of a thousand trials; test_study_search.py makes it.
+    monkeypatch.setattr(command, "decision_time_growth", lambda: Growth(100, 1000, 2.5))
     result = run(tmp_path, "--repeats", "1", "--overhead", "0", "--overhead", "0.5")
     assert result.exit_code == 0, result.output
     assert "Overhead 0.5 s: searches" in result.output
