@@ -4,6 +4,9 @@ The noise is simulated; beside the bisection there is what five measurements at 
 With --measure the noise is that of this machine: a bridge in network namespaces is measured, and compared with itself.
 
 python benchmarks/builds.py --repetitions 0 --measure 240
+
+With --in-place, comparisons are simulated whose builds are exchanged in place. The comparison draws the order of its
+pairs itself, and the seed is that of the noise alone.
 """
 
 from __future__ import annotations
@@ -30,6 +33,15 @@ LEAST_CHANGE, CERTAINTY = 0.03, 0.99
 
 EFFECTS = ((-0.10, 0.003), (-0.05, 0.01), (-0.03, 0.01), (0.02, 0.01))
 
+OTHER_WORK = ("none", "5 % lose 10 to 60 %", "6 % in the mean")
+"""What other programs take from a trial of a machine: nothing, much of a few trials, or an exponential part of each."""
+
+NOISE, DRIFT, DRIFT_SECONDS = 0.057, 0.02, 7.5
+"""Standard deviation of a trial of 0.1 s, and of the slow change of the machine, within so many seconds."""
+
+TRIALS, BEST, TRIAL_SECONDS, EXCHANGE_SECONDS, MOST_SECONDS = 10, 5, 0.12, 0.5, 590.0
+"""Trials of a turn, how many of them count, and seconds of a trial, of an exchange of builds, and of a comparison."""
+
 
 @click.command(help=__doc__)
 @click.option("--repetitions", default=200, show_default=True)
@@ -38,9 +50,14 @@ EFFECTS = ((-0.10, 0.003), (-0.05, 0.01), (-0.03, 0.01), (0.02, 0.01))
 @click.option("--trial", default=0.05, show_default=True, help="Seconds of a measured trial.")
 @click.option("--trials", default=1, show_default=True, help="Trials of a measurement.")
 @click.option("--load", default="400 kfps", show_default=True, help="More than the bridge forwards.")
-def main(repetitions: int, revisions: tuple[int, ...], seconds: float, trial: float, trials: int, load: str) -> None:
+@click.option("--in-place", "seed", type=int, help="Simulate comparisons in place, with this seed.")
+def main(
+    repetitions: int, revisions: tuple[int, ...], seconds: float, trial: float, trials: int, load: str, seed: int | None
+) -> None:
     """Prints the tables."""
-    if repetitions:
+    if seed is not None:
+        simulate_in_place(seed, repetitions)
+    elif repetitions:
         simulate(repetitions, revisions)
     if seconds:
         compare_with_itself(measured(seconds, trial, trials, load))
@@ -65,6 +82,35 @@ def simulate(repetitions: int, revisions: tuple[int, ...]) -> None:
         verdicts, counts = zip(*(compared(random, change, noise) for _ in range(repetitions)), strict=True)
         shares = ", ".join(f"{verdict} {number / repetitions:.1%}" for verdict, number in Counter(verdicts).items())
         click.echo(f"{change:>7.1%}  {noise:>6.1%}  {np.mean(counts):>6.1f}  {shares}")
+
+
+def simulate_in_place(seed: int, repetitions: int) -> None:
+    """Prints the verdicts of comparisons whose builds are exchanged in place, and how long they take."""
+    for change in (0.0, -0.05, -0.01):
+        for work in OTHER_WORK:
+            ends = [turns(np.random.default_rng((seed, number)), change, work) for number in range(repetitions)]
+            verdicts, seconds = zip(*ends, strict=True)
+            shares = ", ".join(f"{number} {verdict}" for verdict, number in sorted(Counter(verdicts).items()))
+            middle, most = np.mean(seconds), np.percentile(seconds, 90)
+            click.echo(f"{change:>7.1%}  {work:>20}  {shares}  {middle:.0f} s, 90 % {most:.0f} s")
+
+
+def turns(random: np.random.Generator, change: float, work: str) -> tuple[str, float]:
+    """Compares once in turns: the verdict, and the seconds that it took."""
+    comparison = BuildComparison(AbRequest(limit=100_000, pairs=True))
+    seconds, machine, present = 0.0, DRIFT * random.standard_normal(), None
+    while (build := comparison.next_build()) is not None and seconds < MOST_SECONDS:
+        passed = TRIALS * TRIAL_SECONDS + EXCHANGE_SECONDS * (build is not present)
+        seconds, present = seconds + passed, build
+        kept = np.exp(-passed / DRIFT_SECONDS)
+        machine = kept * machine + DRIFT * np.sqrt(1.0 - kept**2) * random.standard_normal()
+        rates = 1.0 + machine + NOISE * random.standard_normal(TRIALS)
+        if work == OTHER_WORK[1]:
+            rates *= 1.0 - (random.random(TRIALS) < 0.05) * random.uniform(0.1, 0.6, TRIALS)
+        elif work == OTHER_WORK[2]:
+            rates *= np.exp(-random.exponential(0.06, TRIALS))
+        comparison.record(float(np.mean(np.sort(rates)[-BEST:])) * (1.0 + change * (build is Build.B)))
+    return comparison.result().verdict.value, seconds
 
 
 def bisected(random: np.random.Generator, revisions: int, change: float, noise: float) -> tuple[bool, int]:

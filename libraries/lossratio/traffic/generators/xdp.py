@@ -14,6 +14,8 @@ from lossratio.traffic.generators.base import Generator
 IMPOSSIBLE = frozenset({"bpf", "no_xdp"})
 """Kinds of the agent's refusals that mean that a TG cannot send and receive with XDP programs."""
 
+_OF_SENDERS = ("cpus", "cpu_share")
+
 SettingsT = TypeVar("SettingsT", bound=XdpGenerator)
 
 _PYTHON = "import sys; sys.exit(sys.version_info < (3, 8))"
@@ -32,7 +34,8 @@ class _InKernel(Generator[SettingsT]):
     def ready(self) -> Mapping[str, Any]:
         """See `Generator.ready`; nothing is started for it."""
         settings = self.settings
-        options = {"catch_up": settings.catch_up, "cpus": settings.cpus, "device_cpus": settings.device_cpus or None}
+        options = {name: getattr(settings, name) for name in ("catch_up", "cpus", "cpu_share")}
+        options["device_cpus"] = settings.device_cpus or None
         return {name: value for name, value in options.items() if value is not None}
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
@@ -42,7 +45,7 @@ class _InKernel(Generator[SettingsT]):
         return super().configure(agent, configuration)
 
     def _embedded(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        options = {name: value for name, value in self.ready().items() if name != "cpus"}
+        options = {name: value for name, value in self.ready().items() if name not in _OF_SENDERS}
         return {"kind": "afpacket", **agent.configure(configuration, generator="afpacket", options=options)}
 
 

@@ -15,7 +15,7 @@ from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_fra
 from ..core.generator import Exchange, Tags, integrity_of
 from ..core.pacing import CATCH_UP, pause
 from ..core.ports import Ports
-from ..core.processors import COUNTING, DeviceProcessors, raise_priority
+from ..core.processors import COUNTING, free_processors, raise_priority
 from ..core.protocol import AgentError, Message
 from .direction import FAR, ActiveDirection
 from .examination import MOST_EXAMINED
@@ -45,7 +45,7 @@ class AfPacketGenerator:
         self._tags = Tags()
         self._probe_tags: list[int] = []
         self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
-        cpus = DeviceProcessors(device_cpus).free()
+        cpus = free_processors(device_cpus)
         try:
             for number, direction in enumerate(configuration.directions):
                 # The first of its own processors is the one to begin on.

@@ -12,9 +12,9 @@ from lossratio.bpf import BpfError, XdpMode, why_impossible
 from ..core.configuration import Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_frames
 from ..core.generator import Tags
-from ..core.pacing import CATCH_UP, LONGEST_STALL, grace_after, pause
+from ..core.pacing import CATCH_UP, pause
 from ..core.ports import Ports
-from ..core.processors import DeviceProcessors
+from ..core.processors import free_processors
 from ..core.protocol import AgentError, Message
 from .cards import batch_at, described
 from .devices import attach, check_can_send, check_may_attach, possible_cpus
@@ -23,7 +23,7 @@ from .findings import integrity
 from .plan import Plan, check_schedule
 from .receive_program import ReceiveProgram, Reception
 from .send_program import SendProgram
-from .sender import WAKE_SECONDS, Sender, Senders, choose_cpus, prepare_main_thread, share_out
+from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, choose_cpus, prepare_main_thread, share_out
 
 PERMIT_SECONDS = 10.0
 """Seconds for which traffic without an end goes on without hearing from the agent, which may get no processor.
@@ -48,10 +48,11 @@ class XdpGenerator:
         configuration: Configuration,
         catch_up: float = CATCH_UP,
         cpus: Sequence[int] | None = None,
+        cpu_share: float = CPU_SHARE,
         batch: int | None = None,
         device_cpus: Sequence[int] = (),
     ) -> None:
-        self._batch = batch
+        self._batch, self._cpu_share = batch, cpu_share
         self._configuration = configuration
         self._directions: list[ActiveDirection] = []
         self._catch_up = catch_up
@@ -62,8 +63,7 @@ class XdpGenerator:
             raise AgentError("bpf", f"The generator 'xdp' is not possible here: {reason}. {_WAY_OUT}")
         for direction in configuration.directions:
             check_may_attach(self._ports.before[direction.receive])
-        self._devices = DeviceProcessors(device_cpus)
-        self._cpus = choose_cpus(len(configuration.directions), cpus, self._devices.free())
+        self._cpus = choose_cpus(len(configuration.directions), cpus, free_processors(device_cpus))
         self._tags = Tags()
         self._modes: dict[str, XdpMode] = {}
         self._senders = Senders()
@@ -87,6 +87,7 @@ class XdpGenerator:
             "generator": "xdp",
             "catch_up": self._catch_up,
             "cpus": list(self._cpus),
+            "cpu_share": self._cpu_share,
             "receives": {name: mode.name.lower() for name, mode in self._modes.items()},
             **self._cards,
             "integrity": integrity(self._configuration),
@@ -182,7 +183,7 @@ class XdpGenerator:
         self._streams = [[stream for stream in streams if stream.sender == number] for number in range(len(self._cpus))]
         for own, cpu in zip(self._streams, self._cpus):
             sent = [self._directions[stream.direction].sent_as(stream) for stream in own]
-            self._senders.append(Sender(SendProgram(sent, self._reception.times), cpu))
+            self._senders.append(Sender(SendProgram(sent, self._reception.times), cpu, self._cpu_share))
 
     def _send(self, plan: Plan, check: Callable[[], None], lookout: Lookout | None = None) -> float | None:
         """Sends all, and waits for frames in flight; see `_finish`."""
@@ -193,7 +194,6 @@ class XdpGenerator:
         return ended_after
 
     def _begin(self, plan: Plan) -> None:
-        self._senders.stay()
         self._ports.mark()
         for direction in self._directions:
             direction.begin(plan)
@@ -208,14 +208,11 @@ class XdpGenerator:
             sender.wake(self._batch or batch_at(rate, self._cards["transmit_rings"].values()))
         for sender in self._senders:
             sender.wait_until_awake()
-            sender.promote(plan.ramp + plan.duration)
         self._start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
         lasts = plan.ramp + (0.0 if plan.duration == math.inf else plan.duration)
         self._end = self._start + round(lasts * _NANOSECONDS)
-        grace = LONGEST_STALL if plan.is_burst else grace_after(plan.duration, self._catch_up)
         for sender, schedule in zip(self._senders, schedules):
-            sender.guard(self._end / _NANOSECONDS + grace)
-            sender.program.schedule(self._start, schedule, sender.cpu)
+            sender.program.schedule(self._start, schedule)
         self.renew()
 
     def _finish(self, check: Callable[[], None], lookout: Lookout | None) -> float | None:
@@ -238,12 +235,10 @@ class XdpGenerator:
                 time.sleep(min(between, max(_POLL_SECONDS, left)))
                 if left < -_LATE_END_SECONDS:
                     raise AgentError("sender_died", "A sender does not come to its end; configure anew.")
-        except BaseException:
-            # Also an interrupt ends the traffic.
-            self._senders.stop()
-            raise
         finally:
-            self._stopped = self._senders.relax()
+            # Also an interrupt ends the traffic.
+            self._senders.rest()
+            self._stopped = time.monotonic()
         return None
 
     def _cut(self) -> float | None:
@@ -259,8 +254,6 @@ class XdpGenerator:
         for direction in self._directions:
             direction.count()
         after = self._ports.after()
-        for sender in self._senders:
-            self._devices.check(sender.cpu, sender.program.strayed_to())
         return [direction.counters(elapsed, after) for direction in self._directions]
 
 

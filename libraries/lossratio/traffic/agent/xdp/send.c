@@ -23,7 +23,7 @@ struct schedule {
 };
 
 struct sending {
-    u64 start, until, clock, cpu, home, strayed;
+    u64 start, until, clock;
     /* When each stream's next frame is due, after the start. */
     u64 dues[MOST_WAYS];
     struct schedule schedules[];
@@ -171,11 +171,8 @@ PART int send_frame(struct xdp_md *context, struct schedule *schedule, const str
 
 PROGRAM int send(struct xdp_md *context)
 {
-    u64 now = ktime_get_ns(), cpu = get_smp_processor_id();
+    u64 now = ktime_get_ns();
     sending.clock = now;
-    sending.cpu = cpu;
-    if (RARELY(cpu != sending.home))
-        sending.strayed = cpu + 1;
     if (RARELY(now < sending.start || now >= sending.until))
         return XDP_DROP;
     u64 elapsed = now - sending.start;

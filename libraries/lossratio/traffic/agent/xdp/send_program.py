@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from typing import Sequence
 
-from lossratio.bpf import Array
+from lossratio.bpf import Array, XdpLink
 
 from ..core.protocol import AgentError
 from .constants import FOREVER, MOST_WAYS, Frames, constants_of, members, program
@@ -102,7 +102,7 @@ class SendProgram:
 
         class Sending(ctypes.Structure):
             _fields_ = [
-                *members(f"u64 start, until, clock, cpu, home, strayed, dues[{MOST_WAYS}]"),
+                *members(f"u64 start, until, clock, dues[{MOST_WAYS}]"),
                 ("schedules", _Schedule * len(streams)),
             ]
 
@@ -123,10 +123,11 @@ class SendProgram:
         maps = {"sending": self._memory, "contents": self._contents, "times": times}
         constants = {"STREAMS": bytes(ctypes.c_uint32(len(streams))), "STREAM": bytes(ways)}
         self.program = program("send").load("lossratio_send", maps, constants)
+        self._ready = XdpLink.nowhere(self.program)
 
     def close(self) -> None:
         """Gives program and memory back."""
-        for one in (self.program, self._memory, self._contents):
+        for one in (self._ready, self.program, self._memory, self._contents):
             one.close()
 
     def clear(self) -> None:
@@ -135,13 +136,12 @@ class SendProgram:
         for number in range(MOST_WAYS):
             self._shared.dues[number] = FOREVER
 
-    def schedule(self, start: int, segments: Sequence[Sequence[Segment]], home: int = 0) -> None:
+    def schedule(self, start: int, segments: Sequence[Sequence[Segment]]) -> None:
         """Gives each stream a schedule. Nothing is sent before `renew` has allowed it.
 
         Args:
             start: When it starts, in nanoseconds of the kernel's monotonic clock.
             segments: The segments of each stream. One without frames ends it.
-            home: The processor that it should run on.
         """
         self.clear()
         for schedule, one in zip(self._shared.schedules, segments):
@@ -154,7 +154,6 @@ class SendProgram:
         for number, schedule in enumerate(self._shared.schedules):
             if schedule.left:
                 self._shared.dues[number] = schedule.segments[0].begin
-        self._shared.home, self._shared.strayed = home, 0
         self._shared.start = start
 
     def renew(self, until: int) -> None:
@@ -168,14 +167,6 @@ class SendProgram:
     def last_run(self) -> int:
         """When it ran last, in nanoseconds of the kernel's clock; 0: never."""
         return int(self._shared.clock)
-
-    def last_processor(self) -> int:
-        """The processor that it ran on last."""
-        return int(self._shared.cpu)
-
-    def strayed_to(self) -> int | None:
-        """Another processor than it should be on, where it ran since the last schedule; None: there is none."""
-        return self._shared.strayed - 1 if self._shared.strayed else None
 
     def has_finished(self) -> bool:
         """Whether all schedules are at their end."""
