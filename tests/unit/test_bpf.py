@@ -7,6 +7,7 @@ import errno
 import re
 import runpy
 import shutil
+import socket
 import struct
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from lossratio.bpf import (
     XdpLink,
     XdpMode,
     XdpProgram,
+    attached_program,
     kernel,
     program_info,
     why_impossible,
@@ -139,6 +141,18 @@ def test_live_frames_end_after_so_many_runs():
     program = XdpProgram(memory + mov(2, 1) + instruction(ATOMIC, 0x21) + mov(0, 1) + EXIT, "counter")
     assert program.run_live(FRAME, 1000, 8)
     assert struct.unpack_from("=Q", array.memory) == (1000,)
+
+
+@needs_bpf
+def test_a_program_that_is_attached_nowhere_is_on_no_interface_here_and_still_sends():
+    program = XdpProgram(mov(0, 1) + EXIT, "nowhere")
+    link = XdpLink.nowhere(program)
+    try:
+        assert attached_program(socket.if_nametoindex("lo")) is None
+        assert program.run_live(FRAME, 1000, 8)
+    finally:
+        link.close()
+        link.close()
 
 
 @needs_bpf

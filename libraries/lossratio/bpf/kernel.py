@@ -11,7 +11,7 @@ import mmap
 import os
 import platform
 import struct
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -324,27 +324,18 @@ class XdpLink(_Descriptor):
         The kernel writes the addresses of attached programs, and of those with live frames, into its own code. Each
         change waits until all processors have left the old code, so that a program that is attached runs sooner.
         """
-        made: list[XdpLink | BpfError] = []
+        # Only this thread enters the namespace, which goes with its descriptor.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(cls._in_a_namespace, program).result()
 
-        def attach() -> None:
-            # Only this thread enters it, and the namespace goes with its descriptor.
-            if _libc.unshare(_CLONE_NEWNET):
-                made.append(BpfError(_in_words(ctypes.get_errno(), "a network namespace"), ctypes.get_errno()))
-                return
-            network = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                made.append(cls(program, _LOOPBACK, XdpMode.GENERIC))
-                made[0]._network = network
-            except BpfError as error:
-                os.close(network)
-                made.append(error)
-
-        thread = threading.Thread(target=attach)
-        thread.start()
-        thread.join()
-        if isinstance(made[0], BpfError):
-            raise made[0]
-        return made[0]
+    @classmethod
+    def _in_a_namespace(cls, program: XdpProgram) -> XdpLink:
+        if _libc.unshare(_CLONE_NEWNET):
+            error_number = ctypes.get_errno()
+            raise BpfError(_in_words(error_number, "a network namespace"), error_number)
+        link = cls(program, _LOOPBACK, XdpMode.GENERIC)
+        link._network = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        return link
 
     def close(self) -> None:
         """See `_Descriptor.close`."""

@@ -188,7 +188,6 @@ REPAIRABLE_KINDS = frozenset(
     {
         "abandoned",
         "counters_reset",
-        "displaced",
         "interface_down",
         "interface_replaced",
         "mtu_changed",

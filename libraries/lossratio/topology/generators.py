@@ -18,7 +18,7 @@ from lossratio.errors import TopologyError
 from lossratio.plugins import PluginGroup
 from lossratio.records import FileModel
 from lossratio.topology.path import Interface
-from lossratio.topology.quantities import Duration, FileName, FrameRate, NodePath, ProgramName
+from lossratio.topology.quantities import Duration, FileName, FrameRate, NodePath, ProgramName, Share
 from lossratio.yaml_file import Problem
 
 ADDED_GENERATORS = PluginGroup(name="lossratio.generator", what="generator", error=TopologyError)
@@ -93,9 +93,9 @@ class XdpGenerator(RealGenerator):
     cpus: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(default=None, min_length=1)
     """CPUs of its senders: one for all directions, one for each, or several for each. Where missing, it chooses them,
     and none of ``device_cpus``."""
-    cpu_share: Annotated[float, Field(ge=0.1, le=1.0)] | None = None
+    cpu_share: Annotated[Share, Field(ge=0.1, le=1.0)] | None = None
     """The share of each of these CPUs that a sender takes at most; others get the rest every millisecond. Where
-    missing, 0.9. Frames that there is no time for are unsent."""
+    missing, 90 %. Frames that there is no time for are unsent."""
     device_cpus: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """CPUs of devices under test of the TG's own machine that are programs. A local testbed fills them in: the last
     CPUs of the machine."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from lossratio.units import parse_bit_rate, parse_duration, parse_frame_rate
+from lossratio.units import parse_bit_rate, parse_duration, parse_frame_rate, parse_ratio
 
 _QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
 ONE_OR_SEVERAL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
@@ -27,6 +27,7 @@ BitRate = Annotated[
 ]
 FrameRate = Annotated[float, BeforeValidator(parse_frame_rate), WithJsonSchema(_QUANTITY)]
 Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUANTITY)]
+Share = Annotated[float, BeforeValidator(parse_ratio), WithJsonSchema(_QUANTITY)]
 
 _LONGEST_INTERFACE_NAME = 15
 _NOT_IN_INTERFACE_NAMES = frozenset(b"/: \t\n\v\f\r\xa0")

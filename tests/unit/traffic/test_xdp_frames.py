@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,7 +16,7 @@ from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import profile_names
 from lossratio.traffic.agent.afpacket.frames import FrameOrder, number_bytes, number_parts, tag_bytes
 from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.xdp import histogram, sender
+from lossratio.traffic.agent.xdp import histogram
 from lossratio.traffic.agent.xdp.constants import FOREVER
 from lossratio.traffic.agent.xdp.frames import FramePlan, permutation
 from lossratio.traffic.agent.xdp.receive_program import ReceiveProgram, ReceiveWay, Reception
@@ -364,65 +363,22 @@ def test_times_and_numbers_of_traffic_that_lasts_for_days_do_not_wrap():
 
 
 @needs_bpf
-def test_the_program_notes_another_processor_than_its_own():
-    allowed = os.sched_getaffinity(0)
-    here = min(allowed)
-    with Bench(spec()) as bench:
-        os.sched_setaffinity(0, {here})
-        try:
-            for home, strayed_to in ((here, None), (here + 1, here)):
-                bench.sender.schedule(time.monotonic_ns() - 1, [[BURST]], home)
-                bench.send()
-                assert (bench.sender.last_processor(), bench.sender.strayed_to()) == (here, strayed_to)
-        finally:
-            os.sched_setaffinity(0, allowed)
-
-
-@needs_bpf
-def test_a_sender_gives_its_processor_back_although_its_agent_hangs(monkeypatch):
-    monkeypatch.setattr(Sender, "_hurry", lambda self: None)
-    handler = signal.signal(signal.SIGUSR1, lambda number, frame: None)
+@pytest.mark.parametrize(("share", "most"), [(0.5, 0.75), (0.1, 0.3)])
+def test_a_sender_takes_no_more_than_its_share_of_its_processor(share, most):
     plan, reception = FramePlan(spec(), SOURCE_MAC, DESTINATION_MAC), Reception(1, 1)
-    sending = Sender(SendProgram([SendStream(plan, 1)], reception.times), max(os.sched_getaffinity(0)))
+    sending = Sender(SendProgram([SendStream(plan, 1)], reception.times), max(os.sched_getaffinity(0)), share)
+    clock = time.pthread_getcpuclockid(sending._thread.ident)
     try:
-        for _ in range(10):
-            sending.wake(1)
-            sending.wait_until_awake()
-            sending.promote(0.05)
-            if sending.scheduling == "deadline":
-                break
-        sending.guard(time.monotonic() + 0.05)
-        # Somebody else may have reserved the processor all the time.
-        if sending.scheduling != "deadline":
-            pytest.skip("the kernel grants no reservation of a processor now")
-        for _ in range(1000):
-            if sending.scheduling == "ordinary":
-                break
-            time.sleep(0.01)
-        assert sending.scheduling == "ordinary"
-        assert os.sched_getscheduler(sending._thread_id) == os.SCHED_OTHER
-    finally:
-        sending.close()
-        reception.close()
-        signal.signal(signal.SIGUSR1, handler)
-
-
-@needs_bpf
-def test_an_agent_that_is_stopped_while_it_lets_a_sender_go_first_is_rescued(monkeypatch):
-    seen = []
-
-    def stopped(tid):
-        time.sleep(0.1)
-        seen.append(os.sched_getscheduler(tid))
-        return True
-
-    monkeypatch.setattr(sender, "_set_deadline", stopped)
-    plan, reception = FramePlan(spec(), SOURCE_MAC, DESTINATION_MAC), Reception(1, 1)
-    sending = Sender(SendProgram([SendStream(plan, 1)], reception.times), max(os.sched_getaffinity(0)))
-    try:
-        sending.promote(0.05)
-        assert seen == [os.SCHED_OTHER] * 3
-        assert sending.scheduling != "deadline"
+        sending.wake(1)
+        sending.wait_until_awake()
+        began, used = time.monotonic(), time.clock_gettime(clock)
+        time.sleep(0.5)
+        # However late the machine wakes it up, it only gets less.
+        assert 0 < time.clock_gettime(clock) - used < most * (time.monotonic() - began)
+        sending.rest()
+        ran = sending.program.last_run()
+        time.sleep(0.01)
+        assert sending.program.last_run() == ran
     finally:
         sending.close()
         reception.close()

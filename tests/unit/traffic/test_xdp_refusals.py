@@ -9,9 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from lossratio.bpf import BpfError, XdpMode
-from lossratio.testbed.repair import REPAIRABLE_KINDS
 from lossratio.traffic.agent.core.links import Link
-from lossratio.traffic.agent.core.processors import DeviceProcessors
+from lossratio.traffic.agent.core.processors import free_processors
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.xdp import devices
 from lossratio.traffic.agent.xdp.plan import Plan, schedule_course
@@ -51,16 +50,7 @@ def test_senders_keep_off_the_processors_of_devices_and_leave_one_for_others(
     directions, of_devices, chosen, monkeypatch
 ):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 1, 0, 2})
-    assert choose_cpus(directions, None, DeviceProcessors(of_devices).free()) == tuple(chosen)
-
-
-def test_a_sender_on_the_processor_of_a_device_is_an_error_that_another_attempt_may_avoid():
-    of_device = DeviceProcessors([1])
-    of_device.check(0, None)
-    of_device.check(0, 2)
-    with pytest.raises(AgentError, match="moved the sender from processor 0 to 1, which belongs to a device") as caught:
-        of_device.check(0, 1)
-    assert caught.value.kind in REPAIRABLE_KINDS
+    assert choose_cpus(directions, None, free_processors(of_devices)) == tuple(chosen)
 
 
 @pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOSPC, errno.ERANGE, errno.ENOMEM])
