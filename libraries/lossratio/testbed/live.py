@@ -48,7 +48,7 @@ LATE_WAIT = 0.2
 
 
 class LiveTestbed(Testbed):
-    """A testbed of real nodes, its DUTs set up. Open it with `LiveTestbed.open`."""
+    """A testbed of real nodes, its DUTs set up. Open it with `open_testbed`."""
 
     def __init__(self, request: TestbedRequest, set_up: LiveSetUp, agent: AgentClient, undo: ExitStack) -> None:
         self.request = request
@@ -64,64 +64,6 @@ class LiveTestbed(Testbed):
         self._watch = Watch(reader, way, self._verify_duts)
         # A program may end without closing the testbed. The DUTs are put back all the same.
         atexit.register(self._leave)
-
-    @classmethod
-    def open(cls, request: TestbedRequest) -> LiveTestbed:
-        """Logs in on all nodes, checks and sets up the DUTs, and starts the traffic agent."""
-        with ExitStack() as undo:
-            # A broken package of a generator is found before anything is touched.
-            load_generator(_generator(request.topology).kind)
-            topology = reachable(request.topology, undo)
-            paths = topology.paths(request.links, duts=request.duts, nic=request.nic)
-            generator = _generator(topology)
-            tg = undo.enter_context(_log_in(topology.tg_name, topology, request))
-            # Before any log-in on a DUT, as that would cost frames of another run that measures there.
-            lease = _lease(request, topology, tg)
-            if lease is not None:
-                undo.enter_context(lease)
-            # All paths go through the same nodes.
-            dut_names = [hop.node_name for hop in paths[0].hops if topology.nodes[hop.node_name].place]
-            dut_names += [topology.end_name] if paths[0].is_reflected else []
-            sessions = {
-                topology.tg_name: tg,
-                **{name: undo.enter_context(_log_in(name, topology, request)) for name in dut_names},
-            }
-            tester = topology.nodes[topology.tg_name]
-            if takes_cards(tester):
-                execute_last_wills(tg)
-            with_ports = {name: session for name, session in sessions.items() if not topology.nodes[name].has_tester}
-            ports = read_ports([port for path in paths for port in path.ports], with_ports)
-            for path in paths:
-                check_presence(request.file, path, ports, with_ports)
-            check_link_speeds(ports)
-            paths = tuple(with_names(path, ports, takes_cards=takes_cards(tester)) for path in paths)
-            duts = checked_duts(request.dut, paths, sessions, topology.addresses)
-            agent = undo.enter_context(_start_agent(tg, generator, request))
-            facts = agent.facts
-            tg_ports = [port for path in paths for port in path.tg_ports]
-            opened = open_generator(generator, GeneratorNode(tg, facts.interfaces, facts.cpus), tg_ports)
-            if takes_cards(tester):
-                undo.enter_context(taken_cards(tg, tester, tg_ports))
-                # What the kernel reported about interfaces that it does not have any more.
-                ports = tuple(state for state in ports if state.port.node_name != topology.tg_name)
-            undo.callback(opened.close)
-            macs = {str(state.port): state.state.mac_address for state in ports if state.port not in tg_ports}
-            macs.update((str(port), opened.mac_address(port)) for port in tg_ports)
-            with _naming_links_that_are_down(sessions, Way.of(paths)):
-                links = tuple(
-                    set_up_link(path, own, sessions, (macs[str(path.west)], macs[str(path.east)]), undo)
-                    for path, own in zip(paths, duts, strict=True)
-                )
-            set_up = LiveSetUp(
-                links,
-                ports,
-                opened,
-                lease,
-                sessions,
-                facts={name: gather_facts(session).facts for name, session in sessions.items()},
-                descriptions={dut.hop.label: dut.described() for link in links for dut in link.duts},
-            )
-            return cls(request, set_up, agent, undo.pop_all())
 
     @contextmanager
     def ready_for(
@@ -143,57 +85,7 @@ class LiveTestbed(Testbed):
         self._verify_duts()
         try:
             self._is_in_use = True
-            set_up = self._set_up
-            next_hops = find_next_hops(self.request.topology, set_up, profile, self._running_agent)
-            configuration = make_configuration(
-                profile,
-                set_up.port_pairs(next_hops.destinations),
-                settle_time=set_up.settle_time,
-                examines=integrity is not Integrity.OFF and not set_up.translates,
-                connects=connects,
-                sides=next_hops.sides,
-                growth=self.request.growth,
-            )
-            set_up.generator.check_growth(self.request.growth)
-            check_mtus(set_up.ports, configuration)
-            connections = connections_through(set_up.duts, configuration)
-            self._watch.begin()
-            with self._watch.blaming():
-                if connections is not None:
-                    # A table that others have filled would be taken for a path that is dead.
-                    connections.forget()
-                agent, facts = self._configured(configuration)
-                if configuration.examines:
-                    facts = {**facts, "integrity": check_at_low_rate(agent, facts, set_up.idle_time)}
-            if next_hops.answers:
-                facts = {**facts, "next_hops": dict(next_hops.answers)}
-            if connections is not None:
-                facts = {**facts, "connections": connections.facts}
-            conditions = set_up.conditions(self.request, profile, {**asdict(agent.facts), **facts})
-            idle_time = max(set_up.idle_time, rest)
-
-            def measurer_with(agent: AgentClient) -> TrafficMeasurer:
-                return TrafficMeasurer(agent, idle_time=idle_time, ramp=ramp, forget=forget)
-
-            def forget() -> None:
-                for dut in self.duts:
-                    if dut.resets:
-                        dut.reset()
-                if connections is not None:
-                    connections.forget()
-
-            measurer = measurer_with(agent)
-            repairing = self._repairing(measurer, configuration, measurer_with)
-            source = WatchedSource(measurer, self._watch, connections)
-            if connections is not None:
-                repairing = EstablishingMeasurer(repairing, connections)
-            yield Ready(
-                repairing,
-                source,
-                with_rest(with_ramp(conditions, ramp), rest),
-                self._late_frames,
-                lambda: self._watch.is_verified,
-            )
+            yield self._prepared(profile, ramp, rest, integrity, connects=connects)
             # The trials are no result if the testbed was not ours any more, or a DUT was not as it was set up.
             with self._watch.allowing_absence():
                 self._restore()
@@ -209,6 +101,57 @@ class LiveTestbed(Testbed):
             raise
         finally:
             self._is_in_use = False
+
+    def _prepared(
+        self, profile: TrafficProfile, ramp: float, rest: float, integrity: Integrity, *, connects: bool
+    ) -> Ready:
+        """What performs trials, and their conditions; the generator is configured, and frames get through the path."""
+        set_up = self._set_up
+        next_hops = find_next_hops(self.request.topology, set_up, profile, self._running_agent)
+        configuration = make_configuration(
+            profile,
+            set_up.port_pairs(next_hops.destinations),
+            settle_time=set_up.settle_time,
+            examines=integrity is not Integrity.OFF and not set_up.translates,
+            connects=connects,
+            sides=next_hops.sides,
+            growth=self.request.growth,
+        )
+        set_up.generator.check_growth(self.request.growth)
+        check_mtus(set_up.ports, configuration)
+        connections = connections_through(set_up.duts, configuration)
+        self._watch.begin()
+        with self._watch.blaming():
+            if connections is not None:
+                # A table that others have filled would be taken for a path that is dead.
+                connections.forget()
+            agent, facts = self._configured(configuration)
+            if configuration.examines:
+                facts = {**facts, "integrity": check_at_low_rate(agent, facts, set_up.idle_time)}
+        if next_hops.answers:
+            facts = {**facts, "next_hops": dict(next_hops.answers)}
+        if connections is not None:
+            facts = {**facts, "connections": connections.facts}
+        conditions = set_up.conditions(self.request, profile, {**asdict(agent.facts), **facts})
+        idle_time = max(set_up.idle_time, rest)
+
+        def measurer_with(agent: AgentClient) -> TrafficMeasurer:
+            return TrafficMeasurer(agent, idle_time=idle_time, ramp=ramp, forget=forget)
+
+        def forget() -> None:
+            for dut in self.duts:
+                if dut.resets:
+                    dut.reset()
+            if connections is not None:
+                connections.forget()
+
+        measurer = measurer_with(agent)
+        source = WatchedSource(measurer, self._watch, connections)
+        repairing = self._repairing(measurer, configuration, measurer_with)
+        if connections is not None:
+            repairing = EstablishingMeasurer(repairing, connections)
+        stated = with_rest(with_ramp(conditions, ramp), rest)
+        return Ready(repairing, source, stated, self._late_frames, lambda: self._watch.is_verified)
 
     def exchange(self) -> None:
         """See `Testbed.exchange`; the testbed may look otherwise from then on."""
@@ -300,6 +243,64 @@ class LiveTestbed(Testbed):
             agent.close()
 
 
+def _open(request: TestbedRequest) -> LiveTestbed:
+    """Logs in on all nodes, checks and sets up the DUTs, and starts the traffic agent."""
+    with ExitStack() as undo:
+        # A broken package of a generator is found before anything is touched.
+        load_generator(_generator(request.topology).kind)
+        topology = reachable(request.topology, undo)
+        paths = topology.paths(request.links, duts=request.duts, nic=request.nic)
+        generator = _generator(topology)
+        tg = undo.enter_context(_log_in(topology.tg_name, topology, request))
+        # Before any log-in on a DUT, as that would cost frames of another run that measures there.
+        lease = _lease(request, topology, tg)
+        if lease is not None:
+            undo.enter_context(lease)
+        # All paths go through the same nodes.
+        dut_names = [hop.node_name for hop in paths[0].hops if topology.nodes[hop.node_name].place]
+        dut_names += [topology.end_name] if paths[0].is_reflected else []
+        sessions = {
+            topology.tg_name: tg,
+            **{name: undo.enter_context(_log_in(name, topology, request)) for name in dut_names},
+        }
+        tester = topology.nodes[topology.tg_name]
+        if takes_cards(tester):
+            execute_last_wills(tg)
+        with_ports = {name: session for name, session in sessions.items() if not topology.nodes[name].has_tester}
+        ports = read_ports([port for path in paths for port in path.ports], with_ports)
+        for path in paths:
+            check_presence(request.file, path, ports, with_ports)
+        check_link_speeds(ports)
+        paths = tuple(with_names(path, ports, takes_cards=takes_cards(tester)) for path in paths)
+        duts = checked_duts(request.dut, paths, sessions, topology.addresses)
+        agent = undo.enter_context(_start_agent(tg, generator, request))
+        facts = agent.facts
+        tg_ports = [port for path in paths for port in path.tg_ports]
+        opened = open_generator(generator, GeneratorNode(tg, facts.interfaces, facts.cpus), tg_ports)
+        if takes_cards(tester):
+            undo.enter_context(taken_cards(tg, tester, tg_ports))
+            # What the kernel reported about interfaces that it does not have any more.
+            ports = tuple(state for state in ports if state.port.node_name != topology.tg_name)
+        undo.callback(opened.close)
+        macs = {str(state.port): state.state.mac_address for state in ports if state.port not in tg_ports}
+        macs.update((str(port), opened.mac_address(port)) for port in tg_ports)
+        with _naming_links_that_are_down(sessions, Way.of(paths)):
+            links = tuple(
+                set_up_link(path, own, sessions, (macs[str(path.west)], macs[str(path.east)]), undo)
+                for path, own in zip(paths, duts, strict=True)
+            )
+        set_up = LiveSetUp(
+            links,
+            ports,
+            opened,
+            lease,
+            sessions,
+            facts={name: gather_facts(session).facts for name, session in sessions.items()},
+            descriptions={dut.hop.label: dut.described() for link in links for dut in link.duts},
+        )
+        return LiveTestbed(request, set_up, agent, undo.pop_all())
+
+
 def _fingerprints(
     sessions: Mapping[str, NodeSession], way: Way, programs: Callable[[], Mapping[str, Sequence[str]]] = dict
 ) -> FingerprintReader:
@@ -385,7 +386,7 @@ def open_testbed(
         from lossratio.testbed.simulated import SimulatedTestbed
 
         return SimulatedTestbed(request)
-    return LiveTestbed.open(request)
+    return _open(request)
 
 
 def check_sut_model(model: dict[str, Any]) -> None:

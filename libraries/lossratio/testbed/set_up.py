@@ -245,7 +245,7 @@ def set_up_link(
 
 @dataclass(frozen=True)
 class LiveSetUp:
-    """Everything that `lossratio.testbed.live.LiveTestbed.open` found and set up."""
+    """Everything that was found and set up when the testbed was opened."""
 
     links: tuple[LiveLink, ...]
     """The parallel paths; at least one."""
