@@ -59,123 +59,82 @@ _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of the overview, with the numbers behind its words."""
+    """A row of the overview, with the numbers behind its words; values are of the newest result."""
 
     trend: Trend
-    number: int
-
-    @property
-    def link(self) -> str:
-        return f"series-{self.number}"
-
-    @property
-    def series(self) -> Series:
-        return self.trend.series
-
-    @property
-    def is_rate(self) -> bool:
-        return self.series.unit == FRAMES_PER_SECOND
-
-    @property
-    def is_quotable(self) -> bool:
-        """Whether the newest result has a value that was measured as asked for."""
-        return bool(np.isfinite(self.newest)) and "irregular" not in self.series.kinds[-1]
-
-    @property
-    def newest(self) -> float:
-        return float(self.series.values[-1])
-
-    @property
-    def value(self) -> str:
-        return _in_words(self.series, -1)
-
-    @property
-    def bounds(self) -> str:
-        return _bounds(self.series, -1)
-
-    @property
-    def verdict(self) -> str:
-        return self.trend.verdict.value
-
-    @property
-    def kind(self) -> str:
-        """The class of the verdict's colour."""
-        if self.trend.is_alarm:
-            return "alarm"
-        undecided = (*NO_VERDICT, TrendVerdict.UNCONFIRMED, TrendVerdict.ONE_OTHER)
-        return "irregular" if self.trend.verdict in undecided else "measured"
-
-    @property
-    def is_odd(self) -> bool:
-        return self.trend.change is not None or self.trend.is_alarm or bool(self.trend.new_kinds)
-
-    @property
-    def frame_size(self) -> str:
-        size = self.series.frame_size_bytes
-        return "not known" if size is None else f"{size:g} B"
-
-    @property
-    def words(self) -> str:
-        return " ".join((self.series.key.test, self.series.key.testbed, *self.series.tags)).lower()
-
-    @property
-    def details(self) -> list[str]:
-        return list(details_of(self.trend))
-
-    @property
-    def reason(self) -> str:
-        """Why the newest result is irregular or failed; empty: it was measured."""
-        reason = self.series.reasons[-1]
-        kind = next((kind for kind in ("irregular", "failed") if kind in self.series.kinds[-1]), "")
-        return ": ".join(filter(None, (kind, reason)))
-
-    @property
-    def doubts(self) -> list[str]:
-        """Doubts about the newest result."""
-        return sorted(self.series.kinds[-1] - {"irregular", "failed"})
-
-    @property
-    def marked_verdict(self) -> str:
-        """The verdict with what a reader needs besides, as markup."""
-        doubts = (f"doubt: {doubt}" for doubt in self.doubts)
-        known = self.trend.known or (self.trend.change and self.trend.change.known)
-        noted = (f"{note}" for note in (known, *self.trend.notes) if note is not None)
-        old = "old" if self.trend.is_old else ""
-        return verdict(self.kind, self.verdict, filter(None, (old, self.reason, *noted, *doubts)))
-
-    @property
-    def test(self) -> str:
-        return self.series.key.test
+    series: Series
+    link: str
+    test: str
+    words: str
+    frame_size: str
+    is_odd: bool
+    is_rate: bool
+    is_quotable: bool
+    """Whether it has a value that was measured as asked for."""
+    value: str
+    bounds: str
+    newest_time: datetime
+    picture: str
+    """The course of the newest values, as a small picture."""
+    kind: str
+    """The class of the verdict's colour."""
+    verdict: str
+    reason: str
+    """Why it is irregular or failed; empty: it was measured."""
+    doubts: list[str]
+    details: list[str]
+    change: str = ""
+    since: str = ""
 
     @property
     def quoted(self) -> tuple[str, float | None]:
-        """The newest value in words and as a number; None: it may not be quoted."""
-        return (self.value, self.newest) if self.is_quotable else (NOTHING, None)
+        """The value in words and as a number; None: it may not be quoted."""
+        return (self.value, float(self.series.values[-1])) if self.is_quotable else (NOTHING, None)
 
     @property
     def ratio(self) -> float | None:
+        """The last change, as a share of the value before."""
         change = self.trend.last_change
         return None if change is None or not np.isfinite(change.ratio) else change.ratio
 
     @property
-    def change(self) -> str:
-        change = self.trend.last_change
-        return "" if change is None else f"{100 * change.ratio:+.2f} %"
+    def marked_verdict(self) -> str:
+        """The verdict with what a reader needs besides, as markup."""
+        known = self.trend.known or (self.trend.change and self.trend.change.known)
+        noted = (f"{note}" for note in (known, *self.trend.notes) if note is not None)
+        doubts = (f"doubt: {doubt}" for doubt in self.doubts)
+        old = "old" if self.trend.is_old else ""
+        return verdict(self.kind, self.verdict, filter(None, (old, self.reason, *noted, *doubts)))
 
-    @property
-    def since(self) -> str:
-        change = self.trend.last_change
-        return "" if change is None else f"{change.began:%Y-%m-%d}"
 
-    @property
-    def newest_time(self) -> datetime:
-        return self.series.times[-1]
-
-    @property
-    def picture(self) -> str:
-        """The course of the newest values, as a small picture."""
-        values = self.series.values[-_SPARK:]
-        return sparkline([float(value) if np.isfinite(value) else None for value in values])
+def _row(trend: Trend, number: int) -> _Row:
+    series, key, kinds = trend.series, trend.series.key, trend.series.kinds[-1]
+    undecided = (*NO_VERDICT, TrendVerdict.UNCONFIRMED, TrendVerdict.ONE_OTHER)
+    outcome = next((kind for kind in ("irregular", "failed") if kind in kinds), "")
+    last: dict[str, str] = {}
+    if trend.last_change is not None:
+        last = {"change": f"{100 * trend.last_change.ratio:+.2f} %", "since": f"{trend.last_change.began:%Y-%m-%d}"}
+    return _Row(
+        trend,
+        series,
+        link=f"series-{number}",
+        test=key.test,
+        words=" ".join((key.test, key.testbed, *series.tags)).lower(),
+        frame_size="not known" if series.frame_size_bytes is None else f"{series.frame_size_bytes:g} B",
+        is_odd=trend.change is not None or trend.is_alarm or bool(trend.new_kinds),
+        is_rate=series.unit == FRAMES_PER_SECOND,
+        is_quotable=bool(np.isfinite(series.values[-1])) and "irregular" not in kinds,
+        value=_in_words(series, -1),
+        bounds=_bounds(series, -1),
+        newest_time=series.times[-1],
+        picture=sparkline([float(value) if np.isfinite(value) else None for value in series.values[-_SPARK:]]),
+        kind="alarm" if trend.is_alarm else "irregular" if trend.verdict in undecided else "measured",
+        verdict=trend.verdict.value,
+        reason=": ".join(filter(None, (outcome, series.reasons[-1]))),
+        doubts=sorted(kinds - {"irregular", "failed"}),
+        details=list(details_of(trend)),
+        **last,
+    )
 
 
 _COLUMNS: tuple[Column[_Row], ...] = (
@@ -200,7 +159,7 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
     trends = sorted(
         (*analysis.trends, *analysis.readings), key=lambda trend: (trend.series.is_reading, order.index(trend.verdict))
     )
-    rows = [_Row(trend, number) for number, trend in enumerate(trends, start=1)]
+    rows = [_row(trend, number) for number, trend in enumerate(trends, start=1)]
     numbers = sum(len(row.series.times) for row in rows)
     body = partial(html_fragment, PAGES, "trend_section.html.jinja")
     sections = [

@@ -76,59 +76,20 @@ class _Row:
     """A row of the overview, with the numbers behind its words."""
 
     compared: ComparedQuantity
-    number: int
     values: tuple[_Value, ...]
-    most: float
-
-    @property
-    def link(self) -> str:
-        return f"quantity-{self.number}"
-
-    @property
-    def result(self) -> TestResult:
-        return self.values[-1].finding.result
-
-    @property
-    def frame_size(self) -> str:
-        return describe_frame_size(self.result.conditions.traffic)
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        return self.result.test.tags
-
-    @property
-    def words(self) -> str:
-        return " ".join((self.compared.test, *self.tags)).lower()
-
-    @property
-    def in_words(self) -> Mapping[str, str]:
-        return quantity_in_words(self.compared)
-
-    @property
-    def is_odd(self) -> bool:
-        return self.compared.verdict in (Verdict.REGRESSION, Verdict.PROGRESSION)
-
-    @property
-    def is_decided(self) -> bool:
-        return self.compared.p_value is not None
-
-    @property
-    def kind(self) -> str:
-        """The class of the verdict's colour."""
-        if self.compared.verdict is Verdict.REGRESSION:
-            return "alarm"
-        return "measured" if self.is_decided else "irregular"
-
-    @property
-    def basis(self) -> str:
-        return "aggregate rates" if self.compared.unit == FRAMES_PER_SECOND else self.compared.unit.name
-
-    @property
-    def picture(self) -> str:
-        difference = self.compared.difference
-        if difference is None:
-            return ""
-        return difference_bar(difference.change, difference.interval or (difference.change,) * 2, self.most)
+    result: TestResult
+    link: str
+    test: str
+    words: str
+    is_odd: bool
+    is_decided: bool
+    kind: str
+    """The class of the verdict's colour."""
+    frame_size: str
+    basis: str
+    tags: tuple[str, ...]
+    in_words: Mapping[str, str]
+    picture: str
 
     @property
     def doubts(self) -> Iterator[str]:
@@ -143,10 +104,6 @@ class _Row:
                 yield f"{side}, {count} of {len(of_side)}: {kind}"
 
     @property
-    def test(self) -> str:
-        return self.compared.test
-
-    @property
     def change(self) -> tuple[str, float | None]:
         """The change in words and as a number; None: it is undecided."""
         difference = self.compared.difference
@@ -157,6 +114,29 @@ class _Row:
         """The verdict with its doubts, as markup; without a number it has the reason."""
         words = self.compared.verdict.value if self.is_decided else self.in_words["verdict"]
         return verdict(self.kind, words, (f"doubt: {doubt}" for doubt in self.doubts))
+
+
+def _row(compared: ComparedQuantity, number: int, values: tuple[_Value, ...], most: float) -> _Row:
+    result, difference, is_decided = values[-1].finding.result, compared.difference, compared.p_value is not None
+    picture = ""
+    if difference is not None and is_decided:
+        picture = difference_bar(difference.change, difference.interval or (difference.change,) * 2, most)
+    return _Row(
+        compared,
+        values,
+        result,
+        link=f"quantity-{number}",
+        test=compared.test,
+        words=" ".join((compared.test, *result.test.tags)).lower(),
+        is_odd=compared.verdict in (Verdict.REGRESSION, Verdict.PROGRESSION),
+        is_decided=is_decided,
+        kind="alarm" if compared.verdict is Verdict.REGRESSION else "measured" if is_decided else "irregular",
+        frame_size=describe_frame_size(result.conditions.traffic),
+        basis="aggregate rates" if compared.unit == FRAMES_PER_SECOND else compared.unit.name,
+        tags=result.test.tags,
+        in_words=quantity_in_words(compared),
+        picture=picture,
+    )
 
 
 def _width(difference: Difference | None) -> float | None:
@@ -173,7 +153,7 @@ _COLUMNS: tuple[Column[_Row], ...] = (
     Column(
         "frame size", lambda row: row.frame_size, lambda row: row.result.conditions.traffic.average_frame_size_bytes
     ),
-    Column("95 % interval", lambda row: "", markup=lambda row: row.picture if row.is_decided else ""),
+    Column("95 % interval", lambda row: "", markup=lambda row: row.picture),
     Column(
         "interval, %",
         lambda row: row.in_words["95 % interval"],
@@ -245,7 +225,7 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
             for side, findings in sides
             for finding in findings
         )
-        yield _Row(compared, number, values, most)
+        yield _row(compared, number, values, most)
 
 
 def _headline(comparison: Comparison, before: Sequence[Run], after: Sequence[Run], names: tuple[str, str]) -> str:
