@@ -174,6 +174,18 @@ def test_what_a_slow_server_did_not_open_in_time_is_unsent_and_no_loss():
     assert counters.lost == 0
 
 
+def test_connections_that_are_complete_long_after_their_load_are_unsent_and_no_loss():
+    # A path on which 5,000 connections are carried through in a second, whatever their rate; 100 of them are lost.
+    server = Astf(lambda opened: udp(opened, closed=min(1.0, carried() / max(1, opened))))
+    carried = lambda: min(9900.0, 5000.0 * max(0.0, server.clock() - server.began))  # noqa: E731
+    counters = connected(server, count=10_000, rate=10_000.0)
+    # Five frames that follow each other, and the batches of software mode, have some milliseconds more.
+    assert 5000 <= counters.received_frames <= 5700
+    assert counters.lost == 100
+    assert counters.unsent_frames == 9900 - counters.received_frames
+    assert counters.unanswered_frames == 100
+
+
 def test_what_trex_sent_again_as_it_was_late_itself_is_no_loss():
     counters = connected(Astf(lambda opened: tcp(opened, again=5), missing=0), profile=TCP)
     assert (counters.received_frames, counters.unsent_frames, counters.lost) == (995, 5, 0)
