@@ -180,11 +180,14 @@ class ConnectionTable(ABC):
     Attributes:
         translates: Whether it translates addresses.
         is_one_way: Whether connections are opened from the west only.
+        known_ports: Ports of all addresses of a NAT whose connections take them in an order that is known; None: it is
+            none.
         safe_rate: Connections per second that it is sure to take; None: no limit is known.
     """
 
     translates: bool
     is_one_way: bool
+    known_ports: int | None = None
     safe_rate: float | None
 
     @abstractmethod

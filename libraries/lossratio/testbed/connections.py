@@ -24,17 +24,27 @@ class Connections:
     entries are counted. So a trial of throughput is no test of how fast connections are made.
     """
 
-    def __init__(self, tables: Mapping[str, ConnectionTable], configuration: Configuration) -> None:
+    def __init__(
+        self, tables: Mapping[str, ConnectionTable], configuration: Configuration, *, to_nat: bool = False
+    ) -> None:
+        self._tables = tables
+        self._flows = max(direction.frames.flows for direction in configuration.directions)
+        self._shares = min(direction.load_share for direction in configuration.directions)
+        opening = configuration.directions[::2] if to_nat else configuration.directions
+        self._connections, self._to_one = connections_of(replace(configuration, directions=opening))
         for name, table in tables.items():
-            if table.is_one_way and len({each.transmit < each.receive for each in configuration.directions}) > 1:
+            if table.is_one_way and len({each.transmit < each.receive for each in opening}) > 1:
                 raise TrafficError(
                     f"{name} lets its west side alone open connections, as a NAT does, so frames from its other side "
                     "would have to be answers. Send one way only, with bidirectional=False."
                 )
-        self._tables = tables
-        self._flows = max(direction.frames.flows for direction in configuration.directions)
-        self._shares = min(direction.load_share for direction in configuration.directions)
-        self._connections, self._to_one = connections_of(configuration)
+            if to_nat and table.known_ports != self._connections:
+                known = "cannot be known" if table.known_ports is None else f"are {table.known_ports:,}"
+                raise TrafficError(
+                    f"Frames from the east go to all ports of a NAT, over {self._connections:,} connections, and the "
+                    f"ports of {name} {known} beforehand. Take a profile with as many hosts as det44_hosts, 1024 for "
+                    "each of det44_addresses, or send one way only, with bidirectional=False."
+                )
         self._is_tcp = is_tcp = any(direction.frames.handshake is not None for direction in configuration.directions)
         self._handshake = Exchange() if is_tcp else None
         self._rate = min(table.safe_rate or FILL_RATE for table in tables.values())
@@ -124,8 +134,16 @@ class EstablishingMeasurer:
         return replace(output, elapsed=(output.elapsed or trial.duration) + seconds)
 
 
-def connections_through(duts: Sequence[Dut[DutOptions]], configuration: Configuration) -> Connections | None:
-    """What empties and fills the tables of devices; None: no device keeps connections."""
+def connections_through(
+    duts: Sequence[Dut[DutOptions]], configuration: Configuration, *, to_nat: bool = False
+) -> Connections | None:
+    """What empties and fills the tables of devices; None: no device keeps connections.
+
+    Args:
+        duts: The devices.
+        configuration: The traffic through them.
+        to_nat: See `lossratio.traffic.profile.Reverse.to_nat`.
+    """
     tables = {dut.hop.node_name: dut.connections for dut in duts}
     kept = {name: table for name, table in tables.items() if table is not None}
-    return Connections(kept, configuration) if kept else None
+    return Connections(kept, configuration, to_nat=to_nat) if kept else None

@@ -119,7 +119,7 @@ class LiveTestbed(Testbed):
         )
         set_up.generator.check_growth(self.request.growth)
         check_mtus(set_up.ports, configuration)
-        connections = connections_through(set_up.duts, configuration)
+        connections = connections_through(set_up.duts, configuration, to_nat=profile.directions[-1].to_nat)
         self._watch.begin()
         with self._watch.blaming():
             if connections is not None:

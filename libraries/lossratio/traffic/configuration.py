@@ -54,7 +54,7 @@ _TAG_OPTION = bytes([1, 1, 254, 4 + TAG_BYTES + COMPENSATION_BYTES]) + b"LR"
 
 def frames_spec(direction: TrafficDirection, source: Side, destination: Side) -> FramesSpec:
     """Describes the frames of one direction, from a side's networks to another side's."""
-    frame = _Frame(source, destination, direction.seed)
+    frame = _Frame(source, source if direction.to_nat else destination, direction.seed)
     if direction.headers.ethernet is not None:
         frame.add_macs(direction.headers.ethernet)
     frame.add_headers(direction.headers, b"" if frame.data else _MAC_ADDRESSES)
@@ -350,7 +350,7 @@ def _speakers(profile: TrafficProfile, pair: PortPair, west: Side, east: Side) -
             continue
         ranges = [(address, address) for address in port.own_addresses]
         for headers, end in ((source, "source"), (sink, "destination")):
-            if headers is not None and port.own_addresses:
+            if headers is not None and port.own_addresses and not (headers.to_nat and end == "destination"):
                 for version, ip in ((4, headers.headers.ipv4), (6, headers.headers.ipv6)):
                     if ip is not None:
                         first, last = address_span(getattr(ip, end), ip.on(side), version)

@@ -31,8 +31,12 @@ Address = IPv4Address | IPv6Address
 
 _NEAR_NAMES = 6
 _PROFILES = "resources/traffic_profiles"
-_COUNTED = re.compile(r"(?P<stem>ethip4-(?P<way>ip4dst|udp-h|tcp-h|geneve))(?P<count>[1-9]\d{0,4})(?P<end>(?:-p63)?)")
+_COUNTED = re.compile(
+    r"(?P<stem>ethip4-(?P<way>ip4dst|udp-h|tcp-h|geneve))(?P<count>[1-9]\d{0,4})(?P<end>(?:-p63)?(?:-det44)?)"
+)
 """Names of profiles that differ only in their number of destinations or hosts; the file has ``N`` in its place."""
+HOSTS_OF_NAT_ADDRESS = 1024
+"""Hosts that share an address of a NAT where each has 63 ports."""
 _IMIX = "IMIX_v4_1"
 IMIX: Mapping[str, Mapping[int, int]] = MappingProxyType({_IMIX: {64: 28, 570: 16, 1518: 4}})
 """Mixes of frame sizes by name: bytes with FCS, each with its weight."""
@@ -67,6 +71,9 @@ class Reverse(FileModel):
     """Bytes by which its frames are longer than those, such as a tunnel's headers."""
     headers: Headers | None = None
     """Headers of its frames; where missing, the other direction's, with the sides swapped."""
+    to_nat: bool = False
+    """Whether they go over connections that the other direction has opened through a NAT with ports that are known
+    beforehand: the destination addresses are the NAT's, on the transmitting side."""
 
 
 class ProfileFile(Headers):
@@ -113,6 +120,8 @@ class TrafficDirection(FileModel):
     """Its share of the load."""
     seed: int
     """Of its random orders."""
+    to_nat: bool = False
+    """Whether the destination addresses are a NAT's, on the transmitting side."""
 
     @property
     def average_frame_size(self) -> float:
@@ -145,7 +154,7 @@ class TrafficProfile(ProfileFile):
         size = self.frame_size if back.frame_size is None else back.frame_size
         headers = back.headers or self._first_headers
         westward = self._direction(headers, size, back.load_share, self.seed + (1 << 16), back.longer)
-        return (eastward, westward)
+        return (eastward, westward.model_copy(update={"to_nat": back.to_nat}))
 
     @property
     def size_weights(self) -> Mapping[int, float]:
@@ -273,6 +282,10 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
             fields["ipv4"]["source"]["count"] = count
             # Each host and port has one destination.
             destinations["count"] = gcd(count, destinations["count"])
+            if fields["reverse"]["to_nat"]:
+                addresses = max(1, count // HOSTS_OF_NAT_ADDRESS)
+                back = fields["reverse"]["headers"]["ipv4"]["destination"]
+                back.update(count=addresses, first=WEST.ipv4.num_addresses - addresses)
         return ProfileFile.model_validate({**fields, "name": name_or_path})
     if name_or_path not in profile_names():
         names = profile_names()
@@ -376,7 +389,9 @@ def addresses(profile: TrafficProfile, sides: Sequence[tuple[Side, Side]] = ((WE
     return "; ".join(
         _addresses(direction.headers, *way)
         for west, east in sides
-        for direction, way in zip(profile.directions, ((west, east), (east, west)), strict=False)
+        for direction, way in zip(
+            profile.directions, ((west, east), (east, east if profile.reverse.to_nat else west)), strict=False
+        )
     )
 
 

@@ -15,7 +15,7 @@ from lossratio.dut.vpp.features import Sessions, Sfdp, both_ports
 from lossratio.dut.vpp.startup import startup_configuration
 from lossratio.errors import DutError
 from lossratio.testbed.live import open_testbed
-from lossratio.traffic import load_profile
+from lossratio.traffic import addresses, load_profile
 from lossratio.trials import Exchange, Integrity, TrialInput
 
 HOME = os.environ.get("VPP_HOME", "")
@@ -49,7 +49,8 @@ def test_a_deterministic_nat_has_63_ports_for_each_of_1024_hosts():
         "det44 add in 198.18.0.0/16 out 198.19.255.192/26",
     ]
     table = sessions(" in 198.18.0.0/22 out 198.19.255.255/32\n  sessions number: 64512\n", det44_hosts=1024)
-    assert table.count() == 64_512
+    assert table.count() == table.known_ports == 64_512
+    assert sessions("", nat="nat44-ed").known_ports is sessions("", sfdp="ip4").known_ports is None
     with pytest.raises(DutError, match="has room for 64,512 sessions"):
         table.check(Established(64_513, 1, 20e3, 1.0))
 
@@ -120,6 +121,30 @@ def test_what_a_nat_cannot_keep_is_refused():
             table.check(wanted)
     table.check(Established(100_000, 64_512, 20e3, 4.0))
     table.check(Established(100_000, 64_512, 20e3, 239.0, "close"))
+
+
+def test_frames_that_come_back_meet_all_ports_of_a_deterministic_nat_but_the_last_of_each_address():
+    profile = load_profile("ethip4-udp-h65536-p63-det44", frame_size=64)
+    assert addresses(profile) == "198.18.0.0-198.18.255.255 to 198.19.0.1; 198.19.0.1 to 198.19.255.192-198.19.255.255"
+    assert [direction.headers.flows for direction in profile.directions] == [65_536 * 63, 64 * 64_511]
+
+
+@pytest.mark.netns
+@pytest.mark.vpp
+@pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
+@needs_testbed
+def test_frames_of_both_ways_pass_a_real_deterministic_nat(tmp_path):
+    with own_state():
+        file = local_topology(tmp_path, "vppdet")
+        profile = load_profile("ethip4-udp-h1024-p63-det44", frame_size=64)
+        options = {"forwarding": "ip4", "det44_hosts": 1024}
+        with (
+            open_testbed(file, dut="vpp", options=options) as testbed,
+            testbed.ready_for(profile, integrity=Integrity.OFF) as ready,
+        ):
+            output = whole(ready.measurer.measure, TrialInput(0.5, 5000.0))
+            assert [direction.received_frames for direction in output.directions] == [2500, 2500]
+            assert testbed.duts[0].connections.count() == 64_512
 
 
 @pytest.mark.netns

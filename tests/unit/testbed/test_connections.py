@@ -218,6 +218,17 @@ def test_traffic_both_ways_through_a_nat_is_refused():
         Connections({"DUT1": table}, traffic(bidirectional=True))
 
 
+def test_what_comes_back_to_a_nat_whose_ports_are_known_is_of_the_connections_that_were_opened():
+    table = Table(room=64_512)
+    table.is_one_way, table.known_ports = True, 64_512
+    both = traffic(name="ethip4-udp-h1024-p63-det44", bidirectional=True)
+    assert Connections({"DUT1": table}, both, to_nat=True).facts["established_before_each_trial"] == 64_512
+    for ports, known in ((None, "cannot be known beforehand"), (129_024, "are 129,024 beforehand")):
+        table.known_ports = ports
+        with pytest.raises(TrafficError, match=f"the ports of DUT1 {known}.*det44_hosts"):
+            Connections({"DUT1": table}, both, to_nat=True)
+
+
 def test_frames_in_tunnels_make_no_connections_that_can_be_counted():
     with pytest.raises(TrafficError, match="tunnels"):
         Connections({"DUT1": Table()}, traffic(name="ethip4vxlan-l2bdbase"))

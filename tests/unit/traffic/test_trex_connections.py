@@ -201,6 +201,22 @@ def refused(server, *arguments, **exchange):
     return raised.value.kind, str(raised.value)
 
 
+def test_a_server_that_still_ends_what_was_before_is_waited_for():
+    server, answers = Astf(udp), ["_ state:Transmitting, should be one of following:Idle, Loaded profile"]
+    begin = server.start
+
+    def start(**named):
+        if answers:
+            raise RuntimeError(answers.pop())
+        begin(**named)
+
+    server.start = start
+    assert connected(server).received_frames == 1000
+    answers.extend(["another reason"])
+    with pytest.raises(AgentError, match="another reason"):
+        connected(server)
+
+
 def test_errors_of_trex_are_no_loss_of_the_device():
     kind, message = refused(Astf(lambda opened: udp(opened, closed=0.5, err_c_nf_throttled=7)))
     assert kind == "memory"

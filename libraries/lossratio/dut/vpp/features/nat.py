@@ -221,6 +221,7 @@ class Sessions(ConnectionTable):
     def __init__(self, name: str, table: Table, ask: Callable[[str], str]) -> None:
         self._name, self._table, self._ask = name, table, ask
         self.translates = self.is_one_way = table.ports is not None
+        self.known_ports = None if table.is_shared else table.ports
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
         """The option's, or VPP's own."""

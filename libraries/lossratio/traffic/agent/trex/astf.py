@@ -41,6 +41,8 @@ _PASS_SECONDS = 10e-3
 """Time in which one of them is sent and has arrived. TRex's stack needs half of that in software mode."""
 
 _LEAST_SILENT = 10
+_NOT_YET = "should be one of following"
+"""TRex's words where it has not ended yet what was before."""
 
 
 class _Ends(NamedTuple):
@@ -62,6 +64,22 @@ class AstfConnection(TrexConnection):
     def forget(self) -> None:
         """Ends all connections at once: nothing of them is sent any more."""
         self._call("forget all connections", self._client.reset)
+
+    def open(self, load: float, seconds: float) -> None:
+        """Opens connections of the profile for so many seconds, once TRex has ended what was before.
+
+        On a busy machine it may say that it has stopped while it still cleans up.
+        """
+        deadline = self.clock() + _BEGIN_SECONDS
+        while True:
+            try:
+                self._call("open connections", self._client.start, mult=load, duration=seconds, nc=True)
+                return
+            except AgentError as error:
+                if _NOT_YET not in str(error) or self.clock() > deadline:
+                    raise
+            self.sleep(_POLL_SECONDS)
+            self._call("stop", self._client.stop)
 
     def _take_ports(self) -> None:
         self._call("acquire the ports", self._client.acquire, force=self.settings.is_ours)
@@ -134,7 +152,7 @@ class AstfGenerator:
         connection.call("clear its counters", "clear_stats")
         # It opens no more than `count`, and cuts off those that are open when its time ends.
         longest = _BEGIN_SECONDS + 2.0 * count / load + passes * self._settle_time
-        connection.call("open connections", "start", mult=load, duration=longest, nc=True)
+        connection.open(load, longest)
         try:
             began = seen = clock()
             counted, latest = _Counted({}, self._ends, exchange, 0), began + _BEGIN_SECONDS

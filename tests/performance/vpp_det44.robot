@@ -1,0 +1,23 @@
+*** Settings ***
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP. [Cfg] VPP IPv4 router with deterministic NAT44 (det44), 1,024
+...               hosts on each address. [Ver] NDR and PDR, RFC 9971 (MLRsearch), both ways: what comes back goes to all
+...               ports of the NAT, over connections that are established and counted before each trial. [Ref] RFC 9693.
+Metadata          Cores    1 2 4
+Metadata          Frame Sizes    64B 1518B IMIX
+Metadata          Scale    h1024-p63-s64512 h16384-p63-s1032192 h65536-p63-s4128758
+
+Resource          lossratio/resources/performance.resource
+
+Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
+...                   dut=vpp    cores=${CORES}    forwarding=ip4
+...                   det44_hosts=${{'${SCALE}'[1:].partition('-')[0]}}
+...                   det44_addresses=${{int('${SCALE}'[1:].partition('-')[0]) // 1024}}
+Suite Teardown    Tear Down Testbed
+
+Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    nat44_deterministic    ${FRAME_SIZE}    ${CORES}c
+
+
+*** Test Cases ***
+${FRAME_SIZE}-${CORES}c-ethip4udp-nat44det-${SCALE}-ndrpdr
+    [Tags]    udp_bidir    ethip4udp-nat44det-${SCALE}
+    Find NDR And PDR    ${FRAME_SIZE}    profile=ethip4-udp-${SCALE.partition('-')[0]}-p63-det44
