@@ -12,7 +12,10 @@ from lossratio.traffic import Configuration, connections_of
 from lossratio.trials import Exchange, Measurer, TrialInput, TrialOutput
 
 FILL_RATE = 20_000.0
-"""Connections per second at which a table is filled, unless a device is known to take fewer."""
+"""Connections per second at which any table is filled, unless a device is known to take fewer."""
+
+_FIRST_RATE, _MANY = 100_000.0, 500_000
+"""The rate that is tried first where there are so many connections."""
 
 _FILLS = 3
 
@@ -47,7 +50,8 @@ class Connections:
                 )
         self._is_tcp = is_tcp = any(direction.frames.handshake is not None for direction in configuration.directions)
         self._handshake = Exchange() if is_tcp else None
-        self._rate = min(table.safe_rate or FILL_RATE for table in tables.values())
+        self._safe_rate = min(table.safe_rate or FILL_RATE for table in tables.values())
+        self._rate = _FIRST_RATE if self._connections >= _MANY and self._safe_rate == FILL_RATE else self._safe_rate
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -68,19 +72,22 @@ class Connections:
         Returns:
             Seconds of traffic that it took.
         """
-        trial = TrialInput(self._flows / self._rate / self._shares, self._rate, exchange=exchange or self._handshake)
-        idle = max(trial.duration, self._flows / load / self._shares) + trial.duration
+        idle = (self._flows / min(self._rate, load) + self._flows / self._rate) / self._shares
         for table in self._tables.values():
             state = (exchange or Exchange()).end_of_tcp if self._is_tcp else None
             table.check(Established(self._connections, self._to_one, self._rate, idle, state))
         seconds = 0.0
         self.forget()
         for _ in range(_FILLS):
+            duration = self._flows / self._rate / self._shares
+            trial = TrialInput(duration, self._rate, exchange=exchange or self._handshake)
             output = fill(trial)
             seconds += trial.duration if output.elapsed is None else output.elapsed
             # Frames that nobody sent, or that a busy device has lost, establish nothing: they are sent again.
             if not output.unsent_frames and all(table.count() == self._connections for table in self._tables.values()):
                 return seconds
+            # What a rate has not filled once it is not tried for again.
+            self._rate = self._safe_rate
         self._count()
         return seconds
 

@@ -44,8 +44,9 @@ def test_all_hosts_of_both_networks_may_have_sessions_and_the_last_ones_are_the_
 
 def test_a_deterministic_nat_has_63_ports_for_each_of_1024_hosts():
     given = commands(det44_hosts=65_536, det44_addresses=64)
-    assert given[-2:] == [
+    assert given[-3:] == [
         "set interface det44 inside host-a outside host-b",
+        "set det44 timeouts udp 3000",
         "det44 add in 198.18.0.0/16 out 198.19.255.192/26",
     ]
     table = sessions(" in 198.18.0.0/22 out 198.19.255.255/32\n  sessions number: 64512\n", det44_hosts=1024)

@@ -19,7 +19,7 @@ from lossratio.topology import EAST, WEST
 
 _PORTS = (1 << 16) - 1024
 _DET44_SESSIONS_OF_HOST = 1000
-_TIMEOUT, _SFDP_TIMEOUT = 300.0, 3000.0
+_TIMEOUT, _LONG_TIMEOUT = 300.0, 3000.0
 _END_SECONDS, _LOOK_SECONDS = 10.0, 0.01
 _TABLE_SECONDS = 300.0
 """Seconds in which VPP makes the table of sessions, for millions on a busy machine."""
@@ -144,6 +144,7 @@ class Det44(_Stateful):
             min(addresses * _PORTS, hosts * _DET44_SESSIONS_OF_HOST),
             ports=addresses * _PORTS,
             is_shared=False,
+            timeout=_LONG_TIMEOUT,
         )
 
     def problem(self) -> str | None:
@@ -160,6 +161,7 @@ class Det44(_Stateful):
         west, east = (port.interface for port in ports)
         yield Command("det44 plugin enable")
         yield Command(f"set interface det44 inside {west} outside {east}")
+        yield Command(f"set det44 timeouts udp {_LONG_TIMEOUT:.0f}")
         if self.table is not None:
             yield Command(self.table.ends[-1])
 
@@ -182,7 +184,7 @@ class Sfdp(_Stateful):
             return super().table
         shows, pattern = "show sfdp status", r"\s{2}active sessions: (\d+)()"
         # The states of TCP end a session, too.
-        ends, idle, ended = ("kill sfdp session all",), _SFDP_TIMEOUT, 0.0 if self.sfdp == "l4ip4" else _SFDP_TIMEOUT
+        ends, idle, ended = ("kill sfdp session all",), _LONG_TIMEOUT, 0.0 if self.sfdp == "l4ip4" else _LONG_TIMEOUT
         return Table(ends, shows, pattern, self.sfdp_sessions, timeout=idle, of_tcp=(idle, idle, ended))
 
     def problem(self) -> str | None:
@@ -208,7 +210,7 @@ class Sfdp(_Stateful):
         for way in ("forward", "reverse"):
             yield Command(f"set sfdp services tenant 1 {services} {way}")
         for state in ("embryonic", "established", "tcp-established"):
-            yield Command(f"set sfdp timeout tenant 1 {state} {_SFDP_TIMEOUT:.0f}")
+            yield Command(f"set sfdp timeout tenant 1 {state} {_LONG_TIMEOUT:.0f}")
         for port in ports:
             yield Command(f"set sfdp interface-input {port.interface} tenant 1")
 
