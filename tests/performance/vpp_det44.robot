@@ -13,6 +13,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 ...                   det44_hosts=${{'${SCALE}'[1:].partition('-')[0]}}
 ...                   det44_addresses=${{int('${SCALE}'[1:].partition('-')[0]) // 1024}}
 Suite Teardown    Tear Down Testbed
+Test Template     Find NDR And PDR
 
 Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    nat44_deterministic    ${FRAME_SIZE}    ${CORES}c
 
@@ -20,4 +21,4 @@ Test Tags         perftest    ndrpdr    vpp    ethip4    ip4fwd    nat44_determi
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udp-nat44det-${SCALE}-ndrpdr
     [Tags]    udp_bidir    ethip4udp-nat44det-${SCALE}
-    Find NDR And PDR    ${FRAME_SIZE}    profile=ethip4-udp-${SCALE.partition('-')[0]}-p63-det44
+    ${FRAME_SIZE}    profile=ethip4-udp-${SCALE.partition('-')[0]}-p63-det44
