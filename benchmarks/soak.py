@@ -262,7 +262,6 @@ def coverage(arguments: argparse.Namespace) -> None:
 
 SENTENCES = (
     ("Trials at equal loads differ", "varies bursts memory drift"),
-    ("Counts scatter around", "varies bursts memory drift curve"),
     ("Counts of lost frames scatter", "varies bursts memory drift curve"),
     ("Neither function has", "curve bursts varies memory"),
     ("More frames are lost below", "curve bursts varies"),

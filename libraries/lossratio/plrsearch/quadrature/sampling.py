@@ -25,7 +25,7 @@ _SLICES, _SPREADS = 11, 17
 """Values of log s, and of log a at each of them, at which the ridge is looked for at a time."""
 _FEW, _SLICES_OF_FEW = 6, 25
 """Trials that are few, and values of log s with these: the ridge's width may change a thousandfold along it."""
-_MANY, _MOST_OF_FEW = 50, 6.0
+_MANY, _MOST_OF_FEW = 40, 6.0
 """With fewer trials there are more points, in inverse proportion, but at most so many times as many."""
 _ZOOMS = 6
 _DEPTH, _TOP = 14.0, 4.0
