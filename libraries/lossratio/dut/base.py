@@ -53,6 +53,11 @@ class DutOptions(FileModel):
         """Number of rules that each frame passes; None: it is not known."""
         return 0
 
+    @property
+    def kernel_cpus(self) -> tuple[int, ...]:
+        """CPUs that the kernel is asked to forward frames on; empty: those on which they arrive."""
+        return ()
+
     def modelled_as(self) -> dict[str, Any] | None:
         """Data of the simulation model with the same truth; None: the DUT has no truth that is known beforehand."""
         return None

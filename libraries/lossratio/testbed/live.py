@@ -276,7 +276,8 @@ def _open(request: TestbedRequest) -> LiveTestbed:
         agent = undo.enter_context(_start_agent(tg, generator, request))
         facts = agent.facts
         tg_ports = [port for path in paths for port in path.tg_ports]
-        opened = open_generator(generator, GeneratorNode(tg, facts.interfaces, facts.cpus), tg_ports)
+        node = GeneratorNode(tg, facts.interfaces, facts.cpus, device_cpus(request))
+        opened = open_generator(generator, node, tg_ports)
         if takes_cards(tester):
             undo.enter_context(taken_cards(tg, tester, tg_ports))
             # What the kernel reported about interfaces that it does not have any more.
@@ -333,6 +334,12 @@ def _generator(topology: Topology) -> RealGenerator:
     if not isinstance(generator, RealGenerator):
         raise TopologyError(f"Topology {topology.name}: real nodes need a real generator, such as afpacket.")
     return generator
+
+
+def device_cpus(request: TestbedRequest) -> tuple[int, ...]:
+    """The CPUs of the TG on which devices under test forward, as far as their options say so: of a local testbed."""
+    is_local = request.topology.testbed is TestbedKind.LOCAL
+    return request.dut.options.kernel_cpus if is_local and request.dut is not None else ()
 
 
 def _lease(request: TestbedRequest, topology: Topology, tg: NodeSession) -> Lease | None:

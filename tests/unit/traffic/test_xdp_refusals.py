@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from lossratio.bpf import BpfError, XdpMode
+from lossratio.dut import parse_options
+from lossratio.testbed.live import device_cpus
+from lossratio.testbed.testbed import DutRequest, TestbedRequest
+from lossratio.topology import AfPacketGenerator, XdpGenerator, load_topology
 from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.core.processors import free_processors
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.xdp import devices
 from lossratio.traffic.agent.xdp.plan import Plan, schedule_course
 from lossratio.traffic.agent.xdp.sender import choose_cpus
+from lossratio.traffic.generators import open_generator
+from lossratio.traffic.generators.base import GeneratorNode
+
+TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 
 
 def test_only_the_latest_losses_have_times_and_all_are_counted():
@@ -51,6 +60,18 @@ def test_senders_keep_off_the_processors_of_devices_and_leave_one_for_others(
 ):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 1, 0, 2})
     assert choose_cpus(directions, None, free_processors(of_devices)) == tuple(chosen)
+
+
+@pytest.mark.parametrize(("topology", "of_bridge"), [("local", (1,)), ("examples/lab-3n-afpacket", ())])
+@pytest.mark.parametrize("kind", ["afpacket", "xdp"])
+def test_senders_keep_off_the_processors_on_which_a_local_bridge_forwards(kind, topology, of_bridge):
+    file = TOPOLOGIES / f"{topology}.yaml"
+    bridge = DutRequest("linux_bridge", parse_options("linux_bridge", {"rps_cpus": "1"}))
+    request = TestbedRequest(load_topology(file), file, bridge)
+    assert device_cpus(request) == of_bridge
+    settings = {"afpacket": AfPacketGenerator, "xdp": XdpGenerator}[kind](kind=kind, catch_up=0.002)
+    options = open_generator(settings, GeneratorNode(None, {}, 2, device_cpus(request)), ()).ready()
+    assert options.get("device_cpus", ()) == of_bridge
 
 
 @pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOSPC, errno.ERANGE, errno.ENOMEM])

@@ -27,11 +27,14 @@ from lossratio.traffic import (
     load_profile,
     make_configuration,
 )
+from lossratio.traffic.generators.base import GeneratorNode
 from lossratio.traffic.generators.xdp import Auto
 from lossratio.trials import Step, TrialInput, output_from_counters
 
 REPEATS = 20
 """A busy machine may keep a sender from its burst's rate, but not each time."""
+
+NODE = GeneratorNode(session=None, interfaces={}, cpus=1)
 
 pytestmark = [
     pytest.mark.netns,
@@ -341,7 +344,7 @@ def test_somebody_elses_program_is_named_and_never_replaced(ready, agent, sessio
 
 def test_auto_takes_the_embedded_generator_where_there_can_be_no_programs_and_says_why(bridged, agent):
     configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [PortPair(WEST, EAST)], settle_time=0)
-    generator = Auto(AutoGenerator(kind="auto", catch_up=10.0, cpus=(0,)), node=None, ports=())
+    generator = Auto(AutoGenerator(kind="auto", catch_up=10.0, cpus=(0,)), node=NODE, ports=())
     for gro, kind in (("off", "afpacket"), ("on", "xdp")):
         for interface in ("dut0", "dut1"):
             bridged.run("dut1", "ethtool", "-K", interface, "gro", gro)
@@ -355,7 +358,7 @@ def test_auto_is_refused_what_the_embedded_generator_would_be_refused_too(ready,
     configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [PortPair(WEST, EAST)], settle_time=0)
     ready.run("dut1", "ip", "link", "set", "dev", "dut0", "down")
     with pytest.raises(AgentRefusalError, match="Interface tg0 is down"):
-        Auto(AutoGenerator(kind="auto"), node=None, ports=()).configure(agent, configuration)
+        Auto(AutoGenerator(kind="auto"), node=NODE, ports=()).configure(agent, configuration)
 
 
 def test_a_processor_that_is_not_there_is_refused(ready, agent):

@@ -105,6 +105,11 @@ class LinuxOptions(PolicedOptions):
     node's setting stays. It needs root on the machine, not only in a namespace."""
 
     @property
+    def kernel_cpus(self) -> tuple[int, ...]:
+        """See `DutOptions.kernel_cpus`."""
+        return self.rps_cpus
+
+    @property
     def policed_rate(self) -> float | None:
         """The exact rate of the policer in frames per second: the kernel counts whole nanoseconds per frame."""
         return None if self.police is None else _NANOSECONDS / (_NANOSECONDS // self.police)

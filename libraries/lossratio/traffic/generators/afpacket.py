@@ -27,4 +27,5 @@ class AfPacket(Generator[AfPacketGenerator]):
 
     def ready(self) -> Mapping[str, Any]:
         """See `Generator.ready`; nothing is started for it."""
-        return {} if self.settings.catch_up is None else {"catch_up": self.settings.catch_up}
+        options = {"catch_up": self.settings.catch_up, "device_cpus": self.node.device_cpus or None}
+        return {name: value for name, value in options.items() if value is not None}

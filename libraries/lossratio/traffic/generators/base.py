@@ -27,6 +27,8 @@ class GeneratorNode:
     """MAC addresses of its network interfaces, by name."""
     cpus: int
     """How many CPUs it has."""
+    device_cpus: tuple[int, ...] = ()
+    """CPUs on which devices under test of the same machine forward: a sender there would get no processor."""
 
 
 class Generator(ABC, Generic[SettingsT]):

@@ -35,7 +35,7 @@ class _InKernel(Generator[SettingsT]):
         """See `Generator.ready`; nothing is started for it."""
         settings = self.settings
         options = {name: getattr(settings, name) for name in ("catch_up", "cpus", "cpu_share")}
-        options["device_cpus"] = settings.device_cpus or None
+        options["device_cpus"] = (*settings.device_cpus, *self.node.device_cpus) or None
         return {name: value for name, value in options.items() if value is not None}
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
