@@ -17,7 +17,7 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -98,10 +98,12 @@ class Tester:
     """Its Python."""
     agent: AgentClient
     """The traffic agent there."""
+    device_cpus: tuple[int, ...] = ()
+    """CPUs on which the bridge forwards."""
 
     def afpacket(self, configuration: Configuration, rate: float, duration: float) -> list[Row]:
         """Sends with the embedded generator."""
-        self.agent.configure(configuration)
+        self.agent.configure(configuration, options={"device_cpus": self.device_cpus})
         with self._sampling(configuration) as samples:
             counters = self.agent.trial(rate, duration)
         return [
@@ -177,7 +179,8 @@ def main(topology: Path, duration: float, rps_cpu: int, with_trafgen: bool) -> N
         for path, options in (("bridge", {}), (f"bridge, CPU {rps_cpu}", {"rps_cpus": rps_cpu})):
             try:
                 with bridged(testbed, tester.agent, options):
-                    compare(tester, path, ports, duration, with_trafgen)
+                    own = replace(tester, device_cpus=tuple(options.values()))
+                    compare(own, path, ports, duration, with_trafgen)
             except DutError as error:
                 click.echo(f"{path}: {error}")
 
