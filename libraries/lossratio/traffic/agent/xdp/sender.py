@@ -32,7 +32,8 @@ _START_SECONDS = 10.0
 _POLL_SECONDS = 0.0002
 _SWITCH_SECONDS = 0.0001
 _FIRST_RUNS, _MOST_RUNS = 1 << 7, 1 << 20
-_PRIORITY = 10
+_PRIORITY = 12
+"""Before senders of `afpacket`, and their agent, which may be another testbed's."""
 
 AGENT_PRIORITY = 20
 """Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time although all processors are busy."""
