@@ -14,7 +14,7 @@ from lossratio.trials import Exchange, Measurer, TrialInput, TrialOutput
 FILL_RATE = 20_000.0
 """Connections per second at which any table is filled, unless a device is known to take fewer."""
 
-_FIRST_RATE, _MANY = 100_000.0, 500_000
+_FIRST_RATE, _MANY = 60_000.0, 500_000
 """The rate that is tried first where there are so many connections."""
 
 _FILLS = 3
@@ -78,7 +78,7 @@ class Connections:
             table.check(Established(self._connections, self._to_one, self._rate, idle, state))
         seconds = 0.0
         self.forget()
-        for _ in range(_FILLS):
+        for attempt in range(_FILLS):
             duration = self._flows / self._rate / self._shares
             trial = TrialInput(duration, self._rate, exchange=exchange or self._handshake)
             output = fill(trial)
@@ -86,8 +86,9 @@ class Connections:
             # Frames that nobody sent, or that a busy device has lost, establish nothing: they are sent again.
             if not output.unsent_frames and all(table.count() == self._connections for table in self._tables.values()):
                 return seconds
-            # What a rate has not filled once it is not tried for again.
-            self._rate = self._safe_rate
+            # The same rate opens those few that were lost. What it has not filled twice it is not tried for again.
+            if attempt:
+                self._rate = self._safe_rate
         self._count()
         return seconds
 
