@@ -233,7 +233,7 @@ priority=20,in_port=1,ip,ct_state=+trk+new,actions=ct(commit),output:2
 priority=20,in_port=1,ip,ct_state=+trk+est,actions=output:2
 priority=20,in_port=2,ip,ct_state=+trk+est,actions=output:1
 """
-_TIMEOUT = 30.0
+_TIMEOUT, _ESTABLISHED_TIMEOUT = 30.0, 86_400.0
 _MOST_CONNECTIONS = 3_000_000
 _FILL_RATE = 5_000.0
 """The main thread of the switch reads packet sockets, in turns with all its other work."""
@@ -256,8 +256,8 @@ class OvsConnections(ConnectionTable):
         wanted.check_idle(name, self)
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
-        """OVS's own; TCP's are longer, but for the end of a connection."""
-        return _TIMEOUT
+        """OVS's own: the same for UDP and for a connection of TCP that is being opened or has ended."""
+        return _ESTABLISHED_TIMEOUT if tcp_state == "established" else _TIMEOUT
 
     def count(self) -> int:
         """Connections in the table."""

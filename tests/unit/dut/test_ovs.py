@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from lossratio.bpf import why_impossible
-from lossratio.dut.ovs import parse_coverage, parse_meters, parse_ports, parse_socket_drops
+from lossratio.dut.ovs import OvsConnections, parse_coverage, parse_meters, parse_ports, parse_socket_drops
 from lossratio.errors import DutError
 
 WHY_NOT = None
@@ -119,6 +119,12 @@ def test_a_second_userspace_switch_on_the_node_is_refused(dut_lab):
 def test_learning_and_rules_do_not_go_together(dut_lab):
     with pytest.raises(DutError, match="leave them out with forwarding=learning"):
         dut_lab.create("ovs", forwarding="learning", rules=5)
+
+
+def test_connections_of_tcp_live_a_day_and_those_that_open_or_end_as_long_as_udp():
+    table = OvsConnections(None, most=None)
+    states = (None, "syn_recv", "established", "time_wait", "close")
+    assert [table.timeout_of(state) for state in states] == [30.0, 30.0, 86_400.0, 30.0, 30.0]
 
 
 def test_counters_are_read_as_open_vswitch_prints_them():
