@@ -1,26 +1,106 @@
-"""A lease of a testbed: taken, kept by a heartbeat over an existing connection, given back, or ended by force.
+"""The claim to a testbed, and its lease: taken, kept by a heartbeat over a connection, given back, or ended by force.
 
 The keeper is the program on the TG node that waits for the lease, keeps it, and reports its holder.
 """
 
 from __future__ import annotations
 
+import getpass
 import json
 import logging
 import math
+import os
+import re
+import secrets
+import socket
 import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from lossratio.errors import NodeError, ReservationError
 from lossratio.nodes import NodeProcess, NodeSession, Pulse, pack_program
-from lossratio.testbed.reservation.claim import Claim
+from lossratio.topology import Reservation, TestbedKind, Topology
 from lossratio.units import format_duration
+
+TOKEN_VARIABLE = "LOSSRATIO_RESERVATION"  # noqa: S105 (a name)
+"""Environment variable with the token of an existing reservation, which is used instead of a new one."""
+
+OWNER_VARIABLE = "LOSSRATIO_OWNER"
+"""Environment variable with the owner's name; useful where user and host say little, as in a pipeline."""
+
+_LAB_DIRECTORY = "/var/tmp/lossratio"  # noqa: S108 (shared by all users on purpose; the keeper follows no links there)
+_LOCAL_DIRECTORY = "/run/lossratio"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A wish to reserve a testbed. Make it with `make_claim`."""
+
+    name: str
+    """Name of the reservation."""
+    directory: str
+    """The directory of the reservation's file on the TG node."""
+    python: str
+    """The Python on the TG node."""
+    seconds: float
+    """Seconds that the lease lasts unless it is renewed."""
+    owner: str
+    """The owner of the lease."""
+    purpose: str = ""
+    """Its purpose, in the owner's words."""
+    token: str | None = None
+    """Token of a lease that the owner has already. If the lease is still valid, the claim continues it."""
+    succeeds: str | None = None
+    """Token of a lease whose process has ended. If it is still valid, the claim ends it and takes over."""
+
+    def take(self, wait: float) -> dict[str, Any]:
+        """The request for the lease."""
+        lease = {
+            "token": secrets.token_hex(16),
+            "owner": self.owner,
+            "process": os.getpid(),
+            "purpose": self.purpose,
+            "started": datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        }
+        tokens = {"token": self.token, "succeeds": self.succeeds}
+        return {**self.request("take"), **tokens, "seconds": self.seconds, "wait": wait, "lease": lease}
+
+    def request(self, operation: str, **fields: Any) -> dict[str, Any]:
+        """The request for an operation of the keeper."""
+        return {"op": operation, "directory": self.directory, "name": self.name, **fields}
+
+
+def make_claim(topology: Topology, *, purpose: str = "", seconds: float | None = None) -> Claim | None:
+    """The claim to a testbed, with the token from the environment; None: the topology has no reservation.
+
+    Args:
+        topology: The testbed.
+        purpose: Purpose of the lease.
+        seconds: Seconds that the lease lasts unless it is renewed; None: the topology's value.
+    """
+    reservation: Reservation | None = topology.reservation
+    if reservation is None or topology.testbed is TestbedKind.SIMULATED:
+        return None
+    default = _LOCAL_DIRECTORY if topology.testbed is TestbedKind.LOCAL else _LAB_DIRECTORY
+    tg = topology.nodes[topology.tg_name]
+    # All namespaces of a machine share its directory of reservations.
+    place = tg.netns or tg.container
+    return Claim(
+        name=reservation.name if place is None else re.sub(r"[^A-Za-z0-9_-]", "-", f"{reservation.name}-{place}")[:100],
+        directory=reservation.directory or default,
+        python=getattr(tg.generator, "python", "python3"),
+        seconds=seconds or reservation.lease,
+        owner=os.environ.get(OWNER_VARIABLE) or f"{getpass.getuser()}@{socket.gethostname()}",
+        purpose=purpose,
+        token=os.environ.get(TOKEN_VARIABLE) or None,
+    )
+
 
 BEATS = 4
 """Number of renewals within the length of a lease."""
