@@ -158,8 +158,8 @@ MUTATIONS = (
     Mutation(
         "foreign frames are no doubt",
         "results/doubts.py",
-        "if (frames := sum(map(foreign_frames_of, trial.directions)))]",
-        "if (frames := 0)]",
+        "(sum(map(foreign_frames_of, trial.directions)) for trial in trials),",
+        "(0 for trial in trials),",
         ("report/test_doubts.py",),
     ),
     Mutation(
