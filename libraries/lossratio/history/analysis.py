@@ -16,9 +16,9 @@ import numpy as np
 from lossratio.errors import RegressionError, ReportError
 from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, add_known_changes, load_known_changes
 from lossratio.history.bands import Bands
-from lossratio.history.entries import MEASURED, Entry, Series, SeriesKey, entries_of, series_of
+from lossratio.history.entries import Series, SeriesKey, entries_of, series_of
 from lossratio.history.reading_series import series_of_readings
-from lossratio.history.store import History, StoredEntries
+from lossratio.history.store import History, StoredEntries, continued
 from lossratio.history.trend import (
     FRESH,
     LAST,
@@ -34,7 +34,6 @@ from lossratio.history.trend import (
 from lossratio.report import Case, Run, read_run
 from lossratio.results import TestResult
 from lossratio.shipped import did_you_mean, names_near
-from lossratio.units import Unit
 
 
 @dataclass(frozen=True)
@@ -180,8 +179,10 @@ def trends_with(history: History, result: TestResult, rules: TrendRules) -> list
         ReportError: If the history or its known changes cannot be read.
     """
     entries = list(entries_of(Run(history.path, (result,))))
-    earlier = {series.key: series for series in series_of(history.read(testbed=entries[0].testbed).table, LAST)}
-    series = [_continued(earlier.get(_key(entry)), entry) for entry in entries]
+    table = continued(history.read(testbed=entries[0].testbed).table, entries)
+    # One result more than usual: the one that is judged.
+    found = {each.key: each for each in series_of(table, LAST + 1)}
+    series = [found[SeriesKey(entry.testbed, entry.test, entry.quantity)] for entry in entries]
     return trends_of(series, known_changes(history, None), rules)
 
 
@@ -209,36 +210,6 @@ def require_no_regression(
     if alarms:
         raise RegressionError("\n".join(alarms))
     return chosen
-
-
-def _key(entry: Entry) -> SeriesKey:
-    return SeriesKey(entry.testbed, entry.test, entry.quantity)
-
-
-def _continued(earlier: Series | None, entry: Entry) -> Series:
-    """A series with a result at its end. A result that is in the series already counts once."""
-    value = np.nan if entry.value is None else entry.value
-    kinds = frozenset((*entry.doubts, *(() if entry.outcome == MEASURED else (entry.outcome,))))
-    newest = Series(
-        _key(entry),
-        (entry.started,),
-        np.array([value]),
-        (kinds,),
-        (entry.reason,),
-        (entry.measured_as,),
-        Unit(entry.unit, entry.lower_is_better),
-        (entry.generator,),
-        unsent=(entry.unsent_share or 0.0,),
-    )
-    if earlier is None:
-        return newest
-    before = earlier.chosen([index for index, time in enumerate(earlier.times) if time < entry.started])
-    missing: dict[str, tuple[Any, ...]] = {"generators": (None,), "unsent": (0.0,)}
-    joined: dict[str, Any] = {
-        name: (getattr(before, name) or missing.get(name, ()) * len(before.times)) + getattr(newest, name)
-        for name in ("times", "kinds", "reasons", "measured_as", *missing)
-    }
-    return replace(newest, values=np.concatenate([before.values, newest.values]), **joined)
 
 
 FORMAT = "lossratio-trend/1"

@@ -110,6 +110,15 @@ class History:
         return path
 
 
+def continued(table: Any, entries: Sequence[Entry]) -> Any:
+    """Entries of a history until a result began, and that result's: one that is in the history already counts once."""
+    earlier = table.filter(required("pyarrow.compute").less(table.column("started"), entries[0].started))
+    arrow = required("pyarrow")
+    newest = arrow.Table.from_pylist([asdict(entry) for entry in entries], schema=table.schema)
+    order = [(name, "ascending") for name in ("testbed", "test", "quantity", "started")]
+    return arrow.concat_tables([earlier, newest]).sort_by(order)
+
+
 def _with_schema(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
     """The files whose ends are whole and whose columns are ours, and messages about the others."""
     parquet, arrow = required("pyarrow.parquet"), required("pyarrow")
