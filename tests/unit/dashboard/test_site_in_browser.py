@@ -146,6 +146,7 @@ def seen(chromium, site):
     return walk(chromium, site, VIEWS)
 
 
+@pytest.mark.long
 def test_no_view_has_a_fault_and_names_are_text_everywhere(seen):
     assert seen["title"] == EVIL
     assert "<img src=x" in seen["problems"]
@@ -343,6 +344,7 @@ def test_four_years_of_nights_are_drawn(chromium, tmp_path):
     assert seen["recent"] == 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("theme", "views"), [("light", ("coverage", "compare", "scaling", "runs")), ("dark", ("", "test"))]
 )

@@ -83,6 +83,7 @@ def test_a_picture_of_many_results_stays_small(tmp_path):
     assert ">2029<" in picture
 
 
+@pytest.mark.long
 @needs_browser
 @pytest.mark.parametrize("is_large", [False, True], ids=["plain", "compressed"])
 def test_a_browser_shows_series_with_their_results_and_links(is_large, tmp_path, monkeypatch):

@@ -43,6 +43,7 @@ def results(run):
     return {result.test.name: result for result in RunDirectory(run.directory).results()}
 
 
+@pytest.mark.long
 def test_every_test_passes(run):
     assert {test.status for test in run.tests.values()} == {"PASS"}, [test.message for test in run.tests.values()]
 

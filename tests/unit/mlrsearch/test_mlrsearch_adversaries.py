@@ -111,6 +111,7 @@ adversaries = st.builds(
 )
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::lossratio.mlrsearch.SearchGoalWarning")
 @example(GOAL_SETS["TST009"], Adversary(1e6, less=0.18, memory=18.0), [])
 @given(st.sampled_from(list(GOAL_SETS.values())), adversaries, st.lists(adversaries, max_size=2))

@@ -59,6 +59,7 @@ def test_trials_at_different_loads_decide_nothing():
     assert not found.differ
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "apart"), [(2, 0.01), (8, 0.03)])
 def test_several_queues_are_described_near_the_target(number, apart):
     sut = Queues(number, apart)

@@ -142,6 +142,7 @@ def test_results_of_real_searches_fit_the_schema(state, regular_search):
     VALIDATOR.validate(as_json(result))
 
 
+@pytest.mark.long
 @ANY_RESULTS
 @given(throughput_results() | mrr_results())
 def test_any_result_survives_its_file_and_fits_the_schema(result):

@@ -156,6 +156,7 @@ def test_the_shell_lines_for_jenkins_run_as_they_stand(checkout):
     assert (checkout / "results" / "night" / "junit.xml").exists()
 
 
+@pytest.mark.long
 def test_the_morning_compares_with_the_nights_before_and_reports_the_trend(checkout):
     archive = str(checkout / "archive")
     for _ in range(2):

@@ -103,6 +103,7 @@ def statuses(directory):
     return {test.name: test.status for test in result.suite.all_tests}, result
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("number", "times", "statuses_of_run"),
     # The second one may come when the run is over, and end what is left of the process.
