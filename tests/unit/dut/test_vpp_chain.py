@@ -145,6 +145,17 @@ def test_one_worker_forwards_and_another_one_encrypts(chain, tmp_path, monkeypat
         assert dut._control.check(list(IpsecAsync.verified(dut.options, dut._ports)))
 
 
+def test_a_scheduler_that_is_missing_is_missed_before_the_set_up(netns_lab, tmp_path, monkeypatch):
+    (tmp_path / "bin").symlink_to(STAND_IN / "bin")
+    (tmp_path / "lib" / "vpp_plugins").mkdir(parents=True)
+    (tmp_path / "lib" / "vpp_plugins" / "ipip_plugin.so").touch()
+    cores = tuple(Core((number,), numa_node=0) for number in range(4))
+    monkeypatch.setattr("lossratio.dut.linux.program_dut.read_cores", lambda node: cores)
+    first, _ = Chain(netns_lab, str(tmp_path), ipsec=1, ipsec_async=True, cores=2, queues=1).duts
+    with pytest.raises(DutError, match=r"ipsec_async needs VPP's plugin crypto_sw_scheduler, and"):
+        first.check()
+
+
 def shown_four_cpus(directory: Path) -> str:
     """A VPP that sees four CPUs, whatever the machine has, and whose workers share one as ordinary programs."""
     (directory / "bin").mkdir()
@@ -215,6 +226,7 @@ def test_a_chain_that_is_too_short_is_an_error_before_anything_is_touched(dut_la
         ({"ipsec": 1, "ipsec_algorithms": "aes256cbc"}, "is none of CSIT's names of algorithms"),
         ({"ipsec_udp": True}, "ipsec_udp goes with ipsec, the number of tunnels"),
         ({"ipsec": 1, "ipsec_async": True}, "ask for cores=2"),
+        ({"ipsec_async": True, "cores": 2, "queues": 1}, "ipsec_async goes with ipsec, the number of tunnels"),
         ({"ipsec": 1, "wireguard": 1}, "leave one out"),
     ],
 )
