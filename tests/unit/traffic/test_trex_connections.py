@@ -1,6 +1,7 @@
 """TRex's connections: what its programs and counters are taken for. Its client is a stand-in on a virtual clock."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from trex_lab import PAIR, SETTINGS, still_there
@@ -189,6 +190,17 @@ def test_connections_that_are_complete_long_after_their_load_are_unsent_and_no_l
 def test_what_trex_sent_again_as_it_was_late_itself_is_no_loss():
     counters = connected(Astf(lambda opened: tcp(opened, again=5), missing=0), profile=TCP)
     assert (counters.received_frames, counters.unsent_frames, counters.lost) == (995, 5, 0)
+
+
+@pytest.mark.parametrize(("is_software", "lost"), [(True, 0), (False, 100)])
+def test_what_is_complete_after_a_stall_of_the_machine_is_unsent_where_it_does_other_work_too(is_software, lost):
+    server = Astf(lambda opened: udp(opened, closed=0.9 if server.clock() < server.began + 0.6 else 1.0))
+    opens = generator(server)
+    if is_software:
+        opens._links = SimpleNamespace(mark=lambda: None, after=lambda: None)
+    (counters,) = opens.connect(10_000.0, 1000, Exchange(), still_there)
+    assert counters["received_frames"] == 900
+    assert counters["sent_frames"] - counters["received_frames"] == lost
 
 
 def test_a_server_that_opens_nothing_leaves_all_unsent():

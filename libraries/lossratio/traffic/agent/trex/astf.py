@@ -40,6 +40,9 @@ _OTHER_PASSES = 6
 _PASS_SECONDS = 10e-3
 """Time in which one of them is sent and has arrived. TRex's stack needs half of that in software mode."""
 
+_STALL_SECONDS = 1.0
+"""Time for which other work may stop TRex in software mode, or a device beside it: what is complete then is late."""
+
 _LEAST_SILENT = 10
 _NOT_YET = "should be one of following"
 """TRex's words where it has not ended yet what was before."""
@@ -168,7 +171,8 @@ class AstfGenerator:
                     break
             elapsed, progress, late_end = seen - began, clock(), self._settings.late_end
             in_time, end = counted.complete, due + count / load + passes * self._settle_time
-            while counted.complete < counted.opened and clock() < min(end, progress + late_end + self._settle_time):
+            patience = late_end + self._settle_time + (_STALL_SECONDS if self._links is not None else 0.0)
+            while counted.complete < counted.opened and clock() < min(end, progress + patience):
                 connection.sleep(_POLL_SECONDS)
                 check()
                 seen = clock()
