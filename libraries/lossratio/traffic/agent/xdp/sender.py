@@ -119,15 +119,22 @@ class Sender:
             self._is_idle.set()
 
     def _run(self) -> None:
-        """Runs the program in pieces, and sleeps between them."""
-        runs, of_others = float(_FIRST_RUNS), 1.0 / self._share - 1.0
+        """Runs the program in pieces, and sleeps between them for as long as the processor is owed to others.
+
+        A sleep lasts longer than asked for, by the time that the kernel needs to wake the thread: so the next ones are
+        shorter.
+        """
+        runs, of_others, owed, began = float(_FIRST_RUNS), 1.0 / self._share - 1.0, 0.0, time.monotonic()
         while self._is_wanted:
-            began = time.monotonic()
             self.program.program.run_live(self.program.template, round(runs), self.batch)
-            took = time.monotonic() - began
+            ended = time.monotonic()
+            took = ended - began
             runs = min(runs * min(2.0, max(0.5, PERIOD_SECONDS * self._share / took)), _MOST_RUNS)
-            if of_others:
-                time.sleep(took * of_others)
+            owed, began = max(owed + took * of_others, -PERIOD_SECONDS), ended
+            if owed > 0.0:
+                time.sleep(owed)
+                began = time.monotonic()
+                owed -= began - ended
 
 
 class Senders(List[Sender]):
