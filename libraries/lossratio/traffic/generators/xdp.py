@@ -30,6 +30,7 @@ class _InKernel(Generator[SettingsT]):
     """Settings and needs that both kinds share."""
 
     ends_trials_early = True
+    locates_running_losses = False
 
     def ready(self) -> Mapping[str, Any]:
         """See `Generator.ready`; nothing is started for it."""
@@ -53,7 +54,6 @@ class Xdp(_InKernel[XdpGenerator]):
     """XDP programs that send and receive."""
 
     settings_type = XdpGenerator
-    locates_running_losses = False
 
     @classmethod
     def needs(cls, settings: XdpGenerator, session: NodeSession) -> Iterator[str]:
