@@ -16,6 +16,12 @@ from lossratio.keywords import Catalogue
 PERFORMANCE = ROOT / "tests" / "performance"
 SUITES = sorted(PERFORMANCE.glob("*.robot"))
 ALONE = ({"reconf"}, {"b2b"}, {"recovery"}, {"reset"})
+SIZES_OF_CONNECTIONS = {
+    "udp_cps": {"64B"},
+    "udp_tput": {"100B", "1518B"},
+    "tcp_tput": {"100B", "1518B"},
+    "udp_bidir": {"64B", "1518B", "IMIX"},
+}
 TOPOLOGIES = sorted((ROOT / "topologies").rglob("*.yaml"))
 
 
@@ -58,10 +64,9 @@ def test_every_suite_has_every_type_of_test_for_every_size(catalogue):
     for suite in SUITES:
         tests = [test for test in catalogue.all_tests if test.source == suite]
         sizes = {test.name.partition("-")[0] for test in tests}
-        of_connections = [test for test in tests if {"udp_cps", "udp_tput", "tcp_tput"} & set(test.tags)]
-        if of_connections:
-            # FD.io CSIT measures connections with NDR and PDR alone, and with sizes of their own.
-            own = {"64B"} if "udp_cps" in of_connections[0].tags else {"100B", "1518B"}
+        # FD.io CSIT measures connections with NDR and PDR alone, and with sizes of their own.
+        tags = {tag for test in tests for tag in test.tags}
+        if own := next((SIZES_OF_CONNECTIONS[tag] for tag in SIZES_OF_CONNECTIONS if tag in tags), None):
             assert (sizes, {test.name.rpartition("-")[2] for test in tests}) == (own, {"ndrpdr"})
             continue
         assert {"128B", "1518B", "IMIX"} <= sizes
