@@ -423,10 +423,11 @@ _CASES = {
     "heavy tails": _of_capacities(
         DrawnCapacity(lambda rng: 1.0 + 0.003 * rng.standard_t(3)), lambda share: 1.0 + 0.003 * stats.t.ppf(share, 3)
     ),
-    "2 queues, 1 % apart": _of_queues(2, 0.01),
-    "4 queues, 1 % apart": _of_queues(4, 0.01),
-    "8 queues, 3 % apart": _of_queues(8, 0.03),
-    "16 queues, 3 % apart": _of_queues(16, 0.03),
+    **{
+        f"{number} queues, {apart} % apart": _of_queues(number, 0.01 * apart)
+        for number in (2, 4, 8, 16)
+        for apart in (1, 3)
+    },
     "M/M/1/256": _of_ratio(_m_m_1(256)),
     "RED": _of_ratio(_red),
     "slower after overload": replace(

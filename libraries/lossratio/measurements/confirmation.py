@@ -13,7 +13,7 @@ from pydantic import Field
 from lossratio.drawing import MARKS, Axis, Plot, drawing, text_at
 from lossratio.errors import SearchError
 from lossratio.measurements import NOT_IN_FILES, FoundResult, Measurement, PlannedKind, PlannedTrials, Request, measure
-from lossratio.measurements.soak import TARGET_LOSS_RATIO, timed
+from lossratio.measurements.soak import TARGET_LOSS_RATIO, OnTrustedTrials, timed
 from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_aside
 from lossratio.quantities import Duration, FrameRate, Share
 from lossratio.results import Conditions, MaxLoad, Picture, View
@@ -97,7 +97,7 @@ class ConfirmationResult(FoundResult):
     """Why the load is not confirmed; null if it is."""
 
 
-class Confirmation(PlannedKind[ConfirmationRequest, ConfirmationResult]):
+class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, ConfirmationResult]):
     """The kind: confirmation of a critical load."""
 
     name = "confirmation"
@@ -118,7 +118,8 @@ class Confirmation(PlannedKind[ConfirmationRequest, ConfirmationResult]):
         def is_refuted(results: Sequence[TrialResult]) -> bool:
             return bounds_of(results, trials).least > request.loss_ratio
 
-        return PlannedTrials([TrialInput(request.trial_duration, request.load)] * trials, is_refuted)
+        trial = TrialInput(request.trial_duration, request.load)
+        return PlannedTrials([trial] * trials, is_refuted, self.why_set_aside)
 
     def remarks(self, request: ConfirmationRequest, controller: PlannedTrials) -> Iterator[str]:
         """How many frames are needed."""
@@ -134,7 +135,10 @@ class Confirmation(PlannedKind[ConfirmationRequest, ConfirmationResult]):
             statement = confirmed(trials, request.loss_ratio, request.planned_trials, run.conditions)
             reason = None if statement.verdict is Verdict.VERIFIED else str(statement)
         return ConfirmationResult(
-            **measured.stated(max_load, reason), loss_ratio=request.loss_ratio, statement=statement, reason=reason
+            **measured.stated(max_load, reason, self.why_set_aside),
+            loss_ratio=request.loss_ratio,
+            statement=statement,
+            reason=reason,
         )
 
 

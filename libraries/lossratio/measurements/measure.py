@@ -197,7 +197,7 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
             fields[name] = self.found_in(draft, [entry.result for entry in measured.entries])
             reason = self.irregular(draft, fields[name])
         fields |= {"reason": reason} if "reason" in declared else {}
-        return self.result(**{**measured.stated(max_load, reason), **fields})
+        return self.result(**{**measured.stated(max_load, reason, self.why_set_aside), **fields})
 
     def fields(self, measured: Measurement[Any], request: RequestT, max_load: MaxLoad) -> Mapping[str, Any]:
         """The fields of a `FoundResult` besides settings, reason, numbers, and those that all results have."""
@@ -249,15 +249,22 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
 class PlannedTrials:
     """Asks for given trials one after the other; a `lossratio.trials.trial.Controller`.
 
+    Another trial replaces one that is no evidence.
+
     Attributes:
         elapsed: Seconds that all trials recorded so far took.
     """
 
     def __init__(
-        self, trials: Sequence[TrialInput], are_enough: Callable[[Sequence[TrialResult]], bool] | None = None
+        self,
+        trials: Sequence[TrialInput],
+        are_enough: Callable[[Sequence[TrialResult]], bool] | None = None,
+        why_set_aside: Callable[[TrialResult], str | None] = lambda _: None,
     ) -> None:
         self._trials = trials
         self._are_enough = are_enough
+        self._why_set_aside = why_set_aside
+        self._counting = 0
         self._results: list[TrialResult] = []
         self.elapsed = 0.0
 
@@ -270,15 +277,16 @@ class PlannedTrials:
     def remaining(self) -> int:
         """Largest number of trials still to come."""
         is_enough = self._are_enough is not None and self._are_enough(self._results)
-        return 0 if is_enough else len(self._trials) - len(self._results)
+        return 0 if is_enough else len(self._trials) - self._counting
 
     def next_trial(self) -> TrialInput | None:
         """The next trial; None when there were enough."""
-        return self._trials[len(self._results)] if self.remaining > 0 else None
+        return self._trials[self._counting] if self.remaining > 0 else None
 
     def record(self, result: TrialResult) -> None:
         """Records a trial's result."""
         self._results.append(result)
+        self._counting += self._why_set_aside(result) is None
         self.elapsed += result.elapsed
 
     def result(self) -> tuple[TrialResult, ...]:

@@ -111,11 +111,16 @@ class Measurement(Generic[ResultT]):
         lines = (line for entry in self.entries for line in entry.result.output.timelines)
         return max((line.resolution for line in lines), default=None)
 
-    def stated(self, max_load: MaxLoad, reason: str | None = None, *remarks: str) -> dict[str, Any]:
+    def stated(
+        self,
+        max_load: MaxLoad,
+        reason: str | None = None,
+        why_set_aside: Callable[[TrialResult], str | None] = lambda _: None,
+    ) -> dict[str, Any]:
         """The fields that results of all kinds have; with a reason, the result is irregular."""
         outcome = Outcome.FAILED if self.run.error is not None else Outcome.IRREGULAR if reason else Outcome.MEASURED
-        trials = describe_trials(self.entries)
-        return {**self.run.stated(*remarks), "outcome": outcome, "trials": trials, "max_load": max_load}
+        trials = describe_trials(self.entries, why_set_aside=why_set_aside)
+        return {**self.run.stated(), "outcome": outcome, "trials": trials, "max_load": max_load}
 
 
 class Additions:

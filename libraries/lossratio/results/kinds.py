@@ -100,13 +100,18 @@ class Kind(ABC, Generic[ResultT]):
         """Number of warm-up trials at the beginning, no evidence, by the settings of a result or a journal."""
         return 0
 
+    def why_set_aside(self, trial: TrialResult) -> str | None:
+        """Why a trial is no evidence about the SUT, besides a warm-up; None: it is."""
+        return None
+
     def wrong_evidence(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Finds trials of a result that count and must not, or do not count and must; in words."""
         warm_ups = self.warm_ups(settings_of(result))
-        if any(
-            trial.is_evidence != (trial.number > warm_ups) or trial.set_aside is not None for trial in result.trials
-        ):
-            yield f"trials: is_evidence or set_aside is wrong, as the warm-up is {warm_ups} trials long"
+        for trial, known in zip(result.trials, trials, strict=True):
+            made = self.why_set_aside(known)
+            if trial.set_aside != made or trial.is_evidence != (made is None and trial.number > warm_ups):
+                wrong = f"is_evidence or set_aside is wrong, as the warm-up is {warm_ups} trials long"
+                yield f"trials: {wrong}: those of trial {trial.number}, whose counters make {made!r}"
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Finds contradictions in the fields that only results of this kind have; in words."""

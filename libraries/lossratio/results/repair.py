@@ -203,8 +203,10 @@ def _journal_of(path: Path) -> Path:
 
 def _is_that_of(journal: JournalContents, result: TestResult) -> bool:
     """Whether a result has the trials and describes the search of its journal."""
-    warm_ups = kind_of(result.kind).warm_ups(settings_of(result))
-    return result.trials == describe_trials(journal.entries, warm_ups=warm_ups) and _is_of(journal.search, result)
+    kind = kind_of(result.kind)
+    warm_ups = kind.warm_ups(settings_of(result))
+    trials = describe_trials(journal.entries, warm_ups=warm_ups, why_set_aside=kind.why_set_aside)
+    return result.trials == trials and _is_of(journal.search, result)
 
 
 def _left(path: Path, error: LossRatioError) -> Repair:

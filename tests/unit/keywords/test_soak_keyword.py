@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 
 import pytest
 from robot_runs import run_suite, write_suite
 
 from lossratio.results.run_directory import RunDirectory
+from lossratio.simulation import SimulatedMeasurer
 
 ON_THE_MODEL = """
 Suite Setup       Set Up Testbed    ${TOPOLOGY}
@@ -73,3 +75,24 @@ def test_a_wrong_argument_is_refused_before_anything_is_measured(run):
 
 def test_a_warm_start_from_other_traffic_is_refused(run):
     assert "cannot begin from it" in run.tests["No Search Before"].message
+
+
+@pytest.mark.parametrize(
+    ("slow", "status", "aside"), [({5}, "PASS", [3]), (range(1, 99), "FAIL", [1, 2, 3, 4])], ids=["once", "always"]
+)
+def test_trials_of_a_confirmation_that_were_not_sent_are_replaced_or_an_error(
+    tmp_path, monkeypatch, slow, status, aside
+):
+    counters, calls = SimulatedMeasurer._counters, count(1)
+
+    def slowed(self, number, intended, sent, lost, elapsed):
+        return counters(self, number, intended, sent - sent // 20 * (next(calls) in slow), lost, elapsed)
+
+    monkeypatch.setattr(SimulatedMeasurer, "_counters", slowed)
+    tests = "Confirmed\n    Confirm Critical Load    50 kfps    loss_ratio=1e-5    trial_duration=1 s\n"
+    run = run_suite(write_suite(tmp_path, tests, ON_THE_MODEL))
+    test, result = run.tests["Confirmed"], RunDirectory(run.directory).results()[0]
+    assert (test.status, [trial.number for trial in result.trials if trial.set_aside]) == (status, aside)
+    assert len(result.trials) == (16 if status == "PASS" else 4)
+    said = "verified: 0 of 1,500,000" if status == "PASS" else "the generator could not send 5,000 of 100,000 frames"
+    assert said in test.message

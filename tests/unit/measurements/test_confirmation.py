@@ -1,9 +1,9 @@
 """A confirmation of a critical load says before how many frames it takes, and a verdict from counts alone after."""
 
 import pytest
-from measurement_examples import PROFILE, SIMULATED, place
+from measurement_examples import PROFILE, SIMULATED, StallingTestbed, place
 
-from lossratio.errors import SearchError
+from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements.confirmation import ConfirmationRequest, bounds_of, confirm_critical_load
 from lossratio.results.findings import message
 from lossratio.results.model import Outcome
@@ -49,3 +49,21 @@ def test_two_lost_frames_of_those_that_are_planned_still_verify():
     ]
     assert bounds_of(results).most <= 1e-6
     assert bounds_of(results[:-2]).most > 1e-6 or trials == 10
+
+
+def test_a_trial_that_the_generator_could_not_send_is_replaced(tmp_path):
+    request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5)
+    result = confirm_critical_load(StallingTestbed(3), request, place(tmp_path))
+    assert [trial.number for trial in result.trials if not trial.is_evidence] == [3]
+    assert "could not send 18,000 of 200,000 frames" in result.trials[2].set_aside
+    assert (len(result.trials), result.statement.trials, result.statement.verdict) == (11, 10, "verified")
+    assert read_result(place(tmp_path).directory.result_path(place(tmp_path).test.full_name)) == result
+
+
+def test_a_load_that_the_generator_cannot_send_is_an_error_and_no_verdict(tmp_path):
+    request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5)
+    with pytest.raises(TrafficError, match=r"4 of the last 4 trials were set aside .* could not send"):
+        confirm_critical_load(StallingTestbed(*range(1, 99)), request, place(tmp_path))
+    failed = read_result(place(tmp_path).directory.result_path(place(tmp_path).test.full_name))
+    assert (failed.outcome, failed.statement) == (Outcome.FAILED, None)
+    assert not any(trial.is_evidence for trial in failed.trials)

@@ -258,7 +258,8 @@ def test_trials_of_a_soak_test_are_set_aside_for_their_counters_only():
     reason = "the generator was stalled for 99 ms"
     aside = result.trials[1].model_copy(update={"is_evidence": False, "set_aside": reason})
     lying = result.model_copy(update={"trials": (result.trials[0], aside, *result.trials[2:])})
-    assert list(contradictions_of(lying)) == [f"trial 2: set_aside is {reason!r}, and its counters make None"]
+    wrong = "trials: is_evidence or set_aside is wrong, as the warm-up is 0 trials long"
+    assert list(contradictions_of(lying)) == [f"{wrong}: those of trial 2, whose counters make None"]
 
 
 def test_a_search_may_end_early_for_any_reason():

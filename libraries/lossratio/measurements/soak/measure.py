@@ -37,7 +37,7 @@ from lossratio.plrsearch import (
     why_set_aside,
 )
 from lossratio.quantities import Duration, FrameRate, Share
-from lossratio.results import MaxLoad, TestResult, describe_trials
+from lossratio.results import MaxLoad, TestResult
 from lossratio.trials import TrialResult
 
 if TYPE_CHECKING:
@@ -164,7 +164,32 @@ class SoakProgress:
 SoakRequestT = TypeVar("SoakRequestT", bound=SoakRequest)
 
 
-class SoakSearch(MeasuredKind[SoakRequestT, PLRsearch, SoakProgress, SoakResult]):
+class OnTrustedTrials:
+    """Kinds for which a trial counts only if the generator sent its frames, and in time; another one replaces it."""
+
+    def why_set_aside(self, trial: TrialResult) -> str | None:
+        """Why a trial is no evidence about the SUT; None: it is."""
+        return why_set_aside(trial)
+
+    def watch(self, request: Any, loads: LoadRange) -> Callable[[TrialResult], None]:
+        """Ends a measurement whose trials show the generator rather than the SUT."""
+        # Trials of this run only: an interrupted run may be resumed on a machine with less other work.
+        reasons: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
+
+        def check(trial: TrialResult) -> None:
+            reasons.append(self.why_set_aside(trial))
+            set_aside = [reason for reason in reasons if reason is not None]
+            if len(reasons) >= _LEAST_WATCHED and 2 * len(set_aside) > len(reasons):
+                raise TrafficError(
+                    f"{len(set_aside)} of the last {len(reasons)} trials were set aside (the last of them because "
+                    f"{set_aside[-1]}): there is too little evidence about the SUT. Look for other work on the TG, or "
+                    "lower the load."
+                )
+
+        return check
+
+
+class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProgress, SoakResult]):
     """What all searches by PLRsearch share."""
 
     def controller(self, request: SoakRequestT, loads: LoadRange) -> PLRsearch:
@@ -186,44 +211,19 @@ class SoakSearch(MeasuredKind[SoakRequestT, PLRsearch, SoakProgress, SoakResult]
         time_left = max(0.0, request.timeout - controller.elapsed)
         return SoakProgress(controller.trials, trial, latest, time_left, why_set_aside(trial))
 
-    def watch(self, request: SoakRequestT, loads: LoadRange) -> Callable[[TrialResult], None]:
-        """Ends a soak test whose trials show the generator rather than the SUT."""
-        # Trials of this run only: an interrupted run may be resumed on a machine with less other work.
-        reasons: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
-
-        def check(trial: TrialResult) -> None:
-            reasons.append(why_set_aside(trial))
-            set_aside = [reason for reason in reasons if reason is not None]
-            if len(reasons) >= _LEAST_WATCHED and 2 * len(set_aside) > len(reasons):
-                raise TrafficError(
-                    f"{len(set_aside)} of the last {len(reasons)} trials of the soak test were set aside (the last of "
-                    f"them because {set_aside[-1]}): there is too little evidence about the SUT. Look for other work "
-                    "on the TG, or lower the maximum load."
-                )
-
-        return check
-
     def build(
         self, measured: Measurement[Any], request: SoakRequestT, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> SoakResult:
         """The critical load. A model that does not fit, or a critical load beyond the limits, is no error."""
         run = measured.run
         found = None if run.error is not None else describe_critical_load(measured.result, run.conditions)
-        stated = measured.stated(max_load, None if found is None else found.reason)
         return self.result(
-            **stated | {"trials": describe_trials(measured.entries, why_set_aside=why_set_aside)},
+            **measured.stated(max_load, None if found is None else found.reason, self.why_set_aside),
             target_loss_ratio=request.target_loss_ratio,
             settings=dict(inputs["settings"]),
             min_load=run.conditions.rate(inputs["min_load_fps"]),
             critical_load=found,
         )
-
-    def wrong_evidence(self, result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Trials that are set aside although they are evidence, and trials that should be set aside."""
-        for trial, known in zip(result.trials, trials, strict=True):
-            made = why_set_aside(known)
-            if trial.set_aside != made or trial.is_evidence != (made is None):
-                yield f"trial {trial.number}: set_aside is {trial.set_aside!r}, and its counters make {made!r}"
 
     def contradictions(self, result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Compares only parts of the result: the critical load would take too long to compute again."""
