@@ -130,7 +130,7 @@ def test_a_soak_ends_when_stalls_are_the_rule_and_can_be_resumed_on_a_quiet_mach
 
 def test_a_generator_that_is_too_slow_for_the_first_loads_ends_a_soak_soon(tmp_path):
     testbed = StallingTestbed(*range(1, 20))
-    with pytest.raises(TrafficError, match=r"4 of the last 4 trials.*lower the maximum load"):
+    with pytest.raises(TrafficError, match=r"4 of the last 4 trials.*lower the load"):
         find_critical_load(testbed, QUICK, place(tmp_path))
 
 
