@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import resource
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from traffic_lab import configure, drop
@@ -34,6 +36,28 @@ def test_an_asymmetric_path_is_an_error_that_names_it_and_no_loss(agent, bridged
     kind, message = refused(agent)
     assert kind == "asymmetric"
     assert "none came back to tg0" in message
+
+
+def test_answers_that_a_device_holds_back_are_late_and_their_path_is_not_called_asymmetric(agent, bridged):
+    configure(agent, 100, settle_time=0.02, profile="ethip4-udp-connections")
+    shaper = ("dev", "dut0", "root", "tbf", "burst", "2000", "limit", "100m", "rate")
+    bridged.run("dut1", "tc", "qdisc", "add", *shaper, "2kbit")
+    held = lambda: json.loads(bridged.run("dut1", "tc", "-s", "-j", "qdisc", "show", "dev", "dut0").stdout)[0]["qlen"]  # noqa: E731
+
+    def let_go(most):
+        before, now = most, held()
+        while now == most or now != before:
+            before, now = now, held()
+        bridged.run("dut1", "tc", "qdisc", "change", *shaper, "1gbit")
+
+    # Few of these answers pass, and none of those behind them.
+    (counters,) = agent.connect(RATE, COUNT, Exchange())
+    assert 0 < counters.unanswered_frames
+    with ThreadPoolExecutor() as pool:
+        released = pool.submit(let_go, held())
+        (counters,) = agent.connect(RATE, COUNT, Exchange())
+        released.result()
+    assert counters.received_frames + counters.unanswered_frames == counters.sent_frames > 0
 
 
 def test_a_path_back_past_the_device_that_translates_is_named(agent, bridged):

@@ -187,6 +187,36 @@ def test_connections_that_are_complete_long_after_their_load_are_unsent_and_no_l
     assert counters.unanswered_frames == 100
 
 
+@pytest.mark.parametrize(("profile", "data_frames", "frames"), [(UDP, 0, 2), (UDP, 4, 10), (TCP, 4, 14)])
+def test_each_frame_of_a_connection_has_ten_milliseconds(profile, data_frames, frames):
+    def carried(opened):
+        is_late = server.began is not None and server.clock() < server.began + 0.1 + late
+        done = 0.9 if is_late else 1.0
+        return udp(opened, closed=done) if profile is UDP else tcp(opened, closed=done)
+
+    established = []
+    for late in (0.01 * frames - 0.01, 0.01 * frames + SETTINGS.late_end + 0.01):
+        server = Astf(carried)
+        closing = None if profile is UDP else "fin"
+        established.append(connected(server, profile=profile, data_frames=data_frames, closing=closing).received_frames)
+    assert established == [1000, 900]
+
+
+@pytest.mark.parametrize("stall_at", [0.02, 0.11], ids=["as it opens them", "behind its load"])
+def test_what_is_complete_while_trex_does_not_answer_is_not_in_time(stall_at):
+    server = Astf(lambda opened: udp(opened, closed=0.0 if server.clock() < server.began + 0.12 else 1.0))
+    asked = server.get_stats
+
+    def get_stats(ports):
+        if server.began is not None and stall_at < server.clock() - server.began < stall_at + 0.01:
+            server.pause(0.6)
+        return asked(ports)
+
+    server.get_stats = get_stats
+    counters = connected(server)
+    assert (counters.received_frames, counters.unsent_frames, counters.lost) == (0, 1000, 0)
+
+
 def test_what_trex_sent_again_as_it_was_late_itself_is_no_loss():
     counters = connected(Astf(lambda opened: tcp(opened, again=5), missing=0), profile=TCP)
     assert (counters.received_frames, counters.unsent_frames, counters.lost) == (995, 5, 0)

@@ -9,6 +9,7 @@ An end has one header for each connection: the one that it received, or sends in
 from __future__ import annotations
 
 import mmap
+import time
 from dataclasses import replace
 from typing import Callable, Iterator, NamedTuple, Sequence
 
@@ -28,6 +29,7 @@ _PORT_BYTES, _MAC_BYTES = 2, 6
 _AT_ONCE = 1 << 16
 _RING_FRAMES = 1 << 12
 _LEAST_SILENT = 10
+_LATE_SECONDS, _LATE_LOOK = 2.0, 0.1
 _SEQUENCE, _ACKNOWLEDGEMENT, _FLAGS = 4, 8, 13
 _FIN, _SYN, _RST, _PSH, _ACK = 1, 2, 4, 8, 16
 
@@ -139,6 +141,16 @@ class _End:
         numbers: Numbers = np.flatnonzero(self._has_arrived)
         return numbers
 
+    def are_late(self, tag: int) -> bool:
+        """Whether frames with a tag, or others like them, arrive after all; it waits for the first ones."""
+        let_tag_through(self._ring.socket, self._place, tag)
+        end = time.monotonic() + _LATE_SECONDS
+        while not (self._has_arrived.any() or self.strangers) and time.monotonic() < end:
+            time.sleep(_LATE_LOOK)
+            self.note()
+        self.end()
+        return bool(self._has_arrived.any())
+
     def headers(self, numbers: Numbers) -> Bytes:
         """The headers that this end received, or sends in its turn."""
         rows: Bytes = self._rows[numbers]
@@ -232,8 +244,8 @@ class Conversation:
             receives.begin(tag, count, expected, self._kept(now, self._passes[number + 2 :]))
             yield sends.sender, SendOrder(load, (count - 0.5) / load, tag=tag, replies=count, length=length)
             arrived = receives.arrived()
-            if number == 0:
-                _check_return(receives, count, len(arrived))
+            if number == 0 and not len(arrived) and count >= _LEAST_SILENT and not receives.are_late(tag):
+                raise _silence(receives, count)
             self._alive = self._alive[arrived]
             if len(arrived) < count:
                 sends.keep(arrived)
@@ -330,17 +342,15 @@ def swapped(data: Bytes, start: int, end: int) -> Bytes:
     return answers
 
 
-def _check_return(end: _End, sent: int, arrived: int) -> None:
-    if arrived or sent < _LEAST_SILENT:
-        return
+def _silence(end: _End, sent: int) -> AgentError:
     where = f"All {sent} answers were sent, and none came back to {end.name} over its own connection"
     if end.strangers:
-        raise AgentError(
+        return AgentError(
             "asymmetric",
             f"{where}: {end.strangers} came with other addresses than those that opened it. The path back is another "
             "one (asymmetric): it does not lead through the device that translated them.",
         )
-    raise AgentError(
+    return AgentError(
         "asymmetric",
         f"{where}, although {sent} connections arrived. The path back is another one (asymmetric), or the device keeps "
         "none of them: its table is full, or its time-out is short. Look at the routes back, and at its table.",

@@ -34,8 +34,8 @@ _FAULTS_OF_PATH = ("err_cwf", "err_no_syn", "err_no_template", "err_l3_cs", "err
 """Errors that arrived: frames of no connection that is open, or damaged ones."""
 
 _SENT_AGAIN = ("tcps_rexmttimeo_syn", "tcps_rexmttimeo", "tcps_sndrexmitpack")
-_OTHER_PASSES = 6
-"""Frames that go over a connection besides data at most, one after the other."""
+_OTHER_PASSES, _OF_TCP = 6, 4
+"""Frames that go over a connection besides data at most, one after the other, and how many of these are TCP's."""
 
 _PASS_SECONDS = 10e-3
 """Time in which one of them is sent and has arrived. TRex's stack needs half of that in software mode."""
@@ -149,6 +149,7 @@ class AstfGenerator:
         self._check(count, exchange)
         connection, clock = self._connection, self._connection.clock
         passes = _OTHER_PASSES + 2 * exchange.data_frames
+        needed = _PASS_SECONDS * (passes if self._ends.is_tcp else passes - _OF_TCP)
         if self._links is not None:
             self._links.mark()
         connection.call("load a profile", "load_profile", self._profile(count, exchange))
@@ -158,26 +159,27 @@ class AstfGenerator:
         connection.open(load, longest)
         try:
             began = seen = clock()
-            counted, latest = _Counted({}, self._ends, exchange, 0), began + _BEGIN_SECONDS
+            counted, done, latest = _Counted({}, self._ends, exchange, 0), 0, began + _BEGIN_SECONDS
             due = end = latest
             while not counted.opened or (counted.opened < count and clock() < due + self._settings.late_end):
                 connection.sleep(_POLL_SECONDS)
                 check()
                 before, seen = seen, clock()
-                was_silent, counted = not counted.opened, self._counted(exchange)
+                was_silent, done, counted = not counted.opened, counted.complete, self._counted(exchange)
                 if was_silent and counted.opened:
                     began, due = before, before + max(0, count - 1) / load
                 if not counted.opened and seen > latest:
                     break
             elapsed, progress, late_end = seen - began, clock(), self._settings.late_end
-            in_time, end = counted.complete, due + count / load + passes * self._settle_time
+            allowed, end = due + late_end + needed, due + count / load + passes * self._settle_time
+            # If TRex answers late, nobody knows when the last ones became complete.
+            in_time = counted.complete if clock() < allowed else done
             patience = late_end + self._settle_time + (_STALL_SECONDS if self._links is not None else 0.0)
             while counted.complete < counted.opened and clock() < min(end, progress + patience):
                 connection.sleep(_POLL_SECONDS)
                 check()
-                seen = clock()
                 done, counted = counted.complete, self._counted(exchange)
-                if seen < due + late_end + passes * _PASS_SECONDS:
+                if clock() < allowed:
                     in_time = counted.complete
                 if counted.complete > done:
                     progress = clock()
