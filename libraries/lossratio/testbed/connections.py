@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -63,16 +64,25 @@ class Connections:
         }
 
     def establish(
-        self, load: float, fill: Callable[[TrialInput], TrialOutput], exchange: Exchange | None = None
+        self,
+        load: float,
+        fill: Callable[[TrialInput], TrialOutput],
+        exchange: Exchange | None = None,
+        duration: float = math.inf,
     ) -> float:
         """Empties all tables, establishes all connections, and counts them.
 
-        Without an exchange they are opened by a handshake of TCP, or a frame each.
+        Args:
+            load: The load of the traffic that is to follow.
+            fill: Performs trials.
+            exchange: What opens the connections; None: a handshake of TCP, or a frame each.
+            duration: Seconds of that traffic.
 
         Returns:
             Seconds of traffic that it took.
         """
-        idle = (self._flows / min(self._rate, load) + self._flows / self._rate) / self._shares
+        round_of_flows = self._flows / min(self._rate, load) / self._shares
+        idle = min(round_of_flows, duration) + self._flows / self._rate / self._shares
         for table in self._tables.values():
             state = (exchange or Exchange()).end_of_tcp if self._is_tcp else None
             table.check(Established(self._connections, self._to_one, self._rate, idle, state))
@@ -137,7 +147,7 @@ class EstablishingMeasurer:
             if not exchange.established:
                 return self._measurer.measure(trial)
             exchange = replace(exchange, data_frames=0, established=False)
-        seconds = self._connections.establish(trial.load, self._measurer.measure, exchange)
+        seconds = self._connections.establish(trial.load, self._measurer.measure, exchange, trial.duration)
         output = self._measurer.measure(trial)
         return replace(output, elapsed=(output.elapsed or trial.duration) + seconds)
 
