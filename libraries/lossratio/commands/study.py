@@ -38,9 +38,13 @@ from lossratio.arena import (
     why_not_installed,
 )
 from lossratio.commands.parameters import OneOf, command, option
+from lossratio.report import replay_page
 
 PACKAGES = ("joblib", "pandas", "pyarrow")
 """The packages that only studies need."""
+
+REPLAY_PAGE = "replay.html"
+"""Name of the page of searches on recorded trials."""
 
 QUICK_SEEDS, FULL_SEEDS = range(2), range(20)
 QUICK_REPEATS, FULL_REPEATS = 2, 3
@@ -69,7 +73,7 @@ def study(
     ),
     replay: Path | None = option(
         "Search on recorded SUTs in place of families: journals of earlier searches, or other records of trials "
-        "(*.jsonl), in this directory and below.",
+        f"(*.jsonl), in this directory and below. {REPLAY_PAGE} among the results shows which goals repeat on them.",
         metavar="DIRECTORY",
         type=click.Path(path_type=Path, exists=True, file_okay=False),
     ),
@@ -143,8 +147,14 @@ def study(
         raise click.UsageError("None of these algorithms can search for these goals.")
     with click.progressbar(length=len(cells), label="Cells finished", file=sys.stderr) as bar:
         run_study(cells, store, jobs=jobs, scheduler=scheduler, on_progress=lambda done: bar.update(done - bar.pos))
-    for title, table in _tables(store.load(cells), family_set):
+    rows = store.load(cells)
+    for title, table in _tables(rows, family_set):
         click.echo(f"\n{title}\n{table}")
+    if replay is not None:
+        page = results / REPLAY_PAGE
+        titles = {name: goal_set.title for name, goal_set in GOAL_SETS.items()}
+        page.write_text(replay_page(rows, titles, str(replay)), encoding="utf-8")
+        click.echo(f"\nWhich goals repeat on these SUTs, and at what price: {page}")
 
 
 def _check_packages() -> None:

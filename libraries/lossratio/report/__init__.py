@@ -20,4 +20,5 @@ from lossratio.report.listener import (
     write_reports,
 )
 from lossratio.report.page_of_comparison import comparison_page
+from lossratio.report.page_of_replay import replay_page
 from lossratio.report.run import Run, read_run, read_runs, runs_in

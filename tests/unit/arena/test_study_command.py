@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -131,6 +132,13 @@ def test_a_study_of_records_shows_between_which_loads_the_bounds_were(tmp_path):
     *_, least, median, most, regular, _, searches = line.split()
     assert float(least) == float(median) == float(most) == pytest.approx(50_000, rel=0.01)
     assert regular == searches == "2"
+    page = (tmp_path / "replay.html").read_text()
+    assert str(tmp_path / "replay.html") in result.output
+    assert "records: 1, searches on each: 2" in page
+    (row,) = re.findall(r"<tr data-goal=.*</tr>", page)
+    assert "quick NDR: quick NDR" in row
+    assert re.search(r">\d+<.*>0.00<.*>(49|50)\.\d+ kfps to (49|50)\.\d+ kfps<.*>2 of 2<", row)
+    assert page.count("<title>", page.index("<svg")) == 1 + 2, "the picture has a title, and each search a hint"
 
 
 def test_a_directory_without_records_is_refused(tmp_path):

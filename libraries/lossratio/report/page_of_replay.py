@@ -1,0 +1,152 @@
+"""The page of searches on recorded trials: which goals repeat on these SUTs, and at what price.
+
+The first table has a line for each goal, over all records. The overview has a row for each record and goal, and each
+record has a picture of the bounds that its searches found.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lossratio.drawing import (
+    NOTHING,
+    Axis,
+    Column,
+    Mark,
+    Overview,
+    Plot,
+    drawing,
+    in_unit,
+    number_column,
+    series_colour,
+    test_column,
+    text_at,
+    unit_of,
+)
+from lossratio.units import FRAMES_PER_SECOND
+
+_FEW, _MANY = 4, 200
+_WIDTH, _LEFT, _RIGHT, _TOP, _LANE = 900.0, 20.0, 880.0, 12.0, 44.0
+_MARK = Mark("lower", "lower bound", "circle", series_colour(2))
+
+
+@dataclass(frozen=True)
+class _Row:
+    """All searches for a goal on one record."""
+
+    test: str
+    link: str
+    goals: str
+    searches: Any
+    """A data frame with `lossratio.arena.Row`'s columns."""
+
+    @property
+    def words(self) -> str:
+        return f"{self.test} {self.goals}".lower()
+
+    @property
+    def is_odd(self) -> bool:
+        return not self.searches.regular.all()
+
+    @property
+    def spread(self) -> float:
+        """How far the lower bounds are apart, in per cent of their median; NaN: there is none."""
+        lower = self.searches.lower
+        return float(100.0 * (lower.max() - lower.min()) / lower.median())
+
+    @property
+    def bounds(self) -> str:
+        lower = self.searches.lower
+        ends = (FRAMES_PER_SECOND.format(bound) for bound in (lower.min(), lower.max()))
+        return " to ".join(ends) if lower.notna().any() else NOTHING
+
+    @property
+    def regular(self) -> str:
+        return f"{int(self.searches.regular.sum())} of {len(self.searches)}"
+
+
+_COLUMNS: tuple[Column[_Row], ...] = (
+    test_column(_Row),
+    Column("goal", lambda row: row.goals),
+    number_column("seconds", lambda row: row.searches.elapsed.mean(), "{:,.0f}".format),
+    number_column("longest, s", lambda row: row.searches.elapsed.max(), "{:,.0f}".format),
+    number_column("trials", lambda row: row.searches.trials.mean(), "{:,.0f}".format),
+    number_column("spread, %", lambda row: None if row.bounds == NOTHING else row.spread, "{:.2f}".format),
+    Column("lower bounds", lambda row: row.bounds, style="number"),
+    Column("regular", lambda row: row.regular),
+)
+
+
+def replay_page(searches: Any, titles: Mapping[str, str], title: str) -> str:
+    """Makes the page.
+
+    Args:
+        searches: A data frame with `lossratio.arena.Row`'s columns.
+        titles: What the sets of goals are, by their short names.
+        title: The title of the page.
+    """
+    records = list(dict.fromkeys(searches.family))
+    several = searches.algorithm.nunique() > 1
+    rows = [
+        _Row(
+            record,
+            f"record-{records.index(record) + 1}",
+            f"{titles[goals]}: {goal}" + (f", {algorithm}" if several else ""),
+            chosen,
+        )
+        for (record, goals, goal, algorithm), chosen in searches.groupby(
+            ["family", "goal_set", "goal", "algorithm"], sort=False
+        )
+    ]
+    overview = Overview(
+        rows=rows,
+        columns=_COLUMNS,
+        filters={"goal": ("Goal", lambda row: row.goals)},
+        only="Only with irregular results",
+        card_name="records",
+        few=_FEW,
+        has_card=lambda row: False,
+    )
+    by_record = {record: [row for row in rows if row.test == record] for record in records}
+    return overview.page(
+        "replay.html.jinja",
+        [(of_record[0].link, record, (_draw(of_record),)) for record, of_record in by_record.items()],
+        is_large=len(records) > _MANY,
+        data={},
+        title=title,
+        headline=f"records: {len(records)}, searches on each: {len(searches.groupby(['seed', 'repeat']))}",
+        goals=list(_goals(rows)),
+    )
+
+
+def _goals(rows: Sequence[_Row]) -> Iterator[tuple[str, ...]]:
+    """For each goal, over all records: mean seconds, the median and the largest spread, regular results."""
+    for goals in dict.fromkeys(row.goals for row in rows):
+        chosen = [row for row in rows if row.goals == goals]
+        spreads = sorted(row.spread for row in chosen if row.bounds != NOTHING)
+        seconds = sum(row.searches.elapsed.mean() for row in chosen) / len(chosen)
+        middle, widest = (f"{spreads[place]:.2f} %" if spreads else NOTHING for place in (len(spreads) // 2, -1))
+        regular = sum(int(row.searches.regular.sum()) for row in chosen)
+        yield goals, f"{seconds:,.0f}", middle, widest, f"{regular} of {sum(len(row.searches) for row in chosen)}"
+
+
+def _draw(rows: Sequence[_Row]) -> str:
+    """Draws the interval of each search, in a lane for each goal; an empty string if no search has bounds."""
+    found = [row.searches[row.searches.lower.notna()] for row in rows]
+    ends = [end for chosen in found for column in ("lower", "upper") for end in chosen[column].dropna()]
+    if not ends:
+        return ""
+    room = 0.05 * (max(ends) - min(ends)) or 0.05 * max(ends)
+    bottom = _TOP + _LANE * len(rows)
+    plot = Plot(Axis(min(ends) - room, max(ends) + room, _LEFT, _RIGHT), Axis(0.0, len(rows), bottom, _TOP))
+    prefix, scale = unit_of(max(ends))
+    plot.frame(plot.x.ticks(9), range(1, len(rows)), in_unit(scale), lambda lane: "")
+    for lane, (row, chosen) in enumerate(zip(reversed(rows), reversed(found), strict=True)):
+        for number, search in enumerate(chosen.itertuples()):
+            y = lane + 0.1 + 0.5 * (number + 0.5) / len(chosen)
+            hint = f"{FRAMES_PER_SECOND.format(search.lower)}, {search.elapsed:,.0f} s, {search.trials} trials"
+            plot.steps([(search.lower, search.upper if search.upper > 0.0 else search.lower, y)], series_colour(4))
+            plot.marks(_MARK, [(search.lower, y, hint)])
+        plot.parts.append(text_at(_LEFT + 4.0, plot.y.place(lane + 0.72), row.goals))
+    plot.parts.append(text_at(_LEFT, bottom + 34.0, f"load, {prefix}{FRAMES_PER_SECOND.name}"))
+    return drawing(_WIDTH, bottom + 40.0, "The lower bound of each search, with its interval.", plot.parts)
