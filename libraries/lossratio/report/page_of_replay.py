@@ -32,13 +32,12 @@ _MARK = Mark("lower", "lower bound", "circle", series_colour(2))
 
 @dataclass(frozen=True)
 class _Row:
-    """All searches for a goal on one record."""
+    """All searches for a goal on one record; `searches` is a data frame with `lossratio.arena.Row`'s columns."""
 
     test: str
     link: str
     goals: str
     searches: Any
-    """A data frame with `lossratio.arena.Row`'s columns."""
 
     @property
     def words(self) -> str:
@@ -107,10 +106,10 @@ def replay_page(searches: Any, titles: Mapping[str, str], title: str) -> str:
         few=_FEW,
         has_card=lambda row: False,
     )
-    by_record = {record: [row for row in rows if row.test == record] for record in records}
+    by_record = [[row for row in rows if row.test == record] for record in records]
     return overview.page(
         "replay.html.jinja",
-        [(of_record[0].link, record, (_draw(of_record),)) for record, of_record in by_record.items()],
+        [(of_record[0].link, of_record[0].test, (_draw(of_record),)) for of_record in by_record],
         is_large=len(records) > _MANY,
         data={},
         title=title,
