@@ -295,6 +295,8 @@ def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> d
         found["order: correlation"] = bool(case.traits & {"memory", "drift"})
     if described.order.drift:
         found["order: drift"] = bool(case.traits & {"memory", "drift"})
+    if described.order.swing:
+        found["order: sine"] = "sine" in case.traits
     if described.below is not None:
         found["described below a load"] = "curve" in case.traits
     if described.replicates.are_alike:

@@ -37,7 +37,7 @@ class Case:
     """Whether it is inside the model family, so that it should not be flagged."""
     traits: frozenset[str] = frozenset()
     """What may be said of it: ``varies``, ``skewed``, ``tails``, ``bands`` (the capacity), ``memory``, ``drift``,
-    ``bursts``, ``curve`` (its loss has the shape of neither function)."""
+    ``sine``, ``bursts``, ``curve`` (its loss has the shape of neither function)."""
     drift: float = 0.0
     """Change of the critical load in `DRIFT_TIME`, as a share; the critical load is that at the beginning."""
 
@@ -463,7 +463,7 @@ _TRAITS = {
     "RED": "curve",
     "slower": "varies memory bands skewed",
     "background": "curve",
-    "sine": "varies memory bands drift",
+    "sine": "varies memory bands drift sine",
     "two modes": "varies bands skewed",
     "wandering": "varies memory drift",
     "walk": "varies memory drift",

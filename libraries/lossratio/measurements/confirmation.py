@@ -13,7 +13,8 @@ from pydantic import Field
 from lossratio.drawing import MARKS, Axis, Plot, drawing, text_at
 from lossratio.errors import SearchError
 from lossratio.measurements import NOT_IN_FILES, FoundResult, Measurement, PlannedKind, PlannedTrials, Request, measure
-from lossratio.measurements.soak import TARGET_LOSS_RATIO, OnTrustedTrials, timed
+from lossratio.measurements.soak import TARGET_LOSS_RATIO, timed
+from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_aside
 from lossratio.quantities import Duration, FrameRate, Share
 from lossratio.results import Conditions, MaxLoad, Picture, View

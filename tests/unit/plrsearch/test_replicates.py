@@ -1,5 +1,7 @@
 """Trials at equal loads decide whether the capacity varies; where it is constant, the curve is tested, then local."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy
@@ -7,6 +9,9 @@ from soak_trials import estimated, loads_around, trial, trials_of
 
 from lossratio.plrsearch import LikelihoodName, PLRsearch, Replicates
 from lossratio.plrsearch.model import from_rows
+from lossratio.plrsearch.model.functions import STRETCH
+from lossratio.plrsearch.quadrature import Mode
+from lossratio.plrsearch.variation.replicates import LackOfFit
 from lossratio.simulation import PerformanceSpectrum, SimulatedMeasurer, SmoothKnee
 from lossratio.simulation.sut import SutWithoutMemory
 from lossratio.trials.trial import run_search
@@ -119,3 +124,15 @@ def test_a_capacity_that_varies_is_described_as_that():
     found = estimated(trials_of(PerformanceSpectrum(6e6, 0.004), loads), likelihood="varying")
     assert found.description.likelihood is LikelihoodName.VARYING
     assert found.description.lack_of_fit is None
+
+
+def test_loss_at_one_load_is_not_hidden_among_that_of_many_quiet_ones():
+    mode = Mode(44956445.7, 2038425.3, 0.0)
+    curve = SimpleNamespace(function=STRETCH, mode=mode)
+    loads = np.linspace(12e6, 16e6, 20)
+    expected = 2.0 * np.exp(STRETCH.log_loss_rate(loads, np.array(mode.mrr), np.array(mode.spread)))
+    quiet = [(load, 2.0, float(round(mean))) for load, mean in zip(loads, expected, strict=True)]
+    far = (17956864.0, 0.0046, 10.0)
+    assert not LackOfFit.of(curve, from_rows(quiet)).is_certain
+    assert LackOfFit.of(curve, from_rows([*quiet, far])).is_certain
+    assert not LackOfFit.of(curve, from_rows([*quiet, far])).is_below

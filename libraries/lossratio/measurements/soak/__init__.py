@@ -3,7 +3,6 @@
 from lossratio.measurements.soak.description import timed as timed
 from lossratio.measurements.soak.measure import (
     TARGET_LOSS_RATIO as TARGET_LOSS_RATIO,
-    OnTrustedTrials as OnTrustedTrials,
     Soak as Soak,
     SoakPreset as SoakPreset,
     SoakProgress as SoakProgress,

@@ -6,14 +6,13 @@ PLRsearch's estimates are reported after each trial, and in the result file.
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from lossratio.errors import SearchError, TrafficError
+from lossratio.errors import SearchError
 from lossratio.measurements import (
     NOT_IN_FILES,
     Audience,
@@ -27,6 +26,7 @@ from lossratio.measurements import (
 from lossratio.measurements.soak.description import describe_critical_load
 from lossratio.measurements.soak.result import SoakResult, critical_load_contradictions
 from lossratio.measurements.throughput import ThroughputResult
+from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import (
     TIMEOUT,
     IntervalPoint,
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
 
 TARGET_LOSS_RATIO = 1e-7
 """The target of FD.io CSIT's soak tests."""
-
-_WATCHED_TRIALS = 10
-_LEAST_WATCHED = 4
 
 
 class SoakPreset(str, Enum):
@@ -162,31 +159,6 @@ class SoakProgress:
 
 
 SoakRequestT = TypeVar("SoakRequestT", bound=SoakRequest)
-
-
-class OnTrustedTrials:
-    """Kinds for which a trial counts only if the generator sent its frames, and in time; another one replaces it."""
-
-    def why_set_aside(self, trial: TrialResult) -> str | None:
-        """Why a trial is no evidence about the SUT; None: it is."""
-        return why_set_aside(trial)
-
-    def watch(self, request: Any, loads: LoadRange) -> Callable[[TrialResult], None]:
-        """Ends a measurement whose trials show the generator rather than the SUT."""
-        # Trials of this run only: an interrupted run may be resumed on a machine with less other work.
-        reasons: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
-
-        def check(trial: TrialResult) -> None:
-            reasons.append(self.why_set_aside(trial))
-            set_aside = [reason for reason in reasons if reason is not None]
-            if len(reasons) >= _LEAST_WATCHED and 2 * len(set_aside) > len(reasons):
-                raise TrafficError(
-                    f"{len(set_aside)} of the last {len(reasons)} trials were set aside (the last of them because "
-                    f"{set_aside[-1]}): there is too little evidence about the SUT. Look for other work on the TG, or "
-                    "lower the load."
-                )
-
-        return check
 
 
 class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProgress, SoakResult]):

@@ -1,8 +1,9 @@
 """What each trial shows about its own capacity, and what their order shows: drift, and likeness of successive ones.
 
-Five descriptions of the capacities are compared by the Bayesian information criterion, in one place: with and without a
-straight line over time, with and without correlation of successive capacities (first-order autoregressive), and a sine.
-Widths and ranks are robust, so that some unusual trials decide nothing.
+Six descriptions of the capacities are compared by the Bayesian information criterion, in one place: with and without a
+straight line over time, with and without correlation of successive capacities (first-order autoregressive), a sine, and
+another capacity at each load, which is a misfit of the curve and no order. Widths and ranks are robust, so that some
+unusual trials decide nothing.
 """
 
 from __future__ import annotations
@@ -26,15 +27,17 @@ _LEAST_DRIFT = 5e-5
 """Smallest drift, and deviation of capacities that are alike, as a share of the capacity. Loads of a search change with
 time, so that a small misfit at some of them looks like a drift: of up to 0.002 % on healthy SUTs whose interval is
 0.003 % wide."""
-_LEAST_CYCLES = 0.9
-"""Periods of a sine in all the trials, at least: with fewer it is a drift."""
+_LEAST_CYCLES, _LEAST_SWING = 0.9, 2e-4
+"""Periods of a sine in all the trials, at least, as with fewer it is a drift; and its amplitude, as a share: a misfit
+at some loads of a SUT that stalls looks like one of up to 0.01 %."""
+_REPEATED = 5
+"""Trials at a load that show what the curve errs by there, at least."""
 _SINE = 1.5
 """Half of a sine's parameters."""
 _MOST_PAIRS = 1000
 """Trials of which each pair makes a slope, at most."""
 _LEAST_WIDTH = 1e-9
 """Values that scatter by less are equal."""
-
 
 _LIKELY = 0.7
 """Lost frames that a trial without loss may have had: there a capacity is as likely to be below as above."""
@@ -65,6 +68,8 @@ class Capacities:
     """Whether loss was certain: a sample of such trials is not chosen by its capacities."""
     time: Array
     """Middle of the trial as a share of all traffic, 0 at the beginning and 1 at the end."""
+    load: Array
+    """In frames per second."""
 
     @classmethod
     def of(cls, function: FittingFunction, mode: Mode, counts: TrialCounts) -> Capacities:
@@ -84,7 +89,7 @@ class Capacities:
         certain = (np.exp(unlucky) * counts.exposure > _CERTAIN_LOSS) & (counts.lost > 0.0)
         traffic = np.cumsum(counts.exposure)
         time = (traffic - 0.5 * counts.exposure) / traffic.max(initial=1e-300)
-        return cls(mode.mrr, place / mode.mrr - 1.0, blur / mode.mrr, certain, time)
+        return cls(mode.mrr, place / mode.mrr - 1.0, blur / mode.mrr, certain, time, counts.load)
 
     def residuals(self, deviation: float, correlation: float = 0.0) -> Array:
         """Residuals of trials in which loss was certain, in standard deviations: normal if the model is right."""
@@ -214,6 +219,13 @@ def order_of(capacities: Capacities, known_drift: float = 0.0) -> Order:
     slope, penalty = _slope(time, place), 0.5 * np.log(len(which)) + _CLEAR
     level, sloping = (values - np.median(values) for values in (place, place - slope * time))
     candidates = []
+    if not known_drift:
+        by_load, loads, penalties = level.copy(), capacities.load[which], 0.0
+        for at in (loads == load for load in np.unique(loads)):
+            if np.sum(at) >= _REPEATED:
+                by_load[at] -= np.median(level[at])
+                penalties += 0.5 * np.log(len(which))
+        candidates.append((_log_probability(by_load) - _log_probability(level) - penalties, NO_ORDER))
     for drift, left in ((0.0, level), (slope, sloping)):
         if (drift and abs(drift) < _LEAST_DRIFT and not known_drift) or (known_drift and not drift):
             continue
@@ -228,7 +240,7 @@ def order_of(capacities: Capacities, known_drift: float = 0.0) -> Order:
         left = level - sine.scale(time) + 1.0
         left = left - np.median(left)
         gain = _log_probability(left) - _log_probability(level) - _SINE * np.log(len(which)) - _CLEAR
-        if sine.swing > _LEAST_DRIFT:
+        if sine.swing > _LEAST_SWING:
             candidates.append((gain, replace(sine, swing_stdev=float(np.sqrt(2.0 / len(which)) * _width(left)))))
     found = max(candidates, key=lambda one: one[0])[1]
     if not found.drift:

@@ -19,7 +19,8 @@ _IMPROBABLE = 1e-3
 _LEAST_MEAN = 1.0
 """Mean lost frames at a load, at least: scatter of fewer shows little, and is not that of a chi-squared."""
 _LEAST_EXPECTED = 5.0
-"""Expected lost frames of a load that is compared with a curve by itself; others are added up."""
+"""Expected lost frames of a load that is compared with a curve by itself; others are added up, but for improbable
+ones: what is lost at one load would be hidden among the many of another."""
 _BLUR = 2.0
 """Frames in the longest trial by which loads may differ from the curve's: no knee is narrower than 1 frame/s."""
 _PARAMETERS = 2
@@ -85,8 +86,9 @@ class LackOfFit:
         least, expected, most = np.exp(rate) * exposure
         few = expected < _LEAST_EXPECTED
         quiet = float(lost[few].sum()), float(expected[few].sum())
-        seen = np.append(lost[~few], quiet[0])
-        least, most = (np.append(column[~few], max(column[few].sum(), 1e-9)) for column in (least, most))
+        few &= scipy.special.gammainc(np.maximum(lost, 1e-9), most) > _IMPROBABLE
+        seen = np.append(lost[~few], lost[few].sum())
+        least, most = (np.maximum(np.append(column[~few], column[few].sum()), 1e-9) for column in (least, most))
         mean = np.clip(seen, least, most)
         deviance = 2.0 * float(np.sum(scipy.special.xlogy(seen, seen / mean) - seen + mean))
         return cls(deviance, max(int(np.sum(~few)) + bool(few.any()) - _PARAMETERS, 1), *quiet)
