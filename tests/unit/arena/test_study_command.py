@@ -30,7 +30,7 @@ def run(tmp_path, *arguments):
 def test_a_small_study_prints_its_tables(tmp_path, monkeypatch):
     # A search of a thousand trials; test_study_search.py makes it.
     monkeypatch.setattr(command, "decision_time_growth", lambda: Growth(100, 1000, 2.5))
-    result = run(tmp_path, "--repeats", "1", "--overhead", "0", "--overhead", "0.5")
+    result = run(tmp_path, "--seeds", "0..0", "--repeats", "1", "--overhead", "0", "--overhead", "0.5")
     assert result.exit_code == 0, result.output
     assert "Overhead 0.5 s: searches" in result.output
     if command.why_not_installed() is None:

@@ -115,7 +115,7 @@ adversaries = st.builds(
 @pytest.mark.filterwarnings("ignore::lossratio.mlrsearch.SearchGoalWarning")
 @example(GOAL_SETS["TST009"], Adversary(1e6, less=0.18, memory=18.0), [])
 @given(st.sampled_from(list(GOAL_SETS.values())), adversaries, st.lists(adversaries, max_size=2))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=settings.default.max_examples // 2)
 def test_no_trial_is_asked_for_more_often_than_a_target_needs(goals, sut, earlier):
     nights = []
     for night in earlier:
@@ -165,7 +165,7 @@ inconstant = st.builds(
 @example("TST009", Inconstant(2.67e6, less=0.443, warm_up=26.2, share=1.05e-6))
 @example("quick", Inconstant(1.6e5, less=0.2, memory=18.0))
 @given(st.sampled_from(["NDR and PDR", "RFC 2544", "TST009", "quick"]), inconstant)
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(max_examples=settings.default.max_examples // 3, derandomize=True)
 def test_a_search_of_an_inconstant_sut_takes_at_most_three_times_the_trials_of_the_peer_and_twenty(
     algorithm, goals, sut
 ):

@@ -36,10 +36,10 @@ def zone_of(sut, goal=NDR):
 
 
 @pytest.mark.long
-def test_most_searches_in_a_zone_of_chance_name_it_and_the_zone_holds_their_bound():
-    found = [zone_of(coin(seed)) for seed in range(12)]
+def test_most_searches_in_a_zone_of_chance_name_it_and_the_zone_holds_their_bound(how_many):
+    found = [zone_of(coin(seed)) for seed in range(how_many(6, 12))]
     seen = [(zone.loads, result) for zone, result in found if zone is not None]
-    assert len(seen) >= 6
+    assert 2 * len(seen) >= len(found)
     for (low, high), result in seen:
         # The lowest of its loads may have passed 80 of 100 trials by chance, one load below the zone never.
         assert 395_000.0 <= low < high <= 563_000.0
