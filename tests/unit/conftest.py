@@ -65,12 +65,23 @@ def lossratio(
     return run
 
 
+def private_namespaces() -> NetnsLab:
+    """Private network namespaces; the test is skipped where they cannot be had."""
+    try:
+        return NetnsLab()
+    except (NetnsUnavailableError, FileNotFoundError) as error:
+        pytest.skip(f"network namespaces cannot be had here: {error}")
+
+
 @pytest.fixture
 def netns_lab() -> Iterator[NetnsLab]:
     """Private network namespaces, gone after the test."""
-    try:
-        lab = NetnsLab()
-    except (NetnsUnavailableError, FileNotFoundError) as error:
-        pytest.skip(f"network namespaces cannot be had here: {error}")
-    with lab:
+    with private_namespaces() as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def lasting_lab() -> Iterator[NetnsLab]:
+    """Private network namespaces for all tests of a file."""
+    with private_namespaces() as lab:
         yield lab

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from local_session import PYTHON, LocalSession
 from netns import NetnsLab
+from traffic_lab import two_nodes
 
 from lossratio.traffic import AgentClient
 
@@ -15,12 +16,7 @@ from lossratio.traffic import AgentClient
 @pytest.fixture
 def bridged(netns_lab: NetnsLab) -> NetnsLab:
     """Namespaces tg and dut1, with links tg0-dut0 and tg1-dut1, and a bridge in dut1."""
-    netns_lab.namespace("tg")
-    netns_lab.namespace("dut1")
-    netns_lab.veth("tg", "tg0", "dut1", "dut0")
-    netns_lab.veth("tg", "tg1", "dut1", "dut1")
-    netns_lab.bridge("dut1", "br0", "dut0", "dut1")
-    return netns_lab
+    return two_nodes(netns_lab, bridge="br0")
 
 
 @pytest.fixture

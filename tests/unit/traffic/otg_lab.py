@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from netns import NetnsLab
@@ -34,12 +35,18 @@ def send(config):
     state("start")
     wait()
     return metrics("flow")
-try:
-    print(json.dumps(eval(sys.argv[1], globals(), {"config": json.load(sys.stdin)})))
-except Exception as error:
-    print(json.dumps({"error": " ".join(str(error).split())}))
+for line in sys.stdin:
+    expression, config = json.loads(line)
+    try:
+        answer = eval(expression, globals(), {"config": config})
+    except Exception as error:
+        answer = {"error": " ".join(str(error).split())}
+    print(json.dumps(answer), flush=True)
 """
-"""Evaluates a test's expression beside the server, in its namespace; the configuration is on its standard input."""
+"""Evaluates the expressions of tests beside the server, in its namespace: one on each line, with a configuration."""
+
+
+AFPACKET = ("--generator", "afpacket")
 
 
 class OtgLab:
@@ -47,11 +54,21 @@ class OtgLab:
 
     def __init__(self, lab: NetnsLab, *arguments: str) -> None:
         self.lab = lab
-        self._arguments = arguments
-        self.start()
+        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._client = lab.popen("tg", sys.executable, "-c", CLIENT, **streams, text=True)
+        self.start(*arguments)
 
-    def start(self) -> None:
+    def serve(self, *arguments: str) -> None:
+        """Sees to it that the server runs with these arguments."""
+        if self.server.poll() is None:
+            if arguments == self._arguments:
+                return
+            self.end()
+        self.start(*arguments)
+
+    def start(self, *arguments: str) -> None:
         """Starts the server, and waits until it listens."""
+        self._arguments = arguments
         command = (
             "env",
             "-u",
@@ -62,7 +79,7 @@ class OtgLab:
         )
         self.server = self.lab.popen(
             "tg",
-            *(*command, "otg-serve", "west=tg0", "east=tg1", *self._arguments),
+            *(*command, "otg-serve", "west=tg0", "east=tg1", *arguments),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -71,8 +88,9 @@ class OtgLab:
 
     def ask(self, expression: str, config: Any = None) -> Any:
         """What an expression of `CLIENT` gives."""
-        command = (sys.executable, "-c", CLIENT, expression)
-        return json.loads(self.lab.run("tg", *command, input=json.dumps(config)).stdout)
+        self._client.stdin.write(json.dumps([expression, config]) + "\n")
+        self._client.stdin.flush()
+        return json.loads(self._client.stdout.readline())
 
     def send(self, *flows: dict[str, Any]) -> list[dict[str, Any]]:
         """Sends flows, and returns their metrics; numbers of 64 bits are text in them."""
@@ -88,9 +106,9 @@ class OtgLab:
 
     def agents(self) -> list[int]:
         """Ids of its agent's processes."""
-        children = f"/proc/{self.server.pid}/task/{self.server.pid}/children"
-        with open(children, encoding="ascii") as file:
-            return [int(pid) for pid in file.read().split()]
+        # Each is a child of the thread that started it.
+        threads = Path(f"/proc/{self.server.pid}/task").iterdir()
+        return [int(pid) for thread in threads for pid in (thread / "children").read_text().split()]
 
 
 def config(*flows: dict[str, Any]) -> dict[str, Any]:

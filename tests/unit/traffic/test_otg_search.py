@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from otg_lab import OtgLab
+from otg_lab import AFPACKET, OtgLab
 from traffic_lab import drop
 from waiting import wait_until
 
@@ -64,7 +64,7 @@ def topology(tmp_path):
 
 @pytest.fixture
 def otg(bridged):
-    return OtgLab(bridged, "--generator", "afpacket")
+    return OtgLab(bridged, *AFPACKET)
 
 
 def controller(otg, topology, expression):
@@ -97,7 +97,7 @@ def test_a_tester_that_dies_and_comes_back_loses_nothing(otg, topology):
     wait_until(lambda: "sent 1000" in otg.server.stderr.readline())
     otg.server.kill()
     otg.server.wait()
-    otg.start()
+    otg.start(*AFPACKET)
     assert json.loads(measuring.communicate(timeout=500)[0]) == [0.0] * 4
 
 

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 from netns import NetnsLab
-from otg_lab import OtgLab, config, flow, lasting
-from traffic_lab import Capture, drop, received_by
+from otg_lab import AFPACKET, OtgLab, config, flow, lasting
+from traffic_lab import Capture, drop, received_by, two_nodes
 from waiting import wait_until
 
 from lossratio.exit_status import ExitStatus
@@ -17,9 +17,15 @@ BOTH = (("there", "west", "east"), ("back", "east", "west"))
 CONTINUOUS = {"duration": {"choice": "continuous"}, "rate": {"choice": "pps", "pps": 500}}
 
 
+@pytest.fixture(scope="module")
+def served(lasting_lab: NetnsLab) -> OtgLab:
+    return OtgLab(two_nodes(lasting_lab, bridge="br0"), *AFPACKET)
+
+
 @pytest.fixture
-def otg(bridged: NetnsLab) -> OtgLab:
-    return OtgLab(bridged, "--generator", "afpacket")
+def otg(served: OtgLab) -> OtgLab:
+    served.serve(*AFPACKET)
+    return served
 
 
 def counts(metrics):
@@ -38,7 +44,10 @@ def test_counts_of_flows_and_ports_are_those_of_the_kernel(otg):
 def test_what_a_policer_drops_is_lost(otg):
     drop(otg.lab, "dut0", "limit rate over 1000/second burst 5 packets")
     before = received_by(otg.lab, "tg1", "tg")
-    (metric,) = otg.send(flow(**lasting(2000, 2000)))
+    try:
+        (metric,) = otg.send(flow(**lasting(2000, 2000)))
+    finally:
+        otg.lab.run("dut1", "nft", "delete", "table", "netdev", "faults")
     sent, received = counts([metric])["f"]
     assert (sent, received) == (2000, received_by(otg.lab, "tg1", "tg") - before)
     assert 0 < received < 1800
@@ -109,18 +118,18 @@ def test_latency_has_least_mean_and_most(otg):
     assert 0 < least <= mean <= most < 1e9
 
 
-def test_an_interface_that_does_not_exist_is_named(bridged):
-    otg = OtgLab(bridged, "other=nothing0", "--generator", "afpacket")
+def test_an_interface_that_does_not_exist_is_named(otg):
+    otg.serve("other=nothing0", *AFPACKET)
     ports = {"ports": [{"name": "west", "location": "west"}, {"name": "east", "location": "other"}]}
     answer = otg.ask("api.set_config(json.dumps(config)) and None", {**config(flow()), **ports})
     assert "There is no network interface nothing0" in answer["error"]
 
 
 @pytest.mark.parametrize("kind", ["auto", "xdp"])
-def test_the_generator_inside_the_kernel_counts_the_same(bridged, kind):
+def test_the_generator_inside_the_kernel_counts_the_same(otg, kind):
     for port in ("dut0", "dut1"):
-        bridged.run("dut1", "ethtool", "-K", port, "gro", "on")
-    otg = OtgLab(bridged, "--generator", kind)
+        otg.lab.run("dut1", "ethtool", "-K", port, "gro", "on")
+    otg.serve("--generator", kind)
     metrics = otg.send(*(flow(*way, **lasting(500, 1000)) for way in BOTH))
     if "error" in metrics:
         pytest.skip(metrics["error"])

@@ -6,6 +6,7 @@ Each of these devices lets as many frames out as come in: counting them alone fi
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import frame_samples
 import numpy as np
 import pytest
 from local_session import PYTHON, LocalSession
-from traffic_lab import PAIR, configure
+from traffic_lab import PAIR, configure, two_nodes
 from whole_trials import whole
 
 from lossratio.bpf import why_impossible
@@ -40,17 +41,40 @@ XDP = pytest.param("xdp", marks=pytest.mark.skipif(NO_BPF is not None, reason=f"
 with_each_generator = pytest.mark.parametrize("through", ["afpacket", XDP], indirect=True)
 
 
+@pytest.fixture(scope="module")
+def tester(lasting_lab, tmp_path_factory):
+    """Gives an agent for a kind of generator, on a TG between whose ports there is nothing yet; it is used again."""
+    two_nodes(lasting_lab)
+    for node, interface in (("tg", "tg0"), ("tg", "tg1"), ("dut1", "dut0"), ("dut1", "dut1")):
+        lasting_lab.run(node, "ip", "link", "set", interface, "mtu", "9000")
+    session = LocalSession(lasting_lab, "tg", tmp_path_factory.mktemp("tg"))
+    agents = {}
+
+    @contextmanager
+    def agent(generator):
+        if generator not in agents:
+            for _ in range(len(agents)):
+                agents.popitem()[1].close()
+            for interface in ("dut0", "dut1"):
+                lasting_lab.run("dut1", "ethtool", "-K", interface, "gro", "on" if generator == "xdp" else "off")
+            agents[generator] = AgentClient.start(session, python=PYTHON)
+        try:
+            yield agents[generator]
+        except BaseException:
+            agents.pop(generator).close()
+            raise
+
+    yield agent
+    for left in agents.values():
+        left.close()
+
+
 @pytest.fixture
-def through(request, netns_lab, tmp_path):
+def through(request, lasting_lab, tester):
     """Lets a generator send through a device with a fault, and gives the counters of both directions.
 
     It is the embedded one, unless the test names another one.
     """
-    netns_lab.namespace("tg")
-    netns_lab.namespace("dut1")
-    netns_lab.veth("tg", "tg0", "dut1", "dut0")
-    netns_lab.veth("tg", "tg1", "dut1", "dut1")
-
     generator = getattr(request, "param", "afpacket")
 
     def send(
@@ -65,30 +89,28 @@ def through(request, netns_lab, tmp_path):
         header=0,
         ask="trial",
     ):
-        netns_lab.run("tg", "sh", "-c", "ip link set tg0 mtu 9000 && ip link set tg1 mtu 9000")
-        netns_lab.run("dut1", "sh", "-c", "ip link set dut0 mtu 9000 && ip link set dut1 mtu 9000")
         script = (sys.executable, str(Path(faulty_device.__file__)), "dut0", "dut1", fault, str(header))
-        for interface in ("dut0", "dut1"):
-            netns_lab.run("dut1", "ethtool", "-K", interface, "gro", "on" if generator == "xdp" else "off")
-        device = netns_lab.popen("dut1", *script, stdout=subprocess.PIPE, text=True)
-        assert device.stdout.readline() == "ready\n"
         traffic = load_profile(profile, frame_size=frame_size)
         made = make_configuration(traffic, [PAIR], settle_time=settle_time, growth=(header, -header))
         configuration = replace(made, examines=examines)
-        with AgentClient.start(LocalSession(netns_lab, "tg", tmp_path), python=PYTHON) as agent:
-            agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
-            if ask == "latency":
-                return agent.latency(LOAD, duration)
-            if pause is None:
-                return whole(agent.trial, LOAD, duration)
+        with lasting_lab.popen("dut1", *script, stdout=subprocess.PIPE, text=True) as device, tester(generator) as agent:
+            try:
+                assert device.stdout.readline() == "ready\n"
+                agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
+                if ask == "latency":
+                    return agent.latency(LOAD, duration)
+                if pause is None:
+                    return whole(agent.trial, LOAD, duration)
 
-            def second():
-                time.sleep(pause)
-                first = agent.trial(LOAD, duration)
-                time.sleep(pause)
-                return (*agent.trial(LOAD, duration), *first)
+                def second():
+                    time.sleep(pause)
+                    first = agent.trial(LOAD, duration)
+                    time.sleep(pause)
+                    return (*agent.trial(LOAD, duration), *first)
 
-            return whole(second)[:2]
+                return whole(second)[:2]
+            finally:
+                device.kill()
 
     return send
 

@@ -59,6 +59,17 @@ def configure(
     return agent.configure(configuration, options={"catch_up": 10.0})
 
 
+def two_nodes(lab: NetnsLab, bridge: str | None = None) -> NetnsLab:
+    """Adds namespaces tg and dut1, with links tg0-dut0 and tg1-dut1, and a bridge in dut1."""
+    lab.namespace("tg")
+    lab.namespace("dut1")
+    lab.veth("tg", "tg0", "dut1", "dut0")
+    lab.veth("tg", "tg1", "dut1", "dut1")
+    if bridge is not None:
+        lab.bridge("dut1", bridge, "dut0", "dut1")
+    return lab
+
+
 def drop(lab: NetnsLab, interface: str, condition: str) -> None:
     """Drops frames that arrive on an interface of the DUT."""
     hook = f'type filter hook ingress device "{interface}" priority 0;'
