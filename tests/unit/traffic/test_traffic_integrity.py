@@ -339,7 +339,7 @@ def test_the_kernel_and_the_agent_choose_the_same_frames(through):
     assert (east.examined_frames, west.examined_frames) == (chosen, chosen)
 
 
-@pytest.mark.parametrize("one_in", [1, 2, 32, 256, 4096])
+@pytest.mark.parametrize("one_in", [1, 2, 32, 512])
 def test_of_all_flows_about_the_same_share_is_in_a_sample(one_in):
     numbers = np.arange(one_in * MOST_EXAMINED)
     chosen = numbers[sample(one_in).chooses(numbers)]
