@@ -93,7 +93,8 @@ def through(request, lasting_lab, tester):
         traffic = load_profile(profile, frame_size=frame_size)
         made = make_configuration(traffic, [PAIR], settle_time=settle_time, growth=(header, -header))
         configuration = replace(made, examines=examines)
-        with lasting_lab.popen("dut1", *script, stdout=subprocess.PIPE, text=True) as device, tester(generator) as agent:
+        device = lasting_lab.popen("dut1", *script, stdout=subprocess.PIPE, text=True)
+        with device, tester(generator) as agent:
             try:
                 assert device.stdout.readline() == "ready\n"
                 agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
