@@ -204,6 +204,7 @@ def test_the_help_imports_none_of_the_libraries_that_commands_need():
     assert not loaded & {"numpy", "scipy", "pydantic", "robot", "paramiko", "yaml", "jinja2", "pyarrow", "duckdb"}
 
 
+@pytest.mark.long
 def test_a_suite_that_estimates_nothing_does_not_load_the_special_functions():
     code = "import sys, lossratio.keywords, lossratio.testbed.simulated; print(*sys.modules)"
     output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout

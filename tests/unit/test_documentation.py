@@ -44,6 +44,7 @@ def blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.long
 def test_the_example_measurer_finds_its_own_limit(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
@@ -55,6 +56,7 @@ def test_the_example_measurer_finds_its_own_limit(tmp_path, monkeypatch):
     assert (tmp_path / "search.jsonl").exists()
 
 
+@pytest.mark.long
 def test_the_first_scripts_measure(tmp_path, monkeypatch):
     scripts = blocks(DOCS / "how-to" / "measure-from-python.md", "python")
     assert len(scripts) == 2
@@ -88,6 +90,7 @@ def test_the_example_topology_is_usable(tmp_path):
     assert load_topology(tmp_path / "lab.yaml").path().hops
 
 
+@pytest.mark.long
 def test_the_example_suites_pass_on_the_simulated_testbed(tmp_path):
     for number, block in enumerate(blocks(DOCS / "how-to" / "write-a-suite.md", "robotframework")):
         (tmp_path / f"suite_{number}.robot").write_text(block)

@@ -59,6 +59,7 @@ results = st.builds(
 )
 
 
+@pytest.mark.long
 @given(st.lists(results, max_size=5))
 def test_written_data_are_read_back_exactly(written):
     with tempfile.TemporaryDirectory() as folder:

@@ -45,6 +45,7 @@ def metadata(wheel, wheel_contents) -> Message:
     return message_from_bytes(wheel.read(name))
 
 
+@pytest.mark.long
 def test_the_wheel_holds_every_module_and_resource(wheel_contents):
     package = ROOT / "libraries" / "lossratio"
     modules = {

@@ -40,6 +40,7 @@ def bucket(environment, free_port):
     server.stop()
 
 
+@pytest.mark.long
 def test_a_run_goes_to_an_object_store_and_its_history_comes_back(run, bucket, tmp_path):
     outbox = Outbox(tmp_path / "outbox", ObjectStore(bucket))
     outbox.add(run)

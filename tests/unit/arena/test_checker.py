@@ -187,6 +187,7 @@ def test_it_agrees_with_the_controllers_own_code_on_any_trials():
             assert own.conditional_throughput == pytest.approx(shown.conditional_throughput)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "sut",
     [

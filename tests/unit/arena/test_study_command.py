@@ -113,6 +113,7 @@ def test_the_lossratio_command_passes_all_options_on(tmp_path):
     assert refused.exit_code == 2
 
 
+@pytest.mark.long
 def test_searches_with_and_without_hints_are_set_side_by_side(tmp_path):
     result = run(tmp_path, "--hints", "unchanged", "--hints", "1 %")
     assert result.exit_code == 0, result.output

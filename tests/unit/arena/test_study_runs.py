@@ -44,6 +44,7 @@ def test_a_study_is_everything_with_everything_that_applies():
     assert {seed for cell in cells for seed in cell.seeds} == set(study.seeds)
 
 
+@pytest.mark.long
 def test_a_finished_cell_comes_back_as_it_was(tmp_path):
     store = Store(tmp_path)
     (cell,) = small_study(families=("jitter",), goal_sets=("G1",)).cells()

@@ -35,6 +35,7 @@ def steps(done):
     return re.findall(r"^ +\d+  [AB]  .*$|.*measurements\.$", done.out, flags=re.MULTILINE)
 
 
+@pytest.mark.long
 def test_a_slower_build_is_found_in_every_test_with_exit_status_3(lab, run_ab):
     result = run_ab(lab, set_capacity(lab, 150), set_capacity(lab, 145))
     assert result.status == 3
@@ -43,6 +44,7 @@ def test_a_slower_build_is_found_in_every_test_with_exit_status_3(lab, run_ab):
     assert [measurement["build"] for measurement in measurements(lab)] == list("ABBAABBA")
 
 
+@pytest.mark.long
 def test_the_verdicts_are_a_comment_for_a_pull_request(lab, run_ab):
     comment = lab.parent / "comment.md"
     run_ab(lab, set_capacity(lab, 150), set_capacity(lab, 145), "--certainty", "99", "--markdown", comment)
@@ -58,6 +60,7 @@ def test_the_verdicts_are_a_comment_for_a_pull_request(lab, run_ab):
     assert values[:4] == pytest.approx([150, 145, 145, 150], rel=1e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("slower", [False, True], ids=["the same", "slower"])
 def test_the_how_to_for_pull_requests_works_as_it_stands(slower, lossratio, tmp_path):
     page = (ROOT / "docs" / "how-to" / "benchmark-a-pull-request.md").read_text()
@@ -89,6 +92,7 @@ def test_the_how_to_for_pull_requests_works_as_it_stands(slower, lossratio, tmp_
     )
 
 
+@pytest.mark.long
 def test_builds_that_are_the_same_are_no_alarm(lab, run_ab):
     result = run_ab(lab, set_capacity(lab, 150), set_capacity(lab, 150.1), "--test", "64B-mrr")
     assert result.status == 0
@@ -96,6 +100,7 @@ def test_builds_that_are_the_same_are_no_alarm(lab, run_ab):
     assert "1518B" not in result.out
 
 
+@pytest.mark.long
 def test_a_comparison_that_was_cut_off_goes_on_where_it_was(lab, run_ab):
     first = run_ab(lab, set_capacity(lab, 150), set_capacity(lab, 145), "--test", "64B-mrr")
     record = lab.parent / "ab" / "measurements.jsonl"

@@ -148,6 +148,7 @@ def test_pairs_without_noise_need_eight(change, verdict):
     assert result.difference == pytest.approx(change)
 
 
+@pytest.mark.long
 def test_pairs_are_called_different_no_more_often_than_promised_whatever_the_noise():
     """Stalls that take half of the throughput, and a machine that gets slower and slower."""
     wrong, outside = 0, 0

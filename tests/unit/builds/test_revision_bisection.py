@@ -29,6 +29,7 @@ def noisy(first, change, noise, seed):
     return lambda place: 1e6 * (1.0 + change * (place >= first)) * (1.0 + noise * rng.standard_normal())
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(st.integers(2, 300).flatmap(lambda number: st.tuples(st.just(number), st.integers(1, number - 1))))
 def test_without_noise_the_revision_is_found_with_few_more_measurements_than_halvings(case):

@@ -29,6 +29,7 @@ def run_bisect(lossratio):
     return run
 
 
+@pytest.mark.long
 def test_the_revision_that_changed_it_is_named_with_its_subject(lab, run_bisect):
     revisions = make_repository(lab.parent / "repository", [150.0] * 9 + [144.0] * 8)
     result = run_bisect(lab, revisions[0], "main")
@@ -39,6 +40,7 @@ def test_the_revision_that_changed_it_is_named_with_its_subject(lab, run_bisect)
     assert len(list((lab.parent / "bisect").glob("0*-*"))) < 14
 
 
+@pytest.mark.long
 def test_an_alarm_starts_a_bisection_once_and_its_answer_is_noted_in_the_alert(lab, lossratio):
     repository, history = lab.parent / "repository", lab.parent / "history"
     revisions = make_repository(repository, [150.0] * 4 + [135.0] * 3)
@@ -61,6 +63,7 @@ def test_an_alarm_starts_a_bisection_once_and_its_answer_is_noted_in_the_alert(l
     assert lossratio("bisect", *options) == (0, "There is no alarm to bisect.\n", "")
 
 
+@pytest.mark.long
 def test_revisions_that_cannot_be_built_are_left_out_and_named(lab, run_bisect):
     revisions = make_repository(lab.parent / "repository", [150.0, 150.0, 150.0, None, None, 140.0, 140.0])
     result = run_bisect(lab, revisions[0], revisions[-1])

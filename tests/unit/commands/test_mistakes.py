@@ -157,6 +157,7 @@ def test_a_mistake_in_a_command_is_one_error(lossratio, arguments, error):
     assert err.count("Error: ") == 1
 
 
+@pytest.mark.long
 def test_a_shell_completes_commands_and_options():
     def completed(words):
         place = str(len(words.split()) - 1)
@@ -295,6 +296,7 @@ def test_a_directory_that_cannot_be_written_is_named_before_anything_is_measured
     assert "Read-only file system. Nothing is measured that could not be kept" in done.stderr
 
 
+@pytest.mark.long
 def test_a_package_that_is_missing_is_named(tmp_path):
     code = WITHOUT.format("s3fs", ["lossratio", "trend", "s3://bucket/path"])
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)

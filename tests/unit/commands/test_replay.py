@@ -44,6 +44,7 @@ def estimate_of(path, **asked):
     return replay_estimate(read_journal(path), path, **asked)
 
 
+@pytest.mark.long
 def test_the_same_question_has_the_same_answer(searched):
     path, search_result = searched
     again = estimate_of(path)
@@ -88,6 +89,7 @@ def test_the_command_shows_both_functions_and_whether_the_numbers_may_be_relied_
         assert word in out
 
 
+@pytest.mark.long
 def test_the_command_loads_no_library_that_it_does_not_need(searched):
     code = (
         "import sys\n"

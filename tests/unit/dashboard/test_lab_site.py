@@ -65,6 +65,7 @@ def history(tmp_path):
     return history
 
 
+@pytest.mark.long
 def test_the_site_has_the_verdicts_of_trend(history, tmp_path):
     (history.path / "annotations.yaml").write_text(
         "changes:\n  - {date: 2026-01-06, note: new kernel, testbed: lab-2}\n"
@@ -242,6 +243,7 @@ def test_a_port_that_is_taken_is_one_line(tmp_path):
             serve_site(tmp_path, taken.getsockname()[1], print)
 
 
+@pytest.mark.long
 def test_a_look_at_the_site_ends_with_ctrl_c_and_leaves_nothing(history, tmp_path):
     command = [sys.executable, "-m", "lossratio", "site", str(history.path), "--serve"]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}

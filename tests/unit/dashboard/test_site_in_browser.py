@@ -214,6 +214,7 @@ def test_a_run_links_to_its_page_and_names_others_of_its_name(seen):
     assert "6 other runs of this testbed have the same name" in seen["third"]
 
 
+@pytest.mark.long
 def test_every_view_fits_a_phone(chromium, site):
     assert set(walk(chromium, site, VIEWS, width=400)["wide"].values()) == {0}
 
@@ -247,6 +248,7 @@ def samples():
     yield np.array([1e6] * 5), np.array([1e6] * 4 + [1e6 + 1])
 
 
+@pytest.mark.long
 def test_differences_are_those_of_python(chromium, site):
     pairs = [(before.tolist(), after.tolist()) for before, after in samples()]
     script = f"seen.all = {json.dumps(pairs)}.map(([a, b]) => difference(a, b));"
@@ -288,6 +290,7 @@ def limited(result):
     return result.model_copy(update={"goals": tuple(goals), "outcome": Outcome.IRREGULAR})
 
 
+@pytest.mark.long
 def test_verdicts_are_those_of_compare(chromium, tmp_path):
     same, slower, gone, starved = (throughput(name=f"64B-{number}c-l2-ndrpdr") for number in (1, 2, 4, 8))
     randomness = np.random.default_rng(3)
@@ -320,6 +323,7 @@ def test_verdicts_are_those_of_compare(chromium, tmp_path):
     assert {ours.verdict.value for ours in expected.quantities} == {"no change", "regression", "not comparable"}
 
 
+@pytest.mark.long
 def test_four_years_of_nights_are_drawn(chromium, tmp_path):
     history = History(tmp_path / "history")
     days = range(0, 4 * 365, 10)

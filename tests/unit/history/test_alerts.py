@@ -84,6 +84,7 @@ def test_a_command_gets_what_changed_where_and_how_sure(night, tmp_path):
     assert newest == "Newest result: 2026-01-10 03:00 UTC"
 
 
+@pytest.mark.long
 def test_the_next_night_sends_no_second_alert_for_the_same_change(night, tmp_path):
     sent = tmp_path / "sent"
     night(FALLEN, command(sent))

@@ -39,6 +39,7 @@ def slower(result):
     return result.model_copy(update={"goals": (ndr, pdr.model_copy(update={"result": worse}))})
 
 
+@pytest.mark.long
 def test_an_entry_names_its_run_build_and_traffic(tmp_path, a_run):
     run = a_run(1)
     for file in (run / "results").glob("*ndrpdr.json"):
@@ -119,6 +120,7 @@ Steady
 """
 
 
+@pytest.mark.long
 def test_the_keyword_fails_the_test_that_regressed_and_no_other(tmp_path, history, result):
     worse = slower(result)
     path = tmp_path / "now.json"

@@ -60,6 +60,7 @@ def test_a_page_has_a_line_for_a_damaged_file_and_shows_the_rest(tmp_path):
     assert "<script>window" not in page
 
 
+@pytest.mark.long
 def test_a_picture_of_many_results_stays_small(tmp_path):
     analysis = history_of(tmp_path, 60, ("64B-ndrpdr",))
     (trend,) = analysis.trends

@@ -93,6 +93,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "problem"), BROKEN.values(), ids=BROKEN)
 @KINDS
 def test_a_broken_document_is_refused_with_one_clear_error(kind, text, problem, tmp_path):
@@ -215,6 +216,7 @@ def test_a_journal_is_not_begun_in_a_pipe(tmp_path):
         Journal.open(tmp_path / "pipe", {})
 
 
+@pytest.mark.long
 def test_the_command_shows_one_line_and_no_traceback(tmp_path):
     path = tmp_path / "lab.yaml"
     path.write_text("a: " + "[" * 100_000)

@@ -21,6 +21,7 @@ def nights(tmp_path_factory):
     return [run_suite(file, f"nightly/{name}", HINTS=folder / "nightly") for name in ("first", "second")]
 
 
+@pytest.mark.long
 def test_the_second_night_starts_where_the_first_one_ended_and_says_so(nights):
     (first,), (second,) = (RunDirectory(night.directory).results() for night in nights)
     assert [report.result for report in second.goals] == [report.result for report in first.goals]

@@ -67,6 +67,7 @@ def test_a_search_measures_it_at_once_where_that_is_asked_for(results):
     assert [latency.share_ratio for latency in result.latency] == [1.0, 0.9, 0.5, 0.1, 0.0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("variable", "argument", "count"), [(None, "", 5), ("off", "", 0), (None, "latency=off", 0)])
 def test_suites_measure_it_after_each_search_unless_they_are_asked_not_to(tmp_path, variable, argument, count):
     suite = write_suite(tmp_path, f"A Search\n    Find NDR And PDR    64B    {argument}\n", MODELLED)
@@ -116,6 +117,7 @@ def test_goal_shares_and_duration_can_be_chosen(results):
     ]
 
 
+@pytest.mark.long
 def test_the_example_of_the_documentation_passes(tmp_path):
     example = tmp_path / "example.robot"
     example.write_text(HOW_TO.read_text().split("```robotframework\n")[1].split("```")[0])

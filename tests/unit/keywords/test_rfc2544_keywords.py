@@ -54,6 +54,7 @@ def run(tmp_path_factory):
     return run_suite(write_suite(tmp_path_factory.mktemp("rfc2544"), TESTS))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "status", "text"),
     [

@@ -38,6 +38,7 @@ def run(tmp_path_factory):
     return run_suite(write_suite(tmp_path_factory.mktemp("soak"), SOAK_TESTS, ON_THE_MODEL))
 
 
+@pytest.mark.long
 def test_the_message_has_the_critical_load_with_its_interval(run):
     test = run.tests["Soak"]
     assert test.status == "PASS"

@@ -44,6 +44,7 @@ def test_a_suite_names_topology_encapsulation_configuration_verification_and_ref
     assert [label for label in ("[Top]", "[Enc]", "[Cfg]", "[Ver]", "[Ref]") if label not in text] == []
 
 
+@pytest.mark.long
 def test_every_test_has_size_cores_and_type_in_its_tags_and_name(catalogue):
     for test in catalogue.all_tests:
         size, cores, *short, kind = test.name.split("-")
@@ -60,6 +61,7 @@ def test_a_suites_own_tag_selects_exactly_that_suite(catalogue):
     assert {tag: len(sources[tag]) for tag in own} == dict.fromkeys(own, 1)
 
 
+@pytest.mark.long
 def test_every_suite_has_every_type_of_test_for_every_size(catalogue):
     for suite in SUITES:
         tests = [test for test in catalogue.all_tests if test.source == suite]

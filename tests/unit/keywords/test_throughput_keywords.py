@@ -34,6 +34,7 @@ def results(run):
     return {result.test.name: result for result in RunDirectory(run.directory).results()}
 
 
+@pytest.mark.long
 def test_every_test_passes(run):
     assert {name: test.status for name, test in run.tests.items()} == {
         "Both": "PASS",
@@ -150,6 +151,7 @@ def test_a_page_that_cannot_be_written_fails_no_test(tmp_path, capfd):
     assert any("The run has no report. StorageError: Cannot write" in message for message in run.errors)
 
 
+@pytest.mark.long
 def test_progress_is_shown_in_one_line_per_trial(tmp_path, capfd):
     run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n"), GOALS="quick")
     lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("trial")]
@@ -173,6 +175,7 @@ def test_the_result_is_in_the_log_once(run):
     assert sum("relevant lower bound" in message for message in run.messages) == 3
 
 
+@pytest.mark.long
 def test_a_throughput_can_be_demanded(tmp_path):
     tests = """
 Enough
@@ -263,6 +266,7 @@ def test_a_wrong_argument_is_one_clear_error_and_measures_nothing(tmp_path, keyw
     assert not (run.directory / "lossratio.html").exists()
 
 
+@pytest.mark.long
 def test_an_unfinished_measurement_of_an_earlier_run_is_continued(tmp_path):
     file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n")
     whole = run_suite(file, "whole")
@@ -291,6 +295,7 @@ def test_an_earlier_run_that_is_not_there_is_an_error_and_not_a_new_search(tmp_p
     assert not (run.directory / "trials").exists()
 
 
+@pytest.mark.long
 def test_an_earlier_run_with_other_inputs_is_refused(tmp_path):
     file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n")
     earlier = run_suite(file, "earlier")

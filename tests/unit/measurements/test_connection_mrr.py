@@ -44,6 +44,7 @@ def test_a_shorter_trial_opens_them_faster(tmp_path):
     assert result.connections.mean_per_second == pytest.approx(20_800.0, rel=1e-3)
 
 
+@pytest.mark.long
 def test_the_critical_rate_of_a_bucket_is_in_its_interval(tmp_path):
     profile = load_profile("ethip4-udp-h1024-p63", frame_size=100)
     request = ConnectionSoakRequest(profile=profile, timeout=120.0, target_loss_ratio=1e-3)

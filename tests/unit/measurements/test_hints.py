@@ -36,6 +36,7 @@ def nightly(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_a_search_with_hints_starts_where_the_last_one_ended(nightly, tmp_path):
     plain = search(tmp_path / "plain")
     hinted = search(tmp_path / "hinted", REQUEST.but(hints=nightly))
@@ -60,6 +61,7 @@ def test_without_hints_the_result_names_none(tmp_path):
     assert not any("hint" in remark for remark in result.remarks)
 
 
+@pytest.mark.long
 def test_the_first_night_has_no_hints_and_says_so(tmp_path):
     (tmp_path / "nightly").mkdir()
     result = search(tmp_path / "run", REQUEST.but(hints=tmp_path / "nightly"))

@@ -53,6 +53,7 @@ def test_a_search_that_was_stopped_by_force_says_so(tmp_path, stop):
     assert result.error == "somebody stopped the run by force"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("into", ["elsewhere", "."])
 def test_an_interrupted_search_is_continued_without_measuring_anything_twice(tmp_path, into):
     whole = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path / "whole"))
@@ -123,12 +124,14 @@ def test_a_journal_that_cannot_be_copied_is_no_fault_of_the_search(tmp_path):
         find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(second, resume=first))
 
 
+@pytest.mark.long
 def test_the_same_test_measured_again_replaces_its_journal(tmp_path):
     for _ in range(2):
         result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path))
     assert len(read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl").entries) == len(result.trials)
 
 
+@pytest.mark.long
 def test_the_result_of_an_earlier_run_is_gone_as_soon_as_its_test_is_measured_anew(tmp_path):
     find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path))
     left = []

@@ -96,6 +96,7 @@ def killed_at(write, measure, directory):
         os._exit(1)
 
 
+@pytest.mark.long
 def test_wherever_a_run_is_killed_nothing_that_was_measured_is_lost(tmp_path):
     whole, uses = measure_all(tmp_path / "whole")
     assert (len(whole.telemetry), len(whole.latency), len(uses)) == (1, 3, 4)
@@ -151,6 +152,7 @@ class ChangingTestbed:
         return TrialOutput(0.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("good", [1, 2, 4])
 def test_wherever_a_run_is_killed_after_its_dut_has_changed_no_trial_of_the_changed_dut_counts(tmp_path, good):
     """The second reader is this test's own: it knows the journal's lines as JSON, and when the DUT changed."""

@@ -102,6 +102,7 @@ def test_its_result_is_in_words_and_in_every_report(runs):
     assert 'name="worst trial aggregate fps"' in render(ReportFormat.JUNIT, [run])
 
 
+@pytest.mark.long
 def test_its_values_are_compared_and_followed(runs, tmp_path):
     table = comparison_table(compare([read_run(runs[0])], [read_run(runs[1])]))
     assert "worst trial" in table
@@ -228,6 +229,7 @@ def test_it_is_resumed_from_its_journal(our_kinds, runs, tmp_path):
     assert len(read_journal(tmp_path / "trials" / journal.name).entries) == 2
 
 
+@pytest.mark.long
 def test_a_suite_shows_it_on_the_console(our_kinds, tmp_path):
     (tmp_path / "OurKeywords.py").write_text(KEYWORDS)
     (tmp_path / "suite.robot").write_text(SUITE.format(topology=ROOT / "topologies" / "simulated.yaml"))

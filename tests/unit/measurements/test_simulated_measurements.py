@@ -153,6 +153,7 @@ def test_a_lossless_device_is_irregular_by_the_generators_limit(tmp_path):
     assert result.max_load.origin is LoadOrigin.GENERATOR
 
 
+@pytest.mark.long
 def test_a_generator_that_cannot_send_the_smallest_load_is_to_blame_and_a_resumed_search_forgets_its_trials(tmp_path):
     whole = find_conditional_throughput(open_testbed(SIMULATED), REQUEST, place(tmp_path / "whole"))
     with pytest.raises(StarvedGeneratorError, match=r"not the device.*could not send 1,620 of .*late by up to 90 ms"):
@@ -298,6 +299,7 @@ def test_a_wrong_model_is_an_error_that_names_the_file(tmp_path):
         open_testbed(file)
 
 
+@pytest.mark.long
 def test_progress_of_a_search_counts_no_trial_again(tmp_path, monkeypatch):
     counted = []
     add = Tally.add
@@ -351,6 +353,7 @@ nodes:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rest", "remembers"), [(0.0, True), (2.0, False)])
 def test_a_black_box_that_remembers_trials_is_found_before_the_search(tmp_path, rest, remembers):
     file = tmp_path / "box.yaml"

@@ -33,6 +33,7 @@ def soak(tmp_path_factory):
     return find_critical_load(open_testbed(SIMULATED), USUAL, where, progresses.append), where, progresses
 
 
+@pytest.mark.long
 def test_a_sharp_knee_is_found_to_a_thousandth(soak):
     result, _, _ = soak
     critical_load = result.critical_load
@@ -74,6 +75,7 @@ def test_progress_has_an_estimate_that_narrows_and_a_time_left_that_shrinks(soak
     assert widths[-1] < widths[0] / 10
 
 
+@pytest.mark.long
 def test_an_interrupted_soak_goes_on_and_ends_as_if_nothing_had_been(soak, tmp_path):
     whole, _, _ = soak
 
@@ -93,6 +95,7 @@ def test_an_interrupted_soak_goes_on_and_ends_as_if_nothing_had_been(soak, tmp_p
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("makes_up_for_them", [False, True])
 def test_a_stalled_trial_is_set_aside_and_kept_and_the_soak_goes_on(soak, tmp_path, makes_up_for_them):
     healthy, _, _ = soak
@@ -113,6 +116,7 @@ def test_a_stalled_trial_is_set_aside_and_kept_and_the_soak_goes_on(soak, tmp_pa
     assert read_result(where.directory.result_path(where.test.full_name)) == result
 
 
+@pytest.mark.long
 def test_a_soak_ends_when_stalls_are_the_rule_and_can_be_resumed_on_a_quiet_machine(soak, tmp_path):
     healthy, _, _ = soak
     testbed = StallingTestbed(*range(2, 20))
@@ -134,6 +138,7 @@ def test_a_generator_that_is_too_slow_for_the_first_loads_ends_a_soak_soon(tmp_p
         find_critical_load(testbed, QUICK, place(tmp_path))
 
 
+@pytest.mark.long
 def test_a_precision_ends_it_early(tmp_path):
     result = find_critical_load(
         open_testbed(SIMULATED), SoakRequest(profile=ONE_WAY, timeout=600.0, precision=0.005), place(tmp_path)
@@ -195,6 +200,7 @@ def test_the_drafts_selection_and_durations_can_be_asked_for(tmp_path):
     assert [trial.duration_s for trial in result.trials[:3]] == pytest.approx([5.1, 5.2, 5.3])
 
 
+@pytest.mark.long
 def test_the_preset_csit_measures_as_csit_does_and_shows_its_estimate(tmp_path):
     request = SoakRequest(profile=ONE_WAY, timeout=6.0).preset(SoakPreset.CSIT)
     result = find_critical_load(open_testbed(SIMULATED), request, place(tmp_path))

@@ -30,6 +30,7 @@ def search(sut=HEALTHY, *, seed=1, **arguments):
     return search_result, results
 
 
+@pytest.mark.long
 @each_selection
 def test_a_search_finds_the_critical_load_in_time(selection):
     estimate, results = search(selection=selection)
@@ -40,6 +41,7 @@ def test_a_search_finds_the_critical_load_in_time(selection):
     assert len(estimate.counts) == len(results)
 
 
+@pytest.mark.long
 @each_selection
 def test_the_same_results_lead_to_the_same_trials(selection):
     _, first = search(selection=selection, timeout=30.0)
@@ -92,6 +94,7 @@ def test_durations_and_their_growth_are_arguments():
     assert [result.duration for result in results[:3]] == [4.0, 6.0, 8.0]
 
 
+@pytest.mark.long
 @each_selection
 def test_the_last_trial_is_no_shorter_than_the_others(selection):
     for timeout in (28.0, 29.3, 30.6):
@@ -101,11 +104,13 @@ def test_the_last_trial_is_no_shorter_than_the_others(selection):
         assert estimate.stopped_by is StopReason.TIMEOUT
 
 
+@pytest.mark.long
 def test_a_time_too_short_for_one_trial_shortens_it():
     _, results = search(timeout=2.0)
     assert [result.duration for result in results] == [2.0]
 
 
+@pytest.mark.long
 def test_an_interval_that_may_end_the_search_is_wider():
     with_precision, _ = search(precision=1e-6)
     without, _ = search()
@@ -119,6 +124,7 @@ def test_an_interval_that_may_end_the_search_is_wider():
     assert np.ptp(last.interval[1:]) == pytest.approx((1.1 + 2.0 / last.trials) * np.ptp(own_last.interval[1:]))
 
 
+@pytest.mark.long
 def test_a_slow_first_trial_does_not_keep_the_search_below_the_knee():
     class SlowAtFirst:
         """A sharp knee that is 5 % lower in the first trial."""
@@ -222,6 +228,7 @@ def test_a_model_that_does_not_fit_is_never_precise_enough():
     assert not estimate.misfit.fits
 
 
+@pytest.mark.long
 def test_trials_of_others_are_evidence_and_results_can_be_had_at_any_time():
     controller = PLRsearch(1e-7, *LIMITS, likelihood="poisson")
     assert controller.result().stopped_by is None
@@ -234,6 +241,7 @@ def test_trials_of_others_are_evidence_and_results_can_be_had_at_any_time():
     assert len(controller.result().counts) == 2
 
 
+@pytest.mark.long
 def test_a_journal_continues_a_search():
     _, whole = search(timeout=50.0)
     controller = PLRsearch(1e-7, *LIMITS, timeout=50.0, likelihood="poisson")
@@ -243,6 +251,7 @@ def test_a_journal_continues_a_search():
     assert controller.next_trial() == whole[5].input
 
 
+@pytest.mark.long
 def test_a_search_can_begin_where_another_one_ended():
     goals = MLRsearch([NDR], *LIMITS)
     bounds = run_search(goals, SimulatedMeasurer(HEALTHY, seed=2))
@@ -274,6 +283,7 @@ def test_arguments_that_make_no_sense_are_refused(arguments):
         PLRsearch(1e-7, *LIMITS, **arguments)
 
 
+@pytest.mark.long
 def test_the_example_of_the_methodology_page_finds_the_critical_load():
     page = Path(__file__).parents[3] / "docs" / "methodology" / "plrsearch.md"
     (example,) = re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL)

@@ -55,6 +55,7 @@ def test_too_little_effort_states_a_large_error():
     assert sampled([model], question, Effort(6))[0].error > CERTAIN
 
 
+@pytest.mark.long
 def test_trials_that_count_half_show_less():
     counts = from_rows([(load, 2.0, 2.0 * (load - 17.9e6)) for load in np.linspace(18e6, 18.5e6, 30)])
     question = CriticalLoadQuestion(1e-7, 1e4, 30e6)

@@ -23,6 +23,7 @@ def bounds(frames, lost):
     return LossBounds.of(np.array(frames, dtype=float), np.array(lost, dtype=float))
 
 
+@pytest.mark.long
 def test_bounds_are_those_of_clopper_and_pearson():
     known = scipy.stats.binomtest(5, 30_000_000).proportion_ci(0.95, method="exact")
     counted = bounds([1e7, 1e7, 1e7], [2, 1, 2])

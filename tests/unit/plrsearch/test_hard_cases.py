@@ -49,6 +49,7 @@ def test_limits_far_apart_and_no_trials_are_no_reason_for_a_warning():
     assert 7e4 <= low < high <= 4e9
 
 
+@pytest.mark.long
 @any_likelihood
 def test_one_trial_says_little(likelihood):
     estimate = estimated([trial(5e6, 100)], likelihood=likelihood)
@@ -73,6 +74,7 @@ def test_total_loss_everywhere_says_at_most_the_minimum_load(likelihood):
     assert "at most the minimum load" in estimate.limits
 
 
+@pytest.mark.long
 @any_likelihood
 def test_a_maximum_load_far_below_the_capacity_says_at_least(likelihood):
     estimate = estimated(trials_of(SharpKnee(1e9), [1e7] * 20), likelihood=likelihood)
@@ -88,6 +90,7 @@ def test_a_minimum_load_above_the_critical_load_says_at_most(likelihood):
     assert estimate.is_at_most_min_load
 
 
+@pytest.mark.long
 @any_likelihood
 def test_ten_billion_frames_in_a_trial_keep_their_digits(likelihood):
     results = [
@@ -164,6 +167,7 @@ def test_background_loss_above_the_target_is_no_good_fit(likelihood):
     assert not estimate.misfit.fits
 
 
+@pytest.mark.long
 @any_likelihood
 def test_two_capacities_are_no_good_fit(likelihood):
     results = [

@@ -44,6 +44,7 @@ def mixed_stdev(functions, weight):
     return math.sqrt(own + weight * (1.0 - weight) * (first["mean"] - second["mean"]) ** 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("likelihood", ["poisson", "geometric"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_estimates_agree_with_known_answers(case, likelihood):

@@ -14,6 +14,7 @@ def misfit_of(sut, likelihood, *, seed=1, below=0.03, above=0.03):
     return estimated(results, likelihood=likelihood).misfit
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("likelihood", ["poisson", "geometric", "varying"])
 def test_healthy_suts_fit(likelihood):
     misfits = [misfit_of(SmoothKnee(6e6, 2e4), likelihood, seed=seed) for seed in range(4)]
@@ -21,6 +22,7 @@ def test_healthy_suts_fit(likelihood):
     assert all(misfit.fits for misfit in misfits) == (likelihood != "varying")
 
 
+@pytest.mark.long
 def test_a_capacity_that_varies_normally_fits_where_it_is_modelled_and_only_there():
     sut = PerformanceSpectrum(6e6, 0.004)
     misfit = misfit_of(sut, "varying")
@@ -59,6 +61,7 @@ def test_a_capacity_that_varies_by_half_of_itself_has_no_critical_load():
     assert not estimate.misfit.fits or estimate.is_at_most_min_load
 
 
+@pytest.mark.long
 def test_loss_where_the_curve_has_none_is_seen():
     lossless = loads_around(5e6, 40, below=0.1, above=0.05)
     results = [*trials_of(SmoothKnee(6e6, 2e4), loads_around(6e6, NUMBER)), *trials_at(lossless, lambda load: 0.0)]
@@ -67,6 +70,7 @@ def test_loss_where_the_curve_has_none_is_seen():
     assert [reason for reason in misfit.reasons if "1 of 121 trials lost frames" in reason]
 
 
+@pytest.mark.long
 def test_a_capacity_that_falls_all_the_time_is_described():
     drifting = misfit_of(CapacityDrift(6e6, -1e-5), "varying", below=0.0, above=0.1)
     assert not drifting.is_wrong

@@ -41,6 +41,7 @@ def critical_load_of(quantile):
     return CAPACITY * scipy.optimize.brentq(lack, 0.01, 1.2)
 
 
+@pytest.mark.long
 def test_healthy_suts_have_no_order():
     for seed in range(3):
         known = estimated(trials_of(SmoothKnee(CAPACITY, 2e4), LOADS, seed=seed), likelihood="varying").description
@@ -48,6 +49,7 @@ def test_healthy_suts_have_no_order():
         assert known.below is None
 
 
+@pytest.mark.long
 def test_the_interval_covers_where_successive_capacities_are_alike():
     low, high = estimated(trials_with(wandering(0.9, 0.004), seed=3), likelihood="varying").interval(0.95)
     assert low <= critical_load_of(lambda share: 1.0 + 0.004 * scipy.stats.norm.ppf(share)) <= high
@@ -67,6 +69,7 @@ def test_capacities_that_are_not_normal_are_flagged(draw):
     assert any("normal distribution of the capacity" in reason for reason in reasons)
 
 
+@pytest.mark.long
 def test_successive_trials_that_are_alike_count_for_less():
     estimate = estimated(trials_with(wandering(0.9, 0.004), seed=3), likelihood="varying")
     assert estimate.description.order.correlation == pytest.approx(0.9, abs=0.1)
@@ -75,6 +78,7 @@ def test_successive_trials_that_are_alike_count_for_less():
     assert shuffled.description.order == NO_ORDER
 
 
+@pytest.mark.long
 def test_the_critical_load_of_a_sut_that_drifts_is_that_at_the_end():
     knee, number = SmoothKnee(CAPACITY, 2e4), len(LOADS)
     results = []
@@ -95,6 +99,7 @@ def test_the_critical_load_of_a_sut_that_drifts_is_that_at_the_end():
     assert order.change_stdev < 1e-4
 
 
+@pytest.mark.long
 def test_the_same_trials_make_the_same_estimate():
     results = trials_with(lambda rng: 1.0 + 0.003 * rng.standard_t(3), loads=LOADS[:80])
     one, other = (estimated(results, likelihood="varying") for _ in range(2))
@@ -107,6 +112,7 @@ def test_no_order_is_seen_in_few_trials():
     assert "too few to show" in estimate.misfit.provisional
 
 
+@pytest.mark.long
 def test_few_independent_trials_are_flagged_with_their_number():
     estimate = estimated(trials_with(wandering(0.97, 0.004)), likelihood="varying")
     number = f"{estimate.description.independent_trials:.2g} independent ones"
@@ -137,6 +143,7 @@ def test_some_unusual_trials_are_no_drift():
     assert order.drift == pytest.approx(-0.02, abs=4.0 * order.drift_stdev)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("periods", [1.5, 6.0])
 def test_the_critical_load_of_a_sut_that_follows_a_sine_is_about_that_at_its_lowest(periods):
     angle = iter(2.0 * np.pi * periods * (np.arange(NUMBER) + 0.5) / NUMBER + 1.0)

@@ -50,6 +50,7 @@ def fatter_frames(result):
     return under(result, load=load)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("other", "aspect"),
     [

@@ -152,6 +152,7 @@ def test_generators_that_differ_are_no_secret():
     assert quantity.note == ""
 
 
+@pytest.mark.long
 def test_unchanged_tests_are_seldom_called_regressions_however_many_there_are():
     randomness = random.Random(3)
 

@@ -67,6 +67,7 @@ def test_names_and_messages_are_no_markup(text):
     assert "&lt;u&gt;before/x.json&lt;/u&gt; is damaged." in text
 
 
+@pytest.mark.long
 def test_the_command_writes_the_page(tmp_path):
     for side, capacity in (("before", 3e5), ("after", 2.8e5)):
         for run in range(2):
@@ -77,6 +78,7 @@ def test_the_command_writes_the_page(tmp_path):
     assert '<p class="quote">-6.' in page.read_text()
 
 
+@pytest.mark.long
 @needs_browser
 @pytest.mark.parametrize("is_large", [False, True], ids=["plain", "compressed"])
 def test_a_browser_shows_what_changed_and_each_value(text, is_large, tmp_path, monkeypatch):

@@ -154,6 +154,7 @@ def robot(folder, suite, *options):
     )
 
 
+@pytest.mark.long
 def test_the_listener_reports_a_run_at_its_end(tmp_path):
     result = add_digest(RESULT.dump_json(mrr()))[0].decode()
     (tmp_path / "variables.py").write_text(f"RESULT = {result!r}\n")
@@ -164,6 +165,7 @@ def test_the_listener_reports_a_run_at_its_end(tmp_path):
     assert 'tests="1"' in (tmp_path / "out" / "lossratio.junit.xml").read_text()
 
 
+@pytest.mark.long
 def test_the_listener_is_silent_where_nothing_was_measured_and_reports_files_that_it_cannot_read(tmp_path):
     listener = "--listener=lossratio.report.listener.RunReport"
     nothing = robot(tmp_path, "*** Test Cases ***\nIdle\n    No Operation\n", listener)
@@ -173,6 +175,7 @@ def test_the_listener_is_silent_where_nothing_was_measured_and_reports_files_tha
     assert "lossratio repair" in damaged.stderr
 
 
+@pytest.mark.long
 def test_a_report_of_any_kind_of_result_needs_no_ssh(tmp_path):
     program = (
         "import sys\n"

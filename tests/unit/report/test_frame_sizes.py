@@ -59,6 +59,7 @@ def on_cores(cores, capacity, **fields):
     return throughput(SharpKnee(capacity=capacity), name=f"64B-{cores}c-eth-l2bdbase-ndrpdr", **fields)
 
 
+@pytest.mark.long
 def test_tests_that_differ_in_their_cores_are_one_series_with_the_efficiency_of_each():
     results = [on_cores(2, 180e3), on_cores(1, 100e3), on_cores(4, 200e3), throughput(name="64B-eth-l2bdbase-ndrpdr")]
     ((ndr, pdr),) = core_sweeps(results)

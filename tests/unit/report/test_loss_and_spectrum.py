@@ -76,6 +76,7 @@ def test_time_that_was_not_measured_is_left_out_of_the_shares():
     assert level.share == pytest.approx(11 / 21)
 
 
+@pytest.mark.long
 def test_the_conditional_throughput_is_a_quantile_of_the_spectrum_at_the_lower_bound():
     result = throughput(SmoothKnee(mrr=300_000.0, spread=20_000.0))
     spectra = spectra_of(result)

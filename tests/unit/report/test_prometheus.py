@@ -78,6 +78,7 @@ def test_the_rules_of_alerts_are_in_order():
     assert "3 rules found" in done.stdout
 
 
+@pytest.mark.long
 def test_every_panel_of_the_dashboard_has_an_answer(ask):
     panels = json.loads((RESOURCES / "grafana-dashboard.json").read_text())["panels"]
     asked = {panel["title"]: target["expr"] for panel in panels for target in panel["targets"]}

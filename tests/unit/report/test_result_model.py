@@ -131,6 +131,7 @@ def regular_search():
     return throughput()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", ["regular", "irregular", "failed", "mrr"])
 def test_results_of_real_searches_fit_the_schema(state, regular_search):
     result = {
@@ -151,6 +152,7 @@ def test_any_result_survives_its_file_and_fits_the_schema(result):
     VALIDATOR.validate(json.loads(text))
 
 
+@pytest.mark.long
 @ANY_RESULTS
 @given(throughput_results())
 def test_every_trial_comes_back_from_the_file_as_it_was(result):

@@ -97,6 +97,7 @@ def test_no_flip_of_a_bit_is_accepted(path, tmp_path):
             read_result(written)
 
 
+@pytest.mark.long
 def test_a_file_fits_the_schema(tmp_path):
     written = RunDirectory(tmp_path).write(throughput())
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(json.loads(written.read_text()))
@@ -295,6 +296,7 @@ def convert(run):
     return subprocess.run([sys.executable, CONVERTER, run], check=False, capture_output=True, text=True)
 
 
+@pytest.mark.long
 def test_a_result_of_version_0_1_is_refused_until_it_is_converted(old_run):
     path = old_run / "results" / "Sim.MRR.json"
     old = path.read_bytes()
@@ -308,6 +310,7 @@ def test_a_result_of_version_0_1_is_refused_until_it_is_converted(old_run):
     assert convert(old_run).stdout == ""
 
 
+@pytest.mark.long
 def test_an_old_result_that_contradicts_itself_is_not_converted(old_run):
     path = old_run / "results" / "Sim.MRR.json"
     data = json.loads(path.read_text())

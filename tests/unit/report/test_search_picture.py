@@ -51,6 +51,7 @@ def test_the_same_search_gives_the_same_picture(picture):
     assert search_picture(throughput()) == picture
 
 
+@pytest.mark.long
 def test_a_picture_of_a_hundred_trials_is_small():
     result = throughput(SmoothKnee(mrr=300_000.0, spread=25_000.0))
     assert len(result.trials) >= 100

@@ -85,6 +85,7 @@ def test_without_counts_nothing_is_blamed_on_the_generator():
     assert judged([*BELOW, *[lossy] * 21]) is None
 
 
+@pytest.mark.long
 @settings(max_examples=200)
 @given(st.lists(trials_of_any_kind(), max_size=40), st.sampled_from([NDR, PDR]), st.sampled_from(LoadOrigin))
 def test_a_verdict_never_makes_a_result_regular_and_has_a_reason_unless_it_is(trials, goal, origin):

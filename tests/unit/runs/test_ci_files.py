@@ -126,6 +126,7 @@ def shell(checkout, lines, **environment):
     )
 
 
+@pytest.mark.long
 def test_the_shell_lines_for_github_run_as_they_stand(checkout):
     jobs = yaml.safe_load(GITHUB.read_text())["jobs"]
     steps = [step for job in jobs.values() for step in job["steps"] if "run" in step and step["name"] != "Install"]
@@ -138,6 +139,7 @@ def test_the_shell_lines_for_github_run_as_they_stand(checkout):
     assert "64B-1c-eth-l2bdbase-mrr" in (checkout / "GITHUB_STEP_SUMMARY").read_text()
 
 
+@pytest.mark.long
 def test_the_shell_lines_for_gitlab_run_as_they_stand(checkout):
     pipeline = yaml.safe_load(GITLAB.read_text())
     for lines in (pipeline["plan"]["script"], pipeline["night"]["script"]):
@@ -147,6 +149,7 @@ def test_the_shell_lines_for_gitlab_run_as_they_stand(checkout):
         assert (checkout / path).exists()
 
 
+@pytest.mark.long
 def test_the_shell_lines_for_jenkins_run_as_they_stand(checkout):
     lines = re.findall(r"sh\(script: '([^']+)'", JENKINS.read_text())
     assert len(lines) == 2
@@ -402,6 +405,7 @@ MEASURED = {
 }
 
 
+@pytest.mark.long
 def test_the_template_for_merge_requests_works_in_a_project_that_is_not_ours(builds):
     job = yaml.safe_load(MERGE_REQUEST.read_text())["throughput"]
     given = {**job["variables"], **MEASURED, "CI_MERGE_REQUEST_DIFF_BASE_SHA": "base", "CI_COMMIT_SHA": "head"}
@@ -414,6 +418,7 @@ def test_the_template_for_merge_requests_works_in_a_project_that_is_not_ours(bui
     assert all((builds / path).exists() for path in job["artifacts"]["paths"])
 
 
+@pytest.mark.long
 def test_the_action_compares_two_builds_and_gives_the_verdict(builds):
     action = yaml.safe_load(ACTION.read_text())
     given = {name: str(each.get("default", "")) for name, each in action["inputs"].items()}

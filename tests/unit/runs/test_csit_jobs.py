@@ -124,6 +124,7 @@ def test_a_pattern_without_a_job_is_an_error_with_the_jobs_there_are(specificati
         _covered(specifications, "*-daily-*")
 
 
+@pytest.mark.long
 def test_the_command_prints_jobs_and_missing_suites_or_the_ids_of_the_tests(specifications):
     result = CliRunner().invoke(csit_coverage_command, [str(specifications), "--job", WEEKLY])
     assert result.exit_code == 0, result.output

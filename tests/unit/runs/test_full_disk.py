@@ -149,6 +149,7 @@ def test_a_page_that_does_not_fit_is_an_error_of_the_disk(lossratio, tmp_path, m
     assert len(RunDirectory(out).results()) == 2
 
 
+@pytest.mark.long
 def test_an_outbox_that_is_full_is_an_error_of_the_disk_and_the_run_is_whole(tmp_path, small_disk):
     pytest.importorskip("pyarrow")
     out, archive = tmp_path / "out", tmp_path / "archive"

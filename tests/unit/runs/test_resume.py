@@ -136,6 +136,7 @@ def test_a_run_that_was_stopped_goes_on_and_is_one_run(lossratio, request, tmp_p
         assert (directory.path / page).exists()
 
 
+@pytest.mark.long
 def test_a_damaged_run_is_refused_and_goes_on_when_it_is_repaired(lossratio, killed):
     directory, _ = killed
     journal, proved = directory.journal_path("Suite.In Flight"), directory.journal_path("Suite.Before").read_bytes()
@@ -161,6 +162,7 @@ def test_a_damaged_run_is_refused_and_goes_on_when_it_is_repaired(lossratio, kil
     assert len(read_result(result).trials) == len(proved.splitlines()) - 1
 
 
+@pytest.mark.long
 def test_a_run_that_is_finished_can_be_resumed_and_stays_as_it_is_but_for_a_result_that_is_gone(
     lossratio, topology, tmp_path
 ):
@@ -201,6 +203,7 @@ def test_each_result_of_a_test_is_made_anew_and_no_other_test_runs_again(lossrat
     assert {path: path.read_bytes() for path in directory.path.glob("trials/*")} == proved
 
 
+@pytest.mark.long
 def test_other_conditions_are_refused_with_the_differences_unless_one_insists(lossratio, killed):
     directory, _ = killed
     topology = directory.path.parent / "topology.yaml"

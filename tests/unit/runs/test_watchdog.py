@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import pytest
 from robot.api import ExecutionResult
 from runner_examples import ROOT, SIMULATED, write_suite
 
@@ -41,6 +42,7 @@ def test_the_rest_of_a_suite_that_takes_too_long_fails(lossratio, tmp_path):
     assert messages["Never Run"] == "The suite was not finished within 1.6 s."
 
 
+@pytest.mark.long
 def test_a_run_that_takes_too_long_is_stopped_in_order_also_in_a_set_up(tmp_path):
     file = write_suite(tmp_path, "Never Run\n    Fatal Error    it ran\n", settings="Suite Setup    Sleep    60 s")
     options = ["--run-timeout", "1s", str(file), "--", "--outputdir", str(tmp_path / "out")]

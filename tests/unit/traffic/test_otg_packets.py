@@ -27,6 +27,7 @@ def frames_of(name):
     return make_configuration(profile, [PAIR], settle_time=0.0).directions[0].frames
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [name for name in profile_names() if not re.search("vxlan|00k-rnd|2m-rnd|l2bdscale|tcp-(connections|h)", name)],

@@ -80,6 +80,7 @@ def as_afpacket_sends(description, numbers, first=0):
     return [row[:length].tobytes() for row, length in zip(data, lengths, strict=True)]
 
 
+@pytest.mark.long
 @needs_bpf
 @pytest.mark.parametrize("profile", profile_names())
 def test_frames_are_those_of_the_embedded_generator_and_come_back_intact(profile):
