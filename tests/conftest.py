@@ -51,16 +51,21 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Orders tests: those that wait come first, then those that calculate, and at last those that need quiet."""
+    """Orders tests: those that wait, then those that calculate, the longest files first, at last those that need quiet.
+
+    So no file is left to the last process while the others have nothing to do.
+    """
     items.sort(key=_turn)
 
 
 def _turn(item: pytest.Item) -> int:
     if item.get_closest_marker("quiet"):
-        return 3
+        return 4
     if item.get_closest_marker("acceptance"):
         return 0
-    return 1 if item.get_closest_marker("netns") else 2
+    if item.get_closest_marker("netns"):
+        return 1
+    return 2 if item.get_closest_marker("long") else 3
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
