@@ -16,8 +16,8 @@ def misfit_of(sut, likelihood, *, seed=1, below=0.03, above=0.03):
 
 @pytest.mark.long
 @pytest.mark.parametrize("likelihood", ["poisson", "geometric", "varying"])
-def test_healthy_suts_fit(likelihood):
-    misfits = [misfit_of(SmoothKnee(6e6, 2e4), likelihood, seed=seed) for seed in range(4)]
+def test_healthy_suts_fit(likelihood, how_many):
+    misfits = [misfit_of(SmoothKnee(6e6, 2e4), likelihood, seed=seed) for seed in range(how_many(2, 4))]
     assert not any(misfit.is_wrong for misfit in misfits)
     assert all(misfit.fits for misfit in misfits) == (likelihood != "varying")
 
