@@ -87,29 +87,26 @@ class Expected(NamedTuple):
     def begins_below(self, positions: Floats, top: int) -> Floats:
         """The probability that loss begins below each position."""
         below, left = np.zeros(len(positions)), 1.0
-        anchor, belief = None, 0.0
+        belief = 0.0
         if self.hinted is not None:
             centre, scale = self.hinted
             below += HINTED * _cauchy((positions - centre) / scale)
             left -= HINTED
-            anchor = centre
         if self.overload is not None:
-            anchor, gap = self.overload
+            centre, gap = self.overload
             belief = left / (1.0 + self.misses) ** 2
-            below += belief * EXACT * _cauchy((positions - anchor) / EXACT_SCALE)
-            below += belief * NEAR * _cauchy((positions - anchor) / (1.0 + NEAR_SCALE * gap))
+            below += belief * EXACT * _cauchy((positions - centre) / EXACT_SCALE)
+            below += belief * NEAR * _cauchy((positions - centre) / (1.0 + NEAR_SCALE * gap))
             left -= belief * (EXACT + NEAR)
         if self.faded is not None:
             centre, scale = self.faded
             share = FADED * left * (1.0 - belief / 2.0)
             below += share * _cauchy((positions - centre) / scale)
             left -= share
-            anchor = centre if anchor is None else anchor
-        if anchor is None:
-            return below + left * (positions + 2.0) / (top + 4.0)
-        # Every distance has the same probability on a logarithmic scale, from one step on.
-        off = positions - anchor
-        return below + left * (0.5 + np.sign(off) * np.log1p(np.abs(off)) / (2.0 * max(1.0, math.log1p(top))))
+        # Otherwise all loads up to the highest of these places have the same probability.
+        places = (place[0] for place in (self.hinted, self.overload, self.faded) if place is not None)
+        highest = max(0.0, max(places, default=float(top)))
+        return below + left * np.clip((positions + 2.0) / (highest + 4.0), 0.0, 1.0)
 
 
 NOTHING_EXPECTED = Expected(None, 0, None)

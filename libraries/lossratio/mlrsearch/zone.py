@@ -22,7 +22,7 @@ COIN = (0.3, 0.7)
 SURE = 0.5
 """Least probability, by all trials, that a load's share of lossy trials is between these."""
 
-LEAST_TRIALS, LEAST_SHARE = 3, 0.2
+LEAST_TRIALS, LEAST_SHARE = 2, 0.2
 """Trials at the loads that are the ends of a zone, and the least share of them that was lossy, or was not."""
 
 

@@ -10,7 +10,8 @@ import pytest
 from mlrsearch_suts import drive, knee, measured
 
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRsearch, SearchGoal
-from lossratio.mlrsearch.rules.plan import CHECKS
+from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.mlrsearch.rules.plan import CHECKS, FEW
 
 MIN, MAX = 9001.0, 14_880_952.0
 QUICK = SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01, name="quick")
@@ -95,7 +96,8 @@ def test_a_sut_that_slows_down_ends_with_a_result(rate):
 def test_a_sut_that_slows_down_as_fast_as_it_is_searched_is_not_followed_far(goals, rate, capacity):
     controller = MLRsearch(goals, MIN, MAX)
     result = drive(controller, lambda load, duration: knee(capacity * rate**controller.trials)(load, duration))
-    assert controller.trials <= (150 if len(goals) == 1 else 210)
+    # After a plan gave up, halving the loads down to one by proofs of 11 trials takes 110 of them.
+    assert controller.trials <= (150 if len(goals) == 1 else 230)
     assert all(result[goal].regular for goal in goals)
 
 
@@ -219,14 +221,23 @@ def test_unlucky_trials_do_not_take_a_search_far_below_the_capacity(goals, how_m
         result = drive(MLRsearch(goals, MIN, MAX), lossy_by_chance(capacity, 0.3, 1e-4, seed))
         assert result[NDR].regular
         bounds.append(result[NDR].relevant_lower_bound / capacity)
-    # The worst one is at 0.909: 11 of 21 trials there were lossy by chance.
-    assert min(bounds) >= 0.9
+    # The worst one is at 0.711: 11 of 21 trials there were lossy by chance, and so were 5 of 5 trials above.
+    assert min(bounds) >= 0.7
     assert sum(bound < 0.95 for bound in bounds) <= 1
 
 
 def test_a_jump_far_down_is_taken_from_a_load_that_more_trials_proved():
-    controller, loads = MLRsearch([NDR], MIN, MAX), []
+    controller, losses = MLRsearch([NDR], MIN, MAX), []
     while (trial := controller.next_trial()).load > 0.9e6:
-        loads.append(trial.load)
-        controller.record(measured(trial.load, trial.duration, max(1e-4, knee(1e6)(trial.load, 1.0))))
-    assert loads.count(loads[-1]) == CHECKS
+        losses.append(max(1e-4, knee(1e6)(trial.load, 1.0)))
+        controller.record(measured(trial.load, trial.duration, losses[-1]))
+    assert sum(loss <= FEW for loss in losses) == CHECKS
+
+
+@pytest.mark.parametrize(("more", "next_one"), [(0, 1000), (7, 900)])
+def test_a_narrow_majority_is_upper_bound_only_if_higher_loads_are_lossy_too(more, next_one):
+    grid, controller = LoadGrid(MIN, MAX, NDR.width), MLRsearch([NDR], MIN, MAX)
+    trials = [(1003, 0.02), (1000, 1e-4)] + 9 * [(900, 1e-4), (900, 0.0)] + [(900, 1e-4)] + 11 * [(899, 0.0)]
+    for index, loss_ratio in trials + more * [(1000, 1e-4)]:
+        controller.record(measured(grid.load(index), 1.0, loss_ratio))
+    assert controller.next_trial().load == grid.load(next_one)

@@ -68,6 +68,16 @@ def test_an_expected_bound_is_believed_until_it_was_missed():
     assert steps[0] > 0.3 > steps[1] > steps[2] >= 0.0
 
 
+def test_where_the_overload_misled_every_load_below_it_is_as_probable():
+    below = Expected((300.0, 100.0), 20, None).begins_below(np.arange(20.0, 300.0, 40.0), 500)
+    assert np.diff(below) == pytest.approx(40.0 / 300.0, rel=0.05)
+
+
+def test_a_hint_above_the_overload_leaves_the_loads_between_them_possible():
+    below = Expected((100.0, 100.0), 0, None, (300.0, 0.5)).begins_below(np.array([150.0, 250.0]), 500)
+    assert below[1] - below[0] > 0.01
+
+
 def test_a_hint_is_believed_beside_the_overload_and_given_up_by_trials():
     posterior = Posterior(500)
     posterior.add(400.0, is_low=False)

@@ -9,6 +9,7 @@ most about where the bounds are.
 """
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,14 +37,25 @@ AROUND, AROUND_EXPECTED = 12, 3
 COARSE = 24
 """Loads of the whole range that are looked at besides."""
 
-FAR, UNLUCKY, CHECKS = 16, 0.01, 2
-"""Before a search goes so many goal widths below the smallest lossy load, and that load lost no more than this share of
-frames, it must be lossy in so many trials more than it passes, unless it was asked twice as often. Goals that prove a
-load by as few trials have no such check.
+FEW = 0.01
+"""Share of the frames that trials of bad luck lose at most. The checks below are for goals that allow no loss, and
+prove a load by more than `FEW_TRIALS` trials.
 
 A picture: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a throughput where half of the trials may
-lose frames. One unlucky trial at 99 kfps promises that as much is lost at 10 kfps.
+lose frames. Two unlucky trials at 99 kfps promise that as much is lost at 10 kfps.
 """
+
+FEW_TRIALS = 4
+
+FAR, CHECKS = 8, 4
+"""Before a search goes so many goal widths below the smallest lossy load, and that load lost few frames, it and higher
+such loads must be lossy in so many trials more than twice those that they pass, unless it was asked three times as
+often."""
+
+NARROW, ABOVE = 8, 8
+"""Before a load becomes an upper bound by no more than so many lossy trials more than it passed, higher loads that lost
+few frames must be lossy in so many trials more than twice those that they pass. Otherwise the next trial is at the
+highest one of them that is undecided."""
 
 MOST_LOADS = 24
 """Loads with a trial, from the smallest lossy one to the largest one that passed, after which other rules take over:
@@ -61,21 +73,38 @@ def plan(view: GoalView) -> Choice | None:
     is_below = view.expectation.position is None or view.expectation.position <= 0.0
     if interval.upper is None or (interval.lower is None and (is_below or not interval.open)):
         return None
-    index, bound = _checked(view, facts.posterior.counts(view.grid.position(interval.upper)), *_best(view, facts))
+    index, bound = _checked(view, facts, *_best(view, facts))
     load = view.grid.load(index)
     is_new = view.stages[-1].evidence.tally(load).full_trials == 0
     return Choice(NAME, 0 if bound is Bound.UNDECIDED and is_new else view.final, load, bound)
 
 
-def _checked(view: GoalView, counts: tuple[int, int], index: int, bound: Bound) -> tuple[int, Bound]:
-    """The smallest lossy load, if a jump far below it may come from bad luck; otherwise the load as it is."""
-    upper, (low, high) = view.intervals[0].upper, counts
-    if upper is None or _trials(view, 0.0)[0] <= 2 * CHECKS or view.curve.loss_ratio(upper) > UNLUCKY:
+def _checked(view: GoalView, facts: Plan, index: int, bound: Bound) -> tuple[int, Bound]:
+    """A higher load, if bad luck may have led to this one; otherwise the load as it is."""
+    fresh, upper, interval = _trials(view, 0.0)[0], view.intervals[0].upper, view.intervals[-1]
+    if view.goal.loss_ratio > 0.0 or fresh <= FEW_TRIALS or upper is None:
         return index, bound
-    position = round(view.grid.position(upper))
-    is_sure = high - low >= CHECKS or high + low >= 2 * CHECKS
-    is_near = position - index <= FAR * view.width or position > view.intervals[-1].last
-    return (index, bound) if is_sure or is_near else (position, Bound.UPPER)
+    lossy = {
+        position: facts.posterior.counts(position)
+        for position in facts.posterior.measured
+        if view.curve.loss_ratio(view.grid.load(round(position))) <= FEW
+    }
+    smallest = round(view.grid.position(upper))
+    is_far = smallest - index > FAR * view.width and smallest <= interval.last
+    if is_far and smallest in lossy and sum(lossy[smallest]) < 3 * CHECKS and _margin(lossy, smallest) < CHECKS:
+        return smallest, Bound.UPPER
+    low, high = facts.posterior.counts(index)
+    needed = _trials(view, view.grid.load(index))[1]
+    above = [round(place) for place in lossy if index + 2 * FAR * view.width < place <= interval.last]
+    is_narrow = needed == 1 and high + 1 - low <= NARROW and index in lossy and low + high + 1 < 2 * fresh
+    if is_narrow and above and _margin(lossy, index + 1) < ABOVE:
+        return max(above), Bound.UPPER
+    return index, bound
+
+
+def _margin(counts: Mapping[float, tuple[int, int]], least: float) -> int:
+    """How many more trials were lossy than twice those that passed, at all loads from the least one on."""
+    return sum(high - 2 * low for position, (low, high) in counts.items() if position >= least)
 
 
 def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
