@@ -39,6 +39,7 @@ from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.quadrature import posteriors
 from lossratio.plrsearch.quadrature.constant_capacity import integrate
 from lossratio.plrsearch.quadrature.posterior import PanelPosterior
+from lossratio.plrsearch.variation import ENOUGH_CYCLES
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
@@ -296,7 +297,10 @@ def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> d
     if described.order.drift:
         found["order: drift"] = bool(case.traits & {"memory", "drift"})
     if described.order.swing:
-        found["order: sine"] = "sine" in case.traits
+        follows = described.order.cycles >= ENOUGH_CYCLES
+        found[f"order: {'follows' if follows else 'like'} a sine"] = "sine" in case.traits or (
+            not follows and bool(case.traits & {"memory", "drift"})
+        )
     if described.below is not None:
         found["described below a load"] = "curve" in case.traits
     if described.replicates.are_alike:

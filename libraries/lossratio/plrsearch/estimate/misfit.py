@@ -20,14 +20,12 @@ import scipy
 
 from lossratio.plrsearch.model import Array, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import Posterior
-from lossratio.plrsearch.variation import ENOUGH, Capacities, Description, normal_scores
+from lossratio.plrsearch.variation import ENOUGH, ENOUGH_CYCLES, Capacities, Description, normal_scores
 from lossratio.trials import Observed
 
 _ENOUGH = 4
 _ENOUGH_INDEPENDENT = 20.0
 """Independent trials that show how far down capacities go."""
-_ENOUGH_CYCLES = 3.0
-"""Periods of a sine that show that it repeats."""
 _PARAMETERS = 2
 _IMPROBABLE = 0.002
 """Largest probability of a flagged sample under the model, for each check."""
@@ -160,10 +158,10 @@ def _provisional(description: Description, trials: int) -> str | None:
 def _few(description: Description) -> list[str]:
     """Whether successive trials are so much alike that they count as few."""
     independent, order = description.independent_trials, description.order
-    if order.swing and order.cycles < _ENOUGH_CYCLES:
+    if order.swing and order.cycles < ENOUGH_CYCLES:
         return [
-            f"The capacity follows a sine of {order.swing:.2%}, and the trials show {order.cycles:.2g} periods of it: "
-            f"{_ENOUGH_CYCLES:.0f} are needed to know that it repeats. A longer search shows more."
+            f"The capacity is like a sine of {order.swing:.2%}, and the trials show {order.cycles:.2g} periods of it: "
+            f"{ENOUGH_CYCLES:.0f} are needed to know that it repeats. A longer search shows more."
         ]
     if order.share == 1.0 or independent >= _ENOUGH_INDEPENDENT:
         return []

@@ -32,6 +32,8 @@ _LEAST_CYCLES, _LEAST_SWING = 0.9, 2e-4
 at some loads of a SUT that stalls looks like one of up to 0.01 %."""
 _REPEATED = 5
 """Trials at a load that show what the curve errs by there, at least."""
+ENOUGH_CYCLES = 3.0
+"""Periods of a sine that show that it repeats."""
 _SINE = 1.5
 """Half of a sine's parameters."""
 _MOST_PAIRS = 1000
@@ -200,9 +202,11 @@ class CapacityVariation(Observed):
                 "critical load is that at the end"
             )
         if self.swing_ratio:
+            repeats = self.swing_cycles >= ENOUGH_CYCLES
+            way, condition = ("follows", "") if repeats else ("is like", "if it repeats, ")
             parts.append(
-                f"the capacity follows a sine of {self.swing_ratio:.2%}, {self.swing_cycles:.3g} periods of it: the "
-                "critical load is that at its lowest"
+                f"the capacity {way} a sine of {self.swing_ratio:.2%}, {self.swing_cycles:.3g} periods of it: "
+                f"{condition}the critical load is that at its lowest"
             )
         return ", ".join(parts)
 
