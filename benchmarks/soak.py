@@ -39,7 +39,7 @@ from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.quadrature import posteriors
 from lossratio.plrsearch.quadrature.constant_capacity import integrate
 from lossratio.plrsearch.quadrature.posterior import PanelPosterior
-from lossratio.plrsearch.variation import ENOUGH_CYCLES
+from lossratio.plrsearch.variation.order import ENOUGH_CYCLES
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
