@@ -121,8 +121,8 @@ class Sender:
     def _run(self) -> None:
         """Runs the program in pieces, and sleeps between them for as long as the processor is owed to others.
 
-        A sleep lasts longer than asked for, by the time that the kernel needs to wake the thread: so the next ones are
-        shorter.
+        A sleep lasts longer than asked for, by the time that the kernel needs to wake the thread: so the next one is
+        shorter. No more than that: a sender that had waited for another one would go on for many periods then.
         """
         runs, of_others, owed, began = float(_FIRST_RUNS), 1.0 / self._share - 1.0, 0.0, time.monotonic()
         while self._is_wanted:
@@ -130,7 +130,7 @@ class Sender:
             ended = time.monotonic()
             took = ended - began
             runs = min(runs * min(2.0, max(0.5, PERIOD_SECONDS * self._share / took)), _MOST_RUNS)
-            owed, began = max(owed + took * of_others, -PERIOD_SECONDS), ended
+            owed, began = max(owed, -PERIOD_SECONDS * (1.0 - self._share)) + took * of_others, ended
             if owed > 0.0:
                 time.sleep(owed)
                 began = time.monotonic()
