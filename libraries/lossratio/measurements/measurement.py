@@ -227,7 +227,7 @@ def perform(
     """
     attempt: _Attempt | None = None
     how: Any = {"ramp": request.ramp, "rest": request.rest, "integrity": request.integrity}
-    how |= {"connects": True} if request.connects else {}
+    how |= {name: True for name in ("connects", "watches") if getattr(request, name)}
     try:
         with testbed.ready_for(request.profile, **how) as ready:
             attempt = _Attempt(testbed, ready, request, place, course)

@@ -66,6 +66,8 @@ class Request(Record):
     """Fields below that a kind makes no use of, so that its keyword has no such arguments."""
     connects: ClassVar[bool] = False
     """Whether all of its trials open connections."""
+    watches: ClassVar[bool] = False
+    """Whether losses of running traffic are located in time."""
 
     profile: Annotated[TrafficProfile, NOT_IN_FILES]
     """The test traffic."""

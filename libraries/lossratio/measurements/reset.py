@@ -110,6 +110,7 @@ class ResetRequest(AfterThroughput):
     | `Measure Reset Time`    64B    throughput=1 Mpps    command=ssh admin@box reload    limit=2 min
     """
 
+    watches = True
     unused = frozenset({"min_load", "ramp", "warm_up"})
 
     reset: Annotated[Callable[[], object] | None, NOT_IN_FILES, Audience.SCRIPTS] = None

@@ -74,6 +74,7 @@ class LiveTestbed(Testbed):
         rest: float = 0.0,
         integrity: Integrity = Integrity.DOUBT,
         connects: bool = False,
+        watches: bool = False,
     ) -> Iterator[Ready]:
         """Configures the generator and checks the path. Lost connections are restored before.
 
@@ -85,7 +86,7 @@ class LiveTestbed(Testbed):
         self._verify_duts()
         try:
             self._is_in_use = True
-            yield self._prepared(profile, ramp, rest, integrity, connects=connects)
+            yield self._prepared(profile, ramp, rest, integrity, connects=connects, watches=watches)
             # The trials are no result if the testbed was not ours any more, or a DUT was not as it was set up.
             with self._watch.allowing_absence():
                 self._restore()
@@ -103,7 +104,7 @@ class LiveTestbed(Testbed):
             self._is_in_use = False
 
     def _prepared(
-        self, profile: TrafficProfile, ramp: float, rest: float, integrity: Integrity, *, connects: bool
+        self, profile: TrafficProfile, ramp: float, rest: float, integrity: Integrity, **modes: bool
     ) -> Ready:
         """What performs trials, and their conditions; the generator is configured, and frames get through the path."""
         set_up = self._set_up
@@ -113,7 +114,7 @@ class LiveTestbed(Testbed):
             set_up.port_pairs(next_hops.destinations),
             settle_time=set_up.settle_time,
             examines=integrity is not Integrity.OFF and not set_up.translates,
-            connects=connects,
+            **modes,
             sides=next_hops.sides,
             growth=self.request.growth,
         )

@@ -148,6 +148,7 @@ class SimulatedTestbed(Testbed):
         rest: float = 0.0,
         integrity: Integrity = Integrity.DOUBT,
         connects: bool = False,
+        watches: bool = False,
     ) -> Iterator[Ready]:
         """Gives a measurer on a virtual clock, which starts from the same state each time."""
         if profile.load_factor != profile.transmitting_directions:

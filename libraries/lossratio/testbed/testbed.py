@@ -183,6 +183,7 @@ class Testbed(ABC):
         rest: float = 0.0,
         integrity: Integrity = Integrity.DOUBT,
         connects: bool = False,
+        watches: bool = False,
     ) -> AbstractContextManager[Ready]:
         """Makes the testbed ready for a traffic profile, and checks that frames get through. No traffic is left then.
 
@@ -192,6 +193,7 @@ class Testbed(ABC):
             rest: Least seconds without traffic before each trial; a DUT's own time to recover may be longer.
             integrity: Whether the generator examines the frames that come back, as far as it can; ``off``: it does not.
             connects: Whether all trials open connections.
+            watches: Whether losses of running traffic are located in time.
 
         Raises:
             LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is in use.

@@ -303,6 +303,7 @@ def make_configuration(
     settle_time: float,
     examines: bool = True,
     connects: bool = False,
+    watches: bool = False,
     sides: Sequence[tuple[Side, Side]] | None = None,
     growth: tuple[int, int] = (0, 0),
 ) -> Configuration:
@@ -317,6 +318,7 @@ def make_configuration(
         settle_time: Seconds to wait, after the traffic, for frames in flight: a property of the DUT.
         examines: Whether frames that come back are looked at, as far as the generator can.
         connects: Whether all trials open connections.
+        watches: Whether losses of running traffic are located in time.
         sides: The networks west and east of each path; None: parts of those for benchmarking.
         growth: See `lossratio.dut.DutOptions.growth`.
     """
@@ -332,6 +334,7 @@ def make_configuration(
         settle_time=settle_time,
         examines=examines,
         connects=connects,
+        watches=watches,
         speakers=tuple(
             speaker
             for pair, (west, east) in zip(pairs, own, strict=True)

@@ -33,7 +33,7 @@ from lossratio.measurements.rfc2544.compliance import Status, requirements_of, v
 from lossratio.mlrsearch import PDR
 from lossratio.results import Outcome
 from lossratio.testbed import open_testbed
-from lossratio.topology import AutoGenerator, TrexGenerator, XdpGenerator
+from lossratio.topology import TrexGenerator, XdpGenerator
 from lossratio.traffic import load_profile
 
 DEVICE = ROOT / "topologies" / "simulated-device.yaml"
@@ -444,7 +444,6 @@ def test_a_request_that_makes_no_sense_measures_nothing(testbed, tmp_path, chang
     [
         (TrexGenerator(kind="trex"), "trex cannot .* recovery and reset need it.*throughput    latency    frame loss"),
         (XdpGenerator(kind="xdp"), "xdp cannot .* as reset need it.*back-to-back    recovery"),
-        (AutoGenerator(kind="auto"), "auto cannot .* as reset need it.*back-to-back    recovery"),
     ],
 )
 def test_a_test_that_the_generator_cannot_do_is_refused_before_anything_is_measured(tmp_path, generator, problem):

@@ -13,13 +13,15 @@ from lossratio.bpf import BpfError, XdpMode
 from lossratio.dut import parse_options
 from lossratio.testbed.live import device_cpus
 from lossratio.testbed.testbed import DutRequest, TestbedRequest
-from lossratio.topology import AfPacketGenerator, XdpGenerator, load_topology
+from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator, load_topology
+from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.core.processors import free_processors
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.xdp import devices
 from lossratio.traffic.agent.xdp.plan import Plan, schedule_course
 from lossratio.traffic.agent.xdp.sender import choose_cpus
+from lossratio.traffic.client import AgentRefusalError
 from lossratio.traffic.generators import open_generator
 from lossratio.traffic.generators.base import GeneratorNode
 
@@ -72,6 +74,28 @@ def test_senders_keep_off_the_processors_on_which_a_local_bridge_forwards(kind, 
     settings = {"afpacket": AfPacketGenerator, "xdp": XdpGenerator}[kind](kind=kind, catch_up=0.002)
     options = open_generator(settings, GeneratorNode(None, {}, 2, device_cpus(request)), ()).ready()
     assert options.get("device_cpus", ()) == of_bridge
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"watches": True}, "leave no times"), ({"growth": (4, -4)}, "longer or shorter"), ({}, "too many headers")],
+)
+def test_auto_takes_the_embedded_generator_for_what_programs_cannot_do(changes, reason):
+    asked = []
+
+    def configure(configuration, generator, options):
+        asked.append(generator)
+        if generator == "xdp":
+            raise AgentRefusalError("too many headers", kind="unsupported")
+        return {"generator": generator}
+
+    pair = PortPair(TrafficPort("a", "tg0"), TrafficPort("b", "tg1"))
+    configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [pair], settle_time=0, **changes)
+    auto = open_generator(AutoGenerator(kind="auto"), GeneratorNode(None, {}, 2, ()), ())
+    auto.check_growth(changes.get("growth", (0, 0)))
+    facts = auto.configure(SimpleNamespace(configure=configure), configuration)
+    assert (facts["kind"], reason in facts["instead_of_xdp_because"]) == ("afpacket", True)
+    assert asked == (["afpacket"] if changes else ["xdp", "afpacket"])
 
 
 @pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOSPC, errno.ERANGE, errno.ENOMEM])

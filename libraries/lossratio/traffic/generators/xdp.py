@@ -11,7 +11,7 @@ from lossratio.traffic.client import AgentClient, AgentRefusalError
 from lossratio.traffic.generators.afpacket import AfPacket
 from lossratio.traffic.generators.base import Generator
 
-IMPOSSIBLE = frozenset({"bpf", "no_xdp"})
+IMPOSSIBLE = frozenset({"bpf", "no_xdp", "unsupported"})
 """Kinds of the agent's refusals that mean that a TG cannot send and receive with XDP programs."""
 
 _OF_SENDERS = ("cpus", "cpu_share")
@@ -72,6 +72,7 @@ class Auto(_InKernel[AutoGenerator]):
     """XDP programs where they are possible; else plain Linux packet sockets, and the result says so."""
 
     settings_type = AutoGenerator
+    locates_running_losses = follows_growth = True
 
     @classmethod
     def needs(cls, settings: AutoGenerator, session: NodeSession) -> Iterator[str]:
@@ -80,13 +81,18 @@ class Auto(_InKernel[AutoGenerator]):
             yield from AfPacket.needs(AfPacketGenerator(kind="afpacket", python=settings.python), session)
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        """See `Generator.configure`. A ``reason`` in the answer says why it is the embedded generator."""
+        """See `Generator.configure`. ``instead_of_xdp_because`` in the answer says why it is the embedded generator."""
         if configuration.connects:
             return super().configure(agent, configuration)
-        try:
-            return {"kind": "xdp", **agent.configure(configuration, generator="xdp", options=self.ready())}
-        except AgentRefusalError as error:
-            if error.kind not in IMPOSSIBLE:
-                raise
-            reason = str(error)
+        if configuration.watches:
+            reason = "frames that arrive inside the kernel leave no times, which locate losses of running traffic"
+        elif any(direction.growth for direction in configuration.directions):
+            reason = "frames that come back longer or shorter are not recognized inside the kernel"
+        else:
+            try:
+                return {"kind": "xdp", **agent.configure(configuration, generator="xdp", options=self.ready())}
+            except AgentRefusalError as error:
+                if error.kind not in IMPOSSIBLE:
+                    raise
+                reason = str(error)
         return {**self._embedded(agent, configuration), "instead_of_xdp_because": reason}

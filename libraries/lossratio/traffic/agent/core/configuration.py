@@ -307,6 +307,8 @@ class Configuration:
     """Networks of the traffic's addresses: the node must not forward frames to them."""
     connects: bool = False
     """Whether all of its trials open connections; a generator that has a mode of its own for that then takes it."""
+    watches: bool = False
+    """Whether losses of running traffic are located in time."""
 
     def __post_init__(self) -> None:
         used = {port for direction in self.directions for port in (direction.transmit, direction.receive)}
