@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,12 +17,16 @@ if TYPE_CHECKING:
     from lossratio.runs import RunOutcome, RunRequest
 
 _JOB = Path(__file__).parents[1] / "resources" / "demo.yaml"
+_SENDS = {
+    "xdp": "from inside the kernel",
+    "afpacket": "through packet sockets, as the kernel takes no XDP programs here",
+}
 _OF_THIS_MACHINE = (ExitStatus.FAILED, ExitStatus.INFRASTRUCTURE, ExitStatus.UNAVAILABLE)
 
 
 @command()
 def demo(output: Path = option("Directory for the results.", default=Path("results/demo"), metavar="DIR")) -> None:
-    """Measure this machine's Linux bridge with real frames, behind a policer whose truth is known.
+    """Measure this machine's Linux bridge with real frames, behind a policer whose truth is known, and the generator.
 
     The testbed is made of network namespaces, and vanishes in the end. Where this machine cannot build it, or is too
     busy to measure, the bridge is simulated, and the reason is shown.
@@ -59,7 +64,7 @@ def measured_or_simulated(real: RunRequest, simulated: RunRequest) -> RunOutcome
 
 
 def _show_truth(directory: Path) -> None:
-    """Compares the bounds with what the policer's rate and burst mean for each goal."""
+    """Compares the bounds with what the policer's rate and burst mean for each goal; a real generator is shown, too."""
     from lossratio.measurements.throughput import ThroughputResult
     from lossratio.results import RunDirectory
     from lossratio.simulation import sut_from
@@ -79,3 +84,21 @@ def _show_truth(directory: Path) -> None:
         lower, upper = found.relevant_lower_bound.per_interface_fps, found.relevant_upper_bound.per_interface_fps
         verdict = "between the bounds" if lower <= truth <= upper else "NOT between the bounds"
         click.echo(f"  {goal.name}  {truth:,.0f} fps per interface: {verdict}, {lower:,.0f} and {upper:,.0f} fps")
+    if result.conditions.generator["kind"] != "simulated":
+        _show_generator()
+
+
+def _show_generator() -> None:
+    """Measures how much the generator sends and receives without a DUT."""
+    from lossratio.errors import LossRatioError
+    from lossratio.measurements.open_testbed import open_testbed
+
+    try:
+        with tempfile.TemporaryDirectory() as results, open_testbed("local-cable-xdp", results=results) as cable:
+            result = cable.mrr("64B", bidirectional=False, trials=3, trial_duration=0.5)
+    except LossRatioError as error:
+        click.echo(f"The generator alone could not be measured: {error}")
+        return
+    if result.mrr is not None and result.conditions is not None:
+        way = _SENDS[str(result.conditions.generator["kind"])]
+        click.echo(f"The generator alone, {way}: {result.mrr.mean.per_interface_fps:,.0f} fps over a cable.")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
+from lossratio.commands import demo
 from lossratio.commands.main import commands
+from lossratio.errors import TrafficError
 from lossratio.exit_status import ExitStatus
 from lossratio.runs import RunOutcome
 
@@ -22,6 +26,7 @@ def test_where_no_testbed_can_be_built_the_demo_is_simulated_and_says_why(tmp_pa
     *_, ndr, pdr, page = done.output.splitlines()
     assert "NDR  51,000 fps per interface: between the bounds" in ndr
     assert "PDR  51,256 fps per interface: between the bounds" in pdr
+    assert "The generator alone" not in done.output
     assert page == f"The page of this measurement: {tmp_path / 'results/demo/lossratio.html'}"
     assert Path(page.partition(": ")[2]).stat().st_size > 10_000
 
@@ -50,3 +55,31 @@ def test_a_demo_that_is_stopped_or_cannot_write_is_not_simulated(status, tmp_pat
     done = CliRunner().invoke(commands, ["demo"])
     assert done.exit_code == status
     assert "Simulated" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ("xdp", "The generator alone, from inside the kernel: 2,650,000 fps over a cable."),
+        ("afpacket", "through packet sockets, as the kernel takes no XDP programs here: 2,650,000 fps over a cable."),
+        (None, "The generator alone could not be measured: too busy"),
+    ],
+)
+def test_the_demo_shows_what_the_generator_sends_without_a_device(kind, shown, monkeypatch, capsys):
+    asked = []
+
+    @contextmanager
+    def cable(topology, results):
+        def mrr(size, **settings):
+            if kind is None:
+                raise TrafficError("too busy")
+            rate = SimpleNamespace(mean=SimpleNamespace(per_interface_fps=2.65e6))
+            return SimpleNamespace(mrr=rate, conditions=SimpleNamespace(generator={"kind": kind}))
+
+        asked.append(topology)
+        yield SimpleNamespace(mrr=mrr)
+
+    monkeypatch.setattr("lossratio.measurements.open_testbed.open_testbed", cable)
+    demo._show_generator()
+    assert shown in capsys.readouterr().out
+    assert asked == ["local-cable-xdp"]
