@@ -36,7 +36,7 @@ compiled: environment
 	@test -d tests/unit/__pycache__ || .venv/bin/python -m pytest --collect-only -q >/dev/null || true
 
 no-netns: compiled
-	$(PYTEST) --maxprocesses $$(nproc) -m "not netns and not long"
+	$(PYTEST) --maxprocesses $$((2 * $$(nproc))) -m "not netns and not long"
 
 chaos: environment packages
 	.venv/bin/python tests/chaos/chaos.py $(CHAOS)

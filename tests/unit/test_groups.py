@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 # The tests share the outcome of one run.
-pytestmark = pytest.mark.xdist_group("spread")
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("spread")]
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
 TESTS = """
 import json, os, pathlib, time
@@ -99,14 +99,12 @@ def notes(some_tests):
     return [json.loads(line) for line in (directory / "notes").read_text().splitlines()]
 
 
-@pytest.mark.long
 def test_nothing_else_runs_while_a_test_needs_quiet(notes):
     assert len(notes) == 30
     for (began, ended, name, _), (other_began, other_ended, _, _) in permutations(notes, 2):
         assert name != "quiet" or other_ended <= began or ended <= other_began
 
 
-@pytest.mark.long
 def test_tests_that_wait_come_first_and_those_that_need_quiet_last(some_tests):
     _, run = some_tests
     names = [line.partition("::test_")[2] for line in run("--collect-only").splitlines()]
@@ -125,7 +123,6 @@ def test_make_runs_the_tests_in_groups(request):
     assert request.node.nodeid.endswith("@spread")
 
 
-@pytest.mark.long
 def test_a_stall_decides_no_test_with_real_frames_and_mistakes_still_do(tmp_path):
     run = runner(tmp_path, NET, status=1)
     told = run("-raR", "--numprocesses", "2", "--dist", "loadgroup", "--no-loadscope-reorder")

@@ -15,6 +15,8 @@ import pytest
 
 import lossratio
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 COUNTER = '''
     echoed_frames: Frames = 0
@@ -60,7 +62,6 @@ def seen(tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.long
 def test_a_counter_goes_from_the_agents_answer_to_journal_and_result(seen):
     assert seen["counter"] == {"output": 3, "journal": 3, "result": 3}
 

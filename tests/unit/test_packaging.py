@@ -16,6 +16,8 @@ import pytest
 
 import lossratio
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -45,7 +47,6 @@ def metadata(wheel, wheel_contents) -> Message:
     return message_from_bytes(wheel.read(name))
 
 
-@pytest.mark.long
 def test_the_wheel_holds_every_module_and_resource(wheel_contents):
     package = ROOT / "libraries" / "lossratio"
     modules = {

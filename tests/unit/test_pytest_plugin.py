@@ -8,6 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 SIMULATED = Path(__file__).parents[2] / "topologies" / "simulated.yaml"
 TESTS = """
 def test_fast_enough(lossratio):
@@ -50,7 +52,6 @@ def measured(tmp_path_factory):
     return directory, run(directory, "--junitxml", "junit.xml").stdout
 
 
-@pytest.mark.long
 def test_a_test_passes_or_fails_by_its_throughput_and_an_irregular_one_fails(measured):
     _, printed = measured
     assert "3 failed" not in printed
@@ -73,7 +74,6 @@ def test_results_are_files_and_properties(measured):
     assert not list(cases["test_without"].iter("property"))
 
 
-@pytest.mark.long
 def test_without_a_topology_a_test_that_measures_says_how_to_name_one(tmp_path):
     # Settings of folders above would be taken otherwise.
     (tmp_path / "pytest.ini").write_text("[pytest]\n")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("sphinx", reason="the documentation site needs the extra docs")
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -31,7 +33,6 @@ def site(tmp_path_factory) -> Path:
     return target
 
 
-@pytest.mark.long
 def test_the_site_has_every_page(site):
     pages = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")}
     assert {page for page in pages if not (site / page).exists()} == set()
@@ -50,7 +51,6 @@ def test_no_page_fetches_anything_from_another_host(site):
         assert not re.search(r"@import|url\(\s*['\"]?(https?:)?//", style.read_text()), style
 
 
-@pytest.mark.long
 def test_broken_links_and_pages_that_no_list_names_fail_the_build(tmp_path):
     source = tmp_path / "docs"
     source.mkdir()
@@ -65,7 +65,6 @@ def test_broken_links_and_pages_that_no_list_names_fail_the_build(tmp_path):
         assert fault in run.stderr
 
 
-@pytest.mark.long
 def test_the_picture_of_the_readme_is_drawn_by_its_command(tmp_path):
     run = [sys.executable, "-m", "robot", "--output", "NONE", "--log", "NONE", "--report", "NONE"]
     run += ["--outputdir", str(tmp_path), str(DOCS / "pictures" / "search.robot")]
@@ -79,7 +78,6 @@ def test_the_picture_of_the_readme_is_drawn_by_its_command(tmp_path):
     assert drawn == committed, "make pictures draws another picture than the one in docs/pictures"
 
 
-@pytest.mark.long
 def test_the_other_pictures_of_the_first_page_are_drawn_by_their_commands(tmp_path):
     run = [sys.executable, "-m", "robot", "--output", "NONE", "--log", "NONE", "--report", "NONE"]
     subprocess.run([*run, "--outputdir", tmp_path, DOCS / "pictures" / "soak.robot"], check=True, capture_output=True)

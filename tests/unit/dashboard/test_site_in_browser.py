@@ -18,7 +18,7 @@ from lossratio.report import Run, compare
 from lossratio.report.comparison import Sample, adjusted, difference
 from lossratio.results import Outcome
 
-pytestmark = needs_browser
+pytestmark = [pytest.mark.long, needs_browser]
 EVIL = "<script>window.injected = 1</script><img src=x onerror='window.injected = 2'></script>&amp;\"'"
 HELPERS = """
 const pause = (time = 20) => new Promise(done => setTimeout(done, time));
@@ -146,7 +146,6 @@ def seen(chromium, site):
     return walk(chromium, site, VIEWS)
 
 
-@pytest.mark.long
 def test_no_view_has_a_fault_and_names_are_text_everywhere(seen):
     assert seen["title"] == EVIL
     assert "<img src=x" in seen["problems"]
@@ -214,7 +213,6 @@ def test_a_run_links_to_its_page_and_names_others_of_its_name(seen):
     assert "6 other runs of this testbed have the same name" in seen["third"]
 
 
-@pytest.mark.long
 def test_every_view_fits_a_phone(chromium, site):
     assert set(walk(chromium, site, VIEWS, width=400)["wide"].values()) == {0}
 
@@ -248,7 +246,6 @@ def samples():
     yield np.array([1e6] * 5), np.array([1e6] * 4 + [1e6 + 1])
 
 
-@pytest.mark.long
 def test_differences_are_those_of_python(chromium, site):
     pairs = [(before.tolist(), after.tolist()) for before, after in samples()]
     script = f"seen.all = {json.dumps(pairs)}.map(([a, b]) => difference(a, b));"
@@ -290,7 +287,6 @@ def limited(result):
     return result.model_copy(update={"goals": tuple(goals), "outcome": Outcome.IRREGULAR})
 
 
-@pytest.mark.long
 def test_verdicts_are_those_of_compare(chromium, tmp_path):
     same, slower, gone, starved = (throughput(name=f"64B-{number}c-l2-ndrpdr") for number in (1, 2, 4, 8))
     randomness = np.random.default_rng(3)
@@ -323,7 +319,6 @@ def test_verdicts_are_those_of_compare(chromium, tmp_path):
     assert {ours.verdict.value for ours in expected.quantities} == {"no change", "regression", "not comparable"}
 
 
-@pytest.mark.long
 def test_four_years_of_nights_are_drawn(chromium, tmp_path):
     history = History(tmp_path / "history")
     days = range(0, 4 * 365, 10)
@@ -348,7 +343,6 @@ def test_four_years_of_nights_are_drawn(chromium, tmp_path):
     assert seen["recent"] == 10
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("theme", "views"), [("light", ("coverage", "compare", "scaling", "runs")), ("dark", ("", "test"))]
 )

@@ -9,6 +9,8 @@ from lossratio.results.run_directory import RunDirectory
 from lossratio.testbed.simulated import SimulatedSource
 from lossratio.traffic import AgentRefusalError
 
+pytestmark = pytest.mark.long
+
 MODELLED = """
 Suite Setup       Set Up Testbed    ${TOPOLOGY}
 Suite Teardown    Tear Down Testbed
@@ -43,7 +45,6 @@ def results(run):
     return {result.test.name: result for result in RunDirectory(run.directory).results()}
 
 
-@pytest.mark.long
 def test_every_test_passes(run):
     assert {test.status for test in run.tests.values()} == {"PASS"}, [test.message for test in run.tests.values()]
 
@@ -67,7 +68,6 @@ def test_a_search_measures_it_at_once_where_that_is_asked_for(results):
     assert [latency.share_ratio for latency in result.latency] == [1.0, 0.9, 0.5, 0.1, 0.0]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("variable", "argument", "count"), [(None, "", 5), ("off", "", 0), (None, "latency=off", 0)])
 def test_suites_measure_it_after_each_search_unless_they_are_asked_not_to(tmp_path, variable, argument, count):
     suite = write_suite(tmp_path, f"A Search\n    Find NDR And PDR    64B    {argument}\n", MODELLED)
@@ -117,7 +117,6 @@ def test_goal_shares_and_duration_can_be_chosen(results):
     ]
 
 
-@pytest.mark.long
 def test_the_example_of_the_documentation_passes(tmp_path):
     example = tmp_path / "example.robot"
     example.write_text(HOW_TO.read_text().split("```robotframework\n")[1].split("```")[0])

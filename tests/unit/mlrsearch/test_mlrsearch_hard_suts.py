@@ -147,6 +147,7 @@ def test_a_range_narrower_than_the_width_can_be_a_regular_result():
     assert (goal_result.relevant_lower_bound, goal_result.relevant_upper_bound) == (998.0, 1000.0)
 
 
+@pytest.mark.long
 def test_a_hundred_goals_all_get_their_results():
     goals = [SearchGoal(ratio / 10_000, 0.5, 1.0, 5.0, 0.01, name=f"{ratio}") for ratio in range(100)]
     result = drive(MLRsearch(goals, MIN, MAX), knee(1e6))
@@ -173,6 +174,7 @@ def test_effective_durations_longer_than_trials_need_fewer_of_them():
     assert controller.trials == 7
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [0.05, 0.5, 1.5, 40.0])
 def test_effective_durations_far_from_the_intended_ones_leave_regular_results(scale):
     controller, sut = MLRsearch([NDR, PDR], MIN, MAX), knee(1e6)

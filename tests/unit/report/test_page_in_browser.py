@@ -16,7 +16,7 @@ from lossratio.results.conditions import NodeFacts
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
 
-pytestmark = needs_browser
+pytestmark = [pytest.mark.long, needs_browser]
 
 PICTURES = """(() => {
     const svgs = [...document.querySelectorAll("svg")];
@@ -94,7 +94,6 @@ def page(request, run, chromium, tmp_path, monkeypatch):
     assert chromium.run("window.injected ?? null") is None
 
 
-@pytest.mark.long
 def test_pictures_are_within_the_page_and_nothing_is_loaded(page):
     page.run("Promise.all([...document.querySelectorAll('details.test')].map(details => open(details.id)))")
     seen = page.run(PICTURES)
@@ -103,7 +102,6 @@ def test_pictures_are_within_the_page_and_nothing_is_loaded(page):
     assert (seen["wide"], seen["requests"], seen["beyond"]) == (0, 0, [])
 
 
-@pytest.mark.long
 def test_the_script_draws_what_the_picture_in_the_file_shows(run, chromium, tmp_path, monkeypatch):
     shown = []
     for most in (page_module._MANY_TESTS, 0):
@@ -155,7 +153,6 @@ def test_banners_of_nodes_are_text(page):
     assert json.dumps(EVIL) in shown
 
 
-@pytest.mark.long
 def test_readers_of_screens_find_nothing_serious(run, chromium, tmp_path):
     file = tmp_path / "lossratio.html"
     # One search is enough: to look at the contrast of all parts of a page takes long.
@@ -183,7 +180,6 @@ def test_colours_are_light_dark_and_those_of_print(page):
     page.run(theme)
 
 
-@pytest.mark.long
 def test_a_screen_of_1200_pixels_shows_all_columns_of_the_overview_and_whole_notes(page):
     page.run("Promise.all([...document.querySelectorAll('main > details')].map(details => open(details.id)))")
     page.size(1200, 900)
@@ -192,7 +188,6 @@ def test_a_screen_of_1200_pixels_shows_all_columns_of_the_overview_and_whole_not
     assert page.run(f"{cut}.map(one => one.textContent.slice(0, 80))") == []
 
 
-@pytest.mark.long
 def test_a_phone_shows_test_value_and_verdict(page):
     page.run("Promise.all([...document.querySelectorAll('main > details')].map(details => open(details.id)))")
     page.size(390, 800)
@@ -219,7 +214,6 @@ def test_paper_cuts_nothing(page):
     assert [text for text in texts if "".join(text.split()) not in paper] == []
 
 
-@pytest.mark.long
 def test_searches_are_drawn_in_one_picture(page):
     page.run("open('overlay')")
     texts = page.run("[...document.querySelectorAll('#overlay svg text')].map(text => text.textContent)")

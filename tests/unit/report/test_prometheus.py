@@ -23,7 +23,10 @@ RESOURCES = Path(__file__).parents[3] / "resources"
 RULES = RESOURCES / "prometheus-rules.yaml"
 METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-pytestmark = pytest.mark.skipif(shutil.which("prometheus") is None, reason="no Prometheus is installed")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(shutil.which("prometheus") is None, reason="no Prometheus is installed"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +81,6 @@ def test_the_rules_of_alerts_are_in_order():
     assert "3 rules found" in done.stdout
 
 
-@pytest.mark.long
 def test_every_panel_of_the_dashboard_has_an_answer(ask):
     panels = json.loads((RESOURCES / "grafana-dashboard.json").read_text())["panels"]
     asked = {panel["title"]: target["expr"] for panel in panels for target in panel["targets"]}
