@@ -26,10 +26,10 @@ _OF_THIS_MACHINE = (ExitStatus.FAILED, ExitStatus.INFRASTRUCTURE, ExitStatus.UNA
 
 @command()
 def demo(output: Path = option("Directory for the results.", default=Path("results/demo"), metavar="DIR")) -> None:
-    """Measure this machine's Linux bridge with real frames, behind a policer whose truth is known, and the generator.
+    """Measure this machine's Linux bridge with real frames, behind a policer whose truth is known.
 
     The testbed is made of network namespaces, and vanishes in the end. Where this machine cannot build it, or is too
-    busy to measure, the bridge is simulated, and the reason is shown.
+    busy to measure, the bridge is simulated, and the reason is shown. The generator that sent is shown, too.
 
     Exit status: that of `lossratio run`.
     """

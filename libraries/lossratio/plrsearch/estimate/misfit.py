@@ -20,8 +20,7 @@ import scipy
 
 from lossratio.plrsearch.model import Array, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import Posterior
-from lossratio.plrsearch.variation import ENOUGH, Capacities, Description, normal_scores
-from lossratio.plrsearch.variation.order import ENOUGH_CYCLES
+from lossratio.plrsearch.variation import ENOUGH, ENOUGH_CYCLES, Capacities, Description, normal_scores
 from lossratio.trials import Observed
 
 _ENOUGH = 4

@@ -6,5 +6,12 @@
 """
 
 from lossratio.plrsearch.variation.inference import Description, described
-from lossratio.plrsearch.variation.order import ENOUGH, Capacities, CapacityVariation, Order, normal_scores
+from lossratio.plrsearch.variation.order import (
+    ENOUGH,
+    ENOUGH_CYCLES,
+    Capacities,
+    CapacityVariation,
+    Order,
+    normal_scores,
+)
 from lossratio.plrsearch.variation.replicates import LackOfFit, Replicates
