@@ -8,7 +8,7 @@
 from lossratio.plrsearch.variation.inference import Description, described
 from lossratio.plrsearch.variation.order import (
     ENOUGH,
-    ENOUGH_CYCLES,
+    LEAST_CYCLES,
     Capacities,
     CapacityVariation,
     Order,

@@ -32,7 +32,7 @@ _LEAST_CYCLES, _LEAST_SWING = 0.9, 2e-4
 at some loads of a SUT that stalls looks like one of up to 0.01 %."""
 _REPEATED = 5
 """Trials at a load that show what the curve errs by there, at least."""
-ENOUGH_CYCLES = 3.0
+LEAST_CYCLES = 3.0
 """Periods of a sine that show that it repeats."""
 _SINE = 1.5
 """Half of a sine's parameters."""
@@ -202,7 +202,7 @@ class CapacityVariation(Observed):
                 "critical load is that at the end"
             )
         if self.swing_ratio:
-            repeats = self.swing_cycles >= ENOUGH_CYCLES
+            repeats = self.swing_cycles >= LEAST_CYCLES
             way, condition = ("follows", "") if repeats else ("is like", "if it repeats, ")
             parts.append(
                 f"the capacity {way} a sine of {self.swing_ratio:.2%}, {self.swing_cycles:.3g} periods of it: "
