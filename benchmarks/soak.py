@@ -39,7 +39,7 @@ from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.quadrature import posteriors
 from lossratio.plrsearch.quadrature.constant_capacity import integrate
 from lossratio.plrsearch.quadrature.posterior import PanelPosterior
-from lossratio.plrsearch.variation.order import ENOUGH_CYCLES
+from lossratio.plrsearch.variation.order import FEW_CYCLES
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
@@ -297,7 +297,7 @@ def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> d
     if described.order.drift:
         found["order: drift"] = bool(case.traits & {"memory", "drift"})
     if described.order.swing:
-        follows = described.order.cycles >= ENOUGH_CYCLES
+        follows = described.order.cycles >= FEW_CYCLES
         found[f"order: {'follows' if follows else 'like'} a sine"] = "sine" in case.traits or (
             not follows and bool(case.traits & {"memory", "drift"})
         )

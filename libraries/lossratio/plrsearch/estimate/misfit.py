@@ -20,7 +20,7 @@ import scipy
 
 from lossratio.plrsearch.model import Array, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import Posterior
-from lossratio.plrsearch.variation import ENOUGH, LEAST_CYCLES, Capacities, Description, normal_scores
+from lossratio.plrsearch.variation import ENOUGH, FEW_CYCLES, Capacities, Description, normal_scores
 from lossratio.trials import Observed
 
 _ENOUGH = 4
@@ -158,10 +158,10 @@ def _provisional(description: Description, trials: int) -> str | None:
 def _few(description: Description) -> list[str]:
     """Whether successive trials are so much alike that they count as few."""
     independent, order = description.independent_trials, description.order
-    if order.swing and order.cycles < LEAST_CYCLES:
+    if order.swing and order.cycles < FEW_CYCLES:
         return [
             f"The capacity is like a sine of {order.swing:.2%}, and the trials show {order.cycles:.2g} periods of it: "
-            f"{LEAST_CYCLES:.0f} are needed to know that it repeats. A longer search shows more."
+            f"{FEW_CYCLES:.0f} are needed to know that it repeats. A longer search shows more."
         ]
     if order.share == 1.0 or independent >= _ENOUGH_INDEPENDENT:
         return []

@@ -27,13 +27,13 @@ _LEAST_DRIFT = 5e-5
 """Smallest drift, and deviation of capacities that are alike, as a share of the capacity. Loads of a search change with
 time, so that a small misfit at some of them looks like a drift: of up to 0.002 % on healthy SUTs whose interval is
 0.003 % wide."""
-_LEAST_CYCLES, _LEAST_SWING = 0.9, 2e-4
+_FEW_CYCLES, _LEAST_SWING = 0.9, 2e-4
 """Periods of a sine in all the trials, at least, as with fewer it is a drift; and its amplitude, as a share: a misfit
 at some loads of a SUT that stalls looks like one of up to 0.01 %."""
 _REPEATED = 5
 """Trials at a load that show what the curve errs by there, at least."""
-LEAST_CYCLES = 3.0
-"""Periods of a sine that show that it repeats."""
+FEW_CYCLES = 3.0
+"""The fewest periods of a sine that show that it repeats."""
 _SINE = 1.5
 """Half of a sine's parameters."""
 _MOST_PAIRS = 1000
@@ -202,7 +202,7 @@ class CapacityVariation(Observed):
                 "critical load is that at the end"
             )
         if self.swing_ratio:
-            repeats = self.swing_cycles >= LEAST_CYCLES
+            repeats = self.swing_cycles >= FEW_CYCLES
             way, condition = ("follows", "") if repeats else ("is like", "if it repeats, ")
             parts.append(
                 f"the capacity {way} a sine of {self.swing_ratio:.2%}, {self.swing_cycles:.3g} periods of it: "
@@ -259,7 +259,7 @@ def order_of(capacities: Capacities, known_drift: float = 0.0) -> Order:
 def _sine(time: Array, values: Array) -> Order:
     """The sine of some periods that is nearest to values, by least squares."""
     best, least = NO_ORDER, np.inf
-    cycles = np.arange(_LEAST_CYCLES, max(len(time) / 4.0, 2.0), 0.1)
+    cycles = np.arange(_FEW_CYCLES, max(len(time) / 4.0, 2.0), 0.1)
     for _ in range(2):
         for number in cycles:
             angle = 2.0 * np.pi * number * time
