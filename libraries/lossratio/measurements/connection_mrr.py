@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, JsonValue
 
 from lossratio.measurements import CsitExportError, FoundResult, PlannedKind, PlannedTrials, measure
-from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest
+from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest, TableMeasurer
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MrrRequest
 from lossratio.records import Record
 from lossratio.results import LABEL_WIDTH, Finding, MaxLoad, View, value_line
-from lossratio.trials import TrialInput, TrialResult
+from lossratio.trials import Measurer, TrialInput, TrialResult
 
 if TYPE_CHECKING:
-    from lossratio.testbed import LoadRange
+    from lossratio.testbed import LoadRange, Ready, Testbed
 
 
 class ConnectionMrrRequest(OpeningRequest, MrrRequest):
@@ -92,6 +92,10 @@ class ConnectionMrr(PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
     algorithm = "MRR of connections"
     request = ConnectionMrrRequest
     result = ConnectionMrrResult
+
+    def measurer(self, request: ConnectionMrrRequest, testbed: Testbed, ready: Ready) -> Measurer:
+        """Performs the trials, and finds out whether a table is full."""
+        return TableMeasurer(super().measurer(request, testbed, ready), request.longest_trial_of(testbed))
 
     def controller(self, request: ConnectionMrrRequest, loads: LoadRange) -> PlannedTrials:
         """Trials at the same rate, as many as requested."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import floor
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -13,19 +14,24 @@ from lossratio.errors import SearchError
 from lossratio.measurements import NOT_IN_FILES, OnProgress, TestPlace, measure
 from lossratio.measurements.connections import (
     CONNECTIONS_PER_SECOND,
+    LEAST_MORE,
+    LONGER,
+    OF_LONGEST,
     OpeningRequest,
     as_cps,
     as_packets,
+    full_table,
+    full_table_error,
     in_connections,
     per_second,
 )
 from lossratio.measurements.throughput import GoalSearch, GoalsResult, SearchRequest, goals_from
 from lossratio.measurements.throughput.result import format_regularity
 from lossratio.measurements.throughput.view import ThroughputView
-from lossratio.mlrsearch import MLRsearch, SearchGoal
+from lossratio.mlrsearch import Bound, MLRsearch, Purpose, SearchGoal
 from lossratio.quantities import Duration
 from lossratio.results import Finding, Offered, value_line
-from lossratio.trials import Exchange
+from lossratio.trials import Exchange, JournalContents, TrialInput, TrialResult
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
 
 if TYPE_CHECKING:
@@ -91,6 +97,60 @@ class ConnectionRateResult(GoalsResult):
     """The kind of the result."""
 
 
+@dataclass(frozen=True)
+class _LongerTrial(Purpose):
+    """Why a trial is longer than the goals ask for."""
+
+    def __str__(self) -> str:
+        return "is it the rate that is limited, or is a table full? twice as long, at the upper bound"
+
+
+class RateSearch(MLRsearch):
+    """MLRsearch, and one more trial in the end that tells a limited rate from a table that is full.
+
+    Both lose connections. At the upper bound's rate, twice the time establishes about twice as many connections through
+    a device that limits their rate, and no more through one whose table is full.
+
+    Attributes:
+        longest_trial: Seconds that the longer trial takes at most; 0: there is none.
+        most_connections: Connections that it opens at most.
+    """
+
+    longest_trial = 0.0
+    most_connections = 0
+
+    def last_question(self) -> tuple[TrialInput, Purpose] | None:
+        """The longer trial, behind those of MLRsearch."""
+        question = super().last_question()
+        if question is not None or any(trial.duration > self._goals_longest for trial in self.evidence):
+            return question
+        uppers = ((each.goal, each.proved.upper) for each in self.bounds)
+        found = [(upper * goal.final_trial_duration, upper) for goal, upper in uppers if upper is not None]
+        if not found:
+            return None
+        connections, load = max(found)
+        duration = min(LONGER * connections / load, self.longest_trial, self.most_connections / load)
+        if duration * load - connections < LEAST_MORE:
+            return None
+        purpose = _LongerTrial(self.goals, load, duration, Bound.UPPER, None, load, coarse=True)
+        return TrialInput(duration, load), purpose
+
+    def record(self, result: TrialResult) -> None:
+        """Takes in a trial's result.
+
+        Raises:
+            DutError: If it shows that the device's table is full.
+        """
+        super().record(result)
+        entries = full_table(self.evidence, self._goals_longest)
+        if entries is not None:
+            raise full_table_error(entries, result, "take goals with shorter trials (final_trial_duration)")
+
+    @property
+    def _goals_longest(self) -> float:
+        return max(goal.final_trial_duration for goal in self.goals)
+
+
 class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
     """The kind: searches for the connection rate."""
 
@@ -99,6 +159,27 @@ class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
     algorithm = "MLRsearch over connections per second"
     request = ConnectionRateRequest
     result = ConnectionRateResult
+    search = RateSearch
+    _longest_trial = math.inf
+
+    def prepare(self, testbed: Testbed, request: ConnectionRateRequest, place: TestPlace) -> None:
+        """Reads the hints, and how long devices keep connections."""
+        super().prepare(testbed, request, place)
+        self._longest_trial = request.longest_trial_of(testbed)
+
+    def controller(self, request: ConnectionRateRequest, loads: LoadRange) -> MLRsearch:
+        """MLRsearch, with a longer trial in the end; established connections are not new, and need none."""
+        controller = super().controller(request, loads)
+        if isinstance(controller, RateSearch) and not request.established:
+            controller.longest_trial = OF_LONGEST * self._longest_trial
+            controller.most_connections = request.profile.flows
+        return controller
+
+    def rebuilt(self, journal: JournalContents) -> ConnectionRateResult | None:
+        """The result of a finished search, from its journal alone; None, too, where a table was full."""
+        result = super().rebuilt(journal)
+        longest = 0.0 if result is None else max(report.goal.final_trial_duration_s for report in result.goals)
+        return result if full_table(journal.results, longest) is None else None
 
     def inputs(self, request: ConnectionRateRequest, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
         """Goals, loads and settings, with the unit of the loads."""

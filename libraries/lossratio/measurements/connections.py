@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, floor, lcm
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,7 +15,7 @@ from lossratio.measurements import NOT_IN_FILES, Request
 from lossratio.quantities import FrameRate
 from lossratio.records import Rate
 from lossratio.results import Finding
-from lossratio.trials import Exchange, Integrity, Measurer, TrialInput, TrialOutput
+from lossratio.trials import Exchange, Integrity, Measurer, TrialInput, TrialOutput, TrialResult
 from lossratio.units import Unit
 
 if TYPE_CHECKING:
@@ -25,6 +25,53 @@ if TYPE_CHECKING:
 
 CONNECTIONS_PER_SECOND = Unit("connections/s")
 """The unit of connection rates."""
+
+
+LONGER, OF_LONGEST = 2.0, 0.9
+"""The trial that tells a full table from a limited rate: in trials of the measurement; and at most in those after which
+a device forgets."""
+
+LEAST_MORE = 10.0
+"""Connections that it must open beyond those that shorter trials established."""
+
+_NO_MORE = 0.01
+"""The share of them up to which they are none."""
+
+
+def full_table(trials: Sequence[TrialResult], usual_duration: float) -> float | None:
+    """The connections that a device keeps at most, by a trial that is longer than the others.
+
+    A device that limits the rate of connections establishes more of them in a longer trial. One whose table is full
+    does not.
+
+    Args:
+        trials: All trials.
+        usual_duration: Seconds of the longest trials of the measurement itself.
+
+    Returns:
+        The connections; None: no trial shows that the table is full.
+    """
+    most = max((_established(trial) for trial in trials if trial.duration <= usual_duration), default=0.0)
+    for trial in trials:
+        more = trial.load * trial.duration - most
+        is_telling = trial.duration > usual_duration and more >= LEAST_MORE and not trial.output.unsent_frames
+        if most and is_telling and abs(_established(trial) - most) <= max(1.0, _NO_MORE * more):
+            return most
+    return None
+
+
+def _established(trial: TrialResult) -> float:
+    return trial.load * trial.duration * (1.0 - trial.loss_ratio)
+
+
+def full_table_error(entries: float, longer: TrialResult, way_out: str) -> DutError:
+    """The error of a measurement of rates whose device has a full table."""
+    return DutError(
+        f"The device keeps {entries:,.0f} connections and takes no more, so these trials show the size of a table, and "
+        f"no rate: one of {longer.duration:g} s at {longer.load:,.0f} connections/s established no more than shorter "
+        f"ones did. Raise the table's limit, look for entries of others in it, or {way_out}. `Find Connection Table "
+        "Capacity` measures its size."
+    )
 
 
 def per_second(rate: Rate | float | None) -> float | None:
@@ -136,8 +183,11 @@ class OpeningRequest(Request):
 
     def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:
         """Opens connections, and checks before each trial that no device forgets them meanwhile."""
-        tables = {dut.hop.node_name: dut.connections for dut in testbed.duts if dut.connections is not None}
-        return OpeningMeasurer(measurer, self.exchange, self.rounds, tables, is_tcp=self.profile.is_tcp)
+        return OpeningMeasurer(measurer, self.exchange, self.rounds, _tables(testbed), is_tcp=self.profile.is_tcp)
+
+    def longest_trial_of(self, testbed: Testbed) -> float:
+        """Seconds of a trial after which a device that is known to keep connections forgets the first of them."""
+        return min(_timeouts(_tables(testbed), is_tcp=self.profile.is_tcp).values(), default=math.inf) / self.rounds
 
     def check_tables(self, testbed: Testbed, connections: int, rate: float) -> None:
         """Checks, before any trial, that devices have room for connections, and keep them for long enough.
@@ -192,6 +242,48 @@ def percentiles(values: Iterable[float]) -> tuple[float, float, float]:
     return percentile(0.01), percentile(0.5), percentile(0.99)
 
 
+def _tables(testbed: Testbed) -> dict[str, ConnectionTable]:
+    return {dut.hop.node_name: dut.connections for dut in testbed.duts if dut.connections is not None}
+
+
+def _timeouts(tables: Mapping[str, ConnectionTable], *, is_tcp: bool) -> dict[str, float]:
+    """Seconds after which devices forget a connection that is being opened."""
+    state: TcpState | None = "syn_recv" if is_tcp else None
+    return {name: table.timeout_of(state) for name, table in tables.items()}
+
+
+class TableMeasurer:
+    """Performs trials of one duration, and one more after the first that loses connections: is a table full?
+
+    Args:
+        measurer: Performs them.
+        longest_trial: Seconds that the longer trial takes at most.
+    """
+
+    def __init__(self, measurer: Measurer, longest_trial: float) -> None:
+        self._measurer, self._longest_trial = measurer, longest_trial
+        self._is_answered = False
+
+    def measure(self, trial: TrialInput) -> TrialOutput:
+        """Performs a trial. The longer one behind it opens as many connections, and is part of its time.
+
+        Raises:
+            DutError: If the device's table is full.
+        """
+        output = self._measurer.measure(trial)
+        duration = LONGER * trial.duration
+        is_clear = self._is_answered or output.unsent_frames or duration > OF_LONGEST * self._longest_trial
+        if is_clear or output.loss_ratio * trial.load * trial.duration < LEAST_MORE:
+            return output
+        asked = TrialInput(duration, trial.load / LONGER)
+        longer = TrialResult(asked, self._measurer.measure(asked))
+        self._is_answered = not longer.output.unsent_frames
+        entries = full_table((TrialResult(trial, output), longer), trial.duration)
+        if entries is not None:
+            raise full_table_error(entries, longer, "take shorter trials (trial_duration)")
+        return replace(output, elapsed=(output.elapsed or trial.duration) + longer.elapsed)
+
+
 class OpeningMeasurer:
     """Performs trials whose frames open connections, and are answered.
 
@@ -216,8 +308,7 @@ class OpeningMeasurer:
         self._exchange = exchange
         self._rounds = rounds
         self._tables = tables
-        state: TcpState | None = "syn_recv" if is_tcp else None
-        self._timeouts = {name: table.timeout_of(state) for name, table in tables.items()}
+        self._timeouts = _timeouts(tables, is_tcp=is_tcp)
         self._unseen = dict(tables)
 
     def measure(self, trial: TrialInput) -> TrialOutput:

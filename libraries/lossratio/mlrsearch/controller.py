@@ -378,7 +378,7 @@ class MLRsearch:
             return None
         proposals = self._proposals()
         if not proposals:
-            return self._last_question()
+            return self.last_question()
         best = min(
             proposals,
             key=lambda proposal: (
@@ -406,8 +406,8 @@ class MLRsearch:
             best.choice.rule,
         )
 
-    def _last_question(self) -> tuple[TrialInput, Purpose] | None:
-        """The next trial that shows whether the SUT remembers loss, when all bounds are found."""
+    def last_question(self) -> tuple[TrialInput, Purpose] | None:
+        """The next trial that shows whether the SUT remembers loss, when all bounds are found; None: there is none."""
         if not all(search.is_regular() for search in self._searches):
             return None
         rule, question = MEMORY, self._memory.next_trial()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from measurement_examples import SIMULATED, place
 
+from lossratio.errors import DutError
 from lossratio.measurements.connection_mrr import ConnectionMrrRequest, measure_connection_mrr
 from lossratio.measurements.connection_soak import ConnectionSoakRequest, find_critical_connection_rate
 from lossratio.results import findings_of, message, view_of
@@ -42,6 +43,15 @@ def test_a_shorter_trial_opens_them_faster(tmp_path):
     result = measured(tmp_path, "rate: 20 kcps, burst: 400", trial_duration=0.5)
     assert result.max_load.rate.per_interface_fps == 129_024
     assert result.connections.mean_per_second == pytest.approx(20_800.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", [ConnectionMrrRequest, ConnectionSoakRequest])
+def test_a_table_that_is_full_is_no_rate(tmp_path, kind):
+    request = kind(profile=load_profile("ethip4-udp-h1024-p63", frame_size=100))
+    measure = measure_connection_mrr if kind is ConnectionMrrRequest else find_critical_connection_rate
+    testbed = simulated(tmp_path, "rate: 20 kcps, burst: 400, room: 18000")
+    with pytest.raises(DutError, match=r"keeps 18,000 connections and takes no more, .* no rate: one of 2 s at"):
+        measure(testbed, request, place(tmp_path / "run"))
 
 
 @pytest.mark.long

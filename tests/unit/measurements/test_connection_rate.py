@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import SIMULATED, place
@@ -10,11 +12,14 @@ from lossratio.errors import DutError, SearchError
 from lossratio.measurements.connection_rate import ConnectionRateRequest, find_connection_rate
 from lossratio.measurements.throughput import require_throughput
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
+from lossratio.nodes import NodeSession
 from lossratio.results import Outcome, findings_of, message, view_of
 from lossratio.results.repair import repair
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.simulation import ConnectionTable
 from lossratio.testbed.live import open_testbed
+from lossratio.testbed.local import LocalTestbed
+from lossratio.topology import load_topology
 from lossratio.traffic import load_profile
 from lossratio.trials import read_journal
 
@@ -30,22 +35,19 @@ def simulated(tmp_path, **model):
     return open_testbed(file)
 
 
+def request_for(**asked):
+    return ConnectionRateRequest(**{"profile": PROFILE, "goals": QUICK, "max_load": 100e3, **asked})
+
+
 def found_by(testbed, tmp_path, **asked):
-    request = ConnectionRateRequest(**{"profile": PROFILE, "goals": QUICK, "max_load": 100e3, **asked})
-    result = find_connection_rate(testbed, request, place(tmp_path / "run"))
+    result = find_connection_rate(testbed, request_for(**asked), place(tmp_path / "run"))
     assert read_result(RunDirectory(tmp_path / "run").result_path(result.test.full_name)) == result
     (finding,) = findings_of([result])
     return result, finding
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        {"rate": 20_000.0, "burst": 400},
-        {"rate": 80_000.0, "room": 5000},
-        {"rate": 80_000.0, "room": 5000, "kept": 1000},
-        {"rate": 20_000.0, "scan": 1e-7},
-    ],
+    "model", [{"rate": 20_000.0, "burst": 400}, {"rate": 9_000.0, "room": 5000}, {"rate": 20_000.0, "scan": 1e-7}]
 )
 def test_the_rate_of_a_simulated_device_is_found_to_within_the_goals_width(tmp_path, model):
     result, finding = found_by(simulated(tmp_path, **model), tmp_path)
@@ -53,6 +55,24 @@ def test_the_rate_of_a_simulated_device_is_found_to_within_the_goals_width(tmp_p
     assert finding.lower_bound <= truth <= finding.upper_bound
     assert finding.upper_bound - finding.lower_bound <= WIDTH * finding.upper_bound
     assert result.outcome is Outcome.MEASURED
+
+
+@pytest.mark.parametrize("kept", [0, 1000])
+def test_a_table_that_is_full_is_no_rate_and_a_resumed_search_says_it_again(tmp_path, kept):
+    model = {"rate": 80_000.0, "room": 5000, "kept": kept}
+    with pytest.raises(DutError, match=rf"keeps {5000 - kept:,} connections and takes no more, .* no rate: one of 1 s"):
+        found_by(simulated(tmp_path, **model), tmp_path)
+    directory = RunDirectory(tmp_path / "run")
+    (result,) = directory.results()
+    assert (result.outcome, result.trials[-1].duration_s) == (Outcome.FAILED, 1.0)
+    measured = read_journal(directory.journal_path(result.test.full_name)).results
+    again = replace(place(tmp_path / "run"), resume=directory)
+    with pytest.raises(DutError, match="takes no more"):
+        find_connection_rate(simulated(tmp_path, **model), request_for(), again)
+    assert read_journal(directory.journal_path(result.test.full_name)).results == measured
+    directory.result_path(result.test.full_name).unlink()
+    assert not [result for result in repair(tmp_path / "run") if "connection rate" in str(result)]
+    assert not directory.result_path(result.test.full_name).exists()
 
 
 def test_a_device_that_forgets_before_it_is_answered_has_no_rate(tmp_path):
@@ -157,3 +177,28 @@ def test_the_rate_of_a_real_firewall_is_that_of_its_bucket(file, tmp_path, rate,
     lost = [trial for trial in result.trials if trial.lost_frames]
     assert lost
     assert all(trial.directions[0].unanswered_frames == 0 for trial in lost)
+
+
+HIDDEN = """table ip hidden {
+chain forward {
+type filter hook forward priority -10; policy accept;
+ct state new ct count over 300 drop
+}
+}
+"""
+
+
+@pytest.mark.netns
+@needs_testbed
+def test_a_real_table_with_a_limit_that_nobody_stated_is_no_rate(file, tmp_path):
+    lab = LocalTestbed.up(load_topology(file), keep=True)
+    try:
+        with NodeSession.connect("DUT1", lab.topology.nodes["DUT1"]) as session:
+            session.run("nft", "-f", "-", stdin=HIDDEN)
+        with (
+            open_testbed(file, dut="linux_router", options={"firewall": "conntrack"}) as testbed,
+            pytest.raises(DutError, match="keeps 300 connections and takes no more"),
+        ):
+            found_by(testbed, tmp_path, max_load=5e3)
+    finally:
+        lab.down()

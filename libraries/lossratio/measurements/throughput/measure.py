@@ -115,6 +115,9 @@ RequestT = TypeVar("RequestT", bound=SearchRequest)
 class GoalSearch(MeasuredKind[RequestT, MLRsearch, Progress, ResultT], Generic[RequestT, ResultT]):
     """Searches with MLRsearch; each search has an object of its own, with its hints."""
 
+    search: type[MLRsearch] = MLRsearch
+    """The class of the controller."""
+
     def __init__(self) -> None:
         self._earlier: Sequence[EarlierSearch] = ()
 
@@ -133,7 +136,7 @@ class GoalSearch(MeasuredKind[RequestT, MLRsearch, Progress, ResultT], Generic[R
 
     def controller(self, request: RequestT, loads: LoadRange) -> MLRsearch:
         """MLRsearch."""
-        controller = MLRsearch(
+        controller = self.search(
             # Goals warn when they are made, and that may have been long before anybody could see the warning.
             [replace(goal) for goal in request.goals],
             loads.min_load,
