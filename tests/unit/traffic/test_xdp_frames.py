@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import ExitStack
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import profile_names
 from lossratio.traffic.agent.afpacket.frames import FrameOrder, number_bytes, number_parts, tag_bytes
 from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.xdp import histogram
+from lossratio.traffic.agent.xdp import histogram, sender
 from lossratio.traffic.agent.xdp.constants import FOREVER
 from lossratio.traffic.agent.xdp.frames import FramePlan, permutation
 from lossratio.traffic.agent.xdp.receive_program import ReceiveProgram, ReceiveWay, Reception
@@ -383,6 +384,38 @@ def test_a_sender_takes_no_more_than_its_share_of_its_processor(share, most):
     finally:
         sending.close()
         reception.close()
+
+
+@pytest.mark.parametrize("last_call", range(10_000_000, 11_000_000, 50_000))
+def test_a_sender_does_not_sleep_through_the_end_of_its_schedule(monkeypatch, last_call):
+    """A model of the processor: a run takes 20 us for each of its 64, and a sleep lasts .3 ms too long."""
+    clock = SimpleNamespace(now=0.0, runs=[])
+    clock.monotonic = lambda: clock.now
+
+    def run_live(template, runs, batch):
+        clock.runs.append((clock.now, clock.now + runs * 20e-6 / 64))
+        clock.now = clock.runs[-1][1]
+        sending._is_wanted = clock.now < 0.02
+
+    clock.sleep = lambda seconds: setattr(clock, "now", clock.now + seconds + 0.0003)
+    program = SimpleNamespace(program=SimpleNamespace(run_live=run_live), template=b"", last_call=last_call)
+    program.stop = program.close = lambda: None
+    sending = Sender(program, min(os.sched_getaffinity(0)))
+    try:
+        monkeypatch.setattr(sender, "time", clock)
+        sending._is_wanted = True
+        sending._run()
+    finally:
+        sending.close()
+    end = last_call / 1e9
+    assert any(begin <= end <= ended for begin, ended in clock.runs)
+    # Far from the end others have their share.
+    pauses = [
+        second[0] - first[1]
+        for first, second in zip(clock.runs, clock.runs[1:], strict=False)
+        if second[0] < end - 0.002
+    ]
+    assert sum(pauses) > 0.05 * (end - 0.002)
 
 
 @needs_bpf

@@ -94,6 +94,7 @@ class SendProgram:
     Attributes:
         template: A frame for the memory that the kernel begins with.
         program: The program.
+        last_call: When its last frames must leave, in nanoseconds of the kernel's monotonic clock; 0: there are none.
     """
 
     def __init__(self, streams: Sequence[SendStream], times: Array) -> None:
@@ -132,7 +133,7 @@ class SendProgram:
 
     def clear(self) -> None:
         """Empties all schedules, so that it waits for one."""
-        self._shared.start = FOREVER
+        self._shared.start, self.last_call = FOREVER, 0
         for number in range(MOST_WAYS):
             self._shared.dues[number] = FOREVER
 
@@ -154,6 +155,7 @@ class SendProgram:
         for number, schedule in enumerate(self._shared.schedules):
             if schedule.left:
                 self._shared.dues[number] = schedule.segments[0].begin
+        self.last_call = start + _whole(min(stream[-1].last_call for stream in segments))
         self._shared.start = start
 
     def renew(self, until: int) -> None:

@@ -122,7 +122,8 @@ class Sender:
         """Runs the program in pieces, and sleeps between them for as long as the processor is owed to others.
 
         A sleep lasts longer than asked for, by the time that the kernel needs to wake the thread: so the next one is
-        shorter. No more than that: a sender that had waited for another one would go on for many periods then.
+        shorter. No more than that: a sender that had waited for another one would go on for many periods then. It does
+        not sleep where that might last beyond the end of the schedule: the last frames would stay unsent.
         """
         runs, of_others, owed, began = float(_FIRST_RUNS), 1.0 / self._share - 1.0, 0.0, time.monotonic()
         while self._is_wanted:
@@ -131,7 +132,8 @@ class Sender:
             took = ended - began
             runs = min(runs * min(2.0, max(0.5, PERIOD_SECONDS * self._share / took)), _MOST_RUNS)
             owed, began = max(owed, -PERIOD_SECONDS * (1.0 - self._share)) + took * of_others, ended
-            if owed > 0.0:
+            left = self.program.last_call / 1e9 - ended
+            if owed > 0.0 and not 0.0 <= left < owed + PERIOD_SECONDS:
                 time.sleep(owed)
                 began = time.monotonic()
                 owed -= began - ended
