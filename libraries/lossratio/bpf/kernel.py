@@ -253,19 +253,20 @@ class XdpProgram(_Descriptor):
         info = _object_info(descriptor, bytes(_INFO_BYTES), f"a look at the program {name}")
         self.number = int(struct.unpack_from("=I", info, 4)[0])
 
-    def run(self, frame: bytes, *, interface: int = 0) -> tuple[int, bytes]:
+    def run(self, frame: bytes, *, interface: int = 0, queue: int = 0) -> tuple[int, bytes]:
         """Runs it once on a frame, which goes nowhere.
 
         Args:
             frame: The frame, without FCS.
             interface: Index of the interface that it seems to have arrived on; 0: the kernel's choice.
+            queue: Number of that interface's receive queue.
 
         Returns:
             The verdict, and the frame as the program left it.
         """
         data = ctypes.create_string_buffer(frame, len(frame))
         out = ctypes.create_string_buffer(mmap.PAGESIZE)
-        context = ctypes.create_string_buffer(struct.pack("=6I", 0, len(frame), 0, interface, 0, 0), 24)
+        context = ctypes.create_string_buffer(struct.pack("=6I", 0, len(frame), 0, interface, queue, 0), 24)
         attribute = struct.pack(
             "=4IQQ4IQQ",
             *(self.descriptor, 0, len(frame), len(out)),

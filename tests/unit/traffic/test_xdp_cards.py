@@ -6,10 +6,12 @@ kernel's, of the link behind it.
 
 from __future__ import annotations
 
+import ast
 import json
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -125,6 +127,32 @@ def test_the_statistics_of_a_driver_are_those_of_ethtool(netns_lab):
     lines = netns_lab.run("tg", "ethtool", "-S", "west").stdout.splitlines()[1:]
     assert ours == {name.strip(): int(value) for name, _, value in (line.rpartition(":") for line in lines)}
     assert none == [{}, {}]
+
+
+QUEUES = """
+import sys
+from socket import if_nametoindex
+sys.path[:0] = sys.argv[1:]
+from test_xdp_frames import Bench, spec
+
+with Bench(spec()) as bench:
+    frames = [bench.send() for _ in range(100)]
+    run, port = bench.receiver.program.run, if_nametoindex("card")
+    # Each queue has half of the flows; the second one is taken first, and has two frames in the wrong order.
+    of_second = [*range(1, 81, 2), 83, 81, *range(85, 100, 2)]
+    for queue, numbers in ((1, of_second), (0, range(0, 100, 2))):
+        for number in numbers:
+            run(frames[number], interface=port, queue=queue)
+    print(bench.counts())
+"""
+
+
+def test_frames_of_several_receive_queues_have_an_order_in_each(netns_lab):
+    netns_lab.namespace("tg")
+    netns_lab.run("tg", "ip", "link", "add", "card", "numrxqueues", "2", "type", "veth", "peer", "name", "wire")
+    folders = (str(folder) for folder in (Path(__file__).parent, Path(__file__).parents[1]))
+    answer = netns_lab.run("tg", sys.executable, "-c", QUEUES, *folders).stdout
+    assert ast.literal_eval(answer) == {"arrived": 100, "intact": 100, "reordered": 1}
 
 
 @pytest.mark.parametrize(

@@ -357,7 +357,7 @@ def test_times_and_numbers_of_traffic_that_lasts_for_days_do_not_wrap():
         assert bench.send() is None
         bench.begin()
         last = (1 << 32) - 3
-        bench.sender._shared.schedules[0].number = bench.reception._shared.streams[0].next = last
+        bench.sender._shared.schedules[0].number = bench.reception._shared.streams[0].orders[0].next = last
         frames = [bench.send() for _ in range(6)]
         bench.arrive(*frames[:2], frames[4], frames[3])
         assert bench.counts() == {"arrived": 4, "intact": 4, "reordered": 1}

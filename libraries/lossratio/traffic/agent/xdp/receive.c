@@ -4,7 +4,7 @@
 
 #include "frames.h"
 
-enum { MOST_GAPS = 16, SUB_BITS = 7, MOST_BITS = 34, INTERVALS = (MOST_BITS - SUB_BITS + 1) << SUB_BITS };
+enum { QUEUES = 64, MOST_GAPS = 16, SUB_BITS = 7, MOST_BITS = 34, INTERVALS = (MOST_BITS - SUB_BITS + 1) << SUB_BITS };
 enum { STREAM_BITS = 0xFF, VLAN_TAG_BYTES = 4, BLOCK = 64, MANY = 1 << 16 };
 /* What a look for a tag can find, besides verdicts. */
 enum { NO_TAG = 16, OF_OTHERS };
@@ -15,14 +15,19 @@ struct gap {
     u64 start, end, position, time;
 };
 
+/* The number after the highest one that has arrived by a receive queue, the number of its arrivals, and its latest gaps.
+   A card puts flows into queues, whose frames come in no order, and it may be another processor that takes each. */
+struct order {
+    u64 next, position, gap_count;
+    struct gap gaps[MOST_GAPS];
+};
+
 struct stream {
     /* In the order of the network, and the sum of its two words. */
     u32 tag, tag_sum;
     /* Frames of the tag before, of other streams, and of no known tag. */
     u64 late, strayed, foreign;
-    /* The number after the highest one that has arrived, the number of arrivals, and the latest gaps. */
-    u64 next, position, gap_count;
-    struct gap gaps[MOST_GAPS];
+    struct order orders[QUEUES];
 };
 
 struct reception {
@@ -95,28 +100,28 @@ PART void count_latency(struct counters *counters, u64 latency, u64 number)
         counters->histogram[interval]++;
 }
 
-/* Looks whether a frame came behind one with a higher number (RFC 4737). Numbers go round after 2^32. */
-PART void note_order(struct stream *stream, struct counters *counters, u32 number, u64 now)
+/* Looks whether a frame came behind one of its queue with a higher number (RFC 4737). Numbers go round after 2^32. */
+PART void note_order(struct order *order, struct counters *counters, u32 number, u64 now)
 {
-    u64 position = ++stream->position;
-    u32 next = stream->next;
+    u64 position = ++order->position;
+    u32 next = order->next;
     int ahead = number - next;
     if (!RARELY(ahead < 0)) {
         if (RARELY(ahead > 0)) {
             /* Numbers are missing: they are lost, or will be late. */
-            struct gap *gap = &stream->gaps[stream->gap_count++ & (MOST_GAPS - 1)];
+            struct gap *gap = &order->gaps[order->gap_count++ & (MOST_GAPS - 1)];
             gap->start = next;
             gap->end = number;
             gap->position = position;
             gap->time = now;
         }
-        stream->next = number + 1;
+        order->next = number + 1;
         return;
     }
     counters->reordered++;
     raise_to(&counters->displacement, (u32)(next - number - 1));
     for (u32 i = 0; i < MOST_GAPS; i++) {
-        struct gap *gap = &stream->gaps[i];
+        struct gap *gap = &order->gaps[i];
         if ((u32)(number - gap->start) < (u32)(gap->end - gap->start)) {
             raise_to(&counters->extent, position - gap->position);
             raise_to(&counters->late_offset, now - gap->time);
@@ -314,7 +319,7 @@ PART int take(struct xdp_md *context, const struct way *way, u32 lost, u64 numbe
         latency = 0;
     here->intact++;
     count_latency(here, latency, sequence);
-    note_order(stream, here, sequence, now);
+    note_order(&stream->orders[context->rx_queue_index % QUEUES], here, sequence, now);
     if (KNOWN(way->counts_flows) && flow < frames->flows)
         __sync_fetch_and_add(&flow_counts[way->flow_counts + flow], 1);
     return XDP_DROP;

@@ -16,17 +16,19 @@ from .findings import MAXIMA, ReceivedFrames
 from .frames import FramePlan
 
 _NO_TAG = 1 << 32
-_MOST_GAPS = 16
+_QUEUES, _MOST_GAPS = 64, 16
 
 
 class _Gap(ctypes.Structure):
     _fields_ = members("u64 start, end, position, time")
 
 
+class _Order(ctypes.Structure):
+    _fields_ = members("u64 next, position, gap_count", gaps=_Gap * _MOST_GAPS)
+
+
 class _Stream(ctypes.Structure):
-    _fields_ = members(
-        "u32 tag, tag_sum", "u64 late, strayed, foreign, next, position, gap_count", gaps=_Gap * _MOST_GAPS
-    )
+    _fields_ = members("u32 tag, tag_sum", "u64 late, strayed, foreign", orders=_Order * _QUEUES)
 
 
 class _Counters(ctypes.Structure):
