@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import resource
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -97,3 +99,32 @@ def test_too_little_memory_is_an_error_that_says_so_and_the_agent_stays(agent, s
     resource.prlimit(pid, resource.RLIMIT_AS, limits)
     (counters,) = whole(agent.connect, RATE, COUNT, Exchange())
     assert counters.received_frames == COUNT
+
+
+SLOW_NODE = """
+from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic.agent.afpacket import connections, generator
+from lossratio.trials import Exchange
+
+connections._ROOM = 1024
+# A node that is too busy looks at a ring only when a pass is over.
+connections.Conversation.note = lambda self: None
+profile = load_profile("PROFILE", frame_size=100)
+pair = PortPair(TrafficPort("west", "tg0"), TrafficPort("east", "tg1"))
+made = generator.AfPacketGenerator(make_configuration(profile, [pair], settle_time=0.2), catch_up=10.0)
+try:
+    (way,) = made.connect(20_000.0, 4000, Exchange(), lambda: None)
+    slots = made._directions[0]._conversation._responder._ring.slots
+finally:
+    made.close()
+print([way[name] for name in ("sent_frames", "received_frames", "unsent_frames", "unanswered_frames")], slots)
+"""
+
+
+@pytest.mark.parametrize("profile", ["ethip4-udp-connections", "ethip4-tcp-connections"])
+def test_frames_that_a_busy_node_has_no_room_for_are_unsent_connections(bridged, profile):
+    answer = bridged.run("tg", sys.executable, "-c", SLOW_NODE.replace("PROFILE", profile)).stdout
+    sent, received, unsent, unanswered = ast.literal_eval(answer[: answer.index("]") + 1])
+    slots = int(answer.split()[-1])
+    assert 1024 <= slots < 4000
+    assert (sent, received, unsent + sent, unanswered) == (slots, slots, 4000, 0)

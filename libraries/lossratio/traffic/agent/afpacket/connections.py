@@ -70,7 +70,7 @@ class _End:
         self._has_arrived = np.empty(0, dtype=bool)
         self._expected: Callable[[Numbers], Bytes] | None = None
         self._change: Callable[[Bytes], Bytes] | None = None
-        self.strangers = 0
+        self.strangers = self.overlooked = 0
         cycle = FrameCycle(
             setup.cycle.data[:_RING_FRAMES], setup.cycle.lengths[:_RING_FRAMES], Replies(self._rows, frames.flows)
         )
@@ -131,14 +131,9 @@ class _End:
         """Numbers of the connections whose frames arrived until now, in their order; later ones do not count."""
         self.note()
         self.end()
-        overlooked = self._ring.overlooked()
-        if overlooked:
-            raise AgentError(
-                "counters",
-                f"The agent could not note {overlooked} of the frames that arrived on {self.name}, so it is not known "
-                "which connections they were of. The node is too busy for this rate; take a lower one.",
-            )
         numbers: Numbers = np.flatnonzero(self._has_arrived)
+        # Nobody knows which connections these frames were of.
+        self.overlooked += min(self._ring.overlooked(), len(self._has_arrived) - len(numbers))
         return numbers
 
     def are_late(self, tag: int) -> bool:
@@ -203,6 +198,7 @@ class Conversation:
     def begin(self, tag: int, connections: int, exchange: Exchange) -> None:
         """Forgets all connections, and notes those that are opened by frames with a tag."""
         self._passes = passes_of(exchange, is_tcp=self._tcp is not None)
+        self._initiator.overlooked = self._responder.overlooked = 0
         self._responder.begin(tag, connections, None, self._change(*self._passes[:2]))
 
     def note(self) -> None:
@@ -244,7 +240,8 @@ class Conversation:
             receives.begin(tag, count, expected, self._kept(now, self._passes[number + 2 :]))
             yield sends.sender, SendOrder(load, (count - 0.5) / load, tag=tag, replies=count, length=length)
             arrived = receives.arrived()
-            if number == 0 and not len(arrived) and count >= _LEAST_SILENT and not receives.are_late(tag):
+            is_silent = number == 0 and not len(arrived) and not receives.overlooked
+            if is_silent and count >= _LEAST_SILENT and not receives.are_late(tag):
                 raise _silence(receives, count)
             self._alive = self._alive[arrived]
             if len(arrived) < count:
@@ -255,6 +252,11 @@ class Conversation:
     def alive(self) -> int:
         """Connections over which all frames arrived until now."""
         return len(self._alive)
+
+    @property
+    def overlooked(self) -> int:
+        """Connections of which a frame arrived, at most, while a ring had no room: nothing is known of them."""
+        return self._initiator.overlooked + self._responder.overlooked
 
     def close(self) -> None:
         """Ends all of its processes."""

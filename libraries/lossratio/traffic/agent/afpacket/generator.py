@@ -135,18 +135,22 @@ class AfPacketGenerator:
             self._begin(opening)
             report = self._finish([sender], check)[sender]
             counters = self._counters({direction.sender: report})[0]
-            unsent, arrived = 0, None
+            unsent, arrived, unseen = 0, None, 0
             for sender, order in conversation.replies(report.first, load * exchange.answer_ratio, self._tags.next):
-                arrived = conversation.alive if arrived is None else arrived
+                if arrived is None:
+                    arrived, unseen = conversation.alive, conversation.overlooked
                 sender.start(order)
                 sent = self._finish([sender], check)[sender].transmission
                 unsent += max(0, sent.intended - sent.sent)
         except (OSError, MemoryError) as error:
             raise _socket_error(error) from error
-        # A connection over which no answer could be sent is neither established nor lost.
-        counters = _sum(counters, {"sent_frames": -unsent, "unsent_frames": unsent})
+        # A connection over which no answer could be sent, or that this node has overlooked, is neither established nor
+        # lost.
         alive = conversation.alive
-        return [{**counters, "received_frames": alive, "unanswered_frames": (arrived or 0) - unsent - alive}]
+        unsent = min(unsent + conversation.overlooked, counters["sent_frames"] - alive)
+        counters = _sum(counters, {"sent_frames": -unsent, "unsent_frames": unsent})
+        unanswered = max(0, (arrived or 0) + unseen - unsent - alive)
+        return [{**counters, "received_frames": alive, "unanswered_frames": unanswered}]
 
     def start(self, load: float) -> None:
         """See `Generator.start`."""
