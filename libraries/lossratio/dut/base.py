@@ -132,8 +132,11 @@ class DutCounters:
 
     def since(self, earlier: DutCounters) -> DutCounters:
         """The counts since an earlier reading."""
-        counts = {field.name: getattr(self, field.name) for field in fields(self)}
-        return DutCounters(**{name: _difference(now, getattr(earlier, name)) for name, now in counts.items()})
+        counts = {}
+        for name in (each.name for each in fields(self)):
+            now, before = getattr(self, name), getattr(earlier, name)
+            counts[name] = {key: count - before.get(key, 0) for key, count in now.items()}
+        return DutCounters(**counts)
 
     @property
     def unaccounted(self) -> int:
@@ -273,9 +276,7 @@ class Dut(ABC, Generic[OptionsT_co]):
     def set_up(self, west_mac: str, east_mac: str) -> None:
         """Sets up the path. A set-up that fails is undone. If the path is set up already, nothing changes.
 
-        Args:
-            west_mac: MAC address of the west neighbour: the TG's port, or another DUT's, at the other end of the link.
-            east_mac: MAC address of the east neighbour.
+        The MAC addresses are the neighbours': the TG's port, or another DUT's, at the other end of each link.
 
         Raises:
             DutError: If it cannot be set up, or another run has set up one of the interfaces.
@@ -384,16 +385,14 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
-        """Observes the DUT while traffic passes in the ``with`` block.
+        """Observes the DUT while traffic passes in the ``with`` block: reports by topic, filled when the block ends.
 
-        Yields:
-            The DUT's reports about that traffic, as JSON data by topic; filled when the block ends. The topic
-            ``statistics`` is a list of numbers, each with ``place`` (such as a thread), ``name``, ``value``, ``unit``
-            and, if it has any, ``labels``. ``workers`` is a list of the threads that forward, each with ``worker`` (its
-            name), ``frames``, and where they are known ``busy`` (a share of its time) and ``queues`` (names).
-            ``queues`` is a list of receive queues, each with ``interface``, ``queue`` (a number) and ``frames``.
-            ``cpus`` is a list of the CPUs of the kernel, each with ``cpu``, ``frames`` and ``softirq`` (a share of its
-            time).
+        They are JSON data. The topic ``statistics`` is a list of numbers, each with ``place`` (such as a thread),
+        ``name``, ``value``, ``unit`` and, if it has any, ``labels``. ``workers`` is a list of the threads that forward,
+        each with ``worker`` (its name), ``frames``, and where they are known ``busy`` (a share of its time) and
+        ``queues`` (names). ``queues`` is a list of receive queues, each with ``interface``, ``queue`` (a number) and
+        ``frames``. ``cpus`` is a list of the kernel's CPUs, each with ``cpu``, ``frames`` and ``softirq`` (a share of
+        its time).
         """
         yield {}
 
@@ -403,20 +402,12 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @contextmanager
     def probe(self, name: str) -> Iterator[dict[str, Any]]:
-        """Makes one of the observations of `probes` while traffic passes in the ``with`` block.
-
-        Yields:
-            As `telemetry`.
-        """
+        """Makes one of the observations of `probes` while traffic passes in the ``with`` block, as `telemetry`."""
         yield {}
 
     def modelled_as(self) -> dict[str, Any] | None:
         """Data of the simulation model with the same truth; None: the DUT has no truth that is known beforehand."""
         return self.options.modelled_as()
-
-
-def _difference(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
-    return {name: count - before.get(name, 0) for name, count in now.items()}
 
 
 CABLE = "none"

@@ -29,13 +29,9 @@ class Changes:
     def run(
         self, *command: str, stdin: str | None = None, undo: Sequence[str] = (), undo_stdin: str | None = None
     ) -> None:
-        """Runs a command that changes the node.
+        """Runs a command that changes the node: it either succeeds or changes nothing.
 
-        Args:
-            *command: The command and its arguments. It either succeeds or changes nothing.
-            stdin: Its standard input.
-            undo: The command that undoes it; empty where the undo of an earlier change undoes this one, too.
-            undo_stdin: The standard input of the undo.
+        Without an undo, the undo of an earlier change undoes this one, too.
         """
         if undo:
             # Recorded before the change, as this process may end right after it.
@@ -54,12 +50,9 @@ class Changes:
         self.commands.append(shown(command, stdin))
 
     def write(self, path: str, value: str, *, optional: bool = False) -> None:
-        """Gives a kernel setting a value, unless it has that value already.
+        """Gives a kernel setting, a file in /proc/sys or /sys, a value, unless it has that value already.
 
-        Args:
-            path: Its file in /proc/sys or /sys.
-            value: The text to write.
-            optional: Whether a setting that the kernel does not have is ignored.
+        An optional setting may be one that the kernel does not have.
         """
         before = self._node.read_files(path).get(path)
         if before is None and not optional:

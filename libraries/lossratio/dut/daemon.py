@@ -39,11 +39,7 @@ class Daemon:
         return BackgroundProgram(f"{self.directory}/{self.name}.", self.directory, command)
 
     def start(self, changes: Changes, is_ready: Callable[[], bool]) -> None:
-        """Starts the program, and waits until it answers.
-
-        Args:
-            changes: Starts the program as a change, whose undo stops the program.
-            is_ready: Asks the program; False: it does not answer yet.
+        """Starts the program as a change, whose undo stops it, and waits until it answers.
 
         Raises:
             DutError: If it does not start, dies or does not answer in time; with its last output.

@@ -87,7 +87,8 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         """
         answers = self._ask("/ethdev/stats,0", "/ethdev/stats,1")
         west, east = answers["/ethdev/stats,0"], answers["/ethdev/stats,1"]
-        received = {side: _all_received(stats) for side, stats in (("west", west), ("east", east))}
+        counts = ("ipackets", "imissed", "ierrors", "rx_nombuf")
+        received = {side: sum(map(stats.__getitem__, counts)) for side, stats in (("west", west), ("east", east))}
         if self.kernel_interfaces:
             received = {side: int(stats["rx"]["packets"]) for side, stats in self.packets_of_kernel().items()}
         return DutCounters(
@@ -170,10 +171,6 @@ def are_linked(node: DutNode, directory: str) -> bool:
 
 def _telemetry_socket(directory: str) -> str:
     return f"{directory}/dpdk/lossratio/dpdk_telemetry.v2"
-
-
-def _all_received(stats: dict[str, int]) -> int:
-    return sum(stats[name] for name in ("ipackets", "imissed", "ierrors", "rx_nombuf"))
 
 
 def _dropped(side: str, stats: dict[str, int]) -> dict[str, int]:

@@ -8,7 +8,7 @@ TG's ports (or the next DUTs) as next hops, so frames go nowhere else.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -166,7 +166,9 @@ class FrrRouter(LinuxDut[FrrOptions]):
             changes.clean_up("ip", "-4", "route", "flush", "proto", "bgp", "dev", side.interface)
         directory = make_directory(changes, self.kind)
         self._expected = self.options.routes or 2
-        networks = list(self._networks())
+        networks = [str(side.network) for side in self._sides]
+        if self.options.routes is not None:
+            networks = [f"{host}/32" for side in self._sides for host in side.hosts(self.options.routes // 2)]
         self._peers = tuple(
             _Peer(number, link, self._sides[number], self._sides, f"{directory}/peer{number}")
             for number, link in enumerate(self.made_interfaces)
@@ -225,13 +227,6 @@ class FrrRouter(LinuxDut[FrrOptions]):
     @property
     def _sides(self) -> tuple[RouterSide, RouterSide]:
         return router_sides(self.west, self.east)
-
-    def _networks(self) -> Iterator[str]:
-        for side in self._sides:
-            if self.options.routes is None:
-                yield str(side.network)
-            else:
-                yield from (f"{host}/32" for host in side.hosts(self.options.routes // 2))
 
     def _start_peer(self, changes: Changes, peer: _Peer, networks: Sequence[str]) -> list[Daemon]:
         self._make_directory(changes, peer.directory)

@@ -33,12 +33,7 @@ class HookCaller:
         self._functions: dict[str, Callable[..., Any]] = {}
 
     def use(self, hook: str, function: Callable[..., Any]) -> None:
-        """Takes a function for a hook from now on.
-
-        Args:
-            hook: ``reset``, ``counters``, ``reconfigure`` or ``describe``.
-            function: The function; ``reconfigure``'s gets the number of entries.
-        """
+        """Takes a function for a hook from now on; the one for ``reconfigure`` gets the number of entries."""
         if hook not in Hooks.model_fields:
             raise DutError(f"There is no hook {hook!r}; there are {names_near(hook, Hooks.model_fields)}")
         self._functions[hook] = function
@@ -76,19 +71,15 @@ class HookCaller:
         answer = self.call("counters")
         hook = None if self.is_function("counters") else self._hooks.counters
         places = {} if hook is None else hook.places
-        if isinstance(answer, str):
-            if any(places.values()):
-                answer = {
-                    field: {name: self._value("counters", answer, place) for name, place in own.items()}
-                    for field, own in places.items()
-                }
-            else:
-                answer = _json_in(answer)
-        return self._checked(answer)
-
-    def _checked(self, answer: Any) -> Counts:
-        fields = ", ".join(_COUNTERS)
+        if isinstance(answer, str) and any(places.values()):
+            answer = {
+                field: {name: self._value("counters", answer, place) for name, place in own.items()}
+                for field, own in places.items()
+            }
+        elif isinstance(answer, str):
+            answer = _json_in(answer)
         if not isinstance(answer, Mapping) or not set(answer) <= set(_COUNTERS) or not answer:
+            fields = ", ".join(_COUNTERS)
             raise self._error("counters", f"the answer is no mapping with some of {fields}: {shown(answer)!r}")
         counts: Counts = {field: {} for field in _COUNTERS}
         for field, values in answer.items():
@@ -125,7 +116,12 @@ class HookCaller:
 
     def _of_command(self, name: str, hook: Hook, command: tuple[str, ...]) -> str:
         if hook.runs_on == "controller":
-            status, stdout, stderr = self._run_here(name, hook, command)
+            try:
+                here = run_program(command, stdin=b"", timeout=hook.timeout, most=MOST_OUTPUT)
+            except CallError as error:
+                raise self._error(name, f"{shlex.join(command)} {error}") from error
+            status = here.returncode
+            stdout, stderr = (output.decode(errors="replace") for output in (here.stdout, here.stderr))
         else:
             try:
                 # With an input nothing stands behind the command, such as '</dev/null', that an appliance may not know.
@@ -137,13 +133,6 @@ class HookCaller:
             said = repr(shown((stderr or stdout).strip() or "it printed nothing"))
             raise self._error(name, f"{shlex.join(command)} ended with exit status {status}: {said}")
         return stdout
-
-    def _run_here(self, name: str, hook: Hook, command: tuple[str, ...]) -> tuple[int, str, str]:
-        try:
-            done = run_program(command, stdin=b"", timeout=hook.timeout, most=MOST_OUTPUT)
-        except CallError as error:
-            raise self._error(name, f"{shlex.join(command)} {error}") from error
-        return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
 
     def _of_request(self, name: str, hook: Hook, entries: int | None) -> str:
         url = _filled(str(hook.url), entries)

@@ -79,24 +79,13 @@ class L3fwd(DpdkDut[L3fwdOptions]):
         write_file(changes, f"{directory}/ipv6", _routes(WEST.ipv6, EAST.ipv6))
         # Each of its threads has a queue to transmit, so the main thread forwards, too.
         environment = self.of_the_environment(cores.workers, len(cores.workers))
-        own = self._of_l3fwd(cores, directory, west_mac, east_mac)
-        return [self.run_program(changes, (self.program, *environment, "--", *own), directory, "l3fwd")]
-
-    def is_ready(self, daemon: Daemon) -> bool:
-        """Whether its links are up, and it is in its main loop."""
-        return (
-            super().is_ready(daemon)
-            and self.node.attempt("grep", "-q", "entering main loop", daemon.program.log).exit_status == 0
-        )
-
-    def _of_l3fwd(self, cores: CoreChoice, directory: str, west_mac: str, east_mac: str) -> tuple[str, ...]:
         threads = len(cores.workers)
         queues = self.options.queues or threads
         config = ",".join(f"({port},{queue},{queue % threads})" for port in (0, 1) for queue in range(queues))
         largest = self.options.largest_frame
         relaxed = self.node.attempt("sh", "-c", _HAS_RELAXED, "relaxed", self.program).exit_status == 0
         descriptors = str(self.options.descriptors)
-        return (
+        own = (
             *("-p", "0x3", "-P", f"--config={config}", f"--lookup={self.options.lookup.value}"),
             *(f"--eth-dest=0,{west_mac}", f"--eth-dest=1,{east_mac}"),
             *(f"--rule_ipv4={directory}/ipv4", f"--rule_ipv6={directory}/ipv6"),
@@ -104,6 +93,14 @@ class L3fwd(DpdkDut[L3fwdOptions]):
             *((f"--rx-queue-size={descriptors}", f"--tx-queue-size={descriptors}") if self.uses_cards else ()),
             # Sockets do not say what is in a frame.
             *(() if self.uses_cards else ("--parse-ptype", *(("--relax-rx-offload",) if relaxed else ()))),
+        )
+        return [self.run_program(changes, (self.program, *environment, "--", *own), directory, "l3fwd")]
+
+    def is_ready(self, daemon: Daemon) -> bool:
+        """Whether its links are up, and it is in its main loop."""
+        return (
+            super().is_ready(daemon)
+            and self.node.attempt("grep", "-q", "entering main loop", daemon.program.log).exit_status == 0
         )
 
 

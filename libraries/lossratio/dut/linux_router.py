@@ -24,43 +24,18 @@ _IPV4 = "/proc/sys/net/ipv4/conf"
 _IPV6 = "/proc/sys/net/ipv6/conf"
 
 
-def check_forwarding(node: DutNode, ip_version: int) -> None:
-    """Checks that the kernel can forward without losing its own default route."""
-    if ip_version == 4:
-        return
-    if not node.read_files(f"{_IPV6}/all/forwarding"):
-        raise DutError(f"{node.name}: the kernel has no IPv6 (disabled at boot?); use ip_version=4.")
-    if _forwards_by_interface(node):
-        return
-    for route in read_routes(node):
-        if route["dst"] == "default" and route.get("protocol") == "ra":
-            raise DutError(
-                f"{node.name}: its IPv6 default route through {route['dev']} comes from router advertisements, "
-                f"and this kernel drops such routes when IPv6 forwarding is switched on (6.17 and later need not). "
-                f"Give the node a static default route."
-            )
-
-
 def enable_forwarding(changes: Changes, node: DutNode, interfaces: Sequence[str], ip_version: int) -> None:
     """Switches forwarding on for the interfaces, and redirects, source validation and automatic configuration off."""
     if ip_version == 4:
-        _enable_ipv4(changes, interfaces)
-    else:
-        _enable_ipv6(changes, node, interfaces)
-
-
-def _enable_ipv4(changes: Changes, interfaces: Sequence[str]) -> None:
-    # Of these two the kernel takes the stricter of "all" and the interface's own. The global ip_forward is not changed:
-    # it would make a router of every interface, and reset their other settings.
-    for scope in ("all", *interfaces):
-        changes.write(f"{_IPV4}/{scope}/rp_filter", "0")
-        changes.write(f"{_IPV4}/{scope}/send_redirects", "0")
-    for name in interfaces:
-        changes.write(f"{_IPV4}/{name}/forwarding", "1")
-        changes.write(f"{_IPV6}/{name}/disable_ipv6", "1", optional=True)
-
-
-def _enable_ipv6(changes: Changes, node: DutNode, interfaces: Sequence[str]) -> None:
+        # Of these two the kernel takes the stricter of "all" and the interface's own. The global ip_forward is not
+        # changed: it would make a router of every interface, and reset their other settings.
+        for scope in ("all", *interfaces):
+            changes.write(f"{_IPV4}/{scope}/rp_filter", "0")
+            changes.write(f"{_IPV4}/{scope}/send_redirects", "0")
+        for name in interfaces:
+            changes.write(f"{_IPV4}/{name}/forwarding", "1")
+            changes.write(f"{_IPV6}/{name}/disable_ipv6", "1", optional=True)
+        return
     for name in interfaces:
         changes.write(f"{_IPV6}/{name}/accept_ra", "0")
         changes.write(f"{_IPV6}/{name}/accept_dad", "0")
@@ -231,7 +206,19 @@ class LinuxRouter(LinuxDut[RouterOptions]):
         """Checks that the networks of test traffic are free here, and that forwarding leaves the default route."""
         super().check_kind()
         check_free(self.node, [side.network for side in self._sides])
-        check_forwarding(self.node, self.options.ip_version)
+        if self.options.ip_version == 4:
+            return
+        if not self.node.read_files(f"{_IPV6}/all/forwarding"):
+            raise DutError(f"{self.node.name}: the kernel has no IPv6 (disabled at boot?); use ip_version=4.")
+        if _forwards_by_interface(self.node):
+            return
+        for route in read_routes(self.node):
+            if route["dst"] == "default" and route.get("protocol") == "ra":
+                raise DutError(
+                    f"{self.node.name}: its IPv6 default route through {route['dev']} comes from router "
+                    f"advertisements, and this kernel drops such routes when IPv6 forwarding is switched on (6.17 and "
+                    f"later need not). Give the node a static default route."
+                )
 
     def configure(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Gives both interfaces addresses, routes and neighbours, and makes the kernel forward between them."""

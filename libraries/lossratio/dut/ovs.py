@@ -126,11 +126,7 @@ def parse_fields(line: str) -> dict[str, int]:
 
 
 def parse_ports(text: str) -> dict[str, dict[str, dict[str, int]]]:
-    """Counts of each port, from the output of ``ovs-ofctl dump-ports``.
-
-    Returns:
-        Counts (``pkts``, ``drop``, ``errs`` ...) by name of the port and ``rx`` or ``tx``.
-    """
+    """Counts (``pkts`` ...) by name of the port and ``rx`` or ``tx``, from the output of ``ovs-ofctl dump-ports``."""
     ports: dict[str, dict[str, dict[str, int]]] = {}
     for match in re.finditer(r'port\s+"?([^\s":]+)"?:\s+rx (.*)\n\s+tx (.*)', text):
         name, received, transmitted = match.groups()
@@ -214,16 +210,6 @@ def bridge_arguments(
             yield from ("type=dpdk", f"options:dpdk-devargs={cards[index]}", f"options:n_rxq={queues}")
         elif sockets is Sockets.AF_XDP:
             yield "type=afxdp"
-
-
-def dpdk_settings(cores: CoreChoice) -> tuple[str, ...]:
-    """Settings of a switch that polls cards by DPDK on these CPUs."""
-    return (
-        "other_config:dpdk-init=true",
-        f"other_config:dpdk-lcore-mask={hex(1 << cores.main)}",
-        f"other_config:pmd-cpu-mask={hex(sum(1 << cpu for cpu in cores.workers))}",
-        "other_config:dpdk-extra=--file-prefix=lossratio-ovs",
-    )
 
 
 _FIREWALL = """
@@ -340,7 +326,14 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         control.database.start(changes, lambda: control.answers(control.database))
         changes.run(*control.vsctl("--no-wait", "init"))
         if self.uses_cards:
-            changes.run(*control.vsctl("--no-wait", "set", "Open_vSwitch", ".", *dpdk_settings(cores)))
+            settings = {
+                "dpdk-init": "true",
+                "dpdk-lcore-mask": hex(1 << cores.main),
+                "pmd-cpu-mask": hex(sum(1 << cpu for cpu in cores.workers)),
+                "dpdk-extra": "--file-prefix=lossratio-ovs",
+            }
+            polls = (f"other_config:{name}={value}" for name, value in settings.items())
+            changes.run(*control.vsctl("--no-wait", "set", "Open_vSwitch", ".", *polls))
         if self.options.sockets is Sockets.AF_XDP:
             detach_afterwards(changes, self.node, self.kernel_interfaces)
         # The datapath's TAP devices stay when the switch ends.
@@ -384,13 +377,15 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         sockets = self.node.run("ss", "-0", "-m", "-n", "-O")
         kernels = dict(zip(SIDES, self.kernel_interfaces, strict=False))
         sides = {side: self.node.find("port", name, ports) for side, name in zip(SIDES, self._ports, strict=True)}
+        numbers = METERS if self.options.police is not None else {}
+        meters = parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem))) if numbers else {}
         return DutCounters(
             received={side: port["rx"]["pkts"] for side, port in sides.items()},
             transmitted={side: port["tx"]["pkts"] for side, port in sides.items()},
             dropped={
                 **{f"{side} socket, full": parse_socket_drops(sockets, name) for side, name in kernels.items()},
                 **{f"{side} port, going out": port["tx"].get("drop", 0) for side, port in sides.items()},
-                **self._metered(control),
+                **{f"meter {way}": self.node.find("meter", number, meters) for way, number in numbers.items()},
                 **parse_coverage(self.node.run(*control.appctl("coverage/show"))),
             },
             details={f"{side} port, rx dropped": port["rx"].get("drop", 0) for side, port in sides.items()},
@@ -430,10 +425,3 @@ class OpenVswitch(ProgramDut[OvsOptions]):
     def _ports(self) -> tuple[str, str]:
         """Names of the two ports of the bridge."""
         return SIDES if self.uses_cards else (self.west, self.east)
-
-    def _metered(self, control: OvsControl) -> dict[str, int]:
-        """Frames that each meter has dropped."""
-        if self.options.police is None:
-            return {}
-        meters = parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem)))
-        return {f"meter {direction}": self.node.find("meter", number, meters) for direction, number in METERS.items()}

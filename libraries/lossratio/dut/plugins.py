@@ -77,7 +77,13 @@ def types_of_options() -> dict[str, Any]:
     for kind in built_in_kinds():
         for name, field in kind.options_type.model_fields.items():
             parts.setdefault(name, []).extend(_parts(field))
-    return {name: _joined(parts[name]) for name in sorted(parts, key=lambda name: (name != "reset", name))}
+    joined = {}
+    for name in sorted(parts, key=lambda name: (name != "reset", name)):
+        values = tuple(dict.fromkeys(part for part in parts[name] if isinstance(part, int | str)))
+        types = dict.fromkeys(part for part in parts[name] if not isinstance(part, int | str))
+        members = (*((Literal[values],) if values else ()), *types, str)
+        joined[name] = Union[members]  # noqa: UP007 (made of a tuple)
+    return joined
 
 
 def _parts(field: FieldInfo) -> list[Any]:
@@ -96,13 +102,6 @@ def _parts(field: FieldInfo) -> list[Any]:
         elif isinstance(part, type) and issubclass(part, Enum):
             parts += [member.value for member in part]
     return parts
-
-
-def _joined(parts: list[Any]) -> Any:
-    values = tuple(dict.fromkeys(part for part in parts if isinstance(part, int | str)))
-    types = dict.fromkeys(part for part in parts if not isinstance(part, int | str))
-    members = (*((Literal[values],) if values else ()), *types, str)
-    return Union[members]  # noqa: UP007 (made of a tuple)
 
 
 def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:

@@ -69,21 +69,11 @@ class Testpmd(DpdkDut[TestpmdOptions]):
         """Starts testpmd, and waits until it forwards."""
         # Testpmd gives its threads the queues in this order: the first of the west card, the first of the east card ...
         workers = [cpu for pair in zip(*cores.by_side, strict=True) for cpu in pair] if cores.of_east else cores.workers
-        environment = self.of_the_environment((cores.main, *workers), self._queues(cores))
-        program = (self.program, *environment, "--", *self._of_testpmd(cores, west_mac, east_mac))
-        return [self.run_program(changes, program, directory, "testpmd")]
-
-    @property
-    def is_addressed(self) -> bool:
-        """Where it puts its own addresses on frames."""
-        return self.options.mode in (ForwardMode.MAC, ForwardMode.CSUM)
-
-    def _of_testpmd(self, cores: CoreChoice, west_mac: str, east_mac: str) -> tuple[str, ...]:
-        """Arguments of testpmd itself."""
-        queues = self._queues(cores)
+        queues = self.options.queues or (len(cores.by_side[0]) if self.uses_cards else 1)
+        environment = self.of_the_environment((cores.main, *workers), queues)
         descriptors = str(self.options.descriptors)
         room = power_of_two(self.options.largest_frame + RING_HEADROOM) + RING_HEADROOM
-        return (
+        own = (
             *(f"--forward-mode={self.options.mode.value}", f"--burst={self.options.burst}"),
             *(f"--nb-cores={len(cores.workers)}", f"--rxq={queues}", f"--txq={queues}"),
             *(f"--mbuf-size={max(room, FRAME_BYTES + RING_HEADROOM)}", f"--total-num-mbufs={_MBUFS}"),
@@ -92,8 +82,9 @@ class Testpmd(DpdkDut[TestpmdOptions]):
             # Without this it ends when its standard input ends.
             f"--stats-period={_FOREVER}",
         )
+        return [self.run_program(changes, (self.program, *environment, "--", *own), directory, "testpmd")]
 
-    def _queues(self, cores: CoreChoice) -> int:
-        if self.options.queues is not None:
-            return self.options.queues
-        return len(cores.by_side[0]) if self.uses_cards else 1
+    @property
+    def is_addressed(self) -> bool:
+        """Where it puts its own addresses on frames."""
+        return self.options.mode in (ForwardMode.MAC, ForwardMode.CSUM)

@@ -83,7 +83,18 @@ def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
     lifelines = dict(_lifelines(node))
     for name in interfaces:
         _check_spare(node.name, name, links, lifelines)
-        _check_idle(node.name, name, links)
+        for above in _above(name, links):
+            raise DutError(
+                f"{node.name}: interface {name} is busy: it is below {above}. If that is not needed, take it out there "
+                f"(ip link set dev {name} nomaster, or ip link delete dev {above})."
+            )
+        for address in links[name].get("addr_info", ()):
+            if (address["family"], address["scope"]) != ("inet6", "link"):
+                cidr = f"{address['local']}/{address['prefixlen']}"
+                raise DutError(
+                    f"{node.name}: interface {name} is busy: it has the address {cidr}. If that is not needed, remove "
+                    f"it (ip address delete {cidr} dev {name})."
+                )
 
 
 def lifelines_among(node: DutNode, interfaces: Sequence[str]) -> Iterator[str]:
@@ -118,21 +129,6 @@ def _check_spare(node_name: str, name: str, links: Mapping[str, Link], lifelines
             raise DutError(
                 f"{node_name}: interface {name}{below} carries {lifelines[upper]}. Test traffic on it would cut the "
                 f"node off; name an interface in the topology file that is for tests only."
-            )
-
-
-def _check_idle(node_name: str, name: str, links: Mapping[str, Link]) -> None:
-    for above in _above(name, links):
-        raise DutError(
-            f"{node_name}: interface {name} is busy: it is below {above}. If that is not needed, take it out there "
-            f"(ip link set dev {name} nomaster, or ip link delete dev {above})."
-        )
-    for address in links[name].get("addr_info", ()):
-        if (address["family"], address["scope"]) != ("inet6", "link"):
-            cidr = f"{address['local']}/{address['prefixlen']}"
-            raise DutError(
-                f"{node_name}: interface {name} is busy: it has the address {cidr}. If that is not needed, remove it "
-                f"(ip address delete {cidr} dev {name})."
             )
 
 

@@ -12,11 +12,10 @@ from pydantic import BeforeValidator, Field, model_validator
 from lossratio.dut.base import EASTWARD, WESTWARD, DutCounters, DutOptions
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.interfaces import Link, existing_links
-from lossratio.dut.linux.nftables import Policer, Ruleset, table_name
+from lossratio.dut.linux.nftables import WALK, Policer, Ruleset, table_name
 from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.dut.linux.reports import read_softnet
 from lossratio.errors import DutError
-from lossratio.nodes import DutNode
 from lossratio.units import parse_frame_rate
 
 BURST_SECONDS = 0.02
@@ -136,12 +135,6 @@ def _count(link: Link, direction: str, name: str) -> int:
     return int(link["stats64"][direction][name])
 
 
-def _softnet(node: DutNode) -> dict[str, int]:
-    """Counters of arriving frames, summed over the CPUs."""
-    by_cpu = read_softnet(node).values()
-    return {f"softnet {name}": sum(counts[name] for counts in by_cpu) for name in _SOFTNET}
-
-
 _NFT = ("nft", "-j", "-f", "-")
 _SETTLE_TIME = 0.005
 _STEERED_SETTLE_TIME = 0.02
@@ -213,13 +206,16 @@ class LinuxDut(NodeDut[OptionsT_co]):
 
     def facts(self) -> dict[str, Any]:
         """The nftables rules, without the rules that only take time."""
-        return {"nftables": self.ruleset.without_walked_rules(self.node.json("nft", "-j", "list", "ruleset"))}
+        listing, walked = self.node.json("nft", "-j", "list", "ruleset"), (self.ruleset.table, WALK)
+        rules = ((entry, entry.get("rule", {})) for entry in listing["nftables"])
+        return {"nftables": [entry for entry, rule in rules if (rule.get("table"), rule.get("chain")) != walked]}
 
     def read_counters(self) -> DutCounters:
         """Reads interface, policer, queue and softnet counters; softnet counters are for the whole machine."""
         _ = self.present
         links = existing_links(self.node, self.west, self.east, *self.queues.values())
         sides = {"west": links[self.west], "east": links[self.east]}
+        by_cpu = read_softnet(self.node).values()
         return DutCounters(
             received={side: _count(link, "rx", "packets") for side, link in sides.items()},
             transmitted={side: _count(link, "tx", "packets") for side, link in sides.items()},
@@ -233,7 +229,7 @@ class LinuxDut(NodeDut[OptionsT_co]):
             },
             details={
                 **{f"{side} interface, rx dropped": _count(link, "rx", "dropped") for side, link in sides.items()},
-                **_softnet(self.node),
+                **{f"softnet {name}": sum(counts[name] for counts in by_cpu) for name in _SOFTNET},
                 **({} if self.connections is None else self.connections.counters()),
             },
         )
@@ -248,7 +244,7 @@ class LinuxDut(NodeDut[OptionsT_co]):
     def reset(self) -> None:
         """Fills the buckets of policers and limits, and sets their counters to zero."""
         _ = self.present
-        if self.ruleset.is_renewable:
+        if self.ruleset.policer or self.ruleset.connection_rules:
             self.node.run(*_NFT, stdin=self.ruleset.renewal())
 
     @property

@@ -22,10 +22,12 @@ from lossratio.nodes import DutNode
 Command = dict[str, Any]
 
 _FORWARD = "forward"
-_WALK = "walk"
 _TRANSLATE = "translate"
 _FILTER_PRIORITY = 0
 _NAT_PRIORITY = 100
+WALK = "walk"
+"""The chain of rules that only take time."""
+
 _PORTION = 500
 """Rules in one transaction: without root on the machine, 200 kB (net.core.wmem_default) must hold them."""
 
@@ -62,20 +64,24 @@ class Ruleset:
     def __bool__(self) -> bool:
         return bool(self.policer or self.walked_rules or self.connection_rules or self.translation)
 
-    @property
-    def is_renewable(self) -> bool:
-        """Whether trials leave state in it."""
-        return bool(self.policer or self.connection_rules)
-
     def creation(self) -> str:
         """Input for ``nft -j -f -`` that makes the table, and fails if a table of that name exists."""
-        return document([self._table("create"), *self._content()])
+        hook = {"type": "filter", "hook": _FORWARD, "prio": _FILTER_PRIORITY, "policy": "accept"}
+        content = [self._add("chain", name=_FORWARD, **hook)]
+        if self.walked_rules:
+            content.append(self._add("chain", name=WALK))
+        if self.translation:
+            content.append(self._add("chain", name=_TRANSLATE, type="nat", hook="postrouting", prio=_NAT_PRIORITY))
+            content.append(self._rule(_TRANSLATE, *self.translation))
+        return document([table("create", self.family, self.table), *content, *self._rules()])
 
     def additions(self) -> Iterable[str]:
         """Inputs that then add the walked rules, in portions that the kernel accepts."""
         for first in range(1, self.walked_rules + 1, _PORTION):
             last = min(self.walked_rules, first + _PORTION - 1)
-            yield document(self._walked_rule(mark) for mark in range(first, last + 1))
+            # Test traffic has no marks. A mark would have no effect either, as the rules have no verdict.
+            marks = (match({"meta": {"key": "mark"}}, mark) for mark in range(first, last + 1))
+            yield document(self._rule(WALK, mark) for mark in marks)
 
     def renewal(self) -> str:
         """Input that replaces policers and limits in one step: buckets are full then, and counters zero."""
@@ -85,7 +91,7 @@ class Ruleset:
 
     def deletion(self) -> str:
         """Input that removes the table."""
-        return document([self._table("delete")])
+        return document([table("delete", self.family, self.table)])
 
     @property
     def counters(self) -> dict[str, str]:
@@ -93,44 +99,21 @@ class Ruleset:
         policers = {f"policer {name}": _counter(name) for name in self.entrances} if self.policer else {}
         return policers | {name.replace("_", " "): name for name, _ in self.connection_rules if name}
 
-    def without_walked_rules(self, listing: Any) -> list[Any]:
-        """The output of ``nft -j list ruleset``, without the many walked rules."""
-        return [
-            entry
-            for entry in listing["nftables"]
-            if (entry.get("rule", {}).get("table"), entry.get("rule", {}).get("chain")) != (self.table, _WALK)
-        ]
-
-    def _content(self) -> Iterable[Command]:
-        hook = {"type": "filter", "hook": _FORWARD, "prio": _FILTER_PRIORITY, "policy": "accept"}
-        yield self._add("chain", name=_FORWARD, **hook)
-        if self.walked_rules:
-            yield self._add("chain", name=_WALK)
-        if self.translation:
-            yield self._add("chain", name=_TRANSLATE, type="nat", hook="postrouting", prio=_NAT_PRIORITY)
-            yield self._rule(_TRANSLATE, *self.translation)
-        yield from self._rules()
-
     def _rules(self) -> Iterable[Command]:
         for direction, interface in self.entrances.items():
-            yield from self._direction(direction, match({"meta": {"key": "iifname"}}, interface))
+            entrance = match({"meta": {"key": "iifname"}}, interface)
+            if self.walked_rules:
+                yield self._rule(_FORWARD, entrance, {"jump": {"target": WALK}})
+            if self.policer:
+                over = {"rate": self.policer.rate, "per": "second", "burst": self.policer.burst, "inv": True}
+                counter = _counter(direction)
+                yield self._add("counter", name=counter)
+                yield self._rule(_FORWARD, entrance, {"limit": over}, {"counter": counter}, {"drop": None})
         for name, expressions in self.connection_rules:
             if name:
                 yield self._add("counter", name=name)
                 expressions = (*expressions[:-1], {"counter": name}, expressions[-1])
             yield self._rule(_FORWARD, *expressions)
-
-    def _direction(self, direction: str, entrance: Command) -> Iterable[Command]:
-        if self.walked_rules:
-            yield self._rule(_FORWARD, entrance, {"jump": {"target": _WALK}})
-        if self.policer:
-            over = {"rate": self.policer.rate, "per": "second", "burst": self.policer.burst, "inv": True}
-            yield self._add("counter", name=_counter(direction))
-            yield self._rule(_FORWARD, entrance, {"limit": over}, {"counter": _counter(direction)}, {"drop": None})
-
-    def _walked_rule(self, mark: int) -> Command:
-        # Test traffic has no marks. A mark would have no effect either, as the rule has no verdict.
-        return self._rule(_WALK, match({"meta": {"key": "mark"}}, mark))
 
     def _rule(self, chain: str, *expressions: Command) -> Command:
         return self._add("rule", chain=chain, expr=list(expressions))
@@ -140,9 +123,6 @@ class Ruleset:
 
     def _named(self, what: str, **fields: Any) -> Command:
         return {what: {"family": self.family, "table": self.table, **fields}}
-
-    def _table(self, verb: str) -> Command:
-        return table(verb, self.family, self.table)
 
 
 def table(verb: str, family: str, name: str) -> Command:

@@ -15,7 +15,6 @@ from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.addressing import count_host_routes
 from lossratio.dut.linux.interfaces import (
     MADE,
-    Link,
     check_interfaces,
     existing_links,
     has_link,
@@ -208,7 +207,12 @@ class NodeDut(Dut[OptionsT_co]):
             self._present = SetUp(changes, neighbours, names, boot_id(self.node), state)
         except BaseException as cause:
             # A test's timeout or an interrupt must not leave half a set-up behind.
-            self._undo_after(cause)
+            try:
+                self.tear_down()
+            except LossRatioError as left:
+                # A lost connection says nothing about the DUT.
+                kind = NodeError if isinstance(cause, NodeError) else DutError
+                raise kind(f"{cause} And the changes until then could not be undone: {left}") from cause
             raise
 
     def depend_on_host_routes(self, interface: str, count: int) -> None:
@@ -300,25 +304,17 @@ class NodeDut(Dut[OptionsT_co]):
 
     def _wait_for_links(self) -> None:
         deadline = time.monotonic() + LINK_TIMEOUT
-        while without := _without_link(read_links(self.node), self.interfaces):
+        while True:
+            links = read_links(self.node)
+            without = [name for name in self.interfaces if name not in links or not has_link(links[name])]
+            if not without:
+                return
             if time.monotonic() > deadline:
                 raise LinkError(
                     f"{self.node.name}: no link on {', '.join(without)} within {LINK_TIMEOUT:g} s. "
                     f"Is the other end up, and the cable in?"
                 )
             time.sleep(_POLL)
-
-    def _undo_after(self, cause: BaseException) -> None:
-        try:
-            self.tear_down()
-        except LossRatioError as left:
-            # A lost connection says nothing about the DUT.
-            kind = NodeError if isinstance(cause, NodeError) else DutError
-            raise kind(f"{cause} And the changes until then could not be undone: {left}") from cause
-
-
-def _without_link(links: Mapping[str, Link], interfaces: tuple[str, ...]) -> list[str]:
-    return [name for name in interfaces if name not in links or not has_link(links[name])]
 
 
 State = Mapping[str, Mapping[str, Any]]
@@ -357,7 +353,7 @@ def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str
         }
         for name in up
     }
-    paths = tuple(settings)
+    paths, own = tuple(settings), {table_name(name) for name in interfaces}
     return {
         "interfaces": {name: links[name].get("master") for name in up},
         "ports": dict.fromkeys(
@@ -370,7 +366,11 @@ def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str
             if route.get("dev") in interfaces
         },
         "host routes": {name: count for name, count in count_host_routes(node).items() if name in interfaces},
-        "tables": _read_tables(node, interfaces),
+        "tables": {
+            f"{family} {name}": digest
+            for family, name, digest in (line.split()[:3] for line in node.run("sh", "-c", _TABLES).splitlines())
+            if name in own or not name.startswith(table_name(""))
+        },
         "settings": node.read_files(*paths) if paths else {},
     }
 
@@ -389,25 +389,10 @@ def check_unchanged(node: DutNode, since: SetUp) -> None:
         sentence.format(name, values.get(name, 0), now[what].get(name, 0))
         for what, values in since.state.items()
         for name in values.keys() | now[what].keys()
-        if (sentence := _CHANGES[what][_change(name, values, now[what])])
+        if (sentence := _CHANGES[what][0 if name not in now[what] else 1 if name not in values else 2])
         and (name in values, values.get(name)) != (name in now[what], now[what].get(name))
     ]
     if lost:
         raise DutError(
             f"{node.name} is not as it was set up: {'; '.join(sorted(lost))}. Tear it down and set it up again."
         )
-
-
-def _change(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> int:
-    """Which sentence of `_CHANGES` is about a name."""
-    return 0 if name not in now else 1 if name not in before else 2
-
-
-def _read_tables(node: DutNode, interfaces: Sequence[str]) -> dict[str, str]:
-    own = {table_name(name) for name in interfaces}
-    tables = (line.split()[:3] for line in node.run("sh", "-c", _TABLES).splitlines())
-    return {
-        f"{family} {name}": digest
-        for family, name, digest in tables
-        if name in own or not name.startswith(table_name(""))
-    }

@@ -85,17 +85,9 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     @abstractmethod
     def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
-        """Starts and configures the program.
+        """Starts and configures the program, with all its files in a directory on the node.
 
-        Args:
-            changes: Makes all changes, so that they can be undone.
-            directory: The program's directory on the node, for all its files.
-            cores: The CPUs that it may use.
-            west_mac: MAC address of the west neighbour.
-            east_mac: MAC address of the east neighbour.
-
-        Returns:
-            The programs that must run until the tear-down.
+        It returns the programs that must run until the tear-down. The MAC addresses are the neighbours'.
         """
 
     @property
@@ -324,11 +316,9 @@ def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]
 
 
 def card_driver(driver: str | None, uio_driver: str | None) -> str:
-    """The driver that a card is bound to for a program.
+    """The driver that a card is bound to for a program, by the interface's driver in the topology file and the node's.
 
-    Args:
-        driver: The interface's driver in the topology file, which may also be the kernel's own driver.
-        uio_driver: The node's driver in the topology file, for all of its cards.
+    The interface's may also be the kernel's own driver.
     """
     if driver is not None and driver in _BIFURCATED:
         return driver

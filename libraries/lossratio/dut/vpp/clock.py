@@ -44,12 +44,7 @@ def parse_clock(text: str) -> list[ClockReading]:
 
 
 def stamps_per_second(before: Sequence[ClockReading], after: Sequence[ClockReading]) -> float:
-    """Time stamps of the CPU in a second.
-
-    Args:
-        before: Readings, one or more.
-        after: Readings a while later. Of either, the one counts whose stamp came least late.
-    """
+    """Time stamps of the CPU in a second, by readings and others a while later: those whose stamps came least late."""
     rough = (after[-1].stamp - before[0].stamp) / (after[-1].seconds - before[0].seconds)
     first, last = (min(readings, key=lambda one: one.stamp - rough * one.seconds) for readings in (before, after))
     return (last.stamp - first.stamp) / (last.seconds - first.seconds)

@@ -73,11 +73,7 @@ class VppControl:
         changes.commands.append(f"vppctl exec FILE, which is gone: {len(command.text.splitlines())} lines with keys")
 
     def check(self, shown: Collection[Shown]) -> dict[str, str]:
-        """Checks what VPP shows.
-
-        Returns:
-            By command, what it showed, in words.
-        """
+        """Checks what VPP shows, and returns by command what it showed, in words."""
         for each in shown:
             end = time.monotonic() + each.within
             while re.search(each.pattern, answer := self.ask(each.command)) is None:
@@ -104,11 +100,7 @@ _PLUGINS = 'cd "$1" && ls -d lib*/vpp_plugins/*.so lib*/*/vpp_plugins/*.so 2>/de
 def check_installed(node: DutNode, program: str, options: VppOptions, drivers: dict[str, Needs]) -> None:
     """Checks that the VPP of a node has what features need, and what drives its interfaces.
 
-    Args:
-        node: The node.
-        program: VPP on the node.
-        options: The options of the features.
-        drivers: What drives the interfaces needs, by the setting that asks for it.
+    `drivers` are the needs of the latter, by the setting that asks for it.
     """
     needed = {feature.given(options)[0]: feature.needs for feature in options.features} | drivers
     if not any(needs.plugins or needs.version for needs in needed.values()):

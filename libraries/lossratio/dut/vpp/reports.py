@@ -10,11 +10,7 @@ _NOT_DROPPED = ("info",)
 
 
 def parse_interfaces(text: str) -> dict[str, dict[str, int]]:
-    """Counts of each interface, from the output of ``show interface``.
-
-    Returns:
-        By interface, the counts by name, e.g. ``rx packets``; missing counts are zero.
-    """
+    """Counts of each interface by name, e.g. ``rx packets``, from the output of ``show interface``; not the zeros."""
     interfaces: dict[str, dict[str, int]] = {}
     # The first line is the columns' headings.
     counts: dict[str, int] = {}
@@ -88,7 +84,11 @@ def parse_workers(runtime: str, placement: str) -> list[dict[str, Any]]:
         if named := _THREAD.match(line):
             thread = named["name"]
             frames.setdefault(thread, 0)
-        elif (node := _NODE.match(line)) and _is_input(node["node"], node["state"]):
+        elif (
+            (node := _NODE.match(line))
+            and node["node"].endswith("-input")
+            and node["state"].split()[0] in ("polling", "interrupt")
+        ):
             frames[thread] = frames.get(thread, 0) + int(node["vectors"])
     queues: dict[str, list[str]] = {}
     for line in placement.splitlines():
@@ -103,10 +103,6 @@ def parse_workers(runtime: str, placement: str) -> list[dict[str, Any]]:
 
 _PLACED = re.compile(r"^Thread \d+ \((?P<name>[^)]+)\)")
 _QUEUE = re.compile(r"^\s+(?P<interface>\S+) queue (?P<queue>\d+)\b")
-
-
-def _is_input(node: str, state: str) -> bool:
-    return node.endswith("-input") and state.split()[0] in ("polling", "interrupt")
 
 
 def _statistic(place: str, name: str, value: str, unit: str) -> dict[str, Any]:

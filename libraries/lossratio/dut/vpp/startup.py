@@ -63,19 +63,18 @@ def startup_configuration(
 ) -> str:
     """The file's text.
 
-    Without cards VPP is configured without hugepages, as by default it raises the machine's number of them.
-
-    Args:
-        directory: Directory for all files of this VPP on the node.
-        cores: The CPUs that it may use.
-        cards: The cards that it polls; empty: it has interfaces of the kernel only.
-        start: How it is started on this node; None: as everywhere.
-        entries: Entries that its largest table will have.
-        lines: Further lines, each with its section.
+    Without cards VPP is configured without hugepages, as by default it raises the machine's number of them. Its largest
+    table will have so many entries. The `lines` are further ones, each with its section.
     """
     start = start or VppStart()
     is_large = bool(cards) or entries > _MANY_ENTRIES
     statistics = start.statseg_size or (_LARGE if is_large else _SMALL_STATISTICS)
+    heap = _LARGEST if entries > _MOST_ENTRIES else _LARGE if is_large else None
+    memory = {
+        "main-heap-size": start.main_heap_size or heap,
+        "main-heap-page-size": start.main_heap_page_size,
+        "default-hugepage-size": start.default_hugepage_size,
+    }
     sections: dict[str, list[str]] = {
         "unix": [
             "nodaemon nosyslog nocolor nobanner cli-no-pager",
@@ -90,7 +89,7 @@ def startup_configuration(
         ],
         "api-segment": [f"prefix {directory.rpartition('/')[2]}"],
         "cpu": [f"main-core {cores.main}", f"corelist-workers {cpu_list(cores.workers)}"],
-        "memory": _memory(start, _LARGEST if entries > _MOST_ENTRIES else _LARGE if is_large else None),
+        "memory": [f"{name} {value}" for name, value in memory.items() if value is not None],
         "buffers": _buffers(start, cores, with_cards=bool(cards)),
         **_drivers(start.driver, cards),
     }
@@ -116,15 +115,6 @@ def _size(text: str) -> int:
     return int(text.rstrip("KMG")) * {"K": 2**10, "M": 2**20, "G": 2**30}.get(text[-1], 1)
 
 
-def _memory(start: VppStart, heap: str | None) -> list[str]:
-    settings = {
-        "main-heap-size": start.main_heap_size or heap,
-        "main-heap-page-size": start.main_heap_page_size,
-        "default-hugepage-size": start.default_hugepage_size,
-    }
-    return [f"{name} {value}" for name, value in settings.items() if value is not None]
-
-
 def _buffer_count(start: VppStart, cores: CoreChoice) -> int:
     # As in CSIT: twice as many where both threads of a core have queues.
     return start.buffers_per_numa or _BUFFERS_OF_CARDS * (2 if cores.has_siblings else 1)
@@ -142,10 +132,8 @@ def _drivers(driver: VppDriver, cards: Sequence[Card]) -> dict[str, list[str]]:
     uses_dpdk = bool(cards) and driver is VppDriver.DPDK
     sections = {"plugins": [f"plugin dpdk_plugin.so {{ {'enable' if uses_dpdk else 'disable'} }}"]}
     if uses_dpdk:
-        sections["dpdk"] = ["no-multi-seg", *map(_dpdk_device, cards)]
+        sections["dpdk"] = ["no-multi-seg"]
+        for card in cards:
+            queues = f"num-rx-queues {card.queues} num-rx-desc {card.descriptors} num-tx-desc {card.descriptors}"
+            sections["dpdk"].append(f"dev {card.address} {{ name {card.name} {queues} }}")
     return sections
-
-
-def _dpdk_device(card: Card) -> str:
-    queues = f"num-rx-queues {card.queues} num-rx-desc {card.descriptors} num-tx-desc {card.descriptors}"
-    return f"dev {card.address} {{ name {card.name} {queues} }}"
