@@ -77,7 +77,14 @@ def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[Dire
     """The counters of an answer to ``trial``, ``latency`` or ``stop``."""
     directions = answer["directions"]
     _check_names([direction["name"] for direction in directions], names)
-    return tuple(_direction_counters(direction) for direction in directions)
+    read = []
+    for direction in directions:
+        counted = {name: direction[name] for name in (*_ALWAYS, *direction) if name not in _BESIDE_COUNTERS}
+        counters, seen = read_record(DirectionCounters, json.dumps(counted)), direction["examination"]
+        read.append(
+            counters if seen is None else with_examination(counters, read_record(Examination, json.dumps(seen)))
+        )
+    return tuple(read)
 
 
 @dataclass(frozen=True)
@@ -118,10 +125,13 @@ def read_timelines(
     answer: Mapping[str, Any], counters: Sequence[DirectionCounters], clock: AgentClock
 ) -> tuple[Timeline, ...]:
     """The timelines of an answer to ``schedule``, or to ``stop`` if the traffic was watched."""
-    return tuple(
-        _timeline(direction["course"], counted, clock)
-        for direction, counted in zip(answer["directions"], counters, strict=True)
-    )
+    timelines = []
+    for direction, counted in zip(answer["directions"], counters, strict=True):
+        course = direction["course"]
+        steps = [{**step, "lost": counted.lost if step["lost"] is None else step["lost"]} for step in course["steps"]]
+        seen = {"name": counted.name, "began": course["began"] + clock.behind, "clock_error": clock.error}
+        timelines.append(read_record(Timeline, json.dumps({**course, **seen, "steps": steps})))
+    return tuple(timelines)
 
 
 def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
@@ -136,13 +146,6 @@ def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> LatencyOutp
     return LatencyOutput(read_counters(answer, names), latency)
 
 
-def _direction_counters(direction: Mapping[str, Any]) -> DirectionCounters:
-    counted = {name: direction[name] for name in (*_ALWAYS, *direction) if name not in _BESIDE_COUNTERS}
-    counters = read_record(DirectionCounters, json.dumps(counted))
-    seen = direction["examination"]
-    return counters if seen is None else with_examination(counters, read_record(Examination, json.dumps(seen)))
-
-
 def _check_names(answered: Sequence[str], names: Sequence[str]) -> None:
     if answered != list(names):
         raise ValueError(f"it is about {answered}, and must be about {list(names)}")
@@ -152,9 +155,3 @@ def _count(value: Any) -> int:
     if type(value) is not int:
         raise TypeError(f"{value!r} is no count")
     return value
-
-
-def _timeline(course: Mapping[str, Any], counters: DirectionCounters, clock: AgentClock) -> Timeline:
-    steps = [{**step, "lost": counters.lost if step["lost"] is None else step["lost"]} for step in course["steps"]]
-    seen = {"name": counters.name, "began": course["began"] + clock.behind, "clock_error": clock.error, "steps": steps}
-    return read_record(Timeline, json.dumps({**course, **seen}))

@@ -92,6 +92,7 @@ class AgentClient:
         facts: What the agent says about itself and the node.
         flows: Number of flows of each direction that it was configured for.
         has_connections: Whether connections can be opened, and nothing else.
+        settle_time: Seconds after the traffic in which frames come back in time.
         see: Called with the frames that a running trial has sent and received so far, over all directions, about twice
             a second, if the generator can say it; None: nobody wants to know.
     """
@@ -100,7 +101,7 @@ class AgentClient:
         self.node_name = node_name
         self._process = process
         self._patience = patience
-        self._settle_time = 0.0
+        self.settle_time = 0.0
         self._directions: tuple[str, ...] = ()
         self.flows: Mapping[str, int] = {}
         self.has_connections = False
@@ -142,7 +143,7 @@ class AgentClient:
 
         `program` are the sources of its program, by the names of its modules; None: the agent has it.
         """
-        self._settle_time = configuration.settle_time
+        self.settle_time = configuration.settle_time
         self._directions = tuple(direction.name for direction in configuration.directions)
         self.flows = {direction.name: direction.frames.flows for direction in configuration.directions}
         fields: dict[str, Any] = {"generator": generator, "options": dict(options), "program": program}
@@ -153,9 +154,7 @@ class AgentClient:
 
     def trial(self, load: float, duration: float, *, ramp: float = 0.0) -> tuple[DirectionCounters, ...]:
         """Performs a trial."""
-        busy = ramp + duration + self._settle_time
-        asked: dict[str, Any] = {"load": load, "duration": duration, "ramp": ramp, **self._wanted_notes()}
-        return self._read(read_counters, self._ask("trial", busy=busy, **asked))
+        return self._read(read_counters, self._ask_trial("trial", load, duration, ramp))
 
     def watched_trial(
         self, load: float, duration: float, *, above: float, in_flight: float, ends: bool = True, ramp: float = 0.0
@@ -165,19 +164,17 @@ class AgentClient:
         `in_flight` are seconds of traffic that may be on their way, and do not count as lost yet. Without `ends`, the
         time is only noted.
         """
-        busy = ramp + duration + self._settle_time
-        asked: dict[str, Any] = {"load": load, "duration": duration, "ramp": ramp}
-        asked |= {"above": above, "in_flight": in_flight, "ends": ends, **self._wanted_notes()}
-        return self._read(read_watched, self._ask("watched_trial", busy=busy, **asked))
+        watch = {"above": above, "in_flight": in_flight, "ends": ends}
+        return self._read(read_watched, self._ask_trial("watched_trial", load, duration, ramp, **watch))
 
     def latency(self, load: float, duration: float) -> LatencyOutput:
         """Performs a trial in which some frames of the load measure their latency, or say why they cannot."""
-        busy = duration + self._settle_time
+        busy = duration + self.settle_time
         return self._read(read_latency, self._ask("latency", busy=busy, load=load, duration=duration))
 
     def connect(self, load: float, count: int, exchange: Exchange) -> tuple[DirectionCounters, ...]:
         """Opens connections, and answers over each (`TrialInput.exchange`); the load is in connections per second."""
-        busy = count / load * exchange.rounds(is_tcp=True) + exchange.passes(is_tcp=True) * self._settle_time
+        busy = count / load * exchange.rounds(is_tcp=True) + exchange.passes(is_tcp=True) * self.settle_time
         asked: dict[str, Any] = {"load": load, "count": count, "exchange": asdict(exchange)}
         return self._read(read_counters, self._ask("connect", busy=busy, **asked))
 
@@ -186,7 +183,7 @@ class AgentClient:
         steps = [{"load": step.load, "duration": step.duration} for step in trial.parts]
         is_burst = trial.frames is not None
         # A generator that cannot keep the rate of a burst takes longer.
-        busy = (2.0 if is_burst else 1.0) * trial.duration + self._settle_time
+        busy = (2.0 if is_burst else 1.0) * trial.duration + self.settle_time
         answer = self._ask("schedule", busy=busy, steps=steps, burst=is_burst)
         counters = self._read(read_counters, answer)
         clock = self._clock()
@@ -202,11 +199,10 @@ class AgentClient:
     def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
         """Ends the traffic that `start_traffic` began, waits for frames in flight, and returns the counters.
 
-        Args:
-            late_wait: Seconds to wait on after that, for frames that are late; they are counted apart.
+        Frames that come in the `late_wait` seconds after that are late; they are counted apart.
         """
         self._stop_pulse()
-        busy = self._settle_time + late_wait
+        busy = self.settle_time + late_wait
         answer = self._ask("stop", busy=busy, late_wait=late_wait)
         stopped = self._read(read_stop, answer)
         if not self._is_watched:
@@ -215,17 +211,8 @@ class AgentClient:
         timelines = self._read(lambda answer, _: read_timelines(answer, stopped.directions, clock), answer)
         return replace(stopped, timelines=timelines)
 
-    @property
-    def settle_time(self) -> float:
-        """Seconds after the traffic in which frames come back in time."""
-        return self._settle_time
-
     def late_frames(self, wait: float) -> dict[str, int]:
-        """Frames of the trial before that came back too late, and were counted as lost; by direction.
-
-        Args:
-            wait: Seconds to wait for them, after the wait for frames in flight.
-        """
+        """Frames of the trial before that were counted as lost, and came back in the `wait` seconds after that."""
         return self._read(read_late, self._ask("late", busy=wait, wait=wait))
 
     def resolve(
@@ -280,8 +267,10 @@ class AgentClient:
             readings.append(AgentClock((before + after) / 2 - now, (after - before) / 2))
         return min(readings, key=lambda reading: reading.error)
 
-    def _wanted_notes(self) -> dict[str, Any]:
-        return {} if self.see is None else {"notes": True}
+    def _ask_trial(self, operation: str, load: float, duration: float, ramp: float, **watch: Any) -> Mapping[str, Any]:
+        notes: dict[str, Any] = {} if self.see is None else {"notes": True}
+        busy = ramp + duration + self.settle_time
+        return self._ask(operation, busy=busy, load=load, duration=duration, ramp=ramp, **watch, **notes)
 
     def _show_life(self) -> None:
         # An agent that hears nothing while traffic flows stops it.
@@ -326,9 +315,6 @@ class AgentClient:
             # Interrupted: the answer would be taken for the next one's, and traffic may be flowing.
             self.close()
             raise
-        return self._read_answer(line)
-
-    def _read_answer(self, line: str) -> Mapping[str, Any]:
         try:
             answer = json.loads(line)
         except ValueError:
@@ -336,8 +322,8 @@ class AgentClient:
         if not isinstance(answer, dict) or answer.get("id") != self._last_id:
             raise self._garbled(line)
         if isinstance(answer.get("error"), dict):
-            error = answer["error"]
-            raise AgentRefusalError(f"Node {self.node_name}: {error.get('message')}", str(error.get("kind")))
+            refusal = answer["error"]
+            raise AgentRefusalError(f"Node {self.node_name}: {refusal.get('message')}", str(refusal.get("kind")))
         if not isinstance(answer.get("result"), dict):
             raise self._garbled(line)
         result: Mapping[str, Any] = answer["result"]

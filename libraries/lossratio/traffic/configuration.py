@@ -5,7 +5,7 @@ The outer MAC addresses are left to the generator, which knows its ports' own.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import ip_address
 
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.topology import Port, Side, split_sides
@@ -24,18 +24,7 @@ from lossratio.traffic.agent.core.configuration import (
     mac_bytes,
 )
 from lossratio.traffic.agent.core.neighbours import Question, behind_tags
-from lossratio.traffic.headers import (
-    Ethernet,
-    Geneve,
-    InnerHeaders,
-    Ipv4,
-    Ipv6,
-    PortHeader,
-    PortRange,
-    Range,
-    TcpHeader,
-    Vxlan,
-)
+from lossratio.traffic.headers import Ethernet, Geneve, InnerHeaders, Ipv4, Ipv6, PortHeader, Range, TcpHeader, Vxlan
 from lossratio.traffic.profile import TrafficDirection, TrafficProfile, address_span
 
 _MAC_ADDRESSES = bytes(12)
@@ -142,15 +131,14 @@ class _Frame(FrameHeaders):
             self._add_ipv4(headers.ipv4, headers.protocol)
         if headers.ipv6 is not None:
             self._add_ipv6(headers.ipv6, headers.protocol)
-        if headers.udp is not None:
-            self._add_udp(headers.udp)
-        if headers.tcp is not None:
-            self._add_tcp(headers.tcp)
+        transport = headers.udp or headers.tcp
+        if transport is not None:
+            self._add_transport(transport)
 
     def add_tunnel(self, tunnel: Vxlan | Geneve) -> None:
         """UDP without a checksum, the tunnel's header, and the frame within."""
         start = len(self.data)
-        self._add_ports(tunnel.source_port)
+        self._add_field(2, tunnel.source_port.first, tunnel.source_port)
         self.data += tunnel.port.to_bytes(2, "big") + bytes(4) + tunnel.start
         self.lengths.append(LengthField(start + 4, start))
         source, destination = self._sides
@@ -201,20 +189,16 @@ class _Frame(FrameHeaders):
             self.data += first.packed[:-_STEPPING_BYTES]
             self._add_field(_STEPPING_BYTES, int.from_bytes(first.packed[-_STEPPING_BYTES:], "big"), addresses)
 
-    def _add_udp(self, header: PortHeader) -> None:
-        """RFC 768."""
+    def _add_transport(self, header: PortHeader) -> None:
+        """RFC 768, or RFC 9293: an acknowledgement, without options or with the one that holds the tag."""
         start = len(self.data)
-        self._add_ports(header.source_port)
-        self._add_ports(header.destination_port)
-        self.data += bytes(4)
-        self.lengths.append(LengthField(start + 4, start))
-        self.checksums.append(ChecksumField(start + 6, start, pseudo_header=self._pseudo_header))
-
-    def _add_tcp(self, header: TcpHeader) -> None:
-        """RFC 9293: an acknowledgement, without options or with the one that holds the tag."""
-        start = len(self.data)
-        self._add_ports(header.source_port)
-        self._add_ports(header.destination_port)
+        self._add_field(2, header.source_port.first, header.source_port)
+        self._add_field(2, header.destination_port.first, header.destination_port)
+        if not isinstance(header, TcpHeader):
+            self.data += bytes(4)
+            self.lengths.append(LengthField(start + 4, start))
+            self.checksums.append(ChecksumField(start + 6, start, pseudo_header=self._pseudo_header))
+            return
         # The first segment behind a handshake whose numbers begin at zero.
         numbers, words = (_FIRST_NUMBERS, 9) if header.connects else (bytes(8), 5)
         self.data += numbers + bytes([words << 4, _TCP_ACK]) + _TCP_WINDOW.to_bytes(2, "big") + bytes(4)
@@ -246,9 +230,6 @@ class _Frame(FrameHeaders):
                 f"The addresses of both sides overlap in {network}. Give the TG's ports addresses that are further "
                 "apart, or use a traffic profile with fewer addresses."
             )
-
-    def _add_ports(self, ports: PortRange) -> None:
-        self._add_field(2, ports.first, ports)
 
     def _add_field(self, width: int, first: int, values: Range) -> None:
         if values.count > 1:
@@ -401,8 +382,11 @@ def questions_of_ports(
                 continue
             asker = next(address for address in port.interface.address if address.version == gateway.version)
             known: dict[str, None] = {}
-            for first, last in ranges:
-                known |= dict.fromkeys(_on_link(asker.network, ip_address(first), ip_address(last)))
+            for first, last in ((ip_address(first), ip_address(last)) for first, last in ranges):
+                if first.version == asker.version:
+                    lowest = max(int(first), int(asker.network[0]))
+                    highest = min(int(last), int(asker.network[-1]), lowest + _MOST_NEIGHBOURS)
+                    known |= dict.fromkeys(str(type(first)(number)) for number in range(lowest, highest + 1))
             if len(known) > _MOST_NEIGHBOURS:
                 raise TopologyError(
                     f"{port}: its gateway {gateway} would have to know {len(known)} addresses of traffic by ARP or "
@@ -412,13 +396,3 @@ def questions_of_ports(
                 )
             tags = header[12 : place - 2].hex()
             yield from (Question(name, source, str(gateway), tags) for source in known)
-
-
-def _on_link(
-    network: IPv4Network | IPv6Network, first: IPv4Address | IPv6Address, last: IPv4Address | IPv6Address
-) -> Iterator[str]:
-    if first.version != network.version:
-        return
-    lowest = max(int(first), int(network.network_address))
-    highest = min(int(last), int(network.broadcast_address), lowest + _MOST_NEIGHBOURS)
-    yield from (str(type(first)(number)) for number in range(lowest, highest + 1))

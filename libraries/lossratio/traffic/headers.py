@@ -55,13 +55,21 @@ class PortRange(Range):
         return self
 
 
-class Ethernet(FileModel):
-    """MAC addresses of a side's hosts, in place of the ports' own, in frames that no router gets."""
+class Addresses(FileModel):
+    """A header with addresses."""
 
     source: AddressRange = AddressRange()
     """Source addresses, on the transmitting side."""
     destination: AddressRange = AddressRange()
     """Destination addresses, on the receiving side."""
+
+    def on(self, side: Side) -> Side:
+        """A side as these headers address it."""
+        return side
+
+
+class Ethernet(Addresses):
+    """MAC addresses of a side's hosts, in place of the ports' own, in frames that no router gets."""
 
 
 class VlanTag(FileModel):
@@ -73,13 +81,9 @@ class VlanTag(FileModel):
     """Its priority code point."""
 
 
-class Ipv4(FileModel):
+class Ipv4(Addresses):
     """The IPv4 header."""
 
-    source: AddressRange = AddressRange()
-    """Source addresses, on the transmitting side."""
-    destination: AddressRange = AddressRange()
-    """Destination addresses, on the receiving side."""
     ttl: int = Field(default=64, ge=1, le=255)
     """Time to live."""
     protocol: int = Field(default=61, ge=0, le=255)
@@ -104,21 +108,13 @@ class Ipv4(FileModel):
         return side.wide if self.is_wide else side
 
 
-class Ipv6(FileModel):
+class Ipv6(Addresses):
     """The IPv6 header."""
 
-    source: AddressRange = AddressRange()
-    """Source addresses, on the transmitting side."""
-    destination: AddressRange = AddressRange()
-    """Destination addresses, on the receiving side."""
     hop_limit: int = Field(default=64, ge=1, le=255)
     """Hop limit."""
     next_header: int = Field(default=61, ge=0, le=255)
     """Protocol number where no other header follows; 61 is 'any host internal protocol'."""
-
-    def on(self, side: Side) -> Side:
-        """A side as these headers address it."""
-        return side
 
 
 class PortHeader(FileModel):
@@ -270,13 +266,9 @@ class Headers(InnerHeaders):
     """The GENEVE header and the inner frame."""
 
     @model_validator(mode="after")
-    def _macs_fit(self) -> Headers:
+    def _are_possible(self) -> Headers:
         if self.ethernet and max(self.ethernet.source.last, self.ethernet.destination.last) >= _MAC_HOSTS:
             raise ValueError(f"a side has {_MAC_HOSTS} MAC addresses; use fewer")
-        return self
-
-    @model_validator(mode="after")
-    def _tunnel_has_its_own_udp(self) -> Headers:
         if self.vxlan is not None and self.geneve is not None:
             raise ValueError("frames are in one tunnel: 'vxlan' or 'geneve'")
         if self.tunnel is not None and (self.udp is not None or self.tcp is not None):

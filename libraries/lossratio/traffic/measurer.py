@@ -5,7 +5,7 @@ The checks show that frames get through in every direction.
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -129,7 +129,8 @@ class TrafficMeasurer:
             if output.decided_after is not None and output.loss_ratio <= (trial.certain_above or 0.0):
                 # More frames were on their way than expected, so nothing was certain.
                 continue
-            unsent = _unsent_share(output)
+            missing = output.unsent_frames or 0
+            unsent = missing / max(1, (output.sent_frames or 0) + missing)
             beyond += unsent > FALTERING
             is_limit = unsent > FALTERING and (beyond > 1 or trial.load >= self._limit)
             if is_limit:
@@ -208,7 +209,13 @@ class TrafficMeasurer:
             self._quiet_since = time.monotonic()
             slow = [timeline for timeline in timelines if trial.frames is not None and not _is_kept(timeline, trial)]
             if slow and is_last:
-                raise _too_slow(trial, slow)
+                rate = min(timeline.rate or 0.0 for timeline in slow)
+                raise BurstRateError(
+                    f"The generator cannot send a burst of {trial.frames} frames at {trial.load:.10g} frames/s: in "
+                    f"direction {', '.join(timeline.name for timeline in slow)} it kept {rate:.10g} frames/s. Measure "
+                    "at a lower rate, which it can keep, and state that this is not the maximum rate of the link.",
+                    rate,
+                )
             try:
                 output = output_from_counters(
                     trial,
@@ -240,21 +247,6 @@ def _is_kept(timeline: Timeline, trial: TrialInput) -> bool:
     load = trial.load * step.intended / (trial.frames or step.intended)
     late = (step.sent - 1) / timeline.rate - (step.sent - 1) / load
     return late <= max(2.0 * timeline.resolution, BURST_LATENESS * trial.duration)
-
-
-def _too_slow(trial: TrialInput, slow: Sequence[Timeline]) -> BurstRateError:
-    rate = min(timeline.rate or 0.0 for timeline in slow)
-    return BurstRateError(
-        f"The generator cannot send a burst of {trial.frames} frames at {trial.load:.10g} frames/s: in direction "
-        f"{', '.join(timeline.name for timeline in slow)} it kept {rate:.10g} frames/s. Measure at a lower rate, which "
-        "it can keep, and state that this is not the maximum rate of the link.",
-        rate,
-    )
-
-
-def _unsent_share(output: TrialOutput) -> float:
-    unsent, sent = output.unsent_frames or 0, output.sent_frames or 0
-    return unsent / (sent + unsent) if unsent else 0.0
 
 
 class DeadPathError(LinkError):
@@ -290,13 +282,16 @@ def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
             return counters
     check_integrity(dead, "in the check of the path")
     _check_late(agent, {direction.name: direction.sent_frames for direction in dead})
-    sent = ", ".join(
-        f"{direction.name} (sent {direction.sent_frames} frames, received 0: "
-        f"no frame of {_checked_flows(agent, direction)})"
-        for direction in dead
-    )
-    alive = {direction.name for direction in counters if direction.received_frames}
-    if not alive.intersection(_reverse(direction.name) for direction in dead):
+    described = []
+    for direction in dead:
+        count, flows = direction.sent_frames, agent.flows[direction.name]
+        # A device may forward other flows than those of the check.
+        checked = "its only flow" if flows == 1 else f"the first {min(count, flows)} of {flows:,} flows"
+        described.append(f"{direction.name} (sent {count} frames, received 0: no frame of {checked})")
+    sent = ", ".join(described)
+    # Answers go in the direction with the reverse name.
+    alive = {">".join(reversed(direction.name.split(">"))) for direction in counters if direction.received_frames}
+    if not alive.intersection(direction.name for direction in dead):
         raise DeadPathError(
             f"Node {agent.node_name}: the path is a black hole; nothing comes through in direction {sent}. "
             "Check the links' ends in the topology, and that the DUT is set up to forward."
@@ -305,12 +300,6 @@ def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
         f"Node {agent.node_name}: the path works one way only; nothing comes through in direction {sent}. "
         "Check the DUT's forwarding (addresses, routes, MAC addresses) in that direction."
     )
-
-
-def _checked_flows(agent: AgentClient, direction: DirectionCounters) -> str:
-    """The flows that a check's frames were of, in words: a device may forward others."""
-    flows = agent.flows[direction.name]
-    return "its only flow" if flows == 1 else f"the first {min(direction.sent_frames, flows)} of {flows:,} flows"
 
 
 def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
@@ -331,16 +320,10 @@ def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
 
 
 def check_at_low_rate(agent: AgentClient, facts: Mapping[str, Any], idle_time: float) -> dict[str, Any]:
-    """Checks latency frames, where the generator only counts the frames of trials.
+    """Checks latency frames, where the generator only counts the frames of trials; the DUT then recovers for idle time.
 
-    Args:
-        agent: The agent, configured.
-        facts: Facts that its generator reports about itself.
-        idle_time: Seconds without traffic before the next trial, for the DUT to recover.
-
-    Returns:
-        Its ``integrity``, with a ``low_rate_check`` where there was one: the counters of each direction's latency
-        frames; a direction that cannot have any is missing.
+    It returns the ``integrity`` of the generator's facts, with a ``low_rate_check`` where there was one: the counters
+    of each direction's latency frames; a direction that cannot have any is missing.
 
     Raises:
         TrafficError: If the generator cannot do that, or does not answer as it should.
@@ -360,8 +343,7 @@ def check_at_low_rate(agent: AgentClient, facts: Mapping[str, Any], idle_time: f
 def with_largest_frames(configuration: Configuration) -> Configuration | None:
     """The same traffic with the largest frames only: an MTU on the way may stop these, while smaller ones pass.
 
-    Returns:
-        The configuration to check in addition; None if all frames of each direction have the same size.
+    None: all frames of each direction have the same size.
     """
     if all(len(direction.frames.sizes) == 1 for direction in configuration.directions):
         return None
@@ -379,8 +361,3 @@ def _counters(latency: LatencyCounters) -> DirectionCounters:
     )
     examination = Examination(arrived, duplicated=latency.duplicate_frames, reordered=latency.out_of_order_frames)
     return with_examination(counters, examination)
-
-
-def _reverse(direction: str) -> str:
-    """Name of the direction in which the answers go."""
-    return ">".join(reversed(direction.split(">")))

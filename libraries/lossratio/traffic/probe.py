@@ -99,14 +99,9 @@ class Marker:
         self._id = secrets.token_bytes(_MARK_BYTES - 2)
 
     def frame(self, direction: Direction, source_mac: str, destination_mac: str, port: int, number: int) -> bytes:
-        """A frame of a direction, marked. Its checksums stay correct.
+        """A frame of a direction, marked with the numbers of its port and itself, which are below 256.
 
-        Args:
-            direction: The direction; its smallest frame has room for the mark.
-            source_mac: MAC address of the port that sends it.
-            destination_mac: Where it goes.
-            port: Number of the port, below 256.
-            number: Number of the frame, below 256.
+        Its checksums stay correct. The direction's smallest frame has room for the mark.
         """
         # Imported here because numpy takes a while, and other commands need none of it.
         from lossratio.traffic.agent.afpacket.frames import build_frames
@@ -139,17 +134,10 @@ def send_probe(
     listen: Sequence[str] = (),
     through: Mapping[str, Any] | None = None,
 ) -> ProbeAnswer:
-    """Sends frames, and notes what arrives on all ports.
+    """Sends frames from interfaces, and notes what arrives on all ports until so many seconds after the last frame.
 
-    Args:
-        agent: The agent on the TG.
-        ports: All interfaces.
-        sends: Interfaces and frames.
-        seconds: Seconds to listen after the last frame.
-        networks: Networks of the frames' addresses.
-        speakers: The ports that answer for addresses meanwhile.
-        listen: Interfaces that nothing is sent from, and where frames may arrive all the same.
-        through: The generator that has taken the ports, as for `AgentClient.resolve`; None: the kernel has them.
+    `networks` have the frames' addresses, and `speakers` answer for addresses meanwhile. Nothing is sent from the
+    interfaces to `listen` on, and frames may arrive there all the same. `through` is as for `AgentClient.resolve`.
 
     Raises:
         TrafficError: If a port must not be used, or the agent does not answer as it should.

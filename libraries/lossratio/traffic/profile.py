@@ -141,7 +141,17 @@ class TrafficProfile(ProfileFile):
         if max(shares) != 1:
             raise ValueError(f"load_share: one direction's must be 1, and the largest is {max(shares):g}")
         for direction in self.directions:
-            _check_direction(direction, LARGEST_FRAME + self.reverse.longer)
+            headers, smallest = direction.headers, min(direction.size_weights)
+            least = SMALLEST_IPV6_FRAME if headers.has_ipv6 else SMALLEST_FRAME
+            largest = LARGEST_FRAME + self.reverse.longer
+            for size in direction.size_weights:
+                if not least <= size <= largest:
+                    raise ValueError(f"{size} is not within {least} and {largest} bytes")
+            needed = headers.length + TAG_BYTES + FCS_BYTES
+            if smallest < needed:
+                raise ValueError(f"frames of {smallest} bytes are too small, these headers need {needed} bytes")
+            if headers.flows > MOST_FLOWS:
+                raise ValueError(f"these ranges make {headers.flows} flows, and there may be {MOST_FLOWS} at most")
         return self
 
     @cached_property
@@ -231,14 +241,10 @@ class TrafficProfile(ProfileFile):
 def load_profile(
     name_or_path: str | Path, *, frame_size: int | str, bidirectional: bool | None = None
 ) -> TrafficProfile:
-    """Reads a traffic profile.
+    """Reads a traffic profile that comes with lossratio, by its name, or a file (anything with a ``/`` or ``.yaml``).
 
-    Args:
-        name_or_path: Name of a profile that comes with lossratio, or path of a file (anything with a ``/`` or ending
-            in ``.yaml``).
-        frame_size: Bytes of a frame with FCS (``64`` or ``64B``), or the name of a mix of sizes: ``IMIX_v4_1``, or one
-            of the profile's own.
-        bidirectional: Whether both ports transmit; None: as the profile says.
+    The frame size is bytes with FCS (``64`` or ``64B``), or the name of a mix of sizes: ``IMIX_v4_1``, or one of the
+    profile's own. Whether both ports transmit, the profile says, unless it is given.
 
     Raises:
         TrafficError: If there is no such profile, the file does not describe one (with file, line and field of each
@@ -298,19 +304,6 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
         return load_yaml_file(path, ProfileFile, TrafficError)
 
 
-def _check_direction(direction: TrafficDirection, largest: int) -> None:
-    headers, sizes = direction.headers, direction.size_weights
-    smallest = SMALLEST_IPV6_FRAME if headers.has_ipv6 else SMALLEST_FRAME
-    for size in sizes:
-        if not smallest <= size <= largest:
-            raise ValueError(f"{size} is not within {smallest} and {largest} bytes")
-    least = headers.length + TAG_BYTES + FCS_BYTES
-    if min(sizes) < least:
-        raise ValueError(f"frames of {min(sizes)} bytes are too small, these headers need {least} bytes")
-    if headers.flows > MOST_FLOWS:
-        raise ValueError(f"these ranges make {headers.flows} flows, and there may be {MOST_FLOWS} at most")
-
-
 def parse_frame_size(frame_size: int | str) -> int | str:
     """Reads bytes of a frame with FCS (``64``, ``64B``); anything else is the name of a mix of sizes.
 
@@ -333,13 +326,10 @@ def parse_frame_size(frame_size: int | str) -> int | str:
 
 
 def weights_of(frame_size: int | str, mixes: Mapping[str, Mapping[int, int]], *, has_ipv6: bool) -> Mapping[int, int]:
-    """Sizes of the frames in bytes with FCS, each with its weight.
+    """Sizes of the frames in bytes with FCS, each with its weight; `mixes` are those that not everybody knows.
 
-    Args:
-        frame_size: Bytes, or the name of a mix.
-        mixes: Mixes besides those that everybody knows.
-        has_ipv6: Whether the frames have an IPv6 header. A well-known mix then has frames of `SMALLEST_IPV6_FRAME`
-            where it would have smaller ones, as the documentation of FD.io CSIT's tests says.
+    If the frames have an IPv6 header, a well-known mix has frames of `SMALLEST_IPV6_FRAME` where it would have smaller
+    ones, as the documentation of FD.io CSIT's tests says.
 
     Raises:
         ValueError: If there is no such mix, or it has no frames, too many sizes, or too many frames until it repeats.
@@ -347,24 +337,22 @@ def weights_of(frame_size: int | str, mixes: Mapping[str, Mapping[int, int]], *,
     if isinstance(frame_size, int):
         return {frame_size: 1}
     if frame_size in mixes:
-        return _checked(frame_size, mixes[frame_size])
+        weights = mixes[frame_size]
+        if not weights or min(weights.values()) < 1:
+            raise ValueError(f"mix {frame_size}: it needs sizes, each with a weight of 1 or more")
+        if len(weights) > MOST_SIZES:
+            raise ValueError(f"mix {frame_size}: it has {len(weights)} sizes, and may have {MOST_SIZES} at most")
+        pattern = sum(weights.values()) // gcd(*weights.values())
+        if pattern > LONGEST_PATTERN:
+            most = f"and may to {LONGEST_PATTERN} at most"
+            raise ValueError(f"mix {frame_size}: its weights add up to {pattern} frames, {most}")
+        return weights
     if frame_size not in IMIX:
         known = ", ".join(sorted({*IMIX, *mixes}))
         raise ValueError(f"{frame_size!r} is neither bytes like 64 or '64B', nor a mix of sizes; there are {known}")
     if not has_ipv6:
         return IMIX[frame_size]
     return {max(size, SMALLEST_IPV6_FRAME): weight for size, weight in IMIX[frame_size].items()}
-
-
-def _checked(name: str, weights: Mapping[int, int]) -> Mapping[int, int]:
-    if not weights or min(weights.values()) < 1:
-        raise ValueError(f"mix {name}: it needs sizes, each with a weight of 1 or more")
-    if len(weights) > MOST_SIZES:
-        raise ValueError(f"mix {name}: it has {len(weights)} sizes, and may have {MOST_SIZES} at most")
-    pattern = sum(weights.values()) // gcd(*weights.values())
-    if pattern > LONGEST_PATTERN:
-        raise ValueError(f"mix {name}: its weights add up to {pattern} frames, and may to {LONGEST_PATTERN} at most")
-    return weights
 
 
 def frame_format(profile: TrafficProfile) -> str:
@@ -398,10 +386,10 @@ def addresses(profile: TrafficProfile, sides: Sequence[tuple[Side, Side]] = ((WE
 def address_span(numbers: AddressRange, side: Side, version: int) -> tuple[Address, Address]:
     """The first and the last address of a range, of a side's addresses of version 4 or 6 of IP."""
     if version == 4:
-        network, offset = int(side.ipv4.network_address), side.ipv4_offset
-        return IPv4Address(network + offset + numbers.first), IPv4Address(network + offset + numbers.last)
-    network, offset = int(side.ipv6.network_address), side.ipv6_offset
-    return IPv6Address(network + offset + numbers.first), IPv6Address(network + offset + numbers.last)
+        start: Address = side.ipv4.network_address + side.ipv4_offset
+    else:
+        start = side.ipv6.network_address + side.ipv6_offset
+    return start + numbers.first, start + numbers.last
 
 
 def modifiers(profile: TrafficProfile) -> str:
@@ -418,42 +406,28 @@ def _in_words(profile: TrafficProfile, describe: Callable[[TrafficDirection], st
     return descriptions[0] if len(set(descriptions)) == 1 else "; back: ".join(descriptions)
 
 
-def _format(headers: Headers) -> str:
-    if headers.tunnel is None:
-        return _plain_format(headers)
-    name = "VXLAN" if headers.geneve is None else "GENEVE"
-    return f"{_layers(headers)}, UDP, {name}, {_plain_format(headers.tunnel.inner)}"
+def _format(headers: InnerHeaders) -> str:
+    present: dict[str, Any] = {"IEEE 802.1ad": headers.dot1ad, "IEEE 802.1Q": headers.dot1q}
+    present |= {"IPv4": headers.ipv4, "IPv6": headers.ipv6, "UDP": headers.udp, "TCP": headers.tcp}
+    parts = ["Ethernet II", *(name for name, header in present.items() if header is not None)]
+    if isinstance(headers, Headers) and headers.tunnel is not None:
+        parts += ["UDP", "VXLAN" if headers.geneve is None else "GENEVE", _format(headers.tunnel.inner)]
+    elif headers.udp is None and headers.tcp is None:
+        parts.append(f"IP protocol {headers.protocol}")
+    return ", ".join(parts)
 
 
-def _plain_format(headers: InnerHeaders) -> str:
-    if headers.udp is not None:
-        return f"{_layers(headers)}, UDP"
-    return f"{_layers(headers)}, " + ("TCP" if headers.tcp is not None else f"IP protocol {headers.protocol}")
-
-
-def _layers(headers: InnerHeaders) -> str:
-    present = {"IEEE 802.1ad": headers.dot1ad, "IEEE 802.1Q": headers.dot1q, "IPv4": headers.ipv4, "IPv6": headers.ipv6}
-    return ", ".join(["Ethernet II", *(name for name, header in present.items() if header is not None)])
-
-
-def _addresses(headers: Headers, source: Side, destination: Side) -> str:
-    outer = _plain_addresses(headers, source, destination)
-    if headers.tunnel is None:
-        return outer
-    return f"{outer}, within {_plain_addresses(headers.tunnel.inner, source, destination)}"
-
-
-def _plain_addresses(headers: InnerHeaders, source: Side, destination: Side) -> str:
+def _addresses(headers: InnerHeaders, source: Side, destination: Side) -> str:
     ip = headers.ipv4 or headers.ipv6
     if ip is None:
         raise ValueError("these headers are not of IP")
-    version = 6 if headers.ipv4 is None else 4
-    return f"{_span(ip.source, ip.on(source), version)} to {_span(ip.destination, ip.on(destination), version)}"
-
-
-def _span(numbers: AddressRange, side: Side, version: int) -> str:
-    first, last = address_span(numbers, side, version)
-    return str(first) if first == last else f"{first}-{last}"
+    spans = []
+    for numbers, side in ((ip.source, ip.on(source)), (ip.destination, ip.on(destination))):
+        first, last = address_span(numbers, side, 6 if headers.ipv4 is None else 4)
+        spans.append(str(first) if first == last else f"{first}-{last}")
+    if isinstance(headers, Headers) and headers.tunnel is not None:
+        spans[1] += f", within {_addresses(headers.tunnel.inner, source, destination)}"
+    return " to ".join(spans)
 
 
 def _modifiers(headers: Headers) -> str:

@@ -186,7 +186,16 @@ class TrexServer:
         lines = [" ".join(line.split()) for line in self.log().splitlines() if line.strip()]
         faults = [line for line in lines if any(word in line.lower() for word in _SIGNS_OF_FAULTS)]
         words = " | ".join(faults[:_LOG_LINES] or lines[-_LOG_LINES:]) or "nothing at all"
-        return f"{words} ({self._ending()}; log: {log_path(self._state)})"
+        deadline = time.monotonic() + _STATUS_SECONDS
+        while (status := self._status()) is None and self._look().pid is None and time.monotonic() < deadline:
+            # The server's shell writes the status just after the server's end.
+            time.sleep(_POLL_SECONDS)
+        if status is None:
+            ending = "no exit status" if self._look().pid is None else "it still runs"
+        else:
+            signal = status - _SIGNALLED
+            ending = f"ended by signal {signal}" if 0 < signal <= _LAST_SIGNAL else f"exit status {status}"
+        return f"{words} ({ending}; log: {log_path(self._state)})"
 
     @property
     def _where(self) -> str:
@@ -228,16 +237,6 @@ class TrexServer:
         """The server's exit status, as a shell reports it; None while it runs, or if its shell was killed, too."""
         status = self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "status", self._program.status).stdout
         return int(status) if status.strip().isdecimal() else None
-
-    def _ending(self) -> str:
-        deadline = time.monotonic() + _STATUS_SECONDS
-        while (status := self._status()) is None and self._look().pid is None and time.monotonic() < deadline:
-            # The server's shell writes the status just after the server's end.
-            time.sleep(_POLL_SECONDS)
-        if status is None:
-            return "no exit status" if self._look().pid is None else "it still runs"
-        signal = status - _SIGNALLED
-        return f"ended by signal {signal}" if 0 < signal <= _LAST_SIGNAL else f"exit status {status}"
 
     def _look(self) -> _Server:
         port = f"{self._plan.rpc_port:04X}"

@@ -44,23 +44,19 @@ def main() -> None:
     agent = Agent(channel.check, channel.check_open, channel.reply)
     try:
         for line in channel.lines(agent.tend):
-            channel.reply(_answer(agent, line))
+            request_id = None
+            try:
+                request = decode(line)
+                request_id = request.get("id")
+                channel.reply({"id": request_id, "result": agent.answer(request)})
+            except AgentError as error:
+                channel.reply({"id": request_id, "error": {"kind": error.kind, "message": error.message}})
             if agent.has_ended:
                 break
     except ControllerGoneError:
         print("lossratio agent: the controller is gone; stopping all traffic.", file=sys.stderr)
     finally:
         agent.close()
-
-
-def _answer(agent: Agent, line: bytes) -> Message:
-    request_id = None
-    try:
-        request = decode(line)
-        request_id = request.get("id")
-        return {"id": request_id, "result": agent.answer(request)}
-    except AgentError as error:
-        return {"id": request_id, "error": {"kind": error.kind, "message": error.message}}
 
 
 _OPERATIONS = (
@@ -124,13 +120,15 @@ class Agent:
             raise AgentError(
                 "protocol", f"This agent speaks protocol {PROTOCOL}, and was asked for {request.get('protocol')!r}."
             )
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
         return {
             "protocol": PROTOCOL,
             "python": platform.python_version(),
             "numpy": _numpy_version(),
             "kernel": f"{platform.system()} {platform.release()}",
             "machine": platform.machine(),
-            "cpu": _cpu_model(),
+            "cpu": models[0] if models else platform.processor(),
             "cpus": len(os.sched_getaffinity(0)),
             "interfaces": {link.name: link.mac.hex(":") for link in read_links().values()},
         }
@@ -310,9 +308,3 @@ def _numpy_version() -> str | None:
     except ImportError:
         return None
     return str(numpy.__version__)
-
-
-def _cpu_model() -> str:
-    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-        names: list[str] = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    return names[0] if names else platform.processor()

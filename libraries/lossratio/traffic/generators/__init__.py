@@ -52,12 +52,7 @@ def open_generator(settings: RealGenerator, node: GeneratorNode, ports: Sequence
 
 
 def start_agent(settings: RealGenerator, session: NodeSession, *, patience: float = ANSWER_SECONDS) -> AgentClient:
-    """Starts the agent on a TG, with the Python that the topology file says.
-
-    Args:
-        settings: The generator's settings in the topology file.
-        session: The log-in on the TG.
-        patience: Seconds that an answer may take beyond what was asked for.
+    """Starts the agent on a TG, with the Python that the topology file says; see `AgentClient.start` for its patience.
 
     Raises:
         NodeError: If the TG is lost.
@@ -69,10 +64,7 @@ def start_agent(settings: RealGenerator, session: NodeSession, *, patience: floa
 
 
 def check_early_verdicts(settings: object) -> None:
-    """Makes sure that a generator can end a trial as soon as its verdict is certain.
-
-    Args:
-        settings: Its settings in the topology file; a simulated one's are always fine.
+    """Makes sure that a generator can end a trial as soon as its verdict is certain; a simulated one always can.
 
     Raises:
         TopologyError: If the generator's package is broken.

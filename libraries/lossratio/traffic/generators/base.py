@@ -74,11 +74,7 @@ class Generator(ABC, Generic[SettingsT]):
     @classmethod
     @abstractmethod
     def needs(cls, settings: SettingsT, session: NodeSession) -> Iterator[str]:
-        """Finds what the TG lacks for it. Nothing is started or changed there.
-
-        Yields:
-            What is missing, and how to get it.
-        """
+        """Finds what the TG lacks for it, and how to get that. Nothing is started or changed there."""
 
     @classmethod
     def check_python(cls, settings: SettingsT, session: NodeSession) -> None:
@@ -90,10 +86,7 @@ class Generator(ABC, Generic[SettingsT]):
 
     @classmethod
     def choices(cls, settings: SettingsT, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
-        """What it would choose by itself on a TG of so many CPUs, and why. Nothing is started or changed there.
-
-        Yields:
-            A sentence for each choice.
+        """What it would choose by itself on a TG of so many CPUs, and why, a sentence each. Nothing is changed there.
 
         Raises:
             TopologyError: If the topology asks for something that the TG does not have.
@@ -140,9 +133,6 @@ class Generator(ABC, Generic[SettingsT]):
     def single_frames(self) -> Mapping[str, Any] | None:
         """How the agent sends single frames, such as questions for gateways: `AgentClient.resolve`'s ``through``.
 
-        Returns:
-            None: through interfaces of the kernel.
-
         Raises:
             LossRatioError: If the generator has taken the ports from the kernel, and cannot be used.
         """
@@ -172,37 +162,27 @@ class Generator(ABC, Generic[SettingsT]):
         """Ends everything that was started for it; doing it again changes nothing."""
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        """Gets the agent ready for trials with it.
-
-        Returns:
-            What its program says about itself and the ports.
+        """Gets the agent ready for trials with it, and returns what its program says about itself and the ports.
 
         Raises:
             LossRatioError: If that is not possible.
         """
         options = self.ready()
-        program = None if self.program is None else program_sources(self.settings.kind, self.program)
+        program = None if self.program is None else self._program_sources(self.program)
         facts = agent.configure(configuration, generator=self.settings.kind, options=options, program=program)
         return facts if self.distribution is None else {"version": self.distribution, **facts}
 
-
-def program_sources(kind: str, name: str) -> dict[str, str]:
-    """Sources of a generator's program for the agent, by the names that its modules have on the node.
-
-    Args:
-        kind: The generator's kind.
-        name: Name of the Python module or package. It is read and not imported: it needs the agent around it.
-
-    Raises:
-        TrafficError: If there is no such module.
-    """
-    try:
-        spec = find_spec(name)
-    except ImportError:
-        spec = None
-    if spec is None or spec.origin is None:
-        raise TrafficError(f"The generator {kind!r} has no program for the agent: there is no Python module {name!r}.")
-    origin, module = Path(spec.origin), program_module(kind)
-    if spec.submodule_search_locations is None:
-        return {module: origin.read_text(encoding="utf-8")}
-    return read_sources(origin.parent, module)
+    def _program_sources(self, name: str) -> dict[str, str]:
+        """Sources of its program by the names of its modules on the node; read only, as they need the agent."""
+        kind = self.settings.kind
+        try:
+            spec = find_spec(name)
+        except ImportError:
+            spec = None
+        if spec is None or spec.origin is None:
+            text = f"The generator {kind!r} has no program for the agent: there is no Python module {name!r}."
+            raise TrafficError(text)
+        origin, module = Path(spec.origin), program_module(kind)
+        if spec.submodule_search_locations is None:
+            return {module: origin.read_text(encoding="utf-8")}
+        return read_sources(origin.parent, module)

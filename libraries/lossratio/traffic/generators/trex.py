@@ -102,14 +102,13 @@ class Trex(Generator[TrexGenerator]):
         hardware = _read_hardware(settings, session, ports)
         choice = choose_server(settings, ports, cpus, hardware)
         if choice.master is not None:
-            pairs = "; ".join(f"{_listed(threads)} (NUMA node {node})" for node, threads in choice.pairs)
+            pairs = "; ".join(f"{', '.join(map(str, threads))} (NUMA node {node})" for node, threads in choice.pairs)
             yield f"TRex's CPUs: main thread {choice.master}, latency {choice.latency}, ports {pairs}"
         yield from choice.because
         for card in () if hardware is None else hardware.cards.values():
-            link = {None: None, True: "up", False: "DOWN"}[card.has_link]
             facts = {
                 "driver": card.driver,
-                "link": link,
+                "link": {None: None, True: "up", False: "DOWN"}[card.has_link],
                 "NUMA node": card.numa_node,
                 "PCIe": card.pcie,
                 "IOMMU group": card.iommu_group,
@@ -122,9 +121,7 @@ class Trex(Generator[TrexGenerator]):
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         """See `Generator.configure`; with the configuration of the server, and the reasons for it.
 
-        A server of ours in the other mode is stopped.
-
-        A server of ours that runs and does not answer is stopped and started anew, once.
+        A server of ours in the other mode is stopped; one that runs and does not answer is started anew, once.
         """
         self._take_mode("--astf" if configuration.connects else "--stl")
         if not self.settings.software:
@@ -295,10 +292,6 @@ def server_arguments(generator: TrexGenerator, configuration: str, choice: Serve
     buffers = () if choice.mbuf_factor is None else (MBUF_FACTOR_ARGUMENT, f"{choice.mbuf_factor:g}")
     fixed = ("-i", mode, "--cfg", configuration, *no_scapy, "--hdrh", "--iom", "0")
     return (*fixed, *software, *buffers, *generator.arguments)
-
-
-def _listed(cpus: Sequence[int]) -> str:
-    return ", ".join(map(str, cpus))
 
 
 def _interface(generator: TrexGenerator, number: int, port: Port) -> str:

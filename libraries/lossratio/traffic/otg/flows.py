@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import reduce
 from typing import Any
 
@@ -24,16 +25,14 @@ _SAME = 1e-9
 _MOST_SIZES, _LARGEST_WEIGHT = 32, 1000
 
 
-class _Word:
+class _Word(Enum):
     """A word of the table."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    ANY = "any value that the models allow"
+    IGNORED = "accepted with a warning, as it changes nothing here"
 
 
-ANY = _Word("any value that the models allow")
-IGNORED = _Word("accepted with a warning, as it changes nothing here")
-
+ANY, IGNORED = _Word
 _LAYER1 = ("media", "promiscuous", "mtu", "ieee_media_defaults", "auto_negotiate", "auto_negotiation", "flow_control")
 _SPEED = re.compile(r"speed_(\d+)_(?:[fh]d_)?([mg])bps")
 _COUNTER = {"start": ANY, "step": ANY, "count": ANY}
@@ -44,18 +43,13 @@ _NEXT = {"choice": {"auto", "value"}, "auto": ANY, "value": ANY}
 _GAPS = {"gap": {12}, "delay": {"choice": ANY, "bytes": {0}, "nanoseconds": {0}, "microseconds": {0}}}
 
 
-def _packet_field(field: HeaderField) -> Any:
-    if field.computed is not None:
-        return _NEXT if field.computed == "next" else _COMPUTED
-    return _ADDRESS if field.notation is MAC else _PATTERN
-
-
 def _header(fields: Sequence[HeaderField]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for field in fields:
         *parents, name = field.path.split(".")
         inner = reduce(lambda part, parent: part.setdefault(parent, {"choice": ANY}), parents, tree)
-        inner[name] = _packet_field(field)
+        of_given = _ADDRESS if field.notation is MAC else _PATTERN
+        inner[name] = {None: of_given, "next": _NEXT}.get(field.computed, _COMPUTED)
     return tree
 
 
@@ -106,15 +100,11 @@ METRICS: Mapping[str, Any] = {
 
 
 def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
-    """Checks that a table has all fields of a request, and their values.
-
-    Yields:
-        A warning for each field that changes nothing.
-    """
+    """Checks that a table has all fields of a request, and their values; warns of each field that changes nothing."""
     if table is ANY:
         return
     if table is IGNORED:
-        yield f"{where}: {IGNORED.text}"
+        yield f"{where}: {IGNORED.value}"
     elif isinstance(table, set):
         if data not in table:
             raise FieldError(
@@ -170,17 +160,14 @@ def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
     flows = tuple(_flow(model, ports, speeds, f"flows[{number}]") for number, model in enumerate(models))
     for number, flow in enumerate(flows):
         where = f"flows[{number}].duration"
-        if _lasts(flow) != _lasts(flows[0]) or abs((flow.duration or 0.0) - (flows[0].duration or 0.0)) > _SAME:
+        kinds = {(each.packets is None, each.duration is None) for each in (flow, flows[0])}
+        if len(kinds) > 1 or abs((flow.duration or 0.0) - (flows[0].duration or 0.0)) > _SAME:
             raise FieldError(where, "all flows must last equally long: they start and end together")
         if flow.wants_latency != flows[0].wants_latency or (flow.wants_latency and flow.duration is None):
             raise FieldError(
                 f"flows[{number}].metrics.latency", "it is measured of all flows or of none, and of none without an end"
             )
     return flows
-
-
-def _lasts(flow: Flow) -> tuple[bool, bool]:
-    return flow.packets is None, flow.duration is None
 
 
 def _flow(model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, str], where: str) -> Flow:

@@ -183,12 +183,8 @@ def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
         allowed = HEADERS[kind].followers
     for number, (part, behind) in enumerate(zip(packet, [*kinds[1:], None], strict=True)):
         reader.add(kinds[number], part.get(kinds[number], {}), behind, f"{where}[{number}].{kinds[number]}")
-    return Packet(reader.headers, *(_mac(packet[0].get("ethernet", {}), name) for name in ("src", "dst")))
-
-
-def _mac(ethernet: Mapping[str, Any], name: str) -> str | None:
-    value = ethernet.get(name, {}).get("value")
-    return None if value is None else str(value)
+    ethernet = packet[0].get("ethernet", {})
+    return Packet(reader.headers, *(ethernet.get(name, {}).get("value") for name in ("src", "dst")))
 
 
 class _PacketReader:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import socket
@@ -26,40 +25,27 @@ _MOST_CONNECTIONS = 32
 _SILENT_SECONDS = 30.0
 
 
-@dataclass(frozen=True)
-class _Route:
-    """What answers a request."""
-
-    answer: Callable[[Tester, Any, Any], Any]
-    """Makes the answer of the tester, the request as the models read it, and the request as it came."""
-    returns: str
-    """The model of the answer."""
-    takes: str | None = None
-    """The model of the request; None: it has no contents."""
-
-
 def _version(_tester: Tester, _model: Any, _sent: Any) -> dict[str, Any]:
     local = load_snappi().api().get_local_version()
     versions = {"api_spec_version": local.api_spec_version, "sdk_version": local.sdk_version}
     return {**versions, "app_version": f"lossratio {__version__}"}
 
 
-ROUTES: Mapping[tuple[str, str], _Route] = MappingProxyType(
+ROUTES: Mapping[tuple[str, str], tuple[Callable[[Tester, Any, Any], Any], str, str | None]] = MappingProxyType(
     {
-        ("GET", "/capabilities/version"): _Route(_version, "Version"),
-        ("GET", "/config"): _Route(lambda tester, _, __: tester.config, "Config"),
-        ("POST", "/config"): _Route(
-            lambda tester, model, sent: {"warnings": tester.set_config(model, sent)}, "Warning", "Config"
+        ("GET", "/capabilities/version"): (_version, "Version", None),
+        ("GET", "/config"): (lambda tester, _, __: tester.config, "Config", None),
+        ("POST", "/config"): (lambda tester, *sent: {"warnings": tester.set_config(*sent)}, "Warning", "Config"),
+        ("POST", "/control/state"): (
+            lambda tester, *sent: {"warnings": tester.set_state(*sent)},
+            "Warning",
+            "ControlState",
         ),
-        ("POST", "/control/state"): _Route(
-            lambda tester, model, sent: {"warnings": tester.set_state(model, sent)}, "Warning", "ControlState"
-        ),
-        ("POST", "/monitor/metrics"): _Route(
-            lambda tester, model, sent: tester.metrics(model, sent), "MetricsResponse", "MetricsRequest"
-        ),
+        ("POST", "/monitor/metrics"): (Tester.metrics, "MetricsResponse", "MetricsRequest"),
     }
 )
-"""What the server answers, by method and path."""
+"""What answers a request, by method and path: the function, the model of its answer, and the model of the request;
+None: the request has no contents. The function gets the tester, the request as the models read it, and as it came."""
 
 
 class _RefusalError(Exception):
@@ -90,22 +76,25 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _handle(self) -> None:
         try:
-            status, answer = HTTPStatus.OK, self._answer()
+            answer = self._answer()
         except _RefusalError as error:
             # Its contents were not read, so nobody knows where the next request begins.
             self.close_connection = True
-            status, answer = error.status, _error(error.status, "validation", error)
+            self._refuse(error.status, error)
         except (FieldError, ModelError) as error:
-            status, answer = HTTPStatus.BAD_REQUEST, _error(HTTPStatus.BAD_REQUEST, "validation", error)
+            self._refuse(HTTPStatus.BAD_REQUEST, error)
         except BusyError as error:
-            status, answer = HTTPStatus.CONFLICT, _error(HTTPStatus.CONFLICT, "validation", error)
+            self._refuse(HTTPStatus.CONFLICT, error)
         except LossRatioError as error:
-            status = HTTPStatus.INTERNAL_SERVER_ERROR
-            answer = _error(status, "internal", error)
+            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, error, "internal")
         except Exception as error:
-            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, _error(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", error))
+            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, error, "internal")
             raise
-        self._send(status, answer)
+        else:
+            self._send(HTTPStatus.OK, answer)
+
+    def _refuse(self, status: HTTPStatus, error: Exception, kind: str = "validation") -> None:
+        self._send(status, checked("Error", {"code": int(status), "kind": kind, "errors": [str(error)]}))
 
     def _send(self, status: HTTPStatus, answer: Mapping[str, Any]) -> None:
         data = json.dumps(answer).encode()
@@ -119,15 +108,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> dict[str, Any]:
         path = self.path.partition("?")[0]
-        route = ROUTES.get((self.command, path))
-        if route is None:
+        if (self.command, path) not in ROUTES:
             there = ", ".join(" ".join(each) for each in ROUTES)
             raise _RefusalError(
                 HTTPStatus.NOT_FOUND, f"{self.command} {path[:100]} is not supported; possible: {there}"
             )
-        sent = None if route.takes is None else self._contents()
-        model = None if route.takes is None else checked(route.takes, sent)
-        return checked(route.returns, route.answer(self.server.tester, model, sent))
+        answer, returns, takes = ROUTES[self.command, path]
+        sent = None if takes is None else self._contents()
+        model = None if takes is None else checked(takes, sent)
+        return checked(returns, answer(self.server.tester, model, sent))
 
     def _contents(self) -> Any:
         # Pages in a browser cannot send this type to another server without asking it.
@@ -147,10 +136,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is no number of JSON")
-
-
-def _error(status: HTTPStatus, kind: str, error: Exception) -> dict[str, Any]:
-    return checked("Error", {"code": int(status), "kind": kind, "errors": [str(error)]})
 
 
 class OtgServer(ThreadingHTTPServer):

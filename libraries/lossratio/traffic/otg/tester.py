@@ -79,10 +79,7 @@ class Tester:
         self._generator: _OwnGenerator | None = None
 
     def set_config(self, config: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
-        """Makes a configuration the tester's, and gets the generator ready for it.
-
-        Returns:
-            Warnings.
+        """Makes a configuration the tester's, gets the generator ready for it, and returns warnings.
 
         Raises:
             BusyError: If flows are being sent.
@@ -209,16 +206,13 @@ class Tester:
                 text = f"{counted.name}: sent {counted.sent_frames}, received {counted.received_frames}"
                 self._report(", ".join([text, *notes]))
 
-    def _is_running(self, flow: Flow) -> bool:
-        return self._run is not None and flow in self._run.flows
-
     def _flow_metric(self, flow: Flow) -> dict[str, Any]:
         count = self._counts[flow.name]
         metric: dict[str, Any] = {
             "name": flow.name,
             "port_tx": flow.ports[0],
             "port_rx": flow.ports[1],
-            "transmit": "started" if self._is_running(flow) else "stopped",
+            "transmit": "started" if self._run is not None and flow in self._run.flows else "stopped",
             "frames_tx": count.sent,
             "frames_rx": count.received,
             "frames_tx_rate": 0.0,

@@ -6,7 +6,6 @@ import os
 import sys
 from dataclasses import dataclass
 from importlib import import_module
-from types import ModuleType
 from typing import Any, Callable, Iterable, Mapping, Protocol, Sequence
 
 from .configuration import DIRECTIONS, Configuration, FramesSpec, TagPlace
@@ -41,25 +40,17 @@ class Generator(Protocol):
         direction has ``examination`` besides: the fields of `lossratio.trials.Examination`, or null where frames are
         only counted; ``received_frames`` are all frames that came back, intact or not.
 
-        Args:
-            load: The load.
-            duration: Seconds of traffic.
-            ramp: Seconds of growing traffic right before it, which is not counted; 0: it starts at once.
-            check: See above.
+        The ramp is growing traffic right before the duration, which is not counted; 0: the trial starts at once.
 
         Raises:
             AgentError: If the counters cannot be trusted; of kind ``unsupported`` if the generator cannot do this.
         """
 
     def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
-        """Performs a trial in which some of the load's frames measure their latency.
+        """Performs a trial in which some of the load's frames measure their latency; raises errors as `trial` does.
 
-        Returns:
-            ``directions``, the counters of each direction as `trial` returns them, with all frames in them; and
-            ``latency``, the fields of `lossratio.trials.LatencyCounters` for each direction.
-
-        Raises:
-            AgentError: As `trial` does.
+        The answer has ``directions``, the counters of each direction as `trial` returns them, with all frames in them;
+        and ``latency``, the fields of `lossratio.trials.LatencyCounters` for each direction.
         """
 
     def start(self, load: float) -> None:
@@ -71,9 +62,8 @@ class Generator(Protocol):
     def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
         """Ends the traffic that `start` began, and waits on for some seconds after the settle time.
 
-        Returns:
-            The counters as `trial` returns them, and in each direction ``late``: frames that came back only in that
-            wait.
+        The counters are as `trial` returns them, with ``late`` in each direction: frames that came back only in that
+        wait.
         """
 
     def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
@@ -107,17 +97,10 @@ class ConnectingGenerator(Protocol):
         """Opens connections in its only direction, and answers over each one that arrives.
 
         A connection counts as received if all frames over it arrived, the answers at the address and port that opened
-        it. Those of TCP have a handshake.
+        it. Those of TCP have a handshake. The load is connections per second that are opened, until there are `count`.
 
-        Args:
-            load: Connections per second that are opened.
-            count: How many.
-            exchange: What goes over each of them then.
-            check: As for `Generator`.
-
-        Returns:
-            Counters as `Generator.trial` returns them, with ``unanswered_frames``: those that arrived, and whose
-            answer did not come back.
+        The counters are as `Generator.trial` returns them, with ``unanswered_frames``: those that arrived, and whose
+        answer did not come back.
         """
 
 
@@ -130,20 +113,16 @@ class WatchingGenerator(Generator, Protocol):
     def watched_trial(
         self, load: float, duration: float, ramp: float, watch: Watch, check: Callable[[], None]
     ) -> Message:
-        """Performs a trial as `trial` does, and looks at its counters every 50 ms at least.
+        """Performs a trial as `trial` does, with its errors, and looks at its counters every 50 ms at least.
 
         As soon as `lossratio.traffic.agent.core.early_verdict.is_certain`, the traffic ends on all ports, if it should.
         Then `wait_for_held_frames` waits for those that come back late.
 
-        Returns:
-            ``directions``, the counters as `trial` returns them. If the trial ended early, ``intended_frames`` is of
-            the whole duration all the same, and ``unsent_frames`` are only frames that were due until then.
-            ``certain_after``: seconds of traffic until its loss was certain to be above the limit; null: it never was.
-            ``ended``: whether it ended then. ``most_missing``: for each direction the most frames that were on their
-            way, or lost, when somebody looked.
-
-        Raises:
-            AgentError: As `trial` does.
+        The answer has ``directions``, the counters as `trial` returns them. If the trial ended early,
+        ``intended_frames`` is of the whole duration all the same, and ``unsent_frames`` are only frames that were due
+        until then. ``certain_after``: seconds of traffic until its loss was certain to be above the limit; null: it
+        never was. ``ended``: whether it ended then. ``most_missing``: for each direction the most frames that were on
+        their way, or lost, when somebody looked.
         """
 
 
@@ -156,17 +135,13 @@ class TimedGenerator(Generator, Protocol):
     def schedule(
         self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
     ) -> list[Message]:
-        """Performs a trial of steps that follow each other without a gap, or a burst.
+        """Performs a trial of steps, each a load and a duration, that follow each other without a gap; or a burst.
 
-        Args:
-            steps: The load of each step in frames per second, and its duration in seconds.
-            is_burst: Whether it is one step of which every frame must leave, however late. Its losses are counted only.
-            check: See `Generator`.
+        A burst is one step of which every frame must leave, however late. Its losses are counted only.
 
-        Returns:
-            The counters as `trial` returns them, and in each direction its ``course``: the fields of the controller's
-            `lossratio.trials.Timeline` but ``name`` and ``clock_error``, with ``began`` in seconds of this node's clock
-            that cannot be set (`time.monotonic`), and ``lost`` of a step null where losses are counted only.
+        The counters are as `trial` returns them, with its ``course`` in each direction: the fields of the controller's
+        `lossratio.trials.Timeline` but ``name`` and ``clock_error``, with ``began`` in seconds of this node's clock
+        that cannot be set (`time.monotonic`), and ``lost`` of a step null where losses are counted only.
 
         Raises:
             AgentError: As `trial` does; of kind ``unsupported`` if this generator cannot do this.
@@ -193,12 +168,9 @@ class Tags:
 
 
 def late_and_copies(arrived: int, missing: int | None) -> tuple[int, int, int | None]:
-    """Which frames of an earlier trial that came back after it are late, as more cannot be than were missing.
+    """Late frames, further copies, and how many frames are missing yet, of those that came back after a trial.
 
-    It is not known how many were missing (None) if the trial failed.
-
-    Returns:
-        Late frames, further copies, and how many frames are missing yet.
+    More cannot be late than were missing. It is not known how many were missing (None) if the trial failed.
     """
     if missing is None:
         return arrived, 0, None
@@ -209,9 +181,7 @@ def late_and_copies(arrived: int, missing: int | None) -> tuple[int, int, int | 
 def integrity_of(configuration: Configuration, **more: Any) -> Message:
     """The ``integrity`` of a generator that looks at the frames of trials; see `Generator.facts`.
 
-    Args:
-        configuration: What it was made for.
-        more: Further facts, where frames have sequence numbers.
+    There are `more` facts where frames have sequence numbers.
     """
     if not configuration.examines:
         return {"in_trials": False, "checked": [], "not_checked": ["anything: it was not asked for"]}
@@ -252,9 +222,7 @@ def unknown_latency(name: str, resolution_us: float, error: str | None = None) -
 def counted_course(began: float, counters: Message) -> Message:
     """The ``course`` of a burst whose losses were counted only: see `TimedGenerator.schedule`.
 
-    Args:
-        began: When its first frame left, in seconds of this node's clock that cannot be set.
-        counters: Its counters, with ``last``: seconds from then until the last frame left.
+    Its counters have ``last``: seconds from when its first frame left (`began`) until the last one did.
     """
     sent, last = counters["sent_frames"], counters["last"]
     step = {"elapsed": counters["elapsed_s"], "intended": counters["intended_frames"], "sent": sent}
@@ -272,13 +240,9 @@ def counted_course(began: float, counters: Message) -> Message:
 def make_generator(
     name: str, configuration: Configuration, options: Message, program: Mapping[str, str] | None = None
 ) -> Generator:
-    """Makes a generator by its name.
+    """Makes a generator by its name, with its options.
 
-    Args:
-        name: Its name.
-        configuration: Ports, directions and frames, the same for every generator.
-        options: Options of this generator in particular.
-        program: Sources of its program, by the names of its modules; None: the agent has the program.
+    `program` are the sources of its program, by the names of its modules; None: the agent has it.
 
     Raises:
         AgentError: If there is none of that name, or it cannot be had on this node, or its ports cannot.
@@ -286,7 +250,12 @@ def make_generator(
     if program is None and name not in _OWN:
         raise AgentError("unsupported", f"There is no generator {name!r}; there are {', '.join(_OWN)}.")
     try:
-        module = import_module(f"..{name}", __package__) if program is None else _added(name, program)
+        if program is None:
+            module = import_module(f"..{name}", __package__)
+        else:
+            # The start of the agent imports what it was sent from there: `lossratio.nodes.program`.
+            vars(sys.modules["__main__"])["SOURCES"].update(program)
+            module = import_module(program_module(name))
         has_broadcasts = any(direction.broadcast_share for direction in configuration.directions)
         if has_broadcasts and not getattr(module, "SENDS_BROADCASTS", False):
             raise AgentError(
@@ -311,11 +280,7 @@ def make_generator(
 
 
 def open_cards(name: str, options: Message) -> Wire:
-    """Opens the cards that a generator has taken from the kernel, for single frames.
-
-    Raises:
-        AgentError: If they cannot be had, e.g. as its server is gone.
-    """
+    """Opens the cards that a generator has taken from the kernel, for single frames; an AgentError if it cannot."""
     wire: Wire = import_module(f"..{name}", __package__).open_wire(options)
     return wire
 
@@ -323,9 +288,3 @@ def open_cards(name: str, options: Message) -> Wire:
 def program_module(kind: str) -> str:
     """Name of the module or package that an added generator's program is on the node."""
     return f"lossratio_agent_{kind}"
-
-
-def _added(name: str, program: Mapping[str, str]) -> ModuleType:
-    # The start of the agent imports what it was sent from there: `lossratio.nodes.program`.
-    vars(sys.modules["__main__"])["SOURCES"].update(program)
-    return import_module(program_module(name))

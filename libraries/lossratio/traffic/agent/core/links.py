@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Iterator, Union
 
@@ -25,6 +26,7 @@ _RTN_UNICAST = 1
 _ADDRESS_BYTES = {int(socket.AF_INET): 4, int(socket.AF_INET6): 16}
 _TX_PACKETS, _TX_DROPPED, _RX_FIFO_ERRORS, _RX_MISSED_ERRORS = 1, 7, 14, 15
 
+_ask = partial(ask_netlink, socket.NETLINK_ROUTE, dump=True)
 Network = Union[IPv4Network, IPv6Network]
 
 
@@ -150,7 +152,3 @@ def _route_links(attributes: dict[int, bytes]) -> Iterator[int]:
         length, index = struct.unpack_from("=HxxI", hops)
         yield index
         hops = hops[max(8, (length + 3) & ~3) :]
-
-
-def _ask(request_type: int, payload: bytes, *, dump: bool = True) -> list[bytes]:
-    return ask_netlink(socket.NETLINK_ROUTE, request_type, payload, dump=dump)

@@ -91,9 +91,8 @@ def open_wire(questions: Sequence[Question], links: Mapping[str, Link]) -> Packe
 def resolve(questions: Sequence[Question], wire: Wire, seconds: float) -> list[list[str]]:
     """Asks for next hops, for so many seconds at most.
 
-    Returns:
-        For each question the MAC addresses that were given for an answer: none, one, or (if two devices have the
-        address) several.
+    Each question has the MAC addresses that were given for an answer: none, one, or (if two devices have the address)
+    several.
     """
     answers: list[list[str]] = [[] for _ in questions]
     deadline, next_time, end = time.monotonic() + seconds, 0.0, float("inf")
@@ -264,12 +263,12 @@ def _answer_in(frame: bytes, target: Address) -> str | None:
     place = behind_tags(frame)
     head, body = frame[place - 2 : place], frame[place:]
     if head == _ARP and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] == b"\0\2":
-        return _text(body[8:14]) if body[14:18] == target.packed else None
+        return body[8:14].hex(":") if body[14:18] == target.packed else None
     if head == _IPV6 and len(body) >= 64 and body[6] == _ICMPV6 and body[40] == _ADVERTISEMENT:
         if body[48:64] != target.packed or body[7] != _HOP_LIMIT:
             return None
         option = body[64:72]
-        return _text(option[2:8] if option[:2] == _TARGET_OPTION and len(option) == 8 else frame[6:12])
+        return (option[2:8] if option[:2] == _TARGET_OPTION and len(option) == 8 else frame[6:12]).hex(":")
     return None
 
 
@@ -298,10 +297,6 @@ def _read_ranges(addresses: Sequence[tuple[str, str]]) -> list[tuple[Address, Ad
 
 def _padded(frame: bytes) -> bytes:
     return frame.ljust(60, b"\0")
-
-
-def _text(mac: bytes) -> str:
-    return mac.hex(":")
 
 
 def _send(wire: Wire, port: str, frame: bytes) -> None:

@@ -146,10 +146,9 @@ def open_probe(ports: Sequence[str], links: Mapping[str, Link]) -> PacketWire:
 def probe(wire: Wire, sends: Sequence[tuple[str, str]], seconds: float) -> Message:
     """Sends frames, in hexadecimal without FCS, and notes what arrives on all ports until some seconds later.
 
-    Returns:
-        ``arrivals``: lists of a port, the first bytes of a frame with all of its tags, its length, and how often
-        it came; ``unsent``: lists of a port, the length of a frame and the reason why it was not sent; ``is_storm``:
-        whether so many frames came that the rest was not looked at.
+    The answer has ``arrivals``: lists of a port, the first bytes of a frame with all of its tags, its length, and how
+    often it came; ``unsent``: lists of a port, the length of a frame and the reason why it was not sent; ``is_storm``:
+    whether so many frames came that the rest was not looked at.
     """
     arrivals: dict[tuple[str, str, int], int] = {}
     unsent = []

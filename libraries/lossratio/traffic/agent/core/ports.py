@@ -41,7 +41,7 @@ def check_may_transmit(
                 f"Not transmitting on {name}: {other} {reasons[index]}. "
                 "Test traffic would cut this node off; give the generator interfaces of its own.",
             )
-        _check_forwarding(name, _ways_out(routes, {links[port].index for port in names}, networks))
+        _check_forwarding(name, routes, {links[port].index for port in names}, networks)
 
 
 def _default_route_links(routes: Sequence[Route]) -> dict[int, str]:
@@ -56,18 +56,15 @@ def _default_route_links(routes: Sequence[Route]) -> dict[int, str]:
     return reasons
 
 
-def _ways_out(routes: Sequence[Route], ports: set[int], networks: Sequence[str]) -> dict[int, Route]:
-    """A route that would take test traffic of each version of IP through another interface than the ports."""
+def _check_forwarding(name: str, routes: Sequence[Route], ports: set[int], networks: Sequence[str]) -> None:
     test_networks = [ip_network(network) for network in networks]
-    return {
+    # A route of each version of IP that would take test traffic through another interface than the ports.
+    ways_out = {
         route.network.version: route
         for route in routes
         if any(test.version == route.network.version and test.overlaps(route.network) for test in test_networks)
         and not ports.issuperset(route.links)
     }
-
-
-def _check_forwarding(name: str, ways_out: Mapping[int, Route]) -> None:
     for version, route in ways_out.items():
         setting = f"net.ipv{version}.conf.{name}.forwarding"
         try:

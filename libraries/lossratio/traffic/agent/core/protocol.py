@@ -54,12 +54,8 @@ class ControllerGoneError(Exception):
 def read_record(kind: type[RecordT], data: Any, parts: Mapping[str, type[Any]] = _NO_PARTS) -> RecordT:
     """Makes a dataclass of its data in JSON: what `dataclasses.asdict` wrote.
 
-    Fields with one plain type are checked. A field that the class does not have is refused.
-
-    Args:
-        kind: The class.
-        data: The data.
-        parts: Classes of the records in it, by the names of the fields that hold one or several of them.
+    Fields with one plain type are checked. A field that the class does not have is refused. `parts` are the classes of
+    the records in it, by the names of the fields that hold one or several of them.
 
     Raises:
         AgentError: Of kind ``bad_request``.

@@ -195,12 +195,11 @@ class OtgGenerator:
         metrics = self._tester.metrics("port")
         self._heard = time.monotonic()
         try:
+            ends = {each.name: (self._ports[each.transmit], self._ports[each.receive]) for each in self._directions}
+            # Numbers of 64 bits are text in JSON of Protocol Buffers.
             return {
-                each.name: (
-                    _count(metrics[self._ports[each.transmit]], "frames_tx"),
-                    _count(metrics[self._ports[each.receive]], "frames_rx"),
-                )
-                for each in self._directions
+                name: (int(metrics[source]["frames_tx"]), int(metrics[sink]["frames_rx"]))
+                for name, (source, sink) in ends.items()
             }
         except (KeyError, TypeError, ValueError) as error:
             raise AgentError(
@@ -243,11 +242,6 @@ class OtgGenerator:
                 metrics["latency"] = {"enable": True, "mode": "store_forward"}
             flows.append({**flow, "rate": {"choice": "pps", "pps": rate}, "duration": lasts, "metrics": metrics})
         return {**self._config, "flows": flows}
-
-
-def _count(metrics: Message, name: str) -> int:
-    # Numbers of 64 bits are text in JSON of Protocol Buffers.
-    return int(metrics[name])
 
 
 def _latency(counters: Message, found: Message) -> Message:

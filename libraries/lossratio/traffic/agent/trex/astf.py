@@ -95,13 +95,6 @@ class AstfGenerator:
     Source ports are TRex's own: a client's count up from 1024. For each segment that TRex's stack had to send
     again a connection counts as lost, unless as many are lost anyway.
 
-    Args:
-        configuration: Ports, direction and settle time.
-        settings: How to reach the server.
-        library: TRex's client of this mode.
-        clock: Returns the time, in seconds.
-        sleep: Waits for so many seconds.
-
     Raises:
         AgentError: If the server or its ports cannot, or must not, be used, or TRex cannot open such connections.
     """
@@ -310,14 +303,7 @@ class AstfGenerator:
 
 
 class _Counted:
-    """TRex's counters of the connections of one trial.
-
-    Args:
-        stats: All of TRex's counters.
-        ends: What the ends are.
-        exchange: What goes over each connection.
-        client_port: TRex's number of the Initiator's port.
-    """
+    """TRex's counters of the connections of one trial, from all of its counters."""
 
     def __init__(self, stats: Mapping[Any, Any], ends: _Ends, exchange: Exchange, client_port: int) -> None:
         traffic = stats.get("traffic", {})

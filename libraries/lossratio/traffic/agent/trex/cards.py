@@ -21,11 +21,8 @@ _REMIND_SECONDS = 5.0
 class CardWire:
     """TRex's ports in service mode, as a `lossratio.traffic.agent.core.packets.Wire`.
 
-    In service mode TRex gives received frames to its captures; no traffic may be started then.
-
-    Args:
-        connection: The server.
-        is_own: Whether the connection is closed with it.
+    In service mode TRex gives received frames to its captures; no traffic may be started then. The connection is closed
+    with it if `is_own`.
     """
 
     def __init__(self, connection: TrexConnection, *, is_own: bool = False) -> None:
@@ -95,11 +92,8 @@ class Neighbours:
     """Keeps the ports' addresses known to their next hops, although TRex answers no questions while traffic flows.
 
     The next hops are asked in service mode first, by which they learn the addresses. Then answers that nobody asked for
-    go to them every 5 s, in trials, too, so that their entries do not age. TRex's counters of frames sent include them.
-
-    Args:
-        connection: The server.
-        exclude: Takes note of frames that a port has sent besides test traffic: the port's number, and how many.
+    go to them every 5 s, in trials, too, so that their entries do not age. TRex's counters of frames sent include them,
+    so `exclude` takes note of a port's number, and how many it has sent.
     """
 
     def __init__(self, connection: TrexConnection, exclude: Callable[[int, int], None]) -> None:
@@ -123,8 +117,7 @@ class Neighbours:
     def greet(self, settle: float) -> bool:
         """Asks the next hops again before traffic begins, if it was some time ago, and waits some seconds for answers.
 
-        Returns:
-            Whether they were asked, so that the ports' counters include their answers.
+        If so, it is true: the ports' counters include their answers.
         """
         if not self._questions or self._connection.clock() - self._last < _REMIND_SECONDS:
             return False

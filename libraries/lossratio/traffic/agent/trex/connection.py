@@ -14,6 +14,7 @@ import sys
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Callable, Iterator, Mapping, NoReturn, Sequence
 
 from ..core.protocol import AgentError, Message
@@ -108,11 +109,9 @@ class TrexLibrary:
 
 
 def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
-    """Imports the client that belongs to an installation; where that has none, the package of its age.
+    """Imports the client that belongs to an installation, the directory with ``_t-rex-64`` in it.
 
-    Args:
-        directory: The installation, i.e. the directory with ``_t-rex-64`` in it.
-        is_stateful: Whether it is the client of the advanced stateful mode, which the package does not have.
+    Where that has none, it is the package of its age, which has no advanced stateful mode (`is_stateful`).
 
     Raises:
         AgentError: If there is no installation, or no client that this Python can import.
@@ -139,7 +138,15 @@ def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
             f"{directory!r} on this node has no {_OWN_CLIENT}, TRex's own client, which connections need. Name a whole "
             "installation of TRex 2.89 or later as the generator's 'directory' in the topology file (or TREX_HOME).",
         )
-    return TrexLibrary(_import_packaged(directory), "the Python package trex-stl-lib")
+    try:
+        packaged = importlib.import_module(_PACKAGED_CLIENT)
+    except ImportError as error:
+        raise AgentError(
+            "missing_module",
+            f"{directory} has a TRex server without its Python client, and the package that replaces it cannot be "
+            f"imported: {error}. Install it on this node (pip install trex-stl-lib), for a Python 3.8 to 3.11.",
+        ) from error
+    return TrexLibrary(packaged, "the Python package trex-stl-lib")
 
 
 def _import_own(directory: str, path: str, module: str) -> Any:
@@ -162,17 +169,6 @@ def _import_own(directory: str, path: str, module: str) -> Any:
     # Importing somebody else's code may raise anything.
     except Exception as error:
         raise AgentError("wrong_directory", f"TRex's client in {path} cannot be used: {error}") from error
-
-
-def _import_packaged(directory: str) -> Any:
-    try:
-        return importlib.import_module(_PACKAGED_CLIENT)
-    except ImportError as error:
-        raise AgentError(
-            "missing_module",
-            f"{directory} has a TRex server without its Python client, and the package that replaces it cannot be "
-            f"imported: {error}. Install it on this node (pip install trex-stl-lib), for a Python 3.8 to 3.11.",
-        ) from error
 
 
 class TrexConnection:
@@ -207,13 +203,19 @@ class TrexConnection:
             server="127.0.0.1",
             sync_port=settings.rpc_port,
             async_port=settings.publisher_port,
-            verbose_level=_quietest(library.api),
+            verbose_level=getattr(getattr(library.api, "LoggerApi", None), "VERBOSE_QUIET", "none"),
         )
         _contain_crashes(self._client)
         with ExitStack() as undo:
             undo.callback(self.close)
             self._connect()
-            self._check_ports()
+            there = list(self._call("list its ports", self._client.get_all_ports))
+            if set(self._ports) - set(there):
+                raise AgentError(
+                    "ports",
+                    f"The TRex server has the ports {there}, and the traffic needs {self._ports}. Another "
+                    "configuration file was used for it; stop it, so that one with this topology's can be started.",
+                )
             self._take_ports()
             self._set_modes()
             undo.pop_all()
@@ -264,6 +266,9 @@ class TrexConnection:
         stop them.
         """
         seconds = _LONGEST_SECONDS if duration is None else duration
+        options: dict[str, Any] = {"force": True} if self.settings.force else {}
+        if self.settings.pin_cores:
+            options["core_mask"] = self._client.CORE_MASK_PIN
         try:
             with _kept_statistics(self._client):
                 self._call(
@@ -272,7 +277,7 @@ class TrexConnection:
                     ports=list(ports),
                     mult=_decimal(factor),
                     duration=seconds,
-                    **self._start_options(),
+                    **options,
                 )
         except AgentError:
             # Some of the ports may have been started before.
@@ -308,7 +313,7 @@ class TrexConnection:
             # The client trex-stl-lib.
             stats = self.stats()
             return {port: stats[port] for port in self._ports}
-        requests = [_Request("get_port_stats", {"port_id": port}) for port in self._ports]
+        requests = [SimpleNamespace(method="get_port_stats", params={"port_id": port}) for port in self._ports]
         answer = self._call("report its counters", rpc.transmit_batch, requests)
         if not answer.good():
             self._fail("report its counters", str(answer.err()))
@@ -350,12 +355,6 @@ class TrexConnection:
                     f"{' and '.join(refused)}. Remove it from the generator in the topology file.",
                 )
 
-    def _start_options(self) -> dict[str, Any]:
-        options: dict[str, Any] = {"force": True} if self.settings.force else {}
-        if self.settings.pin_cores:
-            options["core_mask"] = self._client.CORE_MASK_PIN
-        return options
-
     def _connect(self) -> None:
         deadline = self.clock() + self.settings.connect_timeout
         while True:
@@ -366,15 +365,6 @@ class TrexConnection:
                 if error.kind != SERVER_LOST or self.clock() > deadline:
                     raise
             self.sleep(_RETRY_SECONDS)
-
-    def _check_ports(self) -> None:
-        there = list(self._call("list its ports", self._client.get_all_ports))
-        if set(self._ports) - set(there):
-            raise AgentError(
-                "ports",
-                f"The TRex server has the ports {there}, and the traffic needs {self._ports}. Another "
-                "configuration file was used for it; stop it, so that one with this topology's can be started.",
-            )
 
     def _call(self, doing: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         try:
@@ -404,14 +394,6 @@ class TrexConnection:
         raise AgentError("trex", f"The TRex server was asked to {doing}, and would not: {text}.") from cause
 
 
-@dataclass(frozen=True)
-class _Request:
-    """A request as TRex's client takes it in a batch."""
-
-    method: str
-    params: Mapping[str, Any]
-
-
 def _contain_crashes(client: Any) -> None:
     """Keeps trex-stl-lib from killing a process group, which is not even its own, when its event thread fails."""
     events = getattr(client, "event_handler", None)
@@ -439,11 +421,6 @@ def _kept_statistics(client: Any) -> Iterator[None]:
     finally:
         # What is left is the method of its class.
         del statistics.clear_stats
-
-
-def _quietest(api: Any) -> Any:
-    logger = getattr(api, "LoggerApi", None)
-    return "none" if logger is None else logger.VERBOSE_QUIET
 
 
 def _decimal(factor: float) -> str:

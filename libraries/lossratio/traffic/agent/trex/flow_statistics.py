@@ -98,14 +98,10 @@ def latency_error(name: str, why: str) -> Message:
 def stream_answer(
     counters: Message, streams: Sequence[tuple[int, int]], numbered: tuple[int, int] | None, into: int, statistics: Any
 ) -> Message:
-    """The counters of a direction with its streams' counters.
+    """The counters of a direction's ports, with those of its streams.
 
-    Args:
-        counters: The counters of its ports.
-        streams: Group and frame size, in bytes with FCS, of each stream of the load.
-        numbered: The same of the stream whose frames have numbers; None: no frame has room for one.
-        into: The port that its frames come back to.
-        statistics: All of TRex's.
+    Each of the `streams` of the load is a group and a frame size, in bytes with FCS. `numbered` is the stream whose
+    frames have numbers; None: no frame has room for one. Its frames come back `into` this port.
     """
     answers = [_stream(group, size, into, statistics) for group, size in streams]
     examined = None

@@ -115,11 +115,20 @@ class TrexGenerator:
 
     def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.trial`. After a ramp traffic pauses for the settle time, as TRex counts all frames."""
-        if self._settings.flow_statistics:
-            return self._trial_of_streams(load, duration, ramp, check)
-        self._prepare()
-        self._ramp_up(load, ramp, check)
-        return self._measure(load, load, duration, check)
+        if not self._settings.flow_statistics:
+            self._prepare()
+            self._ramp_up(load, ramp, check)
+            return self._measure(load, load, duration, check)
+        # Each stream counts its own frames, and some of them are numbered.
+        rate = numbered_rate(load)
+        counters, statistics, errors = self._with_latency_streams(load, rate, duration, ramp, check)
+        answers = []
+        for direction, counted in zip(self._directions, counters):
+            maker, group = self._makers[direction.name], self._groups[direction.name]
+            numbered = None if direction.name in errors else (group, maker.latency_size)
+            into = self._settings.ports[direction.receive]
+            answers.append(stream_answer(counted, maker.groups, numbered, into, statistics))
+        return answers
 
     def watched_trial(
         self, load: float, duration: float, ramp: float, watch: Watch, check: Callable[[], None]
@@ -225,15 +234,23 @@ class TrexGenerator:
     def _with_latency_streams(
         self, load: float, rate: float, duration: float, ramp: float, check: Callable[[], None]
     ) -> tuple[list[Message], Mapping[Any, Any], dict[str, Message]]:
-        """A trial with latency frames: the ports' counters, all statistics, and the directions that have none."""
+        """A trial with latency frames in place of a part of its load.
+
+        It returns the ports' counters, all statistics, and the errors of directions that have no latency frames.
+        """
         errors: dict[str, Message] = {}
         added: list[tuple[list[int], int]] = []
         try:
             for direction in self._directions:
-                streams, error = self._latency_streams(direction, self._groups[direction.name], load, rate)
+                maker = self._makers[direction.name]
+                try:
+                    # With its share of the load a direction gets its share of the latency frames, so one factor fits.
+                    streams = [maker.latency_stream(self._groups[direction.name], rate * direction.load_share)]
+                except AgentError as error:
+                    # The factor of the load, which is lower now, is for these streams, too.
+                    streams = maker.load_streams(rate / (load - rate))
+                    errors[direction.name] = latency_error(direction.name, str(error))
                 added.append((self._connection.add_streams(streams, self._source(direction)), self._source(direction)))
-                if error is not None:
-                    errors[direction.name] = latency_error(direction.name, error)
             self._prepare()
             self._ramp_up(load - rate, ramp, check)
             self._connection.clear()
@@ -244,25 +261,6 @@ class TrexGenerator:
             for numbers, port in added:
                 self._connection.remove_streams(numbers, port)
         return counters, statistics, errors
-
-    def _trial_of_streams(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
-        """A trial in which each stream counts its own frames, and some of them are numbered."""
-        rate = numbered_rate(load)
-        counters, statistics, errors = self._with_latency_streams(load, rate, duration, ramp, check)
-        answers = []
-        for direction, counted in zip(self._directions, counters):
-            maker = self._makers[direction.name]
-            has_numbers = direction.name not in errors
-            answers.append(
-                stream_answer(
-                    counted,
-                    maker.groups,
-                    (self._groups[direction.name], maker.latency_size) if has_numbers else None,
-                    self._settings.ports[direction.receive],
-                    statistics,
-                )
-            )
-        return answers
 
     def _burst(self, load: float, duration: float, check: Callable[[], None]) -> list[Message]:
         """Sends a burst in each direction, in place of its load, and returns its counters with their ``course``."""
@@ -283,10 +281,13 @@ class TrexGenerator:
                     self._add_load_streams(direction)
         if duration >= _LEAST_PROOF and not any(direction["unsent_frames"] for direction in counters):
             self._kept_load = max(self._kept_load, load)
-        return [
-            {**direction, "course": _burst_course(direction, run.started, self._settings.late_end)}
-            for direction in counters
-        ]
+        for counted in counters:
+            # The rate of a burst is known only where TRex took too long for it.
+            is_slow = counted["unsent_frames"] > 0 and counted["elapsed_s"] > 0
+            rate = counted["sent_frames"] / counted["elapsed_s"] if is_slow else None
+            course = counted_course(run.started, {**counted, "last": 0.0})
+            counted["course"] = {**course, "resolution": self._settings.late_end, "rate": rate}
+        return counters
 
     def _add_load_streams(self, direction: Direction) -> None:
         streams = self._makers[direction.name].load_streams()
@@ -373,33 +374,11 @@ class TrexGenerator:
             )
         return makers
 
-    def _latency_streams(
-        self, direction: Direction, group: int, load: float, rate: float
-    ) -> tuple[list[Any], str | None]:
-        """A direction's latency streams in place of a part of its load, and the reason if it has none."""
-        maker = self._makers[direction.name]
-        try:
-            # With its share of the load a direction gets its share of the latency frames, so that one factor fits all.
-            return [maker.latency_stream(group, rate * direction.load_share)], None
-        except AgentError as error:
-            # The factor of the load, which is lower now, is for these streams, too.
-            return maker.load_streams(rate / (load - rate)), str(error)
-
     def _source(self, direction: Direction) -> int:
         return self._settings.ports[direction.transmit]
 
     def _mac(self, name: str) -> bytes:
         return mac_bytes(str(self._info[self._settings.ports[name]]["src_mac"]))
-
-
-def _burst_course(counters: Message, began: float, late_end: float) -> Message:
-    """The ``course`` of a burst: its rate is known only where TRex took too long for it."""
-    is_slow = counters["unsent_frames"] > 0 and counters["elapsed_s"] > 0
-    return {
-        **counted_course(began, {**counters, "last": 0.0}),
-        "resolution": late_end,
-        "rate": counters["sent_frames"] / counters["elapsed_s"] if is_slow else None,
-    }
 
 
 def _end_of(file: str) -> list[str]:

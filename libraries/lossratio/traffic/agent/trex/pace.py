@@ -48,13 +48,7 @@ class Pace:
 
     All its frames lie between the last look before the first of them and the first look after the last one.
 
-    Args:
-        directions: The directions.
-        load: Frames per second; each direction has its share.
-        duration: Seconds.
-        due: Frames that each port has sent when all are sent, by its name.
-        clock: Returns the time, in seconds.
-        read: Returns the frames that interfaces have transmitted, by their names.
+    `due` are the frames that each port has sent when all are sent, by its name; `read` returns what it has transmitted.
     """
 
     def __init__(

@@ -72,10 +72,6 @@ class Run:
         """The time at which traffic counts as begun."""
         return min(self.started, self.asked + _REQUEST_SECONDS)
 
-    def is_in_time(self, *, all_sent: bool) -> bool:
-        """Whether a port has sent all its frames in time; a server says a little late that it has sent all."""
-        return self.is_known and (all_sent or not self.is_stretched)
-
 
 class TrexRunner:
     """Starts and stops the streams of some ports.
@@ -83,15 +79,10 @@ class TrexRunner:
     An overloaded TRex drops nothing: it sends every frame, and takes longer. So traffic is stopped soon after it
     should have ended, and its counters come with the time that it took.
 
-    Args:
-        connection: The server.
-        ports: TRex's numbers of the ports that transmit.
-        settle_time: Seconds for which frames may stay in flight.
-        delays: Seconds that the streams of each port wait before their first frames, by the port's number; empty: none
-            waits.
-        has_begun: Whether each port has sent a frame since the counters were zero; asked until it is so, unless a pace
-            shows it. None: traffic begins with the request to start it.
-        beside: Called about ten times a second while it waits, before the last tenth.
+    The ports are TRex's numbers, and have `delays`: seconds that their streams wait before their first frames.
+    `has_begun` says whether each port has sent a frame since the counters were zero; it is asked until it is so, unless
+    a pace shows it. None: traffic begins with the request to start it. `beside` is called about ten times a second
+    while it waits, before the last tenth.
     """
 
     def __init__(
@@ -127,13 +118,9 @@ class TrexRunner:
     ) -> Run:
         """Sends at a load for a duration. Traffic that ended by itself is yet to be stopped, with `finish`.
 
-        Args:
-            load: Frames per second, of the direction with the largest share.
-            duration: Seconds.
-            check: See `Generator`.
-            all_sent: Whether each port has sent all frames of that duration.
-            must_end: Looks at the traffic, every 50 ms at least; whether to end it at once. None: nobody looks.
-            pace: Looks at the traffic, every few milliseconds.
+        The load is of the direction with the largest share. `all_sent` says whether each port has sent all frames of
+        the duration. `must_end` looks at the traffic, every 50 ms at least, and says whether to end it at once; the
+        pace looks every few milliseconds.
         """
         run = self._begun(load, duration, pace)
         end = run.latest_begin + duration
@@ -342,7 +329,7 @@ class TrexCounters:
         before = self._counted()
         while True:
             statistics = self._counted()
-            if _sent(statistics, ports) == _sent(before, ports):
+            if all(statistics[port]["opackets"] == before[port]["opackets"] for port in ports):
                 return statistics
             if self._clock() > deadline:
                 raise AgentError(
@@ -364,7 +351,8 @@ class TrexCounters:
                 f"{math.floor(most)} could be sent. Its counters jumped: another client uses this server, or it was "
                 "started anew.",
             )
-        in_time = run.is_in_time(all_sent=sent >= least_sent(duration, rate, number))
+        # A server says a little late that it has sent all.
+        in_time = run.is_known and (sent >= least_sent(duration, rate, number) or not run.is_stretched)
         # All that the load asks for in the time that the traffic took is due: else sending slowly would go unnoticed.
         stretch = (run.ended if run.is_stretched else run.stopping) - run.asked - duration
         longest = run.stopping - run.asked
@@ -386,10 +374,6 @@ class TrexCounters:
             "lateness_s": None if pace is None else pace.lateness(direction.transmit),
             "examination": None,
         }
-
-
-def _sent(statistics: Statistics, ports: Sequence[int]) -> list[int]:
-    return [statistics[port]["opackets"] for port in ports]
 
 
 def _start_delayed(
@@ -426,14 +410,9 @@ def find_delays(
     leave earlier by it. Ports that begin while another one has traffic are in time. The frames that each port has sent
     soon after the start show the time. It is found several times, as the server may be stalled then.
 
-    Args:
-        connection: The server, with the streams of the load.
-        clear: Sets its counters to zero.
-        seconds_sent: Returns how many seconds of a load each port has sent since then, by the port's number.
-        ports: TRex's numbers of the ports that transmit, in the order of their starts.
-
-    Returns:
-        Seconds, by the port's number: all ports begin right after the answer to the request to start.
+    `clear` sets the counters to zero, and `seconds_sent` returns how many seconds of a load each port has sent since
+    then, by the port's number. The ports are in the order of their starts. With the delays that are found, by the
+    port's number, all ports begin right after the answer to the request to start.
     """
     found = []
     for _ in range(_AHEAD_RUNS):

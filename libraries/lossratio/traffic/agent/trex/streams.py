@@ -29,16 +29,10 @@ _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESS_OFFSET = 12, 8
 
 
 class StreamMaker:
-    """Makes the streams of one direction.
+    """Makes the streams of one direction, with the module of TRex's client.
 
-    Args:
-        api: The module of TRex's client.
-        direction: The direction.
-        source_mac: Six bytes.
-        destination_mac: Six bytes.
-        number: How many directions come before it; it begins so many gaps of 10 microseconds later.
-        delay: Seconds from the start to the first frame of the first direction.
-        counts_streams: Whether each stream of the load counts its own frames.
+    It has the `number` of the directions before it, and begins so many gaps of 10 microseconds later. `delay` are
+    seconds from the start to the first frame of the first direction. Streams of the load may count their own frames.
     """
 
     def __init__(
@@ -67,7 +61,11 @@ class StreamMaker:
         weights = dict(self._direction.frames.sizes)
         rate = load * self._direction.load_share / sum(weights.values())
         return [
-            self._stream(self._templates[size], rate * weights[size], **self._statistics(group))
+            self._stream(
+                self._templates[size],
+                rate * weights[size],
+                **({"flow_stats": self._api.STLFlowStats(pg_id=group)} if self._counts_streams else {}),
+            )
             for group, size in self.groups
         ]
 
@@ -114,9 +112,6 @@ class StreamMaker:
         if not fitting:
             raise AgentError("unsupported", f"TRex's latency frames need {least} bytes with these headers.")
         return min(fitting)
-
-    def _statistics(self, group: int) -> dict[str, Any]:
-        return {"flow_stats": self._api.STLFlowStats(pg_id=group)} if self._counts_streams else {}
 
     def _stream(self, template: Template, rate: float, mode: Any = None, **more: Any) -> Any:
         builder = self._api.STLPktBuilder(pkt_buffer=template.data, vm=self._program(template) or None)
@@ -188,8 +183,6 @@ class TransportChecksum:
     """Where the UDP or TCP header begins."""
     is_udp: bool
     """Whether it is UDP."""
-    is_ipv6: bool
-    """Whether the IP header is IPv6's."""
 
 
 @dataclass(frozen=True)
@@ -282,8 +275,7 @@ def _transport(changing: list[ChecksumField]) -> TransportChecksum | None:
     offsets = {_IPV4_ADDRESSES: _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESSES: _IPV6_ADDRESS_OFFSET}
     if len(changing) > 1 or protocol not in (_UDP, _TCP) or end - start not in offsets:
         raise AgentError("unsupported", "TRex can keep one checksum of UDP or TCP correct while its fields change.")
-    is_ipv6 = end - start == _IPV6_ADDRESSES
-    return TransportChecksum(start - offsets[end - start], checksum.start, protocol == _UDP, is_ipv6)
+    return TransportChecksum(start - offsets[end - start], checksum.start, protocol == _UDP)
 
 
 def least_sent(duration: float, rate: float, number: int) -> int:
