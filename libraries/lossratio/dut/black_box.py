@@ -46,11 +46,7 @@ class BlackBoxOptions(DutOptions):
 
 
 class BlackBox(LeftAsItIs[BlackBoxOptions]):
-    """A device on the path that others set up. Only its hooks touch it.
-
-    Attributes:
-        hooks: Calls its hooks.
-    """
+    """A device on the path that others set up. Only its hooks touch it."""
 
     kind = BLACK_BOX
     options_type = BlackBoxOptions

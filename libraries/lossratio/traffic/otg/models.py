@@ -29,11 +29,7 @@ def load_snappi() -> Any:
 
 
 def checked(kind: str, data: Any) -> dict[str, Any]:
-    """Data as a model has them: checked, and with defaults.
-
-    Args:
-        kind: The model's name, e.g. ``Config``.
-        data: JSON data.
+    """JSON data as a model, e.g. ``Config``, has them: checked, and with defaults.
 
     Raises:
         ModelError: If they are no such model.

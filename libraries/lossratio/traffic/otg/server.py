@@ -139,11 +139,7 @@ def _refuse(name: str) -> Any:
 
 
 class OtgServer(ThreadingHTTPServer):
-    """The server; as a context manager it is closed at the end, and its tester with it.
-
-    Args:
-        tester: The tester.
-        address: Address and TCP port to listen on; port 0: any that is free.
+    """The server; as a context manager it is closed at the end, and its tester with it. TCP port 0: any that is free.
 
     Raises:
         TopologyError: If snappi is missing.

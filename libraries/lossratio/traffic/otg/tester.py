@@ -55,11 +55,9 @@ class Count:
 class Tester:
     """A tester with some of this machine's network interfaces as ports. Close it in the end.
 
-    Args:
-        ports: Network interfaces by the locations that configurations call them by. No others are used.
-        kind: Kind of the generator: ``auto``, ``afpacket`` or ``xdp``.
-        settle_time: Seconds to wait, after the traffic, for frames in flight.
-        report: Takes a line about what is going on.
+    The ports are by the locations that configurations call them by, and no others are used. The kind of its generator
+    is one of `KINDS`. It waits for the settle time, in seconds, for frames in flight. `report` takes a line about what
+    is going on.
     """
 
     __test__ = False
@@ -257,11 +255,7 @@ def _columns(metrics: list[dict[str, Any]], names: Sequence[str] | None) -> list
 
 
 class _OwnGenerator:
-    """A generator of this machine, with the agent that runs it.
-
-    Attributes:
-        flows: The flows that it is ready for.
-    """
+    """A generator of this machine, with the agent that runs it, and the flows that it is ready for."""
 
     def __init__(self, kind: str) -> None:
         self.flows: Sequence[Flow] = ()

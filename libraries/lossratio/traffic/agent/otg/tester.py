@@ -18,12 +18,9 @@ _MOST_BYTES = 1 << 24
 
 
 class Tester:
-    """A conversation with a tester.
+    """A conversation with a tester at an address, e.g. ``https://10.0.0.5:8443``, whose certificate it may verify.
 
-    Args:
-        address: Its address, e.g. ``https://10.0.0.5:8443``.
-        verify: Whether the certificate of its address must be valid.
-        timeout: Seconds that an answer may take.
+    An answer may take so many seconds (`timeout`).
     """
 
     def __init__(self, address: str, verify: bool, timeout: float) -> None:
