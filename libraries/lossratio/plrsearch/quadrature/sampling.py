@@ -25,7 +25,7 @@ _SLICES, _SPREADS = 11, 17
 """Values of log s, and of log a at each of them, at which the ridge is looked for at a time."""
 _FEW, _SLICES_OF_FEW = 6, 25
 """Trials that are few, and values of log s with these: the ridge's width may change a thousandfold along it."""
-_MANY, _MOST_OF_FEW = 40, 6.0
+_MANY, _MOST_OF_FEW = 60, 6.0
 """With fewer trials there are more points, in inverse proportion, but at most so many times as many."""
 _ZOOMS = 6
 _DEPTH, _TOP = 14.0, 4.0
@@ -66,7 +66,7 @@ class Effort:
     """With a larger error the sum is made of four times as many points."""
 
 
-EXACT = Effort(750, 0.02)
+EXACT = Effort(850, 0.02)
 """For results."""
 ROUGH = Effort(300)
 """For choosing loads."""
