@@ -38,7 +38,11 @@ class LossCurve:
         if result.is_early:
             frames = result.loss_ratio * result.load * result.duration
             self._lost_at_verdict[result.load] = max(frames, self.lost_at_verdict(result.load))
-            self._note_early(result, result.load * result.traffic_duration - frames)
+            point = result.traffic_duration, result.load * result.traffic_duration - frames
+            if self._forwarded and (self._soonest is None or point[0] < self._soonest[0]):
+                # Not the first one of a search: the SUT had rested before.
+                self._soonest = point
+            self._forwarded[result.load] = point
 
     def loss_ratio(self, load: float) -> float:
         """Mean loss ratio at a load; zero if nothing was measured there."""
@@ -48,14 +52,6 @@ class LossCurve:
     def lost_at_verdict(self, load: float) -> float:
         """Most frames per interface that a trial had lost when an early verdict ended it; 0: none was ended."""
         return self._lost_at_verdict.get(load, 0.0)
-
-    def _note_early(self, result: TrialResult, forwarded: float) -> None:
-        """Notes the frames that the SUT has forwarded until an early verdict."""
-        point = result.traffic_duration, forwarded
-        if self._forwarded and (self._soonest is None or point[0] < self._soonest[0]):
-            # Not the first one of a search: the SUT had rested before.
-            self._soonest = point
-        self._forwarded[result.load] = point
 
     def behind_bucket(self, upper: float, duration: float) -> float | None:
         """The rate that a SUT forwards in a whole trial, by two trials that early verdicts ended at different times.

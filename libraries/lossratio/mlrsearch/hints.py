@@ -95,12 +95,11 @@ def hint_of(goal: SearchGoal, grid: LoadGrid, earlier: Iterable[Sequence[TrialRe
         The hint; None if none of the last searches found a lower bound.
     """
     searches = [
-        (*bounds, _overload(grid, trials)) for trials in earlier if (bounds := _bounds(goal, grid, trials)) is not None
+        (*found, overload_of(grid, night[0])) for night in earlier if (found := _bounds(goal, grid, night)) is not None
     ]
-    last = searches[-EARLIER_SEARCHES:]
-    if not last:
+    if not (last := searches[-EARLIER_SEARCHES:]):
         return None
-    lower = _second_largest([lower for _, lower, _ in last])
+    lower = sorted(lower for _, lower, _ in last)[-2:][0]
     stops = sorted(stop for stop, _, _ in last)
     start = stops[(len(stops) - 1) // 2] if goal.first_duration < goal.final_trial_duration else lower
     overloads = tuple(overload for _, _, overload in last if overload is not None)
@@ -111,14 +110,6 @@ def overload_of(grid: LoadGrid, trial: TrialResult) -> float | None:
     """The place of a forwarding rate at maximum load on the grid; None: another load, or below the minimum load."""
     rate = trial.load * (1.0 - trial.loss_ratio * trial.duration / trial.traffic_duration)
     return grid.position(rate) if trial.load == grid.max_load and rate > grid.min_load else None
-
-
-def _overload(grid: LoadGrid, trials: Sequence[TrialResult]) -> float | None:
-    return overload_of(grid, trials[0]) if trials else None
-
-
-def _second_largest(values: list[int]) -> int:
-    return sorted(values)[-2:][0]
 
 
 def _bounds(goal: SearchGoal, grid: LoadGrid, trials: Sequence[TrialResult]) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 from mlrsearch_suts import knee, policer
 
-from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, IrregularReason, MLRsearch, rules
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, IrregularReason, LoadGrid, MLRsearch, rules
 from lossratio.mlrsearch.rules import RULES, Choice, choose
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
@@ -37,6 +37,7 @@ def test_a_rule_is_named_like_its_module_and_explained_in_the_order_of_the_rules
 
 class View:
     first_open = 0
+    plan = None
 
 
 def test_the_first_rule_that_wants_a_trial_gets_it(monkeypatch):
@@ -56,6 +57,33 @@ def test_on_a_plain_sut_a_search_looks_and_then_proves():
     names, _ = rules_of(MLRsearch([NDR], MIN, MAX), knee(1e6))
     assert sorted(set(names)) == ["look", "plan"]
     assert names == sorted(names)
+
+
+def dip(load, duration):
+    """Loses 0.1 % above 600 kfps, 2 % from 1 to 1.3 Mfps, and 0.4 % again up to 1.4 Mfps."""
+    for end, loss in ((6e5, 0.0), (1e6, 0.001), (1.3e6, 0.02), (1.4e6, 0.004)):
+        if load <= end:
+            return loss
+    return 1.0 - 1.4e6 / load
+
+
+def test_a_bound_stays_below_a_load_that_another_goals_trials_saw_failing():
+    controller = MLRsearch([NDR, PDR], MIN, MAX)
+    _, trials = rules_of(controller, dip)
+    ndr, pdr = controller.result().values()
+    assert any(1e6 < trial.load <= 1.3e6 for trial in trials)
+    assert (ndr.relevant_lower_bound, pdr.relevant_lower_bound) == pytest.approx((6e5, 1e6), rel=0.005)
+
+
+def test_a_load_below_the_bounds_that_was_unlucky_once_is_asked_once_more():
+    controller = MLRsearch([PDR], MIN, MAX)
+    rules_of(controller, knee(1e6))
+    again = TrialInput(PDR.final_trial_duration, LoadGrid(MIN, MAX, PDR.width).load(500))
+    assert again.load < controller.result()[PDR].relevant_lower_bound
+    controller.record(TrialResult(again, TrialOutput(0.5)))
+    assert controller.next_trial() == again
+    controller.record(TrialResult(again, TrialOutput(0.0)))
+    assert controller.next_trial() is None
 
 
 def test_a_warm_up_is_no_rules_choice():

@@ -24,7 +24,7 @@ from lossratio.mlrsearch.rules.hint import follow_hint
 from lossratio.mlrsearch.rules.landslide import stop_landslide
 from lossratio.mlrsearch.rules.level import ask_min_load
 from lossratio.mlrsearch.rules.look import look
-from lossratio.mlrsearch.rules.plan import plan
+from lossratio.mlrsearch.rules.plan import ask_again, plan
 from lossratio.mlrsearch.rules.proof import prove
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 
@@ -36,7 +36,7 @@ RULES: tuple[Rule, ...] = (follow_hint, ask_min_load, plan, stop_landslide, halv
 
 
 def choose(view: GoalView) -> Choice | None:
-    """The trial that helps a goal most; None if the goal's bounds are found."""
+    """The trial that helps a goal most; None if the goal's bounds are found, and no trial contradicts them."""
     if view.first_open is None:
-        return None
+        return ask_again(view)
     return next((choice for rule in RULES if (choice := rule(view)) is not None), None)

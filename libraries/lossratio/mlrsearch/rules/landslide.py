@@ -32,23 +32,19 @@ def stop_landslide(view: GoalView) -> Choice | None:
 def _secure_lower(view: GoalView) -> Choice | None:
     """The best load that passed anything, before it is improved on."""
     intervals = view.intervals
-    if intervals[-1].lower is not None or not _has_gone_down(view):
+    full_length = view.goal.final_trial_duration
+    has_gone_down = any(
+        view.progress.fall(number)
+        >= view.width * (LANDSLIDE if stage.target.trial_duration >= full_length else LANDSLIDE_OF_SHORT_TRIALS)
+        for number, stage in enumerate(view.stages)
+    )
+    if intervals[-1].lower is not None or not has_gone_down:
         return None
     for finer in range(view.final, 0, -1):
         load = intervals[finer - 1].lower
         if load is not None and load != intervals[finer].lower:
             return Choice(NAME, finer, load, Bound.LOWER)
     return None
-
-
-def _has_gone_down(view: GoalView) -> bool:
-    """Whether a target has failed far down already."""
-    for number, stage in enumerate(view.stages):
-        is_full_length = stage.target.trial_duration >= view.goal.final_trial_duration
-        limit = LANDSLIDE if is_full_length else LANDSLIDE_OF_SHORT_TRIALS
-        if view.progress.fall(number) >= limit * view.width:
-            return True
-    return False
 
 
 def _secure_upper(view: GoalView) -> Choice | None:
