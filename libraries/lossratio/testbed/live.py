@@ -203,7 +203,7 @@ class LiveTestbed(Testbed):
             generator.configure(agent, largest)
             check_large_frames(agent, self._set_up.links, self._watch, largest)
         facts = generator.configure(agent, configuration)
-        check_hops(agent, self._set_up.links, self._watch)
+        check_hops(agent, self._set_up.links, self._watch, growth=2.0 if self._set_up.translates else 1.0)
         return agent, facts
 
     def _running_agent(self) -> AgentClient:

@@ -24,10 +24,10 @@ _MAY_BE_SWAPPED = (
 )
 
 
-def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch) -> None:
-    """Sends a few frames in each direction, and checks that some of them arrive."""
+def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch, growth: float = 1.0) -> None:
+    """Sends a few frames in each direction, and checks that some of them arrive; see `lossratio.traffic.check_path`."""
     try:
-        check_path(agent)
+        check_path(agent, growth)
     except DeadPathError as error:
         nodes.check_way()
         losses = _locate(agent, links, nodes)

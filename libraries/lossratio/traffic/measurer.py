@@ -257,26 +257,31 @@ class LatePathError(DutError):
     """All frames of a direction come back too late: a device holds them for longer than was said."""
 
 
-def few_frames(agent: AgentClient) -> tuple[DirectionCounters, ...]:
+def few_frames(agent: AgentClient, load: float = CHECK_LOAD) -> tuple[DirectionCounters, ...]:
     """Sends a few frames in each direction; or opens a few connections, where devices let nothing else through."""
     if agent.has_connections:
-        return agent.connect(CHECK_LOAD, round(CHECK_LOAD * CHECK_DURATION), Exchange())
-    return agent.trial(CHECK_LOAD, CHECK_DURATION)
+        return agent.connect(load, round(load * CHECK_DURATION), Exchange())
+    return agent.trial(load, CHECK_DURATION)
 
 
-def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
+def check_path(agent: AgentClient, growth: float = 1.0) -> tuple[DirectionCounters, ...]:
     """Sends a few frames in each direction, and makes sure that some come through.
 
     It tries again for a while, as links and devices that just came up may lose their first frames. The last check's
     counters are the answer.
+
+    Args:
+        agent: The agent.
+        growth: Each attempt sends so many times as many frames as the one before, as only the 65th frame may be an
+            answer that a NAT lets through.
 
     Raises:
         DeadPathError: If nothing gets through in a direction; names it.
         LatePathError: If frames do get through, and all of them are late.
         IntegrityError: If frames do get through, and all of them are changed.
     """
-    for _ in range(_ATTEMPTS):
-        counters = few_frames(agent)
+    for attempt in range(_ATTEMPTS):
+        counters = few_frames(agent, CHECK_LOAD * growth**attempt)
         dead = [direction for direction in counters if not direction.received_frames]
         if not dead:
             return counters

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
 from whole_trials import whole
@@ -15,7 +16,10 @@ from lossratio.dut.vpp.features import Sessions, Sfdp, both_ports
 from lossratio.dut.vpp.startup import startup_configuration
 from lossratio.errors import DutError
 from lossratio.testbed.live import open_testbed
+from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import addresses, load_profile
+from lossratio.traffic.agent.afpacket.frames import FrameBuilder
+from lossratio.traffic.configuration import frames_spec
 from lossratio.trials import Exchange, Integrity, TrialInput
 
 HOME = os.environ.get("VPP_HOME", "")
@@ -128,6 +132,40 @@ def test_frames_that_come_back_meet_all_ports_of_a_deterministic_nat_but_the_las
     profile = load_profile("ethip4-udp-h65536-p63-det44", frame_size=64)
     assert addresses(profile) == "198.18.0.0-198.18.255.255 to 198.19.0.1; 198.19.0.1 to 198.19.255.192-198.19.255.255"
     assert [direction.headers.flows for direction in profile.directions] == [65_536 * 63, 64 * 64_511]
+
+
+def ends_of(direction, sides, numbers):
+    """Source and destination, each an address and a port, of frames."""
+    frames = frames_spec(direction, *sides)
+    start, end = frames.addresses[0]
+    rows = FrameBuilder(frames, bytes(6), bytes(6)).beginnings(numbers % frames.flows, np.full(len(numbers), 60))
+    texts = [row.tobytes() for row in rows[:, start : end + 4]]
+    words = [[int.from_bytes(text[a:b], "big") for a, b in ((0, 4), (8, 10), (4, 8), (10, 12))] for text in texts]
+    return [((source, port), (destination, to)) for source, port, destination, to in words]
+
+
+@pytest.mark.parametrize("goes_on", [False, True], ids=["trials begin anew", "trials go on"])
+@pytest.mark.parametrize("addresses_of_nat", [1, 2, 4, 8, 16, 32, 64])
+def test_the_check_of_the_path_sees_an_answer_through_a_deterministic_nat_of_any_size(addresses_of_nat, goes_on):
+    """A model of the NAT: the block of a host's ports follows from its address, and the port in it from its port."""
+    hosts = 1024 * addresses_of_nat
+    west, east = load_profile(f"ethip4-udp-h{hosts}-p63-det44", frame_size=64).directions
+    inside, outside = int(WEST.ipv4[0]), int(EAST.ipv4[-addresses_of_nat])
+    opened, first = set(), 0
+    for attempt in range(5):
+        numbers = first + np.arange(10 * 2**attempt)
+        passed = 0
+        for (source, _), (_, to) in zip(
+            ends_of(west, (WEST, EAST), numbers), ends_of(east, (EAST, WEST), numbers), strict=True
+        ):
+            # The frame of the east is there first.
+            passed += to in opened
+            address, block = divmod(source[0] - inside, 1024)
+            opened.add((outside + address, 1024 + 63 * block + source[1] % 63))
+        if passed:
+            break
+        first += goes_on * len(numbers)
+    assert passed
 
 
 @pytest.mark.netns
