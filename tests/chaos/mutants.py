@@ -59,6 +59,26 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
+        "the size of a full table is a rate",
+        "measurements/connections.py",
+        "if most and is_telling and abs(",
+        "if not most and is_telling and abs(",
+        (
+            "measurements/test_connection_rate.py::test_a_table_that_is_full_is_no_rate_and_a_resumed_search_says_it_again",
+            "measurements/test_connection_mrr.py::test_a_table_that_is_full_is_no_rate",
+        ),
+    ),
+    Mutation(
+        "frames that a busy node has no room to note are lost",
+        "traffic/agent/afpacket/generator.py",
+        "unsent = min(unsent + conversation.overlooked,",
+        "unsent = min(unsent,",
+        (
+            "traffic/test_connections_of_both_ends.py::"
+            "test_frames_that_a_busy_node_has_no_room_for_are_unsent_connections",
+        ),
+    ),
+    Mutation(
         "an MTU that was raised is no change",
         "testbed/changes.py",
         "if then.mtu != now.mtu:",

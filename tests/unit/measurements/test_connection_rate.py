@@ -179,26 +179,26 @@ def test_the_rate_of_a_real_firewall_is_that_of_its_bucket(file, tmp_path, rate,
     assert all(trial.directions[0].unanswered_frames == 0 for trial in lost)
 
 
-HIDDEN = """table ip hidden {
-chain forward {
-type filter hook forward priority -10; policy accept;
-ct state new ct count over 300 drop
+HIDDEN = {
+    "table": "type filter hook forward priority -10; policy accept;\nct state new ct count over 300 drop",
+    "NAT pool": "type nat hook postrouting priority srcnat;\nip protocol udp masquerade to :2000-2299",
 }
-}
-"""
 
 
 @pytest.mark.netns
 @needs_testbed
-def test_a_real_table_with_a_limit_that_nobody_stated_is_no_rate(file, tmp_path):
+@pytest.mark.parametrize("what", sorted(HIDDEN))
+def test_a_real_table_or_pool_with_a_limit_that_nobody_stated_is_no_rate(file, tmp_path, what):
     lab = LocalTestbed.up(load_topology(file), keep=True)
     try:
         with NodeSession.connect("DUT1", lab.topology.nodes["DUT1"]) as session:
-            session.run("nft", "-f", "-", stdin=HIDDEN)
+            session.run("nft", "-f", "-", stdin=f"table ip hidden {{\nchain one {{\n{HIDDEN[what]}\n}}\n}}\n")
         with (
             open_testbed(file, dut="linux_router", options={"firewall": "conntrack"}) as testbed,
             pytest.raises(DutError, match="keeps 300 connections and takes no more"),
         ):
-            found_by(testbed, tmp_path, max_load=5e3)
+            # All connections lead to one address and port, so that each needs a port of its own.
+            profile = load_profile("ethip4-udp-h1024-p63-det44", frame_size=100, bidirectional=False)
+            found_by(testbed, tmp_path, max_load=5e3, profile=profile)
     finally:
         lab.down()
