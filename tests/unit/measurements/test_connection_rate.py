@@ -193,12 +193,12 @@ def test_a_real_table_or_pool_with_a_limit_that_nobody_stated_is_no_rate(file, t
     try:
         with NodeSession.connect("DUT1", lab.topology.nodes["DUT1"]) as session:
             session.run("nft", "-f", "-", stdin=f"table ip hidden {{\nchain one {{\n{HIDDEN[what]}\n}}\n}}\n")
+        # All connections lead to one address and port, so that each needs a port of its own.
+        profile = load_profile("ethip4-udp-h1024-p63-det44", frame_size=100, bidirectional=False)
         with (
             open_testbed(file, dut="linux_router", options={"firewall": "conntrack"}) as testbed,
             pytest.raises(DutError, match="keeps 300 connections and takes no more"),
         ):
-            # All connections lead to one address and port, so that each needs a port of its own.
-            profile = load_profile("ethip4-udp-h1024-p63-det44", frame_size=100, bidirectional=False)
             found_by(testbed, tmp_path, max_load=5e3, profile=profile)
     finally:
         lab.down()
