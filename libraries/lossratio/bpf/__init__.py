@@ -5,6 +5,8 @@ Programs on nodes import this room, too: it needs nothing but Python 3.8.
 
 from lossratio.bpf.interfaces import (
     SENDS,
+    STAMPS,
+    XdpFeatures,
     ask_netlink,
     attached_program,
     default_networks,

@@ -6,30 +6,44 @@ import os
 import socket
 import struct
 from contextlib import suppress
+from enum import Enum
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 from typing import Any, Collection, Iterator, Union
 
 SENDS = 1 << 2
 """The driver sends frames that an XDP program redirects to it (``ndo_xdp_xmit``), as things are at present."""
 
+STAMPS = 1 << 0
+"""The driver has the time at which its card received a frame (``bpf_xdp_metadata_rx_timestamp``)."""
+
 _NETLINK_GENERIC, _RTM_GETLINK, _GENL_CONTROL = 16, 18, 16
 _NLM_F_REQUEST, _NLM_F_DUMP = 0x1, 0x300
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _CTRL_GET_FAMILY, _CTRL_FAMILY_ID, _CTRL_FAMILY_NAME = 3, 1, 2
-_NETDEV_DEV_GET, _NETDEV_IFINDEX, _NETDEV_XDP_FEATURES = 1, 1, 3
+_NETDEV_DEV_GET, _NETDEV_IFINDEX = 1, 1
 _IFLA_XDP, _XDP_PROGRAM = 43, 4
 _NETLINK_HEADER, _GENL_HEADER, _LINK_HEADER = 16, 4, 16
 
 
-def xdp_features(interface: int) -> int | None:
-    """What the driver of an interface can do with XDP at present, in bits; None: a kernel before 6.3 does not say."""
-    with suppress(OSError):
+class XdpFeatures(Enum):
+    """What a driver can do for XDP programs: the kernel's numbers of attributes."""
+
+    ACTIONS = 3
+    METADATA = 5
+
+
+def xdp_features(interface: int, kind: XdpFeatures = XdpFeatures.ACTIONS) -> int | None:
+    """What the driver of an interface can do with XDP at present, in bits.
+
+    None: the kernel does not say, before 6.3 of actions, and before 6.6 of metadata.
+    """
+    with suppress(OSError, KeyError):
         name = _attribute(_CTRL_FAMILY_NAME, b"netdev\0")
         family, *_ = ask_netlink(_NETLINK_GENERIC, _GENL_CONTROL, struct.pack("=BBH", _CTRL_GET_FAMILY, 1, 0) + name)
         number = struct.unpack("=H", netlink_attributes(family[_GENL_HEADER:])[_CTRL_FAMILY_ID])[0]
         asked = struct.pack("=BBH", _NETDEV_DEV_GET, 1, 0) + _attribute(_NETDEV_IFINDEX, struct.pack("=I", interface))
         answer = netlink_attributes(ask_netlink(_NETLINK_GENERIC, number, asked)[0][_GENL_HEADER:])
-        return int(struct.unpack("=Q", answer[_NETDEV_XDP_FEATURES])[0])
+        return int(struct.unpack("=Q", answer[kind.value])[0])
     return None
 
 

@@ -29,13 +29,13 @@ _PROG_TYPE_XDP = 6
 _ATTACH_TYPE_XDP = 37
 _READ_ONLY_FOR_PROGRAMS, _MMAPABLE = 1 << 7, 1 << 10
 _LIVE_FRAMES = 1 << 1
-_HAS_FRAGMENTS = 1 << 5
+_HAS_FRAGMENTS, _BOUND_TO_DEVICE = 1 << 5, 1 << 6
 _ATTRIBUTE_BYTES = 152
 _LOG_BYTES = 1 << 20
 _LOG_LINES = 12
 _NAME_BYTES = 15
 _CLONE_NEWNET, _LOOPBACK = 0x40000000, 1
-_LICENCE = b"Apache-2.0\0"
+_LICENCE, _LICENCE_OF_CALLERS = b"Apache-2.0", b"GPL"
 _CAP_NET_ADMIN, _CAP_SYS_ADMIN, _CAP_BPF = 12, 21, 39
 _STATUS = "/proc/self/status"
 _LOCKDOWN = "/sys/kernel/security/lockdown"
@@ -221,6 +221,8 @@ class XdpProgram(_Descriptor):
     Args:
         code: Its instructions.
         name: Its name in the kernel's lists: 15 characters.
+        driver: Index of the only interface that it is for, if it calls functions of that one's driver. The kernel has
+            these for programs under GPL alone, and the program is declared as one.
 
     Attributes:
         name: Its name.
@@ -230,11 +232,12 @@ class XdpProgram(_Descriptor):
         BpfError: If the kernel refuses it; ends with the verifier's last lines.
     """
 
-    def __init__(self, code: bytes, name: str) -> None:
+    def __init__(self, code: bytes, name: str, driver: int | None = None) -> None:
         instructions = ctypes.create_string_buffer(code, len(code))
-        licence = ctypes.create_string_buffer(_LICENCE)
+        licence = ctypes.create_string_buffer(_LICENCE if driver is None else _LICENCE_OF_CALLERS)
+        flags = _HAS_FRAGMENTS if driver is None else _HAS_FRAGMENTS | _BOUND_TO_DEVICE
         places = len(code) // 8, ctypes.addressof(instructions), ctypes.addressof(licence)
-        rest = struct.pack("=4xI16s4xI", _HAS_FRAGMENTS, name.encode()[:_NAME_BYTES], _ATTACH_TYPE_XDP)
+        rest = struct.pack("=4xI16sII", flags, name.encode()[:_NAME_BYTES], driver or 0, _ATTACH_TYPE_XDP)
         what = f"the program {name} of {len(code) // 8} instructions"
         try:
             descriptor, _ = _bpf(_PROG_LOAD, struct.pack("=IIQQIIQ", _PROG_TYPE_XDP, *places, 0, 0, 0) + rest, what)

@@ -6,17 +6,24 @@ knows a constant's value when it verifies the program, and leaves out the code t
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import sys
+from functools import lru_cache
 from typing import Any, Mapping
 
-from lossratio.bpf.kernel import Array, FrozenArray, Table, XdpProgram
+from lossratio.bpf.kernel import Array, BpfError, FrozenArray, Table, XdpProgram
 
 _HEADER, _SECTION, _SYMBOL = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
 _RELOCATION, _WIDE = struct.Struct("<QII"), struct.Struct("<BBhiBBhi")
-_MACHINE_BPF, _ABSOLUTE_64 = 247, 1
-_MAP_DESCRIPTOR, _MAP_VALUE = 1, 2
+_MACHINE_BPF, _ABSOLUTE_64, _CALL = 247, 1, 10
+_MAP_DESCRIPTOR, _MAP_VALUE, _KERNEL_FUNCTION = 1, 2, 2
+_INSTRUCTION, _CALLS, _RETURNS_ZERO = struct.Struct("<BBhi"), 0x85, (0xB7, 0, 0, 0)
+_KERNEL_TYPES = "/sys/kernel/btf/vmlinux"
+_TYPES_HEADER, _TYPE, _FUNCTION = struct.Struct("<HBBIIIII"), struct.Struct("<III"), 12
+_BYTES_OF_KIND = {1: 4, 3: 12, 14: 4, 17: 4}
+_BYTES_OF_MEMBER = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
 
 
 class ObjectFile:
@@ -46,7 +53,11 @@ class ObjectFile:
         self.needs = {symbol for _, _, symbol in self._relocations}
 
     def load(
-        self, name: str, maps: Mapping[str, Array | Table | None], constants: Mapping[str, bytes] | None = None
+        self,
+        name: str,
+        maps: Mapping[str, Array | Table | None],
+        constants: Mapping[str, bytes] | None = None,
+        driver: int | None = None,
     ) -> XdpProgram:
         """Has the kernel verify the program.
 
@@ -55,9 +66,11 @@ class ObjectFile:
             maps: The maps that it uses, by their names in the source. An array is the memory that it has, and a table
                 is one for the functions of the kernel. None: the constants rule out what would use it.
             constants: Values of constants by their names.
+            driver: Index of the interface whose driver it calls, see `XdpProgram`. None: the constants rule out calls
+                of functions by name.
 
         Raises:
-            BpfError: If the kernel refuses it.
+            BpfError: If the kernel refuses it, or has no such function.
             ValueError: If the program needs something else.
         """
         places, values = {}, bytearray()
@@ -68,6 +81,10 @@ class ObjectFile:
         code = bytearray(self.sections["xdp"])
         try:
             for place, kind, symbol in self._relocations:
+                if kind == _CALL:
+                    call = (_CALLS, _KERNEL_FUNCTION << 4, 0, _function_number(symbol)) if driver else _RETURNS_ZERO
+                    _INSTRUCTION.pack_into(code, place, *call)
+                    continue
                 if kind != _ABSOLUTE_64 or (symbol not in places and symbol not in maps):
                     raise ValueError(f"The program {name} needs {symbol!r}, which is neither a map nor a constant.")
                 one = frozen if symbol in places else maps[symbol]
@@ -77,7 +94,7 @@ class ObjectFile:
                 operation, registers, _, offset, *_ = _WIDE.unpack_from(code, place)
                 offset += places.get(symbol, 0)
                 _WIDE.pack_into(code, place, operation, registers | pseudo << 4, 0, one.descriptor, 0, 0, 0, offset)
-            return XdpProgram(bytes(code), name)
+            return XdpProgram(bytes(code), name, driver)
         finally:
             if frozen is not None:
                 frozen.close()
@@ -90,6 +107,28 @@ def read_object(package: str, name: str) -> ObjectFile:
     if specification.has_location:
         file = os.path.join(os.path.dirname(specification.origin), f"{name}.o")
     return ObjectFile(specification.loader.get_data(file))
+
+
+@lru_cache(maxsize=None)
+def _function_number(name: str) -> int:
+    """The kernel's number of one of its functions: the place of its type among all (BTF)."""
+    refusal = f"This kernel has no function {name} for programs"
+    try:
+        with open(_KERNEL_TYPES, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise BpfError(f"{refusal}, or does not say so: it has no {_KERNEL_TYPES}.", errno.ENOENT) from error
+    _, _, _, header, types, size, strings, _ = _TYPES_HEADER.unpack_from(data)
+    place, end, wanted, number = header + types, header + types + size, b"\0" + name.encode() + b"\0", 1
+    name_place = data.find(wanted, header + strings) + 1 - header - strings
+    while place < end:
+        named, info, _ = _TYPE.unpack_from(data, place)
+        kind = info >> 24 & 0x1F
+        if kind == _FUNCTION and named == name_place:
+            return number
+        members = (info & 0xFFFF) * _BYTES_OF_MEMBER.get(kind, 0)
+        place, number = place + _TYPE.size + _BYTES_OF_KIND.get(kind, 0) + members, number + 1
+    raise BpfError(f"{refusal}: it is older than Linux 6.3, or was built without it.", errno.ENOENT)
 
 
 def _text(data: bytes, place: int) -> str:

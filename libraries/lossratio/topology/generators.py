@@ -96,6 +96,8 @@ class XdpGenerator(RealGenerator):
     cpu_share: Annotated[Share, Field(ge=0.1, le=1.0)] | None = None
     """The share of each of these CPUs that a sender takes at most; others get the rest every millisecond. Where
     missing, 90 %. Frames that there is no time for are unsent."""
+    card_stamps: Literal[True] | None = None
+    """``true``: a latency ends when the receiving card stamps the frame, not when a program sees it."""
     device_cpus: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """CPUs of devices under test of the TG's own machine that are programs. A local testbed fills them in: the last
     CPUs of the machine."""
@@ -114,6 +116,13 @@ class AutoGenerator(XdpGenerator):
     kind: Literal["auto"]  # type: ignore[assignment]
     python: ProgramName = "python3"
     """Python 3.8 or later on the TG node; with numpy where XDP is not possible."""
+
+    @field_validator("card_stamps")
+    @classmethod
+    def _has_no_other(cls, card_stamps: Literal[True] | None) -> Literal[True] | None:
+        if card_stamps:
+            raise ValueError("the embedded generator has no stamps of cards, so this needs 'kind: xdp'")
+        return card_stamps
 
 
 TREX_HOME = "TREX_HOME"

@@ -209,6 +209,8 @@ class DirectionCounters(Observed):
     """The largest of these latencies."""
     jitter_us: float | None = None
     """Mean difference (absolute) between the latencies of successive frames (RFC 3393; IPDV of RFC 5481)."""
+    clock_error_us: float | None = None
+    """The largest error of these times, where cards stamp frames; None: they do not."""
     unanswered_frames: Frames | None = None
     """Those of the lost frames that arrived, and whose answer did not come back; None: frames are not answered."""
     streams: tuple[StreamCounters, ...] = ()

@@ -30,7 +30,7 @@ INFERRED = (
 )
 OF_EVERY_FRAME = (
     *("foreign_frames", "flows_with_loss", "displacement_frames", "extent_frames", "late_offset_us"),
-    *("latency_median_us", "latency_99_us", "latency_most_us", "jitter_us"),
+    *("latency_median_us", "latency_99_us", "latency_most_us", "jitter_us", "clock_error_us"),
 )
 FORMAT_2_SAMPLES = sorted((FORMAT_2 / "results").glob("*.json"))
 

@@ -14,7 +14,7 @@ from lossratio.traffic.generators.base import Generator
 IMPOSSIBLE = frozenset({"bpf", "no_xdp", "unsupported"})
 """Kinds of the agent's refusals that mean that a TG cannot send and receive with XDP programs."""
 
-_OF_SENDERS = ("cpus", "cpu_share")
+_OF_SENDERS = ("cpus", "cpu_share", "card_stamps")
 
 SettingsT = TypeVar("SettingsT", bound=XdpGenerator)
 
@@ -35,7 +35,7 @@ class _InKernel(Generator[SettingsT]):
     def ready(self) -> Mapping[str, Any]:
         """See `Generator.ready`; nothing is started for it."""
         settings = self.settings
-        options = {name: getattr(settings, name) for name in ("catch_up", "cpus", "cpu_share")}
+        options = {name: getattr(settings, name) for name in ("catch_up", *_OF_SENDERS)}
         options["device_cpus"] = (*settings.device_cpus, *self.node.device_cpus) or None
         return {name: value for name, value in options.items() if value is not None}
 

@@ -14,7 +14,8 @@ HARDWARE = ("tx_packets_phy", "tx_unicast.nic", "port.tx_unicast", "tx_pkts_nic"
 """Names that drivers give their cards' own counts of frames sent: mlx5, ice, i40e, ixgbe. Where there is none of them,
 the interface's ``tx_packets`` counts."""
 
-_SIOCETHTOOL = 0x8946
+_SIOCETHTOOL, _SIOCGHWTSTAMP = 0x8946, 0x89B1
+_STAMPING, _STAMPING_BYTES, _EVERY_FRAME = 0x41, 44, 1
 _DRIVER_INFO, _STRINGS, _STATISTICS = 0x3, 0x1B, 0x1D
 _STATISTICS_NAMES = 1
 _RINGS, _RING_WORDS = 0x10, 9
@@ -56,6 +57,21 @@ def transmit_ring(name: str) -> int | None:
     return struct.unpack(f"={_RING_WORDS}I", answer)[-1] or None
 
 
+def stamping(name: str) -> tuple[int | None, bool]:
+    """The number of the clock (``/dev/ptp0`` is 0) that stamps an interface's frames, and whether all are stamped.
+
+    This is ``ethtool -T``, and ``hwstamp_ctl``. None: it has no such clock.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            answer = _ask(asked, name, struct.pack("=I", _STAMPING).ljust(_STAMPING_BYTES, b"\0"))
+            clock = struct.unpack_from("=i", answer, 8)[0]
+            chosen = _ask(asked, name, bytes(12), _SIOCGHWTSTAMP) if clock >= 0 else bytes(12)
+        except OSError:
+            return None, False
+    return None if clock < 0 else clock, struct.unpack("=3i", chosen)[2] == _EVERY_FRAME
+
+
 def batch_at(rate: float, rings: Iterable[int]) -> int:
     """How many runs of a program pass before frames are handed over: a quarter of the smallest ring at most."""
     return min([next(batch for least, batch in _BATCHES if rate >= least), *(max(1, ring // 4) for ring in rings)])
@@ -68,7 +84,7 @@ def described(ports: Sequence[Link]) -> dict[str, dict[str, Any]]:
     return {"sent_by": sent, "transmit_rings": rings}
 
 
-def _ask(asked: socket.socket, name: str, command: bytes) -> bytes:
+def _ask(asked: socket.socket, name: str, command: bytes, request: int = _SIOCETHTOOL) -> bytes:
     data = array.array("B", command)
-    fcntl.ioctl(asked, _SIOCETHTOOL, struct.pack("@16sP", name.encode(), data.buffer_info()[0]).ljust(40, b"\0"))
+    fcntl.ioctl(asked, request, struct.pack("@16sP", name.encode(), data.buffer_info()[0]).ljust(40, b"\0"))
     return data.tobytes()

@@ -10,6 +10,7 @@ from ..core.generator import counted_course, late_and_copies
 from ..core.links import Link
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Message
+from .card_clock import CardClock
 from .cards import transmitted
 from .findings import ReceivedFrames, examination_of, latency_of, merged, times_of
 from .frames import FramePlan
@@ -30,6 +31,7 @@ class ActiveDirection:
     Attributes:
         sharing: The directions, itself among them, that leave by the same port.
         counted_flows: How many of its flows are counted: all, or none if there is one, or very many.
+        clock: The clock of the card that it comes back to, if that stamps its frames.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class ActiveDirection:
         self._plan = FramePlan(direction.frames, *self._macs)
         flows = self._plan.flows
         self.counted_flows = flows if 1 < flows <= MOST_COUNTED_FLOWS and len(streams) == 1 else 0
+        self.clock: CardClock | None = None
         self._reception: Reception
         self._first_flow: int | None = None
         self._trial = Plan(((0.0, None),))
@@ -204,4 +207,16 @@ class ActiveDirection:
         if first is not None:
             counts = self._reception.flows.memory.cast("I")[first : first + plan.flows]
             flows_with_loss = sum(1 for count, wanted in zip(counts, plan.sent_by_flow(sent)) if count < wanted)
-        return {**times_of(self._received), "flows_with_loss": flows_with_loss}
+        return {**times_of(self._received), "flows_with_loss": flows_with_loss, **self._of_stamps()}
+
+    def _of_stamps(self) -> Message:
+        if self.clock is None:
+            return {}
+        self.clock.check()
+        if self._received.unstamped:
+            raise AgentError(
+                "card_stamps",
+                f"The card of {self._direction.receive} has not stamped {self._received.unstamped} of "
+                f"{self._received.arrived} frames, so that latencies are not known. Leave 'card_stamps' out.",
+            )
+        return {"clock_error_us": self.clock.error_us}

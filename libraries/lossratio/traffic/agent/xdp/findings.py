@@ -57,6 +57,8 @@ class ReceivedFrames:
     3393, selected by consecutive numbers)."""
     jitter_count: int
     """How many such differences there were."""
+    unstamped: int
+    """Frames that a card was to stamp, and did not."""
     histogram: Sequence[int]
     """How many latencies are in each interval: see `lossratio.traffic.agent.xdp.histogram`."""
 

@@ -16,6 +16,7 @@ from ..core.pacing import CATCH_UP, pause
 from ..core.ports import Ports
 from ..core.processors import free_processors
 from ..core.protocol import AgentError, Message
+from .card_clock import CardClock, clock_of
 from .cards import batch_at, described
 from .devices import attach, check_can_send, check_may_attach, possible_cpus
 from .direction import ActiveDirection
@@ -49,10 +50,13 @@ class XdpGenerator:
         catch_up: float = CATCH_UP,
         cpus: Sequence[int] | None = None,
         cpu_share: float = CPU_SHARE,
+        card_stamps: bool = False,
         batch: int | None = None,
         device_cpus: Sequence[int] = (),
     ) -> None:
         self._batch, self._cpu_share = batch, cpu_share
+        self._clocks: dict[str, CardClock] = {}
+        self._has_card_stamps = card_stamps
         self._configuration = configuration
         self._directions: list[ActiveDirection] = []
         self._catch_up = catch_up
@@ -90,6 +94,7 @@ class XdpGenerator:
             "cpu_share": self._cpu_share,
             "receives": {name: mode.name.lower() for name, mode in self._modes.items()},
             **self._cards,
+            "card_stamps": self._has_card_stamps,
             "integrity": integrity(self._configuration),
             "ports": self._ports.facts(),
         }
@@ -137,6 +142,8 @@ class XdpGenerator:
         for sender in self._senders:
             sender.check()
             sender.program.renew(until)
+        for clock in self._clocks.values():
+            clock.renew()
 
     def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.stop`."""
@@ -173,10 +180,17 @@ class XdpGenerator:
         ways = [one.way(self._reception, sum(counted[:number])) for number, one in enumerate(self._directions)]
         for port in dict.fromkeys(direction.receive for direction in directions):
             own_ways = [way for way, direction in zip(ways, directions) if direction.receive == port]
-            program = ReceiveProgram(self._reception, own_ways)
+            link, card = self._ports.before[port], None
+            if self._has_card_stamps:
+                clock = self._clocks[port] = CardClock(port, clock_of(link))
+                self._opened.callback(clock.close)
+                card = link.index, clock.memory
+            program = ReceiveProgram(self._reception, own_ways, card)
             self._opened.callback(program.close)
-            link, self._modes[port] = attach(program.program, self._ports.before[port])
-            self._opened.callback(link.close)
+            attachment, self._modes[port] = attach(program.program, link)
+            self._opened.callback(attachment.close)
+        for active, direction in zip(self._directions, directions):
+            active.clock = self._clocks.get(direction.receive)
         for direction in directions:
             # Only now: a veth sends such frames once its other end has a program, which may be one of these.
             check_can_send(self._ports.before[direction.transmit])
@@ -197,6 +211,8 @@ class XdpGenerator:
         self._ports.mark()
         for direction in self._directions:
             direction.begin(plan)
+        for clock in self._clocks.values():
+            clock.begin()
         self._plan = plan
         ramp_tag, tag = self._tags.next(), self._tags.next()
         self._reception.watch(tag, ramp_tag)
@@ -253,6 +269,8 @@ class XdpGenerator:
     def _counters(self, elapsed: float = 0.0) -> list[Message]:
         for direction in self._directions:
             direction.count()
+        for clock in self._clocks.values():
+            clock.compare()
         after = self._ports.after()
         return [direction.counters(elapsed, after) for direction in self._directions]
 

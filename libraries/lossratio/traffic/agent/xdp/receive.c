@@ -40,13 +40,30 @@ struct reception {
 struct counters {
     u64 arrived, wrong_length, wrong_mac, corrupted, readdressed, duplicated, stale, intact;
     u64 reordered, displacement, extent, late_offset, latency_sum, latency_least, latency_most;
-    u64 jitter_sum, jitter_count, next_in_turn, last_latency;
+    u64 jitter_sum, jitter_count, next_in_turn, last_latency, unstamped;
     u64 histogram[INTERVALS];
+};
+
+/* Two clocks at one moment, in nanoseconds: a card's and the system's; and how much more of the system's pass, in parts
+   of 2^32. */
+struct comparison {
+    u64 card, system;
+    long long stretch;
+};
+
+/* The latest comparison is at `current`; the agent writes the other one meanwhile. */
+struct card_clock {
+    u64 current;
+    struct comparison comparisons[2];
 };
 
 extern struct reception reception;
 extern struct counters counters[];
 extern u32 flow_counts[];
+extern struct card_clock card_clock;
+
+/* When a card has received a frame, by its own clock: not 0 if nobody knows. The kernel has it for programs under GPL. */
+extern int bpf_xdp_metadata_rx_timestamp(const struct xdp_md *context, u64 *time);
 
 /* The frames of a direction, and the streams that send them. */
 struct way {
@@ -63,7 +80,7 @@ struct way {
     u64 lengths[LONGEST_FRAME / 64];
 };
 
-CONSTANT u32 WAYS, ALL_STREAMS, PROCESSORS;
+CONSTANT u32 WAYS, ALL_STREAMS, PROCESSORS, CARD_STAMPS;
 CONSTANT struct way WAY[MOST_WAYS];
 
 PART void raise_to(u64 *most, u64 value)
@@ -255,16 +272,32 @@ PART int compare(struct xdp_md *context, u8 *frame, const struct way *way, u32 l
     return INTACT;
 }
 
+/* When a frame arrived, by the system's clock. */
+PART u64 arrival(struct xdp_md *context, struct counters *counters)
+{
+    u64 stamp = 0;
+    if (!KNOWN(CARD_STAMPS))
+        return ktime_get_ns();
+    if (bpf_xdp_metadata_rx_timestamp(context, &stamp) || !stamp) {
+        counters->unstamped++;
+        return ktime_get_ns();
+    }
+    const struct comparison *compared = &card_clock.comparisons[card_clock.current & 1];
+    long long since = stamp - compared->card;
+    return compared->system + since + (since * compared->stretch >> 32);
+}
+
 /* Counts a frame of a stream: `number` is the stream's among all, and `lost` as in `compare`. */
 PART int take(struct xdp_md *context, const struct way *way, u32 lost, u64 number)
 {
     const struct frames *frames = &way->frames;
-    u64 now = ktime_get_ns(), cpu = get_smp_processor_id(), flow;
+    u64 cpu = get_smp_processor_id(), flow;
     if (RARELY(cpu >= PROCESSORS || number >= ALL_STREAMS))
         return XDP_DROP;
     struct counters *here = &counters[cpu * ALL_STREAMS + number];
     KEEP(here);
     here->arrived++;
+    u64 now = arrival(context, here);
     u8 *frame = DATA(context) - lost, *end = DATA_END(context);
     KEEP(frame);
     u64 length = end - frame;

@@ -35,7 +35,7 @@ class _Counters(ctypes.Structure):
     _fields_ = members(
         "u64 arrived, wrong_length, wrong_mac, corrupted, readdressed, duplicated, stale, intact",
         "u64 reordered, displacement, extent, late_offset, latency_sum, latency_least, latency_most",
-        "u64 jitter_sum, jitter_count, next_in_turn, last_latency",
+        "u64 jitter_sum, jitter_count, next_in_turn, last_latency, unstamped",
         f"u64 histogram[{histogram.INTERVALS}]",
     )
 
@@ -161,11 +161,16 @@ class Reception:
 class ReceiveProgram:
     """The program of one port.
 
+    Args:
+        reception: The memory that it shares with those of other ports.
+        ways: The frames that come back to the port.
+        card: Index of the port and the memory of its `CardClock`, if its card stamps frames.
+
     Attributes:
         program: The program.
     """
 
-    def __init__(self, reception: Reception, ways: Sequence[ReceiveWay]) -> None:
+    def __init__(self, reception: Reception, ways: Sequence[ReceiveWay], card: tuple[int, Array] | None = None) -> None:
         if len(ways) > MOST_WAYS:
             raise AgentError("unsupported", f"Frames of {MOST_WAYS} directions at most may come back to one port.")
         # A tag is looked for at its last place first.
@@ -174,10 +179,12 @@ class ReceiveProgram:
         self._contents = Array(len(contents), "lossratio_frame")
         self._contents.memory[: len(contents)] = contents
         numbers = {"WAYS": len(ways), "ALL_STREAMS": reception.streams, "PROCESSORS": reception.cpus}
+        driver, clock = card or (None, None)
+        numbers["CARD_STAMPS"] = card is not None
         constants = {name: bytes(ctypes.c_uint32(number)) for name, number in numbers.items()}
         constants["WAY"] = bytes((_Way * MOST_WAYS)(*map(_way, ways, frames)))
-        maps = {**reception.maps(), "contents": self._contents}
-        self.program = program("receive").load("lossratio_recv", maps, constants)
+        maps = {**reception.maps(), "contents": self._contents, "card_clock": clock}
+        self.program = program("receive").load("lossratio_recv", maps, constants, driver)
 
     def close(self) -> None:
         """Gives the program back."""
