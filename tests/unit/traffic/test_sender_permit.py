@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 
 import pytest
@@ -18,3 +19,22 @@ def test_senders_go_on_while_the_agent_has_no_processor_or_waits_for_a_lock(tmp_
     (tmp_path / "stat").write_text(f"{os.getpid()} (a name) {state} 1 2")
     permit._agent = f"../{tmp_path}"
     assert permit.is_over() is not may_go_on
+    assert permit.circumstances() == f"for 2.000 s (process {permit._agent}: {state})"
+
+
+def test_an_agent_that_renews_and_rests_while_a_sender_looks_at_it_lets_that_go_on(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(sender.time, "monotonic", lambda: now)
+    permit = sender.Permit()
+    permit.grant()
+
+    def look(path, mode):
+        permit.renew()
+        return io.BytesIO(b"1 (agent) S 1 2")
+
+    monkeypatch.setattr(sender, "open", look, raising=False)
+    now += 1.0
+    assert not permit.is_over()
+    monkeypatch.setattr(sender, "open", lambda path, mode: io.BytesIO(b"1 (agent) S 1 2"), raising=False)
+    now += 1.0
+    assert permit.is_over()

@@ -36,7 +36,7 @@ STARVED_SECONDS = 10.0
 SENDING = 10
 """Priority of processes that send."""
 
-_STARVED_STATES = (b"R", b"D")
+_STARVED_STATES = ("R", "D")
 """An agent without a processor is ready to run, or waits for a lock of the kernel whose holder has none."""
 
 _MOST_ENTRIES = 1 << 20
@@ -170,6 +170,7 @@ class Permit:
         # Its id as /proc shows it, which may not be of this PID namespace.
         self._agent = os.readlink("/proc/self")
         self._looked = 0.0
+        self._state = "not looked at"
 
     def grant(self) -> None:
         """Lets the sender begin."""
@@ -186,11 +187,19 @@ class Permit:
 
     def is_over(self) -> bool:
         """Whether the sender must stop."""
-        return time.monotonic() >= self._until[0] and not self._is_agent_starved()
+        # An agent may renew and rest while this process looks at it, as the kernel forwards frames in between.
+        return self._has_run_out() and not self._is_agent_starved() and self._has_run_out()
 
     def was_revoked(self) -> bool:
         """Whether the sender was stopped."""
         return self._until[0] == 0.0
+
+    def circumstances(self) -> str:
+        """When the sender was last let go on, and what the agent was doing then."""
+        return f"for {time.monotonic() - self._until[0] + PERMIT_SECONDS:.3f} s (process {self._agent}: {self._state})"
+
+    def _has_run_out(self) -> bool:
+        return time.monotonic() >= self._until[0]
 
     def _is_agent_starved(self) -> bool:
         until, now = self._until[0], time.monotonic()
@@ -198,8 +207,9 @@ class Permit:
             return False
         if now >= self._looked + PERMIT_SECONDS:
             with open(f"/proc/{self._agent}/stat", "rb") as file:
-                if file.read().rpartition(b")")[2].split()[0] not in _STARVED_STATES:
-                    return False
+                self._state = file.read().rpartition(b")")[2].split()[0].decode()
+            if self._state not in _STARVED_STATES:
+                return False
             self._looked = now
         return True
 
@@ -374,7 +384,8 @@ def _transmit(output: MixedOutput, order: SendOrder, permit: Permit, progress: P
         return error
     if is_abandoned:
         return AgentError(
-            "abandoned", "The agent did not let its senders go on, so that they have stopped by themselves."
+            "abandoned",
+            f"The agent did not let its senders go on {permit.circumstances()}, so that they have stopped by themselves.",
         )
     return SenderReport(
         transmission=in_all([step.transmission for step in steps]),
