@@ -65,7 +65,8 @@ def test_a_trial_whose_agent_was_frozen_is_an_error_and_not_a_number(agent, brid
 
     thread = threading.Thread(target=freeze)
     thread.start()
-    with pytest.raises(AgentRefusalError, match=r"for 1\.\d+ s \(process \d+: T\), so that they have stopped by themselves") as caught:
+    words = r"for 1\.\d+ s \(process \d+: T\), so that they have stopped by themselves"
+    with pytest.raises(AgentRefusalError, match=words) as caught:
         agent.trial(LOAD, 20.0)
     thread.join()
     assert caught.value.kind == "abandoned"

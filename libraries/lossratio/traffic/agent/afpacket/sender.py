@@ -385,7 +385,8 @@ def _transmit(output: MixedOutput, order: SendOrder, permit: Permit, progress: P
     if is_abandoned:
         return AgentError(
             "abandoned",
-            f"The agent did not let its senders go on {permit.circumstances()}, so that they have stopped by themselves.",
+            f"The agent did not let its senders go on {permit.circumstances()}, so that they have stopped by "
+            "themselves.",
         )
     return SenderReport(
         transmission=in_all([step.transmission for step in steps]),
