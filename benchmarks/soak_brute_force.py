@@ -10,7 +10,7 @@ the other, and over log m one with panels by density, and breaks where the criti
 
 The brute force of a list with a line in the store is not computed again; the library's estimate is, so that one store
 serves before and after a change. The lines of `tests/unit/plrsearch/data/brute-force.jsonl` are those of `--lists 200
---most-trials 10` that took the shortest time.
+--most-trials 10` that took the shortest time, and two lists of 24 trials of four queues whose shares are 1 % apart.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 
 from lossratio.plrsearch.estimate import NEAR
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, LikelihoodName, critical_load
-from lossratio.plrsearch.quadrature import Mode, Posterior
+from lossratio.plrsearch.quadrature import Posterior
 from lossratio.plrsearch.variation import Description
 from lossratio.trials import TrialResult
 
@@ -228,7 +228,11 @@ class PosteriorSelection:
         share = share if known.lack_of_fit is None else _IF_CONSTANT
         if self._varies and self._overloads < share * self._trials:
             self._overloads += 1
-            self._overload = self._load_in_overload(best.mode)
+            mode, reach = best.mode, self._reach
+            load = mode.mrr + reach * _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
+            load = max(load, (1.0 + 0.005 * reach) * mode.mrr)
+            step = 2.0 ** np.floor(np.log2(_OVERLOAD_STEP * load))
+            self._overload = clamped(float(step * np.ceil(load / step)), question)
             return Choice(self._overload, "overload, to see how much the capacity varies")
         load = _in_whole_frames(self._most_informative(known, duration), duration, question)
         return Choice(load, f"most informative about {best.moments.mean:,.0f} frames/s")
@@ -239,26 +243,15 @@ class PosteriorSelection:
             # Neither function fits: the loads at which loss begins are looked at one after the other.
             low, high = known.unexplored
             return low + (high - low) * (self._trials % _UNEXPLORED + 0.5) / _UNEXPLORED
-        loads = self._candidates(known.best, np.inf if known.below is None else known.below)
-        return float(loads[np.argmax(_gains(known, loads, duration, self._own_noise))])
-
-    def _load_in_overload(self, mode: Mode) -> float:
-        load = mode.mrr + self._reach * _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
-        load = max(load, (1.0 + 0.005 * self._reach) * mode.mrr)
-        step = 2.0 ** np.floor(np.log2(_OVERLOAD_STEP * load))
-        return clamped(float(step * np.ceil(load / step)), self._question)
-
-    def _candidates(self, posterior: Posterior, below: float) -> Array:
-        """Loads between the critical load and the knee, or the end of what is described, on a grid.
-
-        So equal loads are frequent.
-        """
-        mode, mean = posterior.mode, min(posterior.moments.mean, posterior.mode.mrr)
+        # On a grid between the critical load and the knee, or the end of what is described: equal loads are frequent.
+        below, mode = np.inf if known.below is None else known.below, known.best.mode
+        mean = min(known.best.moments.mean, mode.mrr)
         high = max(min(mode.mrr + 2.0 * mode.spread, below), mean)
         step = 2.0 ** np.floor(np.log2(max((high - mean) / _CANDIDATES, 1e-9 * high)))
         loads = step * np.arange(np.ceil(mean / step), np.floor(high / step) + 1.0)
         loads = loads if len(loads) else np.array([mean])
-        return np.unique(np.clip(loads, self._question.min_load, self._question.max_load))
+        loads = np.unique(np.clip(loads, self._question.min_load, self._question.max_load))
+        return float(loads[np.argmax(_gains(known, loads, duration, self._own_noise))])
 
 
 def drawn(mean: float, lossy: float, quiet: int) -> float:

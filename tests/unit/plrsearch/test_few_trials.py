@@ -23,7 +23,7 @@ def trials_and_question(entry):
     return from_rows([tuple(row) for row in entry["load, exposure, lost"]]), CriticalLoadQuestion(*entry["question"])
 
 
-@pytest.mark.parametrize("entry", LISTS, ids=[entry["list"].split()[0] for entry in LISTS])
+@pytest.mark.parametrize("entry", LISTS, ids=[entry["list"].removesuffix(" of up to 10") for entry in LISTS])
 def test_a_brute_force_confirms_the_estimate(entry):
     counts, question = trials_and_question(entry)
     for posterior in posteriors(counts, question, LikelihoodName.VARYING):

@@ -99,7 +99,10 @@ def check(description: Description, poisson: Sequence[Posterior], trials: int) -
     """Checks the model against the trials; `trials` is the number of all, also of those that are not described."""
     best, order, counts = description.best, description.order, description.counts
     around_poisson = max(poisson, key=lambda posterior: posterior.log_evidence)
-    chi_squared, provisional = _chi_squared(around_poisson, counts), None
+    expected, provisional = _expected(around_poisson, counts), None
+    chi_squared = ((counts.lost - expected) ** 2 / np.maximum(expected, 1.0))[expected > 1.0]
+    one, other = (posterior.moments for posterior in description.posteriors)
+    stdev = max(float(np.hypot(one.stdev, other.stdev)), 1e-300 * one.mean)
     if description.lack_of_fit is not None:
         reasons, provisional = _constant(description), _provisional(description, trials)
     elif description.likelihood is LikelihoodName.VARYING:
@@ -115,7 +118,7 @@ def check(description: Description, poisson: Sequence[Posterior], trials: int) -
         reasons=tuple(reasons) if provisional is None else (*reasons, provisional),
         fit=FitCheck(
             chi_squared_per_trial=float(chi_squared.mean()) if len(chi_squared) >= _ENOUGH else None,
-            function_distance_stdevs=_distance(description.posteriors),
+            function_distance_stdevs=abs(one.mean - other.mean) / stdev,
             drift_ratio=order.change if order.drift else None,
             drift_stdev_ratio=order.change_stdev if order.drift else None,
             replicates_chi_squared=description.replicates.ratio,
@@ -176,13 +179,6 @@ def _expected(posterior: Posterior, counts: TrialCounts) -> Array:
     mode = posterior.mode
     rate = posterior.function.log_loss_rate(counts.load, np.array(mode.mrr), np.array(mode.spread))
     return np.asarray(np.exp(rate) * counts.exposure)
-
-
-def _chi_squared(posterior: Posterior, counts: TrialCounts) -> Array:
-    """Chi-squared of each trial with more than one frame of expected loss."""
-    expected = _expected(posterior, counts)
-    enough = expected > 1.0
-    return np.asarray((counts.lost[enough] - expected[enough]) ** 2 / expected[enough])
 
 
 def _uncertified(posteriors: Sequence[Posterior]) -> list[str]:
@@ -249,8 +245,3 @@ def _surprise(posterior: Posterior, counts: TrialCounts) -> list[str]:
     if not number:
         return []
     return [f"{number} of {len(counts)} trials lost frames at loads at which the likeliest curve loses (nearly) none."]
-
-
-def _distance(posteriors: Sequence[Posterior]) -> float:
-    first, second = (posterior.moments for posterior in posteriors)
-    return abs(first.mean - second.mean) / max(float(np.hypot(first.stdev, second.stdev)), 1e-300 * first.mean)

@@ -104,9 +104,12 @@ class _Quadrature:
         self.model, self.question, self.tolerance = model, question, accuracy.tolerance
         self._with_quantiles = accuracy.with_quantiles
         self.known, low, high = _outer_support(model)
-        self._drop = self._support_depth()
+        best = int(np.argmax(self.known.log_mass))
+        steps = steps_of(RowDensity(model, self.known.log_spread[best : best + 1]), question)[0]
+        # If nearly all critical loads are at a limit, the few others are all of the variance.
+        self._drop = DROP if steps[0] < self.known.mode[best] < steps[-1] else _DEEP_DROP
         self._bounds: list[tuple[float, float]] = []
-        mode = float(self.known.log_spread[np.argmax(self.known.log_mass)])
+        mode = float(self.known.log_spread[best])
         edges = [low, mode, high] if low < mode < high else [low, high]
         self.panels = self._blocks(list(pairwise(edges)))
 
@@ -115,11 +118,11 @@ class _Quadrature:
 
         First for mass and moments, then for quantiles.
         """
-        return (
-            self._halve_panels(self._rough_panels())
-            or self._halve_blocks(self._rough_blocks(self._row_moments()))
-            or (self._with_quantiles and self._refine_quantiles())
-        )
+        if self._halve_panels(self._rough_panels()):
+            return True
+        masses, _ = masses_of(self.panels)
+        moments = self._per_row(np.stack([(masses * share).sum(axis=1) for share in self._shares(masses)]))
+        return self._halve_blocks(self._rough_blocks(moments)) or (self._with_quantiles and self._refine_quantiles())
 
     def _refine_quantiles(self) -> bool:
         posterior = PanelPosterior.of(self.model.function, self.question, self.panels, 0.0)
@@ -170,16 +173,6 @@ class _Quadrature:
         log_density, load = rows.log_density(log_mrr), rows.critical_loads(self.question, log_mrr)
         return Panels(row, log_spread, low, high, log_weight, log_density, load)
 
-    def _support_depth(self) -> float:
-        """Nats below a row's maximum at which it ends.
-
-        Many, if nearly all critical loads are at a limit: the few others then are all of the variance.
-        """
-        best = int(np.argmax(self.known.log_mass))
-        row = RowDensity(self.model, self.known.log_spread[best : best + 1])
-        steps = steps_of(row, self.question)[0]
-        return DROP if steps[0] < self.known.mode[best] < steps[-1] else _DEEP_DROP
-
     def _rough_panels(self) -> NDArray[np.bool_]:
         """Panels with errors that matter beside the largest row: such errors would make rows rough in log a."""
         masses, _ = masses_of(self.panels)
@@ -200,11 +193,6 @@ class _Quadrature:
         top = self.panels.log_density.max(axis=1, keepdims=True)
         error = masses * interpolation_roughness(np.exp(self.panels.log_density - top))
         return np.asarray((cut * importance[:, None] * error > self.tolerance).any(axis=0))
-
-    def _row_moments(self) -> Array:
-        """Mass and shares of the variances of every row, shape (3, rows)."""
-        masses, _ = masses_of(self.panels)
-        return self._per_row(np.stack([(masses * share).sum(axis=1) for share in self._shares(masses)]))
 
     def _shares(self, masses: Array) -> tuple[Array, ...]:
         """Factors of the nodes' masses in the sums that have to be accurate: one, and the shares of both variances."""

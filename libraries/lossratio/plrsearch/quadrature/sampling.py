@@ -1,7 +1,7 @@
 """The posterior of one fitting function where the capacity varies: a sum over points that follow its ridge.
 
-The posterior over (log m, log a, log s) is a bent ridge, and may be a thousand times narrower where s is small. With
-each trial's probability taken for a Gaussian (`rough_rows`) it is known about where the ridge is, and how wide: points
+The posterior over (log m, log a, log s) is a bent ridge, and may be a thousand times narrower where s is small. By
+Laplace's method for each trial (`rough_rows`) it is known about where the ridge is, and how wide: points
 that fill the unit cube evenly are moved to it, by the quantiles of log s, of log a at that log s, and of log m at both.
 Each point's weight is the exact density over that of the points (importance sampling). There is no chance in it: the
 same trials make the same answer.
@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.likelihood import GRID, Bumps, Model, Points, VaryingCapacityLikelihood
+from lossratio.plrsearch.likelihood import GRID, Bumps, Model, Points, VaryingCapacityLikelihood, wright_omega
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, TrialCounts, critical_load
 from lossratio.plrsearch.quadrature.posterior import Nodes, Posterior
 
@@ -45,13 +45,19 @@ _FREEDOM = 4.0
 _ITERATIONS = 6
 _NEAR = 0.1
 """Standard deviations of a row by which its maximum may be missed."""
-_FAR = 30.0
-"""Standard deviations above a step; its hazard is 0 farther above."""
 _CELLS_AT_ONCE = 1 << 14
 _NO_MASS = 25.0
 """Nats below the heaviest point; a lighter one has no mass."""
 _IMPROBABLE = 40.0
 """Nats by which a model is less probable than the best, about, with which its posterior need not be exact."""
+_FEW_LOST = 1000.0
+"""A trial that lost more has a probability over its capacity that is nearly a Gaussian."""
+_FIRM = 0.25
+"""Least share of the Gaussians' stiffness with which a row's maximum is looked for: no step is far too long."""
+_SHARP = 0.05
+"""Square of a step's width in deviations of the capacity; a narrower one is as good as sharp."""
+_FAR = 30.0
+"""Deviations above a step; its hazard is 0 farther above."""
 _HOPELESS = 60.0
 """Widths of a row from its mode; a point farther away has no mass."""
 
@@ -106,9 +112,7 @@ def _summed(
     order = np.argsort(log_spread, kind="stable")
     even, log_deviation, log_spread, log_area = even[order], log_deviation[order], log_spread[order], log_area[order]
     log_mrr, log_mass, deviation = np.empty(number), np.full(number, -np.inf), np.exp(log_deviation)
-    size = max(1, _CELLS_AT_ONCE // max(1, len(likelihood.groups)))
-    for at in range(0, number, size):
-        piece = slice(at, at + size)
+    for piece in _pieces(number, model):
         bumps = likelihood.bumps(model.function, log_spread[piece])
         mode, width, _ = rough_rows(model, log_spread[piece], deviation[piece], bumps)
         log_mrr[piece], log_density = _placed(log_spread[piece], even[piece, 2], mode, width)
@@ -116,7 +120,8 @@ def _summed(
         near = np.abs(log_mrr[piece] - mode) < _HOPELESS * width
         columns = (np.exp(column[piece][near, None]) for column in (log_mrr, log_spread, log_deviation))
         bumps = Bumps(bumps.place[near], bumps.width[near])
-        log_mass[at + np.flatnonzero(near)] = likelihood.log_probability(model.function, Points(*columns), bumps)
+        exact = likelihood.log_probability(model.function, Points(*columns), bumps)
+        log_mass[piece.start + np.flatnonzero(near)] = exact
     log_mass += model.prior.log_density(log_mrr)
     likeliest = int(np.argmax(log_mass))
     log_mass += log_area - np.log(number * (ridge.bounds[1] - ridge.bounds[0]))
@@ -130,6 +135,12 @@ def _summed(
     nodes = Nodes(mrr, spread, deviation, loads, masses / masses.sum(), int(np.searchsorted(kept, likeliest)))
     error = _error(loads, masses, order[kept] % 2 == 0)
     return Posterior(model.function, question, nodes, log_total + likelihood.constant, error)
+
+
+def _pieces(number: int, model: Model[VaryingCapacityLikelihood]) -> list[slice]:
+    """Pieces of rows that are computed at once: they fit into the processor's cache."""
+    size = max(1, _CELLS_AT_ONCE // max(1, len(model.likelihood.groups)))
+    return [slice(at, at + size) for at in range(0, number, size)]
 
 
 def _error(loads: Array, masses: Array, even: NDArray[np.bool_]) -> float:
@@ -227,17 +238,6 @@ class _Slice:
         first, last, _ = _extent(self.height, _TOP)
         return float(self.log_spread[first]), float(self.log_spread[last])
 
-    @property
-    def is_known(self) -> bool:
-        """Whether enough places are on the highest part."""
-        return _extent(self.height, _TOP)[2] >= _FINE * _SPREADS
-
-    def with_more(self, log_spread: Array, height: Array) -> _Slice:
-        """The slice with places between those so far."""
-        places = np.concatenate([self.log_spread, log_spread])
-        places, which = np.unique(places, return_index=True)
-        return _Slice(self.log_deviation, places, np.concatenate([self.height, height])[which])
-
 
 def _slices(
     model: Model[VaryingCapacityLikelihood], log_deviation: Array, known: Sequence[_Slice], ceiling: float
@@ -254,11 +254,15 @@ def _slices(
     which = list(range(len(found)))
     for _ in range(2 * _ZOOMS):
         deviations = np.repeat(np.exp(log_deviation[which]), places.shape[1])
-        bumps = model.likelihood.bumps(model.function, places.ravel())
-        heights = rough_rows(model, places.ravel(), deviations, bumps)[2].reshape(places.shape)
+        heights = np.empty(places.shape)
+        for piece in _pieces(places.size, model):
+            bumps = model.likelihood.bumps(model.function, places.ravel()[piece])
+            heights.ravel()[piece] = rough_rows(model, places.ravel()[piece], deviations[piece], bumps)[2]
         for index, place, height in zip(which, places, heights, strict=True):
-            found[index] = found[index].with_more(place, height)
-        which = [index for index in which if not found[index].is_known]
+            place, order = np.unique(np.concatenate([found[index].log_spread, place]), return_index=True)
+            height = np.concatenate([found[index].height, height])[order]
+            found[index] = _Slice(found[index].log_deviation, place, height)
+        which = [index for index in which if _extent(found[index].height, _TOP)[2] < _FINE * _SPREADS]
         if not which:
             break
         ends = np.array([found[index].top for index in which])
@@ -301,36 +305,68 @@ def rough_rows(
     Trials without loss are steps of the same width; if there are no others, only the prior bounds the row above.
     """
     likelihood, prior = model.likelihood, model.prior
-    lossy = likelihood.groups.lost > 0
-    trials, quiet = likelihood.trials[lossy], likelihood.trials[~lossy]
-    scale = np.hypot(deviation[:, None], bumps.width)
-    step, step_scale = bumps.place[:, ~lossy], scale[:, ~lossy]
-    if not lossy.any():
-        edge = np.log(step.max(axis=1, initial=1.0))
+    lost, trials = likelihood.groups.lost, likelihood.trials
+    # The groups are in the order of their losses.
+    quiet, few = np.searchsorted(lost, (0.0, _FEW_LOST), side="right")
+    if quiet == len(lost):
+        edge = np.log(bumps.place.max(axis=1, initial=1.0))
         mode = np.maximum(np.maximum(edge, log_spread) + 0.5, np.log(prior.scale))
         return mode, np.ones(len(mode)), prior.log_density(mode)
-    weight = trials * scale[:, lossy] ** -2
-    place = bumps.place[:, lossy]
-    total = weight.sum(axis=1)
-    mean = np.sum(weight * place, axis=1) / total
-    constant = -0.5 * np.sum(weight * (place - mean[:, None]) ** 2, axis=1)
-    constant -= np.log(scale[:, lossy] / bumps.width[:, lossy]) @ trials
-    best, stiffness = mean, total
-    for _ in range(_ITERATIONS if len(quiet) else 0):
-        distance = np.minimum((best[:, None] - step) / step_scale, _FAR)
-        hazard = np.sqrt(2.0 / np.pi) / scipy.special.erfcx(-np.sqrt(0.5) * distance)
-        # It is between 0 and 1; far from the step both terms cancel, and only rounding errors are left.
-        curvature = np.clip(hazard * (hazard + distance), 0.0, 1.0)
-        stiffness = total + (curvature / step_scale**2) @ quiet
-        move = ((hazard / step_scale) @ quiet - total * (best - mean)) / stiffness
+    deviation = deviation[:, None]
+    scale = deviation**2 + bumps.width**2
+    weight = trials / scale
+    pull = weight * bumps.place
+    total, firm = weight[:, quiet:].sum(axis=1), weight[:, few:].sum(axis=1)
+    best, mean = pull[:, quiet:].sum(axis=1) / total, pull[:, few:].sum(axis=1) / np.maximum(firm, 1e-300)
+    height = -0.5 * np.sum(weight[:, few:] * (bumps.place[:, few:] - mean[:, None]) ** 2, axis=1)
+    height += 0.5 * np.log(bumps.width[:, few:] ** 2 / scale[:, few:]) @ trials[few:]
+    skewed, trials = _SkewedBumps(lost[:few], bumps.place[:, :few], bumps.width[:, :few], deviation), trials[:few]
+    for _ in range(_ITERATIONS):
+        value, slope, curvature = (terms @ trials for terms in skewed.at(best[:, None]))
+        slope -= firm * (best - mean)
+        stiffness = np.maximum(firm + curvature, _FIRM * total)
+        move = slope / stiffness
+        value += move * (slope - 0.5 * stiffness * move) - 0.5 * firm * (best - mean) ** 2
         best = best + move
         if np.all(move * move * stiffness < _NEAR**2):
             break
-    tails = scipy.special.log_ndtr((best[:, None] - step) / step_scale) @ quiet
     mode = np.maximum(np.log(np.maximum(best, 1.0)), log_spread)
     width = np.minimum(np.exp(-0.5 * np.log(stiffness) - mode), 1.0)
-    height = constant - 0.5 * total * (best - mean) ** 2 + tails + np.log(width) + prior.log_density(mode)
-    return mode, width, height
+    return mode, width, height + value + np.log(width) + prior.log_density(mode)
+
+
+class _SkewedBumps:
+    """Trials' probabilities over their capacities where losses are few: exponential where the means are too large.
+
+    Laplace's method for a Poisson count whose mean is log-normal; a lossless trial's is a normal distribution's tail
+    where the capacity varies far more than the width of its step.
+    """
+
+    def __init__(self, lost: Array, place: Array, width: Array, deviation: Array) -> None:
+        self.lost, self.place = lost, place
+        self.reach = 1.0 / (width * np.sqrt(np.maximum(lost, 1.0)))
+        self.stiffness = 1.0 / (deviation * self.reach) ** 2
+        pull = lost / self.stiffness
+        self.pull, self.constant = pull, np.log(np.maximum(lost, 0.7) / self.stiffness) + pull
+        self.steps = np.nonzero((lost == 0.0) & (self.stiffness < _SHARP))
+        self.scale = np.hypot(deviation, width)[self.steps]
+
+    def at(self, mrr: Array) -> tuple[Array, Array, Array]:
+        """The logarithms of the integrals over the capacity, their slopes, and the curvatures by which they fall."""
+        below = self.place - mrr
+        distance = np.minimum(-below[self.steps] / self.scale, _FAR)
+        below *= self.reach
+        lift = wright_omega(below + self.constant)
+        move, share = lift - self.pull, 1.0 / (1.0 + lift)
+        value = self.lost * (1.0 + below - move) - self.stiffness * (0.5 * move * move + lift) + 0.5 * np.log(share)
+        half = 0.5 * share * share
+        slope = (self.stiffness * move + lift * half) * self.reach
+        curvature = lift * share * self.reach**2 * (self.stiffness + (1.0 - lift) * share * half)
+        hazard = np.sqrt(2.0 / np.pi) / scipy.special.erfcx(-np.sqrt(0.5) * distance)
+        value[self.steps] = -0.5 * distance**2 - np.log(np.sqrt(2.0 * np.pi) * hazard)
+        slope[self.steps] = hazard / self.scale
+        curvature[self.steps] = hazard * (hazard + distance) / self.scale**2
+        return value, slope, np.maximum(curvature, 0.0)
 
 
 @cache

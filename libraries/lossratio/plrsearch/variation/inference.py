@@ -108,27 +108,17 @@ def _of_constant_capacity(
         found = Description(known, near, LikelihoodName.POISSON, replicates, below=below)
         return replace(found, lack_of_fit=LackOfFit.of(found.best, near))
 
-    found, below = of(counts, None), _end_of_near(counts, _NEAR * question.target_loss_ratio)
+    found, (sums, trials), target = of(counts, None), merged(counts), question.target_loss_ratio
+    sent = sums.load * sums.exposure
+    # Near are the loads below the first that loses far more than the target.
+    below = float(sums.load[sums.lost > np.maximum(_NEAR * target * sent, _LEAST_LOST * trials)].min(initial=np.inf))
     if found.lack_of_fit is None or not found.lack_of_fit.is_certain or not np.isfinite(below):
         return found
     near = _below(counts, below)
     if len(np.unique(near.load[near.lost > 0.0])) < _LEAST_LOADS:
-        return replace(found, unexplored=(_start_of_loss(counts, question, below), below))
+        quiet = (sums.lost <= target * sent) & (sums.load < below)
+        return replace(found, unexplored=(float(sums.load[quiet].max(initial=question.min_load)), below))
     return of(near, below)
-
-
-def _start_of_loss(counts: TrialCounts, question: CriticalLoadQuestion, below: float) -> float:
-    """The highest load below another with a loss ratio of at most the target; else the minimum load."""
-    sums, _ = merged(counts)
-    few = (sums.lost <= question.target_loss_ratio * sums.load * sums.exposure) & (sums.load < below)
-    return float(sums.load[few].max(initial=question.min_load))
-
-
-def _end_of_near(counts: TrialCounts, ratio: float) -> float:
-    """The smallest load at which more than this loss ratio is lost; infinite if there is none."""
-    sums, trials = merged(counts)
-    far = (sums.lost > ratio * sums.load * sums.exposure) & (sums.lost > _LEAST_LOST * trials)
-    return float(sums.load[far].min(initial=np.inf))
 
 
 def _below(counts: TrialCounts, load: float) -> TrialCounts:
