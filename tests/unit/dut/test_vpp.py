@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from ipaddress import IPv4Address, IPv6Interface
 from pathlib import Path
@@ -285,9 +286,11 @@ def test_what_this_vpp_lacks_is_missed_before_the_set_up(dut_lab, tmp_path, vers
 
 def test_a_vpp_without_an_engine_that_encrypts_is_an_error_and_sockets_have_short_paths(set_up):
     control = set_up()._control
+    assert len(f"{control.directory}/vhost0.sock") < 108
+    if re.search(ENGINE.pattern, control.ask(ENGINE.command)):
+        pytest.skip("this VPP has an engine that encrypts")
     with pytest.raises(DutError, match=r"'show crypto engines' does not show an engine that encrypts"):
         control.check([ENGINE])
-    assert len(f"{control.directory}/vhost0.sock") < 108
 
 
 def test_a_vpp_that_was_killed_is_one_error_and_the_next_set_up_is_fresh(dut_lab, set_up):
