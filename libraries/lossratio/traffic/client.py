@@ -292,7 +292,7 @@ class AgentClient:
         try:
             return AgentFacts(**{field.name: answer[field.name] for field in fields(AgentFacts)})
         except KeyError as error:
-            raise self._garbled(json.dumps(answer)) from error
+            raise self._garbled(json.dumps(answer), f" ({error!r})") from error
 
     def _ask(self, operation: str, busy: float = 0.0, advice: str = _AFTER_THE_END, **fields: Any) -> Mapping[str, Any]:
         if not self._is_open:
@@ -333,12 +333,12 @@ class AgentClient:
         try:
             return read(answer, self._directions)
         except (KeyError, TypeError, ValueError) as error:
-            raise self._garbled(json.dumps(answer)) from error
+            raise self._garbled(json.dumps(answer), f" ({error!r})") from error
 
-    def _garbled(self, line: str) -> TrafficError:
+    def _garbled(self, line: str, reason: str = "") -> TrafficError:
         self.close()
         return TrafficError(
-            f"Node {self.node_name}: instead of an answer, the traffic agent's output held {line[:200]!r}. "
+            f"Node {self.node_name}: instead of an answer, the traffic agent's output held {line[:200]!r}{reason}. "
             "Something else on the node writes there (a log-in script?), or the agent is not ours; it was stopped."
         )
 

@@ -232,6 +232,18 @@ def test_what_is_complete_after_a_stall_of_the_machine_is_unsent_where_it_does_o
     assert counters["sent_frames"] - counters["received_frames"] == lost
 
 
+def test_a_segment_that_is_sent_again_more_than_once_is_no_further_connection_that_is_lost():
+    # As a real TRex did behind a limiter of new connections: more were "sent" than were to be opened.
+    server = Astf(
+        lambda opened: tcp(opened, accepted=0.9, again=int(0.1 * opened) + 40 * sent_once_more()), missing=500
+    )
+    sent_once_more = lambda: server.began is not None and server.clock() > server.began + 0.2  # noqa: E731
+    counters = connected(server, profile=TCP)
+    assert sent_once_more()
+    assert (counters.sent_frames, counters.unsent_frames) == (1000, 0)
+    assert (counters.received_frames, counters.lost) == (900, 100)
+
+
 def test_a_server_that_opens_nothing_leaves_all_unsent():
     assert connected(Astf(lambda _: udp(0))).unsent_frames == 1000
 

@@ -184,9 +184,11 @@ class AstfGenerator:
         if self._links is not None:
             self._links.after()
         self._check_faults(counted)
+        # What is sent again once more is no further connection that was not complete in time.
+        whole = max(counted.complete, in_time)
         # Those that would still have gone on at the end are late, too.
-        late = (counted.complete if progress + self._settle_time < end else counted.opened) - in_time
-        return [self._counters(counted, count, late, load, elapsed)]
+        late = (whole if progress + self._settle_time < end else counted.opened) - in_time
+        return [self._counters(counted, count, whole, late, load, elapsed)]
 
     def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
         """See `Generator.late`: a connection that is established late is none of the next trial."""
@@ -283,9 +285,9 @@ class AstfGenerator:
                 "its table.",
             )
 
-    def _counters(self, counted: _Counted, count: int, late: int, load: float, elapsed: float) -> Message:
+    def _counters(self, counted: _Counted, count: int, whole: int, late: int, load: float, elapsed: float) -> Message:
         sent = max(0, counted.sent - late)
-        complete = min(counted.complete - late, sent)
+        complete = min(whole - late, sent)
         return {
             "name": self._direction.name,
             "intended_frames": count,
