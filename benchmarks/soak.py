@@ -303,8 +303,12 @@ def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> d
         )
     if described.below is not None:
         found["described below a load"] = "curve" in case.traits
+    rested = described.after_overload is not None
+    if rested:
+        found["after overload"] = "overload" in case.traits
     if described.replicates.are_alike:
-        found["equal loads differ by chance only"] = not case.traits & {"varies", "memory"}
+        varies = case.traits & {"varies", "memory"}
+        found["equal loads differ by chance only"] = not varies or (rested and "overload" in case.traits)
     if guard.trials:
         found[f"{guard.verdict.value}: ratio in the bounds"] = case.is_bounded_by(guard, seconds)
     if guard.verdict is Verdict.VERIFIED:

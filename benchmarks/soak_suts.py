@@ -37,7 +37,8 @@ class Case:
     """Whether it is inside the model family, so that it should not be flagged."""
     traits: frozenset[str] = frozenset()
     """What may be said of it: ``varies``, ``skewed``, ``tails``, ``bands`` (the capacity), ``memory``, ``drift``,
-    ``sine``, ``bursts``, ``curve`` (its loss has the shape of neither function)."""
+    ``sine``, ``bursts``, ``overload`` (it is another one after overload), ``curve`` (its loss has the shape of neither
+    function)."""
     drift: float = 0.0
     """Change of the critical load in `DRIFT_TIME`, as a share; the critical load is that at the beginning."""
 
@@ -430,9 +431,14 @@ _CASES = {
     },
     "M/M/1/256": _of_ratio(_m_m_1(256)),
     "RED": _of_ratio(_red),
-    "slower after overload": replace(
-        _of_knee(SmoothKnee(CAPACITY, 5e4)), sut=SlowerAfterOverload(0.005, 1.0), healthy=False
-    ),
+    **{
+        name: replace(_of_knee(SmoothKnee(CAPACITY, 5e4)), sut=SlowerAfterOverload(share, seconds), healthy=False)
+        for name, share, seconds in (
+            ("slower after overload", 0.005, 1.0),
+            ("slower for 8 s after overload", 0.005, 8.0),
+            ("faster after overload", -0.005, 1.0),
+        )
+    },
     "background, half target": _of_ratio(lambda load: SmoothKnee(CAPACITY, 2e4).loss_rate(load) / load + 0.5 * TARGET),
     "sine 0.5 %": _of_capacities(SineCapacity(0.005, 300.0), lambda share: 1.0 + 0.005 * np.sin(np.pi * (share - 0.5))),
     "two modes": _of_capacities(
@@ -461,7 +467,8 @@ _TRAITS = {
     "16 queues": "curve",
     "M/M/1": "curve",
     "RED": "curve",
-    "slower": "varies memory bands skewed",
+    "slower": "varies memory bands skewed overload",
+    "faster": "varies memory bands skewed overload",
     "background": "curve",
     "sine": "varies memory bands drift sine",
     "two modes": "varies bands skewed",

@@ -26,6 +26,9 @@ _OVERLOAD = 5.0
 _IN_OVERLOAD, _IF_CONSTANT, _IF_VARYING = 0.15, 0.05, 0.7
 """Share of trials in overload: without any, no trial shows whether capacities vary normally. The others are while
 trials at equal loads show that the capacity is constant, or that it varies."""
+_RUN = 3.0
+"""Trials by which those in overload may be late or early, where the capacity varies: so there are runs of some ten of
+them and of some others, which show what overload leaves behind."""
 _OVERLOAD_STEP = 0.004
 """Largest step between loads in overload, as a share: equal ones show whether the capacity varies."""
 _CANDIDATES = 12
@@ -196,6 +199,7 @@ class PosteriorSelection:
         self._overloads = 0
         self._guarding = Guarding(question)
         self._forwarding_rate = question.max_load
+        self._overloading = False
         self._overload: float | None = None
         self._reach = 1.0
 
@@ -224,9 +228,14 @@ class PosteriorSelection:
         guard = self._guarding.wanted(best)
         if guard is not None:
             return Choice(_in_whole_frames(guard, duration, question), f"guard of {self._guarding.load:,.0f} frames/s")
-        share = _IF_VARYING if known.replicates.differ else _IN_OVERLOAD
-        share = share if known.lack_of_fit is None else _IF_CONSTANT
-        if self._varies and self._overloads < share * self._trials:
+        share, run = (_IF_VARYING, _RUN) if known.replicates.differ else (_IN_OVERLOAD, 0.0)
+        if known.after_overload is not None:
+            run = _RUN
+        elif known.lack_of_fit is not None:
+            share = _IF_CONSTANT
+        late = share * self._trials - self._overloads
+        self._overloading = late > (-run if self._overloading else run)
+        if self._varies and self._overloading:
             self._overloads += 1
             mode, reach = best.mode, self._reach
             load = mode.mrr + reach * _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))

@@ -11,7 +11,7 @@ from lossratio.plrsearch import LikelihoodName, PLRsearch, Replicates
 from lossratio.plrsearch.model import from_rows
 from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.quadrature import Mode
-from lossratio.plrsearch.variation.replicates import LackOfFit
+from lossratio.plrsearch.variation.replicates import AfterOverload, LackOfFit
 from lossratio.simulation import PerformanceSpectrum, SimulatedMeasurer, SmoothKnee
 from lossratio.simulation.sut import SutWithoutMemory
 from lossratio.trials.trial import run_search
@@ -136,3 +136,65 @@ def test_loss_at_one_load_is_not_hidden_among_that_of_many_quiet_ones():
     assert not LackOfFit.of(curve, from_rows(quiet)).is_certain
     assert LackOfFit.of(curve, from_rows([*quiet, far])).is_certain
     assert not LackOfFit.of(curve, from_rows([*quiet, far])).is_below
+
+
+def memory_of(trials, slower, rng, *, number=300, capacities=None):
+    """Trials at three loads in runs, of a sharp knee that overload lowers by a share for some trials."""
+    overload, loads = 18.6e6, (18.6e6, 18.0e6, 17.9e6)
+    rows, left = [], 0
+    for index in range(number):
+        load = loads[0] if index % 13 < 7 else loads[1 + rng.integers(2)]
+        capacity = (CAPACITY if capacities is None else capacities[index]) * (1.0 - slower * (left > 0))
+        rows.append((load, 2.0, float(rng.poisson(2.0 * max(load - capacity, 0.0)))))
+        left = trials if load == overload else left - 1
+    return from_rows(rows)
+
+
+@pytest.mark.parametrize(("trials", "slower"), [(1, 0.005), (1, -0.002), (2, 0.005), (4, 0.005)])
+def test_what_overload_leaves_behind_is_seen_and_its_trials_are_left_out(trials, slower):
+    counts = memory_of(trials, slower, np.random.default_rng(1))
+    found = AfterOverload.of(counts, 1e-7)
+    assert found.trials == trials
+    assert (found.more > found.less) == (slower > 0.0)
+    rested = found.rested(counts)
+    assert len(rested) < len(counts)
+    assert not Replicates.of(rested).differ
+    assert f"loses {'more' if slower > 0.0 else 'less'} (in " in str(found)
+
+
+@pytest.mark.parametrize("way", ["normal", "alike", "sine", "falling"])
+def test_capacities_that_change_by_themselves_are_no_effect_of_overload(way):
+    seen, index = 0, np.arange(300)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        change = rng.standard_normal(300)
+        if way == "alike":
+            for at in range(1, 300):
+                change[at] = 0.95 * change[at - 1] + np.sqrt(1.0 - 0.95**2) * change[at]
+        elif way == "sine":
+            change = np.sin(2.0 * np.pi * (index / rng.uniform(5.0, 200.0) + rng.random()))
+        elif way == "falling":
+            change = 0.1 * change - index / 100.0
+        counts = memory_of(1, 0.0, rng, capacities=CAPACITY * (1.0 + 0.004 * change))
+        seen += AfterOverload.of(counts, 1e-7) is not None
+    assert seen <= 1
+
+
+def test_the_critical_load_is_that_of_a_sut_that_was_not_overloaded():
+    loads = {"overload": 18.6e6, "knee": (17.3e6, 17.4e6, 17.45e6, 17.5e6, 17.6e6, 17.8e6)}
+    usual, slow = SmoothKnee(CAPACITY, 5e4), SmoothKnee(0.995 * CAPACITY, 5e4)
+    results, before = [], 0.0
+    for index in range(400):
+        load = loads["overload"] if index % 3 else loads["knee"][index // 3 % 6]
+        if index > 150 and index % 3 == 2:
+            load = loads["knee"][index // 3 % 6]
+        results += trials_of(slow if before == loads["overload"] else usual, [load], seed=index, duration=2.0)
+        before = load
+    found = estimated(results, likelihood="varying", max_load=30e6)
+    low, high = found.interval(0.95)
+    assert low <= 17486955 <= high
+    assert high - low < 5e-4 * CAPACITY
+    assert found.description.likelihood is LikelihoodName.POISSON
+    assert "overload loses more" in str(found.variation)
+    assert found.guard.trials <= len(found.description.counts)
+    assert not found.misfit.is_wrong, found.misfit.reasons

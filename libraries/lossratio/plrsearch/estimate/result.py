@@ -172,16 +172,20 @@ class CriticalLoadEstimate:
     @cached_property
     def guard(self) -> GuardStatement:
         """What frames at and just below the mean say without any model; trials that may be alike count as fewer."""
-        described, share = self.description, self.description.order.share
-        if described.replicates.differ and len(self.counts) < TRIALS_FOR_TAILS:
+        share, counts = self.description.order.share, self._evidence
+        if self.description.replicates.differ and len(counts) < TRIALS_FOR_TAILS:
             share = min(share, _UNKNOWN_ORDER)
-        return guard(self.counts, self.question, self.mean, self.interval(0.95)[0], share)
+        return guard(counts, self.question, self.mean, self.interval(0.95)[0], share)
+
+    @cached_property
+    def _evidence(self) -> TrialCounts:
+        return self.description.evidence(self.counts)
 
     @property
     def variation(self) -> CapacityVariation | None:
         """What the order of the trials shows; None if nothing."""
-        order, trials = self.description.order, len(self.counts)
-        if not (order.drift or order.correlation or order.swing):
+        order, after, trials = self.description.order, self.description.after_overload, len(self.counts)
+        if not (order.drift or order.correlation or order.swing or after):
             return None
         hours = None if self.period is None else self.period * trials / 3600.0
         return CapacityVariation(
@@ -192,6 +196,7 @@ class CriticalLoadEstimate:
             drift_per_hour_ratio=None if hours is None else order.change / hours,
             swing_ratio=order.swing,
             swing_cycles=order.cycles,
+            after_overload=None if after is None else str(after),
         )
 
     @cached_property
@@ -204,7 +209,7 @@ class CriticalLoadEstimate:
         if self.description.likelihood is not LikelihoodName.POISSON:
             steady = self.description.counts
             poisson = posteriors(steady, self.question, LikelihoodName.POISSON, for_selection=True)
-        misfit = check(self.description, poisson, len(self.counts))
+        misfit = check(self.description, poisson, len(self._evidence))
         if self.is_surely_at_most_min_load:
             return replace(misfit, reasons=(), provisional=None)
         if self.guard.verdict is Verdict.CONTRADICTED:

@@ -3,7 +3,7 @@
 Trials at equal loads decide first, without any model. If they differ by chance only, the capacity is constant: counts
 are Poisson, and where neither function has the shape of the loss, only trials near the target are described. Else the
 capacity varies, or it is not known whether it does: then it is normally distributed, and a drift and the likeness of
-successive trials are considered.
+successive trials are considered. Where trials right after one in overload differ from others, only the others count.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ import scipy
 from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName, TrialCounts, Weighting, merged
 from lossratio.plrsearch.quadrature import Posterior, even_points, posteriors
 from lossratio.plrsearch.variation.order import NO_ORDER, Capacities, Order, order_of
-from lossratio.plrsearch.variation.replicates import LackOfFit, Replicates
+from lossratio.plrsearch.variation.replicates import AfterOverload, LackOfFit, Replicates
 
 _NEAR = 100.0
 """Largest loss ratio of trials near the target, in targets."""
@@ -42,6 +42,8 @@ class Description:
     """How counts are distributed in them: `VARYING` becomes `POISSON` where the capacity is constant."""
     replicates: Replicates
     """What trials at equal loads show."""
+    after_overload: AfterOverload | None = None
+    """That trials after one in overload differ, and are left out; None: it is not seen."""
     order: Order = NO_ORDER
     """Drift, and correlation of successive trials."""
     lack_of_fit: LackOfFit | None = None
@@ -72,6 +74,10 @@ class Description:
         """How many independent trials show as much."""
         return self.order.share * len(self.counts)
 
+    def evidence(self, counts: TrialCounts) -> TrialCounts:
+        """Those of all trials that are described."""
+        return counts if self.after_overload is None else self.after_overload.rested(counts)
+
 
 def described(
     counts: TrialCounts, question: CriticalLoadQuestion, likelihood: LikelihoodName, *, for_selection: bool = False
@@ -81,6 +87,19 @@ def described(
     if likelihood is not LikelihoodName.VARYING:
         known = posteriors(counts, question, likelihood, for_selection=for_selection)
         return Description(known, counts, likelihood, replicates)
+    after = AfterOverload.of(counts, question.target_loss_ratio) if replicates.differ else None
+    if after is None:
+        return _of_varying(counts, question, replicates, for_selection=for_selection)
+    rested = after.rested(counts)
+    found = _of_varying(rested, question, Replicates.of(rested), for_selection=for_selection)
+    return replace(found, after_overload=after)
+
+
+def _of_varying(
+    counts: TrialCounts, question: CriticalLoadQuestion, replicates: Replicates, *, for_selection: bool
+) -> Description:
+    """The description of trials whose capacity varies, unless those at equal loads are alike."""
+    likelihood = LikelihoodName.VARYING
     if replicates.are_alike:
         return _of_constant_capacity(counts, question, replicates, for_selection=for_selection)
     known = posteriors(counts, question, likelihood, for_selection=for_selection)
@@ -95,7 +114,7 @@ def described(
         known = posteriors(steady, question, likelihood, for_selection=for_selection, share=order.share)
     if order.drift or order.swing:
         known = tuple(_at_end(posterior, order) for posterior in known)
-    return Description(known, steady, likelihood, replicates, order)
+    return Description(known, steady, likelihood, replicates, order=order)
 
 
 def _of_constant_capacity(

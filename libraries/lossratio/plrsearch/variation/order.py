@@ -186,10 +186,13 @@ class CapacityVariation(Observed):
     lowest."""
     swing_cycles: float = 0.0
     """How many of its periods the trials took."""
+    after_overload: str | None = None
+    """That trials right after one in overload lose more, or less, than others at their loads, and so are not described;
+    null: it is not seen, or by an earlier version."""
 
     def __str__(self) -> str:
         """What the order of the trials shows, in one line."""
-        parts = []
+        parts = [] if self.after_overload is None else [self.after_overload]
         if self.correlation:
             parts.append(
                 f"successive trials are alike (correlation {self.correlation:.2f}, as much as "

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import TrialCounts
 from lossratio.plrsearch.quadrature import Posterior
@@ -24,6 +26,15 @@ ones: what is lost at one load would be hidden among the many of another."""
 _BLUR = 2.0
 """Frames in the longest trial by which loads may differ from the curve's: no knee is narrower than 1 frame/s."""
 _PARAMETERS = 2
+_OVERLOAD = 1e-3
+"""Mean loss ratio of a load that is overload, at least; and ten targets."""
+_OF_USUAL = 0.3
+"""The same, as a share of what the usual trial of such a load loses: so loads that lose frames only after overload are
+none themselves."""
+_AFTER = (1, 2, 3, 4, 6, 8)
+"""How many trials after one in overload may differ from others."""
+_BY_CHANCE = 2e-5
+"""Largest probability of pairs that chance does not explain, for each of these."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,72 @@ class Replicates:
     def are_alike(self) -> bool:
         """Whether trials at equal loads are enough, and differ by chance only: the capacity does not vary."""
         return self.freedom >= _ENOUGH and not self.differ
+
+
+@dataclass(frozen=True)
+class AfterOverload:
+    """Trials soon after one in overload lose more than, or less than, others at their loads.
+
+    Neighbours in time among the trials at a load are compared in pairs, of which one is such a trial: so neither a
+    capacity that changes slowly nor a curve is mistaken for an effect of the trials before.
+    """
+
+    trials: int
+    """How many trials after overload are such trials."""
+    follows: NDArray[np.bool_]
+    """Which trials, in the order of measurement, are such trials."""
+    more: int
+    """Pairs in which the trial after overload lost more."""
+    less: int
+    """Pairs in which it lost less."""
+
+    @classmethod
+    def of(cls, counts: TrialCounts, target: float) -> AfterOverload | None:
+        """What pairs show beyond chance (sign test) for a target loss ratio; None if they do not.
+
+        Of several numbers of trials it is the least after which the others are alike; else the one that is clearest.
+        """
+        _, group = np.unique(counts.load, return_inverse=True)
+        ratio = (np.bincount(group, counts.lost) / np.bincount(group, counts.load * counts.exposure))[group]
+        much = ratio > max(_OVERLOAD, 10.0 * target)
+        usual = np.median(ratio[much]) if much.any() else 0.0
+        overloads = np.append(0, np.cumsum(much & (ratio > _OF_USUAL * usual)))
+        found: list[tuple[float, AfterOverload]] = []
+        for trials in _AFTER:
+            follows = overloads[:-1] > overloads[np.maximum(np.arange(len(counts)) - trials, 0)]
+            pairs = _pairs(group, counts, follows)
+            chance = float(2.0 * scipy.special.bdtr(min(pairs), sum(pairs), 0.5))
+            if chance < _BY_CHANCE:
+                found.append((chance, cls(trials, follows, *pairs)))
+        alike = (after for _, after in found if not Replicates.of(after.rested(counts)).differ)
+        return next(alike, min(found, key=itemgetter(0))[1] if found else None)
+
+    def rested(self, counts: TrialCounts) -> TrialCounts:
+        """The other trials."""
+        return TrialCounts(*(column[~self.follows] for column in (counts.load, counts.exposure, counts.lost)))
+
+    def __str__(self) -> str:
+        """What the pairs show, in one line."""
+        way = "more" if self.more > self.less else "less"
+        which = "the trial" if self.trials == 1 else f"each of {self.trials} trials"
+        return (
+            f"{which} after one in overload loses {way} (in {max(self.more, self.less)} of {self.more + self.less} "
+            f"pairs at equal loads): the other {np.sum(~self.follows)} are described"
+        )
+
+
+def _pairs(group: NDArray[np.int_], counts: TrialCounts, follows: NDArray[np.bool_]) -> tuple[int, int]:
+    """In how many pairs of neighbours at a load the trial that follows lost more, and less."""
+    signs: list[bool] = []
+    order = np.argsort(group, kind="stable")
+    for at in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        change = np.diff(counts.lost[at] / counts.exposure[at]) * np.diff(follows[at].astype(float))
+        free = 0
+        for first in np.flatnonzero(change):
+            if first >= free:
+                free = first + 2
+                signs.append(bool(change[first] > 0.0))
+    return sum(signs), len(signs) - sum(signs)
 
 
 @dataclass(frozen=True)
