@@ -284,11 +284,7 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
         }
 
     def found_in(self, result: BackToBackResult, trials: Sequence[TrialResult]) -> BackToBackValues | None:
-        """The bursts and buffer times of the trials; none where no buffer fills.
-
-        Raises:
-            SearchError: If the trials are no such searches.
-        """
+        """The bursts and buffer times of the trials; none where no buffer fills."""
         if not trials and result.back_to_back is None:
             return None
         settings, rate = result.settings, result.max_load.rate.per_interface_fps

@@ -213,11 +213,7 @@ class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress,
         return {"most_connections": request.most or request.profile.flows}
 
     def found_in(self, result: ConnectionCapacityResult, trials: Sequence[TrialResult]) -> CapacityValues:
-        """The capacities of the trials.
-
-        Raises:
-            SearchError: If the trials are no such searches.
-        """
+        """The capacities of the trials."""
         settings, rate = result.settings, result.max_load.rate.per_interface_fps
         step, repeats = settings.step, settings.repeats
         search = CapacitySearch(rate, settings.first, result.most_connections, step=step, repeats=repeats)

@@ -136,11 +136,7 @@ class RateSearch(MLRsearch):
         return TrialInput(duration, load), purpose
 
     def record(self, result: TrialResult) -> None:
-        """Takes in a trial's result.
-
-        Raises:
-            DutError: If it shows that the device's table is full.
-        """
+        """Takes in a trial's result; DutError: it shows that the device's table is full."""
         super().record(result)
         entries = full_table(self.evidence, self._goals_longest)
         if entries is not None:

@@ -39,17 +39,10 @@ _NO_MORE = 0.01
 
 
 def full_table(trials: Sequence[TrialResult], usual_duration: float) -> float | None:
-    """The connections that a device keeps at most, by a trial that is longer than the others.
+    """The connections that a device keeps at most, by a trial longer than usual (seconds); None: no trial shows it.
 
     A device that limits the rate of connections establishes more of them in a longer trial. One whose table is full
     does not.
-
-    Args:
-        trials: All trials.
-        usual_duration: Seconds of the longest trials of the measurement itself.
-
-    Returns:
-        The connections; None: no trial shows that the table is full.
     """
     most = max((_established(trial) for trial in trials if trial.duration <= usual_duration), default=0.0)
     for trial in trials:
@@ -139,20 +132,12 @@ class OpeningRequest(Request):
         return self.profile.flows // self.longest_trial if self.longest_trial else math.inf
 
     def check_loads(self, testbed: Testbed, loads: LoadRange) -> None:
-        """Checks that the traffic has enough connections for the longest trial at the largest rate.
-
-        Raises:
-            SearchError: If it has not.
-        """
+        """Checks that the traffic has enough connections for the longest trial at the largest rate."""
         most = floor(loads.max_load * self.longest_trial)
         check_flows(self.profile, most, f"Give max_load={self.most_load:.0f} cps, or shorter trials")
 
     def check(self, testbed: Testbed) -> None:
-        """Checks, before any traffic, that connections can be opened, and forgotten before the next trial.
-
-        Raises:
-            SearchError: If the traffic goes both ways, or no device is known to keep connections.
-        """
+        """Checks, before any traffic, that connections can be opened, and forgotten before the next trial."""
         if self.closing and not self.profile.is_tcp:
             raise SearchError(
                 f"closing={self.closing} is of TCP. Take profile=ethip4-tcp-connections, or leave it out."
@@ -192,13 +177,7 @@ class OpeningRequest(Request):
     def check_tables(self, testbed: Testbed, connections: int, rate: float) -> None:
         """Checks, before any trial, that devices have room for connections, and keep them for long enough.
 
-        Args:
-            testbed: The testbed.
-            connections: The most connections of a trial.
-            rate: Connections per second of that trial.
-
-        Raises:
-            DutError: If a device has no room, or forgets them too soon.
+        They are the most connections of a trial, at so many per second. DutError: there is no room, or no time.
         """
         # Imported here because paramiko takes a while, and reports of results need none of it.
         from lossratio.dut import Established
@@ -212,11 +191,7 @@ class OpeningRequest(Request):
 
 
 def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None:
-    """Checks that traffic has enough different addresses and ports.
-
-    Raises:
-        SearchError: If it has fewer than so many connections.
-    """
+    """Checks that traffic has addresses and ports for so many connections; else SearchError, with the way out."""
     if connections > profile.flows:
         raise SearchError(
             f"The addresses and ports of {profile.name} make {profile.flows:,} connections, and {connections:,} would "
@@ -255,9 +230,7 @@ def _timeouts(tables: Mapping[str, ConnectionTable], *, is_tcp: bool) -> dict[st
 class TableMeasurer:
     """Performs trials of one duration, and one more after the first that loses connections: is a table full?
 
-    Args:
-        measurer: Performs them.
-        longest_trial: Seconds that the longer trial takes at most.
+    The longer one takes so many seconds at most.
     """
 
     def __init__(self, measurer: Measurer, longest_trial: float) -> None:
@@ -267,8 +240,7 @@ class TableMeasurer:
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Performs a trial. The longer one behind it opens as many connections, and is part of its time.
 
-        Raises:
-            DutError: If the device's table is full.
+        DutError: the device's table is full.
         """
         output = self._measurer.measure(trial)
         duration = LONGER * trial.duration
@@ -285,14 +257,9 @@ class TableMeasurer:
 
 
 class OpeningMeasurer:
-    """Performs trials whose frames open connections, and are answered.
+    """Performs trials whose frames open connections, and are answered; by way of another measurer.
 
-    Args:
-        measurer: Performs them.
-        exchange: What goes over each connection.
-        rounds: How many times as long as the first frames of all connections a trial takes.
-        tables: The devices' tables, by name.
-        is_tcp: Whether a handshake opens them.
+    A trial takes `rounds` times as long as the first frames of all connections. The devices' tables are by name.
     """
 
     def __init__(
@@ -314,9 +281,8 @@ class OpeningMeasurer:
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Performs a trial.
 
-        Raises:
-            SearchError: If a device would forget the first connection before the last one is answered.
-            DutError: If a device does not keep the connections that were established through it.
+        SearchError: a device would forget the first connection before the last one is answered. DutError: it does not
+        keep the connections that were established through it.
         """
         seconds = trial.duration * self._rounds
         for name, timeout in self._timeouts.items():

@@ -84,9 +84,6 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
 
     "Right after" is after the rest that trials of this measurement have in any case. A difference must be greater than
     the spread of both sides.
-
-    Raises:
-        LossRatioError: If the traffic cannot be generated, or does not get through.
     """
     # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.dut import BLACK_BOX
@@ -230,8 +227,7 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
     def found_in(self, result: ResultT, trials: Sequence[TrialResult]) -> Record | None:
         """The numbers of a `FoundResult` from its trials and other fields: when it is made, and again when it is read.
 
-        Returns:
-            The numbers; None: there are none.
+        None: there are none.
         """
         return None
 
@@ -249,10 +245,7 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
 class PlannedTrials:
     """Asks for given trials one after the other; a `lossratio.trials.trial.Controller`.
 
-    Another trial replaces one that is no evidence.
-
-    Attributes:
-        elapsed: Seconds that all trials recorded so far took.
+    Another trial replaces one that is no evidence. `elapsed` is the seconds that all trials recorded so far took.
     """
 
     def __init__(

@@ -53,8 +53,7 @@ UNPROVED = "not proved, as nobody knows whether the DUT was still as it was set 
 class Span:
     """The time from the making of this object on, correct even if somebody sets the clock meanwhile.
 
-    Attributes:
-        started: The time of its making, UTC.
+    It started at `started`, UTC.
     """
 
     def __init__(self) -> None:

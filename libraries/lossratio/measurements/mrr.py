@@ -115,11 +115,7 @@ class MrrResult(FoundResult):
 
 
 def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) -> Mrr:
-    """Computes the maximum receive rate from trials at maximum load.
-
-    Raises:
-        SearchError: If there are no trials, or their loads differ.
-    """
+    """Computes the maximum receive rate from trials at maximum load; SearchError: there are none, or loads differ."""
     loads = sorted({trial.load for trial in trials})
     if len(loads) != 1:
         raise SearchError(f"A maximum receive rate needs trials, all at one load; these have the loads {loads}.")

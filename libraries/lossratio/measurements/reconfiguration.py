@@ -111,21 +111,13 @@ def _ours(testbed: Testbed) -> Sequence[Dut[DutOptions]]:
 
 
 def reconfigure_duts(testbed: Testbed, entries: int) -> None:
-    """Adds entries (routes, rules, addresses) to the tables by which each DUT forwards.
-
-    Raises:
-        DutError: If a DUT refuses, has no such table, or there is no DUT that lossratio configures.
-    """
+    """Adds entries (routes, rules, addresses) to the tables of each DUT; DutError: one refuses, or has none."""
     for dut in _ours(testbed):
         dut.reconfigure(entries)
 
 
 def check_reconfigurable(testbed: Testbed, entries: int) -> None:
-    """Checks before a search that this number of entries can be added to all DUTs.
-
-    Raises:
-        DutError: If there is no DUT that lossratio configures, or its kind has no table.
-    """
+    """Checks before a search that this number of entries can be added to all DUTs."""
     for dut in _ours(testbed):
         dut.check_reconfigure(entries)
 

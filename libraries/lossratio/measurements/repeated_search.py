@@ -15,9 +15,7 @@ FoundT = TypeVar("FoundT")
 class RepeatedSearch(ABC, Generic[FoundT]):
     """Searches up to the largest size until two bounds are a step apart; a `lossratio.trials.Controller`.
 
-    Attributes:
-        trials: Number of trials recorded.
-        elapsed: Seconds that they took.
+    It has the number of `trials` recorded, and the seconds that they took (`elapsed`).
     """
 
     def __init__(self, most: int, step: int, repeats: int) -> None:
@@ -66,11 +64,7 @@ class RepeatedSearch(ABC, Generic[FoundT]):
         return tuple(self._ended)
 
     def all_found(self, trials: Sequence[TrialResult], what: str) -> tuple[FoundT, ...]:
-        """The ends of all searches, from their trials.
-
-        Raises:
-            SearchError: If there are fewer searches in the trials, or more.
-        """
+        """The ends of all searches, from their trials; SearchError: there are fewer searches in the trials, or more."""
         for trial in trials:
             self.record(trial)
         if len(self._ended) != self._repeats:

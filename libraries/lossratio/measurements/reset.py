@@ -228,13 +228,8 @@ LATE_WAIT = 0.5
 def command_reset(command: str, timeout: float = 60.0, name: str = "reset command") -> Callable[[], None]:
     """A reset by a command on this machine, for black boxes: a switchable socket, or a login on the device.
 
-    Args:
-        command: The command with its arguments, as for a shell; no shell interprets it.
-        timeout: Seconds that it may take.
-        name: The command in words, for errors.
-
-    Raises:
-        DutError: By the reset, if the command cannot be run, fails, or takes too long.
+    It may take so many seconds, and no shell interprets it. The name is for errors: the reset raises DutError if the
+    command cannot be run, fails, or takes too long.
     """
 
     def reset() -> None:
@@ -263,11 +258,7 @@ class ResettingMeasurer:
         self._request = request
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Sends, resets, watches, and locates the outage.
-
-        Raises:
-            LossRatioError: If the traffic or the reset fails, or the reset shows no trace.
-        """
+        """Sends, resets, watches, and locates the outage."""
         source = self._source
         begun = source.now()
         source.start_traffic(trial.load, watch=True)
@@ -360,11 +351,7 @@ measure_reset = partial(measure, Reset())
 
 
 def device_reset(testbed: Testbed, source: TrafficSource) -> Callable[[], None]:
-    """A software reset of each device that lossratio set up, or of the model of a simulated testbed.
-
-    Raises:
-        DutError: If there is nothing that could be reset.
-    """
+    """A software reset of each device that lossratio set up, or of a simulated testbed; DutError: there is neither."""
     model = getattr(source, "reset", None)
     if not testbed.duts and model is None:
         raise DutError(

@@ -87,11 +87,7 @@ def find_tester_limit(
 
 
 def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:
-    """Makes sure that there is only a cable between the TG's ports.
-
-    Raises:
-        TopologyError: If there is a DUT on the path, or the testbed is simulated.
-    """
+    """Makes sure that there is only a cable between the TG's ports; else, or on a simulated testbed, TopologyError."""
     if topology.testbed is TestbedKind.SIMULATED:
         raise TopologyError(f"{file}: a simulated tester needs no test: its limit is the 'max_rate' there.")
     if path.hops:

@@ -124,17 +124,12 @@ class Kind(ABC, Generic[ResultT]):
     def with_additions(self, result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
         """The result with everything that its journal has from after the last trial; see `lossratio.trials.Addition`.
 
-        Returns:
-            The result; None: it has something from after the last trial that its journal does not have.
+        None: the result has something from after the last trial that its journal does not have.
         """
         return result
 
     def rebuilt(self, journal: JournalContents) -> ResultT | None:
-        """The result of a measurement that is finished, from its journal alone.
-
-        Returns:
-            The result; None: trials are missing, or the kind or the journal does not allow it.
-        """
+        """The result of a finished measurement, from its journal alone; None: it is not finished, or cannot be made."""
         return None
 
     def search_of(self, result: ResultT) -> Mapping[str, Any]:
@@ -201,12 +196,7 @@ def kind_of_journal(journal: JournalContents) -> Kind[Any] | None:
 
 
 def kind_in(text: bytes | str) -> Kind[Any]:
-    """Finds the kind that the JSON text of a result names.
-
-    Raises:
-        pydantic.ValidationError: If the text names no kind.
-        ReportError: If the package of the kind is missing or broken.
-    """
+    """Finds the kind that the JSON text of a result names."""
     return kind_of(_Tagged.model_validate_json(text, strict=True).kind)
 
 

@@ -230,8 +230,7 @@ class View(Generic[ResultT]):
     def aspects(self, result: ResultT, finding: Finding) -> Mapping[str, JsonValue]:
         """The aspects, besides traffic and path, that must be equal for two values of this kind to mean the same.
 
-        Returns:
-            The aspects by their names in reports: ``goal``, and ``trial duration`` if the value depends on it.
+        Their names are those of reports: ``goal``, and ``trial duration`` if the value depends on it.
         """
         return {}
 

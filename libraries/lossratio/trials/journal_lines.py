@@ -82,9 +82,7 @@ def describe_trial(entry: JournalEntry) -> bytes:
 def read_header(line: bytes) -> tuple[dict[str, Any], str]:
     """Reads the header: what was searched for, when it began, and its digest.
 
-    Raises:
-        UnknownFormatError: If it is intact, and its format is unknown here.
-        ValueError: If it is damaged.
+    Raises `UnknownFormatError` if it is intact, and its format is unknown here; ValueError if it is damaged.
     """
     try:
         data = parse_json(line)
@@ -110,11 +108,7 @@ def _was_known(line: bytes) -> bool:
 
 
 def read_line(line: bytes, before: str) -> tuple[JournalEntry | Addition | Verification, str]:
-    """Reads a line after the header: what it holds, and its digest.
-
-    Raises:
-        ValueError: If the line is damaged, or does not follow the line before.
-    """
+    """Reads a line after the header: what it holds, and its digest. ValueError: it is damaged, or does not follow."""
     text, digest = take_digest(line, before)
     try:
         data = parse_json(text)

@@ -109,11 +109,7 @@ class LatencyResult(TestResult):
 
 
 class Histogram:
-    """The latencies of one direction (HdrHistogram): a compact table of values with three digits.
-
-    Attributes:
-        unit: Unit of the histogram, microseconds.
-    """
+    """The latencies of one direction (HdrHistogram): values with three digits; the unit is in microseconds."""
 
     def __init__(self, recorded: Any, unit: float = 1.0) -> None:
         self.unit = unit
@@ -129,11 +125,7 @@ class Histogram:
 
     @classmethod
     def decode(cls, text: str, unit: float = 1.0) -> Histogram:
-        """Reads a histogram that is compressed and in base64.
-
-        Raises:
-            ReportError: If the text is no histogram.
-        """
+        """Reads a histogram that is compressed and in base64; ReportError: it is none."""
         try:
             return cls(HdrHistogram.decode(text), unit)
         # The package raises any exception of zlib, base64, ctypes and its own code.

@@ -127,11 +127,7 @@ def draw_latency(latency: Sequence[LatencyAtLoad], test_name: str) -> str:
 def draw_latency_over_load(latency: Sequence[LatencyAtLoad], trials: Sequence[Trial], test_name: str) -> str:
     """Draws percentiles of the latency over the load; empty if there are fewer than two loads.
 
-    Args:
-        latency: The measured latency, whose percentiles are lines. Where a load was measured several times, the lines
-            go through the mean.
-        trials: Trials, of which those with a latency of every frame are marks.
-        test_name: Name of the test.
+    Lines go through the mean where a load was measured several times. Trials with a latency of every frame are marks.
     """
     curves = list(_load_curves(latency))
     marks = _trial_marks(trials)

@@ -115,12 +115,8 @@ def search_fields(
 ) -> dict[str, Any]:
     """The fields of the result of a search, in which the generator's limits are marked as such.
 
-    Args:
-        run: The test.
-        max_load: The largest load.
-        search: The search as in the header of its journal, with ``settings`` and ``min_load_fps``.
-        results: The result of each goal, e.g. a `lossratio.mlrsearch.SearchResult`; ignored if the run has an error.
-        entries: All its trials.
+    The search is the header of its journal, with ``settings`` and ``min_load_fps``. The results of the goals are
+    ignored if the run has an error.
     """
     settings = search["settings"]
     warm_ups = warm_ups_in(settings)
@@ -211,11 +207,9 @@ class _About(BaseModel):
 
 
 def rebuilt(kind: type[ResultT], journal: JournalContents) -> ResultT | None:
-    """The result of a finished search, from its journal alone; it ends with its last trial.
+    """The result of a finished search, from its journal alone, with latency and telemetry; it ends with its last trial.
 
-    Returns:
-        The result with latency and telemetry, as far as they were measured; None: the search is not finished, or the
-        journal does not describe its test.
+    None: the search is not finished, or the journal does not describe its test.
     """
     try:
         about = _About.model_validate_json(json.dumps(journal.about), strict=True)
@@ -234,13 +228,10 @@ def rebuilt(kind: type[ResultT], journal: JournalContents) -> ResultT | None:
 
 
 def with_additions(result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
-    """A result with the latency and the telemetry in its journal.
+    """A result with the latency and the telemetry in its journal; None: it has some that is not in the journal.
 
     A later measurement of latency takes the place of an earlier one, and each telemetry stays. Where the result has
     more than the journal, as that is of an earlier version, it has something that nothing proves.
-
-    Returns:
-        The result; None: it has latency or telemetry that is not in the journal.
     """
     latency: dict[int, dict[Any, LatencyAtLoad]] = {}
     telemetry: dict[int, TelemetryTrial] = {}
@@ -312,9 +303,7 @@ def _without_generators_faults(trial: TrialResult) -> TrialResult:
 def check_generator(trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_enough: bool) -> None:
     """Makes sure that the generator is not the reason why a trial at the smallest load of a search fails.
 
-    Raises:
-        StarvedGeneratorError: If the trial fails, and would not without the frames that the generator did not send, or
-            dropped.
+    StarvedGeneratorError: it would not without the frames that the generator did not send, or dropped.
     """
     loss_ratio = _without_generators_faults(trial).loss_ratio
     failed = [loss_ratio <= goal.loss_ratio < trial.loss_ratio for goal in goals]

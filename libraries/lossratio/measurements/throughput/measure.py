@@ -397,17 +397,10 @@ class EarlierSearch:
 def earlier_searches(
     path: Path, test_name: str, traffic: Traffic, *, besides: Iterable[Path] = ()
 ) -> tuple[EarlierSearch, ...]:
-    """Finds earlier searches of a test with the same traffic, oldest first.
+    """Finds earlier searches of a test with the same traffic, oldest first, besides those in some runs' directories.
 
-    Args:
-        path: The directory of a run, a folder of such directories, or a journal.
-        test_name: Full name of the test.
-        traffic: The traffic of the test; searches with other traffic are left out.
-        besides: Directories of runs that are left out: of this run, and of the run which is continued.
-
-    Raises:
-        SearchError: If there is nothing at the path, or the journal cannot be read.
-        ReportError: If a result file cannot be read.
+    The path is the directory of a run, a folder of such directories, or a journal. SearchError: there is nothing, or
+    the journal cannot be read; ReportError: a result file cannot be read.
     """
     if path.is_file():
         searches = [_from_journal(path, traffic)]
