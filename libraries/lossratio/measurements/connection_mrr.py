@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, JsonValue
 
 from lossratio.measurements import CsitExportError, FoundResult, PlannedKind, PlannedTrials, measure
-from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest, TableMeasurer
+from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MrrRequest
 from lossratio.records import Record
 from lossratio.results import LABEL_WIDTH, Finding, MaxLoad, View, value_line
-from lossratio.trials import Measurer, TrialInput, TrialResult
+from lossratio.trials import TrialInput, TrialResult
 
 if TYPE_CHECKING:
-    from lossratio.testbed import LoadRange, Ready, Testbed
+    from lossratio.testbed import LoadRange
 
 
 class ConnectionMrrRequest(OpeningRequest, MrrRequest):
@@ -30,11 +30,6 @@ class ConnectionMrrRequest(OpeningRequest, MrrRequest):
     """
 
     unused = frozenset({"ramp", "warm_up", "integrity", "min_load"})
-
-    @property
-    def longest_trial(self) -> float:
-        """Seconds of each trial."""
-        return self.trial_duration
 
 
 class ConnectionMrrValues(Record):
@@ -92,10 +87,6 @@ class ConnectionMrr(PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
     algorithm = "MRR of connections"
     request = ConnectionMrrRequest
     result = ConnectionMrrResult
-
-    def measurer(self, request: ConnectionMrrRequest, testbed: Testbed, ready: Ready) -> Measurer:
-        """Performs the trials, and finds out whether a table is full."""
-        return TableMeasurer(super().measurer(request, testbed, ready), request.longest_trial_of(testbed))
 
     def controller(self, request: ConnectionMrrRequest, loads: LoadRange) -> PlannedTrials:
         """Trials at the same rate, as many as requested."""

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from lossratio.measurements import NOT_IN_FILES, measure
-from lossratio.measurements.connections import (
-    CONNECTIONS_PER_SECOND,
-    OpeningRequest,
-    TableMeasurer,
-    as_cps,
-    in_connections,
-)
+from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest, as_cps, in_connections
 from lossratio.measurements.soak.measure import SoakRequest, SoakSearch
 from lossratio.measurements.soak.result import SoakResult
 from lossratio.measurements.soak.view import SoakView
 from lossratio.quantities import Duration
 from lossratio.results import Finding, value_line
-from lossratio.trials import Measurer
 from lossratio.units import format_target
-
-if TYPE_CHECKING:
-    from lossratio.testbed import Ready, Testbed
 
 
 class ConnectionSoakRequest(OpeningRequest, SoakRequest):
@@ -42,11 +32,6 @@ class ConnectionSoakRequest(OpeningRequest, SoakRequest):
     trial_growth: Annotated[Duration, NOT_IN_FILES] = 0.0
     """Trials do not grow: each opens as many connections as its rate says."""
 
-    @property
-    def longest_trial(self) -> float:
-        """Seconds of each trial."""
-        return self.trial_duration
-
 
 class ConnectionSoakResult(SoakResult):
     """The result of a search for the critical rate of connections. Each frame of the load opens a connection."""
@@ -63,10 +48,6 @@ class ConnectionSoak(SoakSearch[ConnectionSoakRequest]):
     algorithm = "PLRsearch over connections per second"
     request = ConnectionSoakRequest
     result = ConnectionSoakResult
-
-    def measurer(self, request: ConnectionSoakRequest, testbed: Testbed, ready: Ready) -> Measurer:
-        """Performs the trials, and finds out whether a table is full."""
-        return TableMeasurer(super().measurer(request, testbed, ready), request.longest_trial_of(testbed))
 
 
 find_critical_connection_rate = partial(measure, ConnectionSoak())

@@ -8,6 +8,7 @@ from dataclasses import replace
 from math import ceil, floor, lcm
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from lossratio.errors import DutError, SearchError
@@ -124,7 +125,7 @@ class OpeningRequest(Request):
     @property
     def longest_trial(self) -> float:
         """Seconds of the longest trial; 0: trials have a number of connections, and no duration."""
-        return 0.0
+        return float(getattr(self, "trial_duration", 0.0))
 
     @property
     def most_load(self) -> float:
@@ -168,7 +169,10 @@ class OpeningRequest(Request):
 
     def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:
         """Opens connections, and checks before each trial that no device forgets them meanwhile."""
-        return OpeningMeasurer(measurer, self.exchange, self.rounds, _tables(testbed), is_tcp=self.profile.is_tcp)
+        tables, is_tcp = _tables(testbed), self.profile.is_tcp
+        opening = OpeningMeasurer(measurer, self.exchange, self.rounds, tables, is_tcp=is_tcp)
+        # Trials of one duration show only by a longer one whether a table is full.
+        return TableMeasurer(opening, self.longest_trial_of(testbed)) if hasattr(self, "trial_duration") else opening
 
     def longest_trial_of(self, testbed: Testbed) -> float:
         """Seconds of a trial after which a device that is known to keep connections forgets the first of them."""
@@ -183,7 +187,10 @@ class OpeningRequest(Request):
         from lossratio.dut import Established
 
         seconds = connections / rate * self.rounds
-        to_one = ceil(connections / _destinations(self.profile))
+        ranges = self.profile.directions[0].headers.ranges()
+        # Different addresses and ports that connections lead to.
+        destinations = lcm(*(values.count for name, values in ranges if name.startswith("destination")))
+        to_one = ceil(connections / destinations)
         for dut in testbed.duts:
             if dut.connections is not None:
                 state = self.exchange.end_of_tcp if self.profile.is_tcp else None
@@ -199,22 +206,10 @@ def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None
         )
 
 
-def _destinations(profile: TrafficProfile) -> int:
-    """How many different addresses and ports connections lead to."""
-    ranges = dict(profile.directions[0].headers.ranges())
-    return lcm(*(values.count for name, values in ranges.items() if name.startswith("destination")))
-
-
 def percentiles(values: Iterable[float]) -> tuple[float, float, float]:
     """1st percentile, median and 99th percentile, interpolated between neighbours."""
-    ranked = sorted(values)
-
-    def percentile(share: float) -> float:
-        place = share * (len(ranked) - 1)
-        low = ranked[floor(place)]
-        return low + (ranked[ceil(place)] - low) * (place - floor(place))
-
-    return percentile(0.01), percentile(0.5), percentile(0.99)
+    low, middle, high = (float(value) for value in np.percentile([*values], (1.0, 50.0, 99.0)))
+    return low, middle, high
 
 
 def _tables(testbed: Testbed) -> dict[str, ConnectionTable]:
@@ -295,17 +290,14 @@ class OpeningMeasurer:
         output = self._measurer.measure(replace(trial, exchange=self._exchange, certain_above=None))
         established = sum(direction.received_frames for direction in output.directions)
         if established and self._unseen and self._exchange.closing is None:
-            self._check_kept(established)
+            # The entries of each device are counted once.
+            for name, table in self._unseen.items():
+                count = table.count()
+                if count < established:
+                    raise DutError(
+                        f"{name} has {count:,} entries after {established:,} connections were established through it: "
+                        "it forwards without state. Look for rules that exempt this traffic (notrack), or measure it "
+                        "as a device without state, with stateless=True."
+                    )
+            self._unseen = {}
         return output
-
-    def _check_kept(self, established: int) -> None:
-        """Counts the entries of each device once."""
-        for name, table in self._unseen.items():
-            count = table.count()
-            if count < established:
-                raise DutError(
-                    f"{name} has {count:,} entries after {established:,} connections were established through it: it "
-                    "forwards without state. Look for rules that exempt this traffic (notrack), or measure it as a "
-                    "device without state, with stateless=True."
-                )
-        self._unseen = {}

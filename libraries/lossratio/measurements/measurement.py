@@ -177,25 +177,6 @@ class Additions:
 
 
 @dataclass(frozen=True)
-class _ProvedLog:
-    """A `lossratio.trials.trial.TrialLog`: the journal of a measurement gets with each trial whether it is proved."""
-
-    journal: Journal
-    """The journal."""
-    is_verified: Callable[[], bool]
-    """Returns whether the DUTs were found as they were set up after the last trial."""
-
-    @property
-    def results(self) -> Sequence[TrialResult]:
-        """The trials of an earlier attempt at the measurement."""
-        return self.journal.results
-
-    def append(self, result: TrialResult, purpose: str | None = None, rule: str | None = None) -> None:
-        """Writes a trial that has just ended."""
-        self.journal.append(result, purpose, rule, verified=self.is_verified())
-
-
-@dataclass(frozen=True)
 class Course:
     """What a kind of measurement does around the trials of its controller."""
 
@@ -231,8 +212,7 @@ def perform(
         with testbed.ready_for(request.profile, **how) as ready:
             attempt = _Attempt(testbed, ready, request, place, course)
             attempt.check_earlier()
-            log = _ProvedLog(attempt.journal, ready.is_verified)
-            options: Any = {"journal": log, "on_trial": attempt.seen, "load_step": course.loads.step}
+            options: Any = {"journal": attempt.journal, "on_trial": attempt.seen, "load_step": course.loads.step}
             run_search(controller, course.measurer(ready), **options)
             attempt.late = ready.late_frames()
     except BaseException as error:
@@ -263,6 +243,7 @@ class _Attempt:
             "max_load": course.loads.describe(conditions).model_dump(mode="json"),
         }
         self.journal = _journal(place, conditions, _search(testbed, ready, inputs), about)
+        self.journal.is_verified = ready.is_verified
         self._span, self._continued = Span(), len(self.journal.results)
         self.late: int | None = None
         self.failure: BaseException | None = None

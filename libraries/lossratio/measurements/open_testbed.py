@@ -47,10 +47,17 @@ def _measuring(kind: type[MeasuredKind[Any, Any, Any, ResultT]], noun: str | Non
         on_progress: Callable[[Any], None] | None = None,
         **asked: Any,
     ) -> ResultT:
-        request = kind.request(profile=self._profile(frame_size, profile, bidirectional), **asked)
+        from lossratio.traffic import load_profile, parse_frame_size
+
+        traffic = load_profile(profile, frame_size=parse_frame_size(frame_size), bidirectional=bidirectional)
+        request = kind.request(profile=traffic, **asked)
         testbed = self._with(dut, options)
-        words = noun or ", ".join(map(str, request.goals))
-        return self._kept(measure(kind(), testbed, request, self._place(name or f"{frame_size} {words}"), on_progress))
+        title = name or f"{frame_size} {noun or ', '.join(map(str, request.goals))}"
+        self._measurements[title] += 1
+        test = TestIdentity(name=result_name(title, self._measurements[title]), suite=self.request.topology.name)
+        result = measure(kind(), testbed, request, TestPlace(test, self._directory), on_progress)
+        self._results.append(result)
+        return result
 
     method.__doc__ = kind.request.__doc__
     return method
@@ -129,20 +136,6 @@ class OpenTestbed(Testbed):
         self._dut = wanted
         self._testbed = self._opened()
         return self._testbed
-
-    def _kept(self, result: ResultT) -> ResultT:
-        self._results.append(result)
-        return result
-
-    def _place(self, name: str) -> TestPlace:
-        self._measurements[name] += 1
-        test = TestIdentity(name=result_name(name, self._measurements[name]), suite=self.request.topology.name)
-        return TestPlace(test, self._directory)
-
-    def _profile(self, frame_size: str | int, profile: str, bidirectional: bool | None) -> TrafficProfile:
-        from lossratio.traffic import load_profile, parse_frame_size
-
-        return load_profile(profile, frame_size=parse_frame_size(frame_size), bidirectional=bidirectional)
 
 
 def open_testbed(

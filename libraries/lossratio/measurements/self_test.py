@@ -14,7 +14,6 @@ from lossratio.mlrsearch import SearchGoal
 from lossratio.results import LoadOrigin
 from lossratio.testbed import Testbed, TesterLimit, load_limits, write_limit
 from lossratio.topology import TestbedKind, Topology, TrafficPath
-from lossratio.traffic import TrafficProfile
 
 TESTER = SearchGoal(0.0, 0.0, 1.0, 5.0, 0.02, 1.0, name="tester")
 """Five trials of a second; in each of them, every frame must be sent in time and come back."""
@@ -64,7 +63,10 @@ def find_tester_limit(
         LossRatioError: If the measurement failed.
     """
     check_cable(testbed.request.file, testbed.request.topology, testbed.request.paths[0])
-    highest = request.max_load or _highest(testbed, request.profile)
+    highest = request.max_load or min(
+        (one.load for one in load_limits(testbed, request.profile) if one.origin is not LoadOrigin.GENERATOR),
+        default=HIGHEST_LOAD,
+    )
     result = find_conditional_throughput(testbed, request.but(max_load=highest), place, on_progress)
     bound, _ = result.goals[0].bounds
     if bound is None:
@@ -96,8 +98,3 @@ def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:
             f"{file}: between the TG's ports there is {names}, and what is found would be its limit. "
             "For a self-test, the link of both ports must be the same, as in the topology local-cable."
         )
-
-
-def _highest(testbed: Testbed, profile: TrafficProfile) -> float:
-    limits = load_limits(testbed, profile)
-    return min((limit.load for limit in limits if limit.origin is not LoadOrigin.GENERATOR), default=HIGHEST_LOAD)

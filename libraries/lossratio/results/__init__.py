@@ -103,6 +103,5 @@ from lossratio.results.view import (
     Picture as Picture,
     Shown as Shown,
     View as View,
-    failure_line as failure_line,
     number_of as number_of,
 )

@@ -90,20 +90,17 @@ class ControllerFacts(Record):
 
 def controller_facts() -> ControllerFacts:
     """Gathers the facts of this machine and this Python."""
+    try:
+        system = platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        system = platform.platform(terse=True)
     return ControllerFacts(
         lossratio_version=__version__,
         python_version=platform.python_version(),
         robot_version=version("robotframework"),
-        os=_own_os(),
+        os=system,
         kernel=platform.release(),
     )
-
-
-def _own_os() -> str:
-    try:
-        return platform.freedesktop_os_release()["PRETTY_NAME"]
-    except (OSError, KeyError):
-        return platform.platform(terse=True)
 
 
 class Deviation(Record):

@@ -24,19 +24,15 @@ _LEAST = 1e-15
 def contradictions_of(result: TestResult) -> Iterator[str]:
     """Finds the contradictions in a result; each begins with its place in the file."""
     try:
-        yield from _contradictions(result)
+        kind = kind_of(result.kind)
+        trials = [trial.as_result() for trial in result.trials]
+        yield from _trials(result, trials)
+        yield from _rates(result)
+        yield from kind.wrong_evidence(result, trials)
+        yield from kind.contradictions(result, trials)
     # Impossible numbers can make any of these computations fail.
     except (LossRatioError, ValueError, ArithmeticError) as error:
         yield str(error)
-
-
-def _contradictions(result: TestResult) -> Iterator[str]:
-    kind = kind_of(result.kind)
-    trials = [trial.as_result() for trial in result.trials]
-    yield from _trials(result, trials)
-    yield from _rates(result)
-    yield from kind.wrong_evidence(result, trials)
-    yield from kind.contradictions(result, trials)
 
 
 def _trials(result: TestResult, trials: Sequence[TrialResult]) -> Iterator[str]:

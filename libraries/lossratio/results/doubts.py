@@ -99,12 +99,8 @@ def time_dependence_in(trials: Sequence[Trial]) -> Doubt | None:
         return None
     trend, spell = _deviation(groups, _trend), _deviation(groups, _spells)
     least = NormalDist().inv_cdf(1.0 - TIME_SIGNIFICANCE / 3.0)
-    if abs(trend) >= least:
-        return _drift(groups, trend)
-    return _lasting(groups) if spell >= least else None
-
-
-def _drift(groups: Sequence[Sequence[Trial]], trend: float) -> Doubt:
+    if abs(trend) < least:
+        return _lasting(groups) if spell >= least else None
     group = max(groups, key=lambda group: math.copysign(1.0, trend) * _trend(_scores(group))[0])
     third = max(1, len(group) // 3)
     first, last = _mean_rate(group[:third]), _mean_rate(group[-third:])

@@ -30,7 +30,7 @@ from lossratio.results.kinds import view_of
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
 from lossratio.results.trials import STALL
 from lossratio.results.unsent import unsent_frames, unsent_share
-from lossratio.results.view import Finding, failure_line, shown_in
+from lossratio.results.view import Finding, shown_in
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
 
 LABEL_WIDTH = len("conditional throughput")
@@ -51,7 +51,7 @@ _COLUMNS = 100
 
 def message(result: TestResult) -> str:
     """The message of a Robot test: a few lines of plain text with the result and its caveats."""
-    lines = view_of(result).lines(result) if result.error is None else [failure_line(result)]
+    lines = view_of(result).lines(result) if result.error is None else [f"failed, no result: {result.error}"]
     values = shown_in(result) if result.error is None else ()
     return "\n".join(
         (*lines, *(value_line(shown.quantity, value, shown.unit) for shown, value in values), *_closing_lines(result))

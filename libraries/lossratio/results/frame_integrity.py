@@ -80,14 +80,10 @@ def integrity_of(result: TestResult) -> FrameIntegrity | None:
     examined = examined or checked
     if not examined:
         return None
+    names = ("examined", "duplicated", "corrupted", "wrong_length", "misdelivered", "reordered")
     return FrameIntegrity(
-        arrived=sum(_arrived(direction) for direction in examined),
-        examined=sum(direction.examined_frames or 0 for direction in examined),
-        duplicated=sum(direction.duplicated_frames for direction in examined),
-        corrupted=sum(direction.corrupted_frames for direction in examined),
-        wrong_length=sum(direction.wrong_length_frames for direction in examined),
-        misdelivered=sum(direction.misdelivered_frames for direction in examined),
-        reordered=sum(direction.reordered_frames for direction in examined),
+        arrived=sum(direction.received_frames + direction.faulty for direction in examined),
+        **{name: sum(getattr(direction, f"{name}_frames") or 0 for direction in examined) for name in names},
         before_trials=examined is checked,
     )
 
@@ -133,7 +129,3 @@ def _finding(seen: FrameIntegrity) -> str:
 def _share(seen: FrameIntegrity, count: int) -> str:
     share = format_ratio(count / seen.arrived) if seen.arrived else "all"
     return f"about {share}, at most {format_ratio(seen.most(count))}" if seen.is_sample else share
-
-
-def _arrived(direction: DirectionCounters) -> int:
-    return direction.received_frames + direction.faulty

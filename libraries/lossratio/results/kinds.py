@@ -164,13 +164,32 @@ def kind_names() -> tuple[str, ...]:
     return _KINDS.names()
 
 
+@cache
 def kind_of(name: str) -> Kind[Any]:
     """Finds a kind by its name.
 
     Raises:
         ReportError: If there is no such kind, several packages have it, or its package is broken.
     """
-    return _loaded(name)
+    if name not in _KINDS.names():
+        hint = f"Install the package with the entry point {name!r} of the group {GROUP!r}."
+        raise ReportError(f"{_KINDS.unknown(name, _KINDS.names())} {hint}")
+    loaded, entry = _KINDS.load(name), _KINDS.find(name)
+    if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
+        raise _KINDS.broken(entry, "is not a subclass of lossratio.results.Kind")
+    missing = [field for field in ("name", "result") if not hasattr(loaded, field)] or loaded.lacks()
+    if missing:
+        raise _KINDS.broken(entry, f"cannot be used: it lacks {', '.join(missing)}")
+    fields = getattr(loaded.result, "model_fields", {})
+    if not issubclass(loaded.result, TestResult) or "max_load" not in fields or "kind" not in fields:
+        raise _KINDS.broken(
+            entry,
+            "cannot be used: its result must be a subclass of lossratio.results.TestResult with the fields kind and "
+            "max_load",
+        )
+    if not entry.name == loaded.name == fields["kind"].default:
+        raise _KINDS.broken(entry, f"calls itself {loaded.name!r}, and its results {fields['kind'].default!r}")
+    return loaded()
 
 
 def view_of(result: TestResult) -> View[Any]:
@@ -204,29 +223,6 @@ class _Tagged(BaseModel):
     """The field of a result that names its kind."""
 
     kind: str
-
-
-@cache
-def _loaded(name: str) -> Kind[Any]:
-    if name not in _KINDS.names():
-        hint = f"Install the package with the entry point {name!r} of the group {GROUP!r}."
-        raise ReportError(f"{_KINDS.unknown(name, _KINDS.names())} {hint}")
-    loaded, entry = _KINDS.load(name), _KINDS.find(name)
-    if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
-        raise _KINDS.broken(entry, "is not a subclass of lossratio.results.Kind")
-    missing = [field for field in ("name", "result") if not hasattr(loaded, field)] or loaded.lacks()
-    if missing:
-        raise _KINDS.broken(entry, f"cannot be used: it lacks {', '.join(missing)}")
-    fields = getattr(loaded.result, "model_fields", {})
-    if not issubclass(loaded.result, TestResult) or "max_load" not in fields or "kind" not in fields:
-        raise _KINDS.broken(
-            entry,
-            "cannot be used: its result must be a subclass of lossratio.results.TestResult with the fields kind and "
-            "max_load",
-        )
-    if not entry.name == loaded.name == fields["kind"].default:
-        raise _KINDS.broken(entry, f"calls itself {loaded.name!r}, and its results {fields['kind'].default!r}")
-    return loaded()
 
 
 @cache

@@ -11,22 +11,21 @@ result of a finished search that was not written any more is made from its journ
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from lossratio.errors import LossRatioError, ReportError, SearchError, storing
-from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
+from lossratio.input_file import parse_json
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.kinds import kind_in, kind_of, kind_of_journal, settings_of
 from lossratio.results.model import FORMAT, TestResult
 from lossratio.results.run_directory import DamagedResultError, encode_result, file_stem, read_result, write_whole
 from lossratio.results.trials import describe_trials
-from lossratio.trials import JournalContents, UnknownJournalError, read_good_part, read_journal
+from lossratio.trials import JournalContents, UnknownJournalError, has_header, read_good_part, read_journal
 
 REPAIRED = (
     "the file of this result was damaged and repaired: trials, goals, loads and traffic are those of its journal, and "
@@ -83,7 +82,7 @@ def damages_in(directory: Path) -> list[str]:
         try:
             if file.suffix != ".jsonl":
                 read_result(file)
-            elif _has_begun(file):
+            elif has_header(file):
                 read_journal(file)
         except LossRatioError as error:
             damages.append(str(error))
@@ -119,13 +118,8 @@ def _files(path: Path) -> list[Path]:
     )
 
 
-def _has_begun(journal: Path) -> bool:
-    """Whether a journal's header is complete; otherwise its test begins again without a repair."""
-    return b"\n" in read_input_file(journal, SearchError, MOST_RECORDED_BYTES, "the journal")
-
-
 def _repair_journal(path: Path) -> Repair:
-    if not _has_begun(path):
+    if not has_header(path):
         return Repair(path, None, "it was cut off in its header, and has no trials; its test begins anew")
     try:
         contents, damage = read_good_part(path)
@@ -206,7 +200,11 @@ def _is_that_of(journal: JournalContents, result: TestResult) -> bool:
     kind = kind_of(result.kind)
     warm_ups = kind.warm_ups(settings_of(result))
     trials = describe_trials(journal.entries, warm_ups=warm_ups, why_set_aside=kind.why_set_aside)
-    return result.trials == trials and _is_of(journal.search, result)
+    conditions = result.conditions.model_dump(mode="json", include={"traffic", "load", "timing"})
+    load = result.max_load.rate.per_interface_fps
+    expected = {**conditions, "max_load_fps": load, **kind.search_of(result)}
+    is_described = all(journal.search.get(name) == value for name, value in expected.items())
+    return result.trials == trials and is_described
 
 
 def _left(path: Path, error: LossRatioError) -> Repair:
@@ -236,17 +234,6 @@ def _proved(path: Path) -> TestResult | None:
     remarks = [*result.remarks, REPAIRED, *(() if whole == result else (COMPLETED,))]
     # The journal does not hold the late frames of the last trial.
     return whole.model_copy(update={"late_frames": None, "remarks": tuple(remarks)})
-
-
-def _is_of(search: Mapping[str, Any], result: TestResult) -> bool:
-    """Whether a result describes its search as the header of its journal does."""
-    conditions = result.conditions.model_dump(mode="json", include={"traffic", "load", "timing"})
-    expected = {
-        **conditions,
-        "max_load_fps": result.max_load.rate.per_interface_fps,
-        **kind_of(result.kind).search_of(result),
-    }
-    return all(search.get(name) == value for name, value in expected.items())
 
 
 def _keep(path: Path) -> Path:

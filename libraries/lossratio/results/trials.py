@@ -102,27 +102,23 @@ def describe_trials(
 ) -> tuple[Trial, ...]:
     """Describes trials in their order for a result file; warm-ups and trials that are set aside are no evidence."""
     return tuple(
-        _trial(number, entry, number <= warm_ups, why_set_aside(entry.result))
+        Trial(
+            number=number,
+            is_evidence=number > warm_ups and set_aside is None,
+            set_aside=set_aside,
+            purpose=entry.purpose,
+            rule=entry.rule,
+            duration_s=result.duration,
+            load_per_interface_fps=result.load,
+            rest_s=result.input.rest,
+            # The result fills in the RFC's defaults.
+            **{
+                field: getattr(result if hasattr(result, name) else result.output, name)
+                for name, field in _OF_OUTPUT.items()
+            },
+        )
         for number, entry in enumerate(entries, start=1)
-    )
-
-
-def _trial(number: int, entry: JournalEntry, is_warm_up: bool, set_aside: str | None) -> Trial:
-    result = entry.result
-    return Trial(
-        number=number,
-        is_evidence=not is_warm_up and set_aside is None,
-        set_aside=set_aside,
-        purpose=entry.purpose,
-        rule=entry.rule,
-        duration_s=result.duration,
-        load_per_interface_fps=result.load,
-        rest_s=result.input.rest,
-        # The result fills in the RFC's defaults.
-        **{
-            field: getattr(result if hasattr(result, name) else result.output, name)
-            for name, field in _OF_OUTPUT.items()
-        },
+        for result, set_aside in [(entry.result, why_set_aside(entry.result))]
     )
 
 

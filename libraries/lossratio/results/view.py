@@ -273,8 +273,3 @@ class View(Generic[ResultT]):
             ReportError: If the result would mean something else there, or lacks a required field.
         """
         raise ReportError(f"{result.test.full_name} is of kind {result.kind!r}, which CSIT does not have.")
-
-
-def failure_line(result: TestResult) -> str:
-    """The text of a failed measurement, in place of numbers."""
-    return f"failed, no result: {result.error}"

@@ -15,12 +15,12 @@ from lossratio.trials.counters import (
     with_examination as with_examination,
 )
 from lossratio.trials.digest import DigestError as DigestError, add_digest as add_digest, take_digest as take_digest
-from lossratio.trials.exchange import Exchange as Exchange
 from lossratio.trials.journal import (
     Journal as Journal,
     JournalContents as JournalContents,
     UnknownJournalError as UnknownJournalError,
     adopt_journal as adopt_journal,
+    has_header as has_header,
     read_good_part as read_good_part,
     read_journal as read_journal,
 )
@@ -49,6 +49,7 @@ from lossratio.trials.timeline import (
 from lossratio.trials.trial import (
     Controller as Controller,
     DirectionCounters as DirectionCounters,
+    Exchange as Exchange,
     Incident as Incident,
     Measurer as Measurer,
     StreamCounters as StreamCounters,

@@ -105,9 +105,10 @@ def output_from_counters(
     total = _Total.of(counted, is_early=is_early)
     surplus = any(direction.received_frames > direction.sent_frames for direction in counted)
     if surplus and (negative_loss == "retry" or total.loss_ratio > 1.0):
+        in_words = "; ".join(f"{one.name}: sent {one.sent_frames}, received {one.received_frames}" for one in counted)
         raise NegativeLossError(
             f"More frames were received than sent at {trial.load:.10g} frames/s for {trial.duration:.6g} s "
-            f"({_in_words(counted)}). Look for foreign or duplicated frames on these links."
+            f"({in_words}). Look for foreign or duplicated frames on these links."
         )
     return TrialOutput(
         loss_ratio=total.loss_ratio,
@@ -211,10 +212,6 @@ def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCoun
             f"Make the trial longer or its load higher."
         )
     return replace(direction, unsent_frames=expected - direction.sent_frames)
-
-
-def _in_words(directions: Sequence[DirectionCounters]) -> str:
-    return "; ".join(f"{one.name}: sent {one.sent_frames}, received {one.received_frames}" for one in directions)
 
 
 class Integrity(str, Enum):

@@ -20,13 +20,14 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from lossratio.errors import SearchError, StorageError, storing
+from lossratio.errors import SearchError, storing
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal_lines import (
@@ -164,6 +165,7 @@ class Journal:
     Attributes:
         path: The file.
         results: The results of the journal's proved trials when it was opened; `append` adds to them.
+        is_verified: Returns whether the DUTs were found as they were set up after the last trial.
     """
 
     def __init__(self, path: Path, results: list[TrialResult], file: FileIO, digest: str) -> None:
@@ -172,6 +174,7 @@ class Journal:
         self._file = file
         self._digest = digest
         self._sizes = [path.stat().st_size]
+        self.is_verified: Callable[[], bool] = lambda: True
 
     @classmethod
     def open(cls, path: str | Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> Journal:
@@ -188,12 +191,16 @@ class Journal:
             StorageError: If it cannot be written.
         """
         path = Path(path)
-        try:
-            if _has_header(path):
-                return cls._continued(path, json.loads(json.dumps(search)))
-        except OSError as error:
-            raise _cannot_open(path, error) from error
-        return cls.begin(path, search, about)
+        with _opening(path):
+            if not (path.exists() and has_header(path)):
+                return cls.begin(path, search, about)
+        contents, wanted = read_journal(path), json.loads(json.dumps(search))
+        if contents.search != wanted:
+            raise SearchError(
+                f"The journal {path} belongs to another search: {', '.join(_differences(contents.search, wanted))}. "
+                f"Give the same inputs to continue it, or another file to start anew."
+            )
+        return cls._at_end(path, contents)
 
     @classmethod
     def begin(cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> Journal:
@@ -202,24 +209,11 @@ class Journal:
         Raises:
             StorageError: If it cannot be written.
         """
-        try:
+        with _opening(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             with cls(path, [], path.open("wb", buffering=0), "") as journal:
-                journal._write(*journal._line(describe_search(search, about)))
+                journal._write(*add_digest(describe_search(search, about)))
             return cls(path, [], path.open("ab", buffering=0), journal._digest)
-        except OSError as error:
-            raise _cannot_open(path, error) from error
-
-    @classmethod
-    def _continued(cls, path: Path, wanted: Mapping[str, Any]) -> Journal:
-        contents = read_journal(path)
-        if contents.search != wanted:
-            differences = ", ".join(_differences(contents.search, wanted))
-            raise SearchError(
-                f"The journal {path} belongs to another search: {differences}. "
-                f"Give the same inputs to continue it, or another file to start anew."
-            )
-        return cls._at_end(path, contents)
 
     @classmethod
     def reopen(cls, path: Path) -> Journal:
@@ -229,11 +223,7 @@ class Journal:
             SearchError: If the file is missing, damaged or not a journal.
             StorageError: If it cannot be written.
         """
-        contents = read_journal(path)
-        try:
-            return cls._at_end(path, contents)
-        except OSError as error:
-            raise _cannot_open(path, error) from error
+        return cls._at_end(path, read_journal(path))
 
     def withdraw(self, keep: int) -> None:
         """Removes trials that were appended since the journal was opened, behind the first ones that it keeps."""
@@ -252,12 +242,8 @@ class Journal:
         contents = read_journal(path)
         if not contents.unproved:
             return
-        try:
-            journal = cls._at(path, [], contents.intact_bytes, contents.last_digest)
-        except OSError as error:
-            raise _cannot_open(path, error) from error
-        with journal:
-            journal._write(*journal._line(describe_verification()))
+        with cls._at(path, [], contents.intact_bytes, contents.last_digest) as journal:
+            journal._write(*add_digest(describe_verification(), journal._digest))
 
     @classmethod
     def _at_end(cls, path: Path, contents: JournalContents) -> Journal:
@@ -272,13 +258,14 @@ class Journal:
 
     @classmethod
     def _at(cls, path: Path, results: list[TrialResult], size: int, digest: str) -> Journal:
-        file = path.open("r+b", buffering=0)
-        file.truncate(size)
-        file.seek(0, os.SEEK_END)
-        return cls(path, results, file, digest)
+        with _opening(path):
+            file = path.open("r+b", buffering=0)
+            file.truncate(size)
+            file.seek(0, os.SEEK_END)
+            return cls(path, results, file, digest)
 
     def append(
-        self, result: TrialResult, purpose: str | None = None, rule: str | None = None, verified: bool = True
+        self, result: TrialResult, purpose: str | None = None, rule: str | None = None, verified: bool | None = None
     ) -> None:
         """Writes one result and waits until it is on the disk.
 
@@ -286,7 +273,7 @@ class Journal:
             SearchError: If its numbers contradict each other or are of other types, so that it could not be read again.
             StorageError: If it cannot be written to the disk.
         """
-        entry = JournalEntry(result, purpose, rule, verified)
+        entry = JournalEntry(result, purpose, rule, self.is_verified() if verified is None else verified)
         self._append(lambda: describe_trial(entry), f"The measurer's answer at {result.load:.10g} frames/s")
         self._sizes.append(self.path.stat().st_size)
         self.results.append(result)
@@ -302,7 +289,7 @@ class Journal:
 
     def _append(self, describe: Callable[[], bytes], what: str) -> None:
         try:
-            line, digest = self._line(describe())
+            line, digest = add_digest(describe(), self._digest)
             # The journal is read in the same way when it is continued.
             read_line(line, self._digest)
         except (ValueError, TypeError) as error:
@@ -322,10 +309,6 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _line(self, text: bytes) -> tuple[bytes, str]:
-        """The next line, without its end, and its digest."""
-        return add_digest(text, self._digest)
 
     def _write(self, line: bytes, digest: str) -> None:
         way_out = "The trials until then are in it; make room, and resume the run."
@@ -352,25 +335,21 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any], about: M
         StorageError: If the new journal cannot be written.
     """
     entries: Sequence[JournalEntry] = ()
-    if _has_header(earlier):
+    if earlier.exists() and has_header(earlier):
         contents = read_journal(earlier)
         if _first_trials(contents.search) == _first_trials(search):
             least, most = search.get("min_load_fps", 0.0), search.get("max_load_fps", math.inf)
             entries = [entry for entry in contents.entries if least <= entry.result.load <= most]
         is_whole_copy = len(entries) == len(contents.entries) and not (contents.additions or contents.unproved)
         if earlier.resolve() == path.resolve() and not is_whole_copy:
-            _keep_copy(path)
+            names = (path.with_name(f"{path.name}.before-force-{number}") for number in itertools.count(1))
+            with storing(f"keep a copy of the journal {path}", "It was not changed."):
+                shutil.copyfile(path, next(name for name in names if not name.exists()))
     unfinished = path.with_name(f".{path.name}.part")
     with Journal.begin(unfinished, search, about) as journal:
         for entry in entries:
             journal.append(entry.result, entry.purpose, entry.rule)
     unfinished.replace(path)
-
-
-def _keep_copy(path: Path) -> None:
-    names = (path.with_name(f"{path.name}.before-force-{number}") for number in itertools.count(1))
-    with storing(f"keep a copy of the journal {path}", "It was not changed."):
-        shutil.copyfile(path, next(name for name in names if not name.exists()))
 
 
 def _first_trials(search: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -383,11 +362,9 @@ def _first_trials(search: Mapping[str, Any]) -> tuple[Any, ...]:
     return () if warm_up is None else (warm_up, search["max_load_fps"])
 
 
-def _cannot_open(path: Path, error: OSError) -> StorageError:
-    return StorageError(
-        f"Cannot open the journal {path}: {error.strerror}. Nothing is measured that could not be kept; make room for "
-        "it, or choose another output directory."
-    )
+def _opening(path: Path) -> AbstractContextManager[None]:
+    way_out = "Nothing is measured that could not be kept; make room for it, or choose another output directory."
+    return storing(f"open the journal {path}", way_out)
 
 
 def _damage(path: Path, number: int, problem: ValueError) -> SearchError:
@@ -397,8 +374,9 @@ def _damage(path: Path, number: int, problem: ValueError) -> SearchError:
     )
 
 
-def _has_header(path: Path) -> bool:
-    return path.exists() and b"\n" in read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
+def has_header(path: Path) -> bool:
+    """Whether the header of a journal is whole; otherwise its test begins again, without a repair."""
+    return b"\n" in read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

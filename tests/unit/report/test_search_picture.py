@@ -8,7 +8,7 @@ from report_examples import counted_trial, throughput, throughput_of, throughput
 
 from lossratio.drawing.plot import LOSSLESS, LOSSY, MARKS, UNSENT, WARM_UP, mark_of
 from lossratio.measurements.throughput.evidence import bounds_history
-from lossratio.measurements.throughput.search_picture import search_picture, windows_of
+from lossratio.measurements.throughput.search_picture import draw_search, windows_of
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.constant_capacity import SharpKnee, SmoothKnee
 from lossratio.trials.journal import JournalEntry
@@ -20,6 +20,10 @@ DRAWING = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def search_picture(result):
+    return draw_search(result, bounds_history(result))
 
 
 @pytest.fixture(scope="module")

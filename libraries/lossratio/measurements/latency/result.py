@@ -184,7 +184,10 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
     if histogram is not None and counters.hdr is not None:
         # TRex's own average is one of successive seconds, of which the last ones count more.
         mean = max(counters.least_us or 0.0, min(histogram.mean, counters.most_us or math.inf))
-    percentiles = {} if histogram is None else percentiles_of(histogram, counters.least_us, counters.most_us)
+    percentiles = {} if histogram is None else histogram.percentiles(PERCENTILES)
+    # A histogram of three digits may round them.
+    low, high = counters.least_us or 0.0, math.inf if counters.most_us is None else counters.most_us
+    percentiles = {name: max(low, min(value, high)) for name, value in percentiles.items()}
     return DirectionLatency(
         **{field.name: getattr(counters, field.name) for field in fields(OneWayLatency)} | {"mean_us": mean},
         variation_us=_variation(counters, percentiles),
@@ -192,12 +195,6 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
         histogram=None if histogram is None else histogram.encode(),
         histogram_unit_us=1.0 if histogram is None else histogram.unit,
     )
-
-
-def percentiles_of(histogram: Histogram, least: float | None, most: float | None) -> dict[str, float]:
-    """Latency by percentile, microseconds: within all latencies, which a histogram of three digits may round."""
-    low, high = 0.0 if least is None else least, math.inf if most is None else most
-    return {name: max(low, min(value, high)) for name, value in histogram.percentiles(PERCENTILES).items()}
 
 
 def _variation(counters: LatencyCounters, percentiles: Mapping[str, float]) -> float | None:

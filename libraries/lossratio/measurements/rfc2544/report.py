@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, stdev
-from types import MappingProxyType
 from typing import Any
 
 from lossratio.drawing import html_fragment
-from lossratio.errors import StorageError
+from lossratio.errors import storing
 from lossratio.input_file import parse_json
 from lossratio.measurements import Spread, seconds_in_words
 from lossratio.measurements.back_to_back import BackToBackResult, BackToBackValues
@@ -23,7 +22,7 @@ from lossratio.measurements.rfc2544.graphs import draw_loss, draw_throughput, th
 from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.records import Rate
-from lossratio.results import findings_of, message, number_of, write_whole
+from lossratio.results import TestResult, findings_of, message, number_of, write_whole
 from lossratio.units import format_milliseconds, format_ratio
 
 REPORT_FORMAT = "lossratio-rfc2544/1"
@@ -111,19 +110,14 @@ def write_rfc2544_report(run: Rfc2544Run, directory: Path) -> tuple[Path, ...]:
     Raises:
         StorageError: If a file cannot be written.
     """
-    report = rfc2544_report(run)
-    texts = {"html": report.html, "json": report.json, "csv": report.csv}
+    texts = asdict(rfc2544_report(run))
     names = (NAME if number == 1 else f"{NAME}-{number}" for number in itertools.count(1))
     name = next(name for name in names if _is_free(directory / f"{name}.json", run.test.full_name))
     paths = {suffix: directory / f"{name}.{suffix}" for suffix in texts}
     for suffix, path in paths.items():
-        try:
+        with storing(f"write the report {path}", "Make room, and resume the run."):
             directory.mkdir(parents=True, exist_ok=True)
             write_whole(path, texts[suffix].encode())
-        except OSError as error:
-            raise StorageError(
-                f"Cannot write the report {path}: {error.strerror}. Make room, and resume the run."
-            ) from error
     return tuple(paths.values())
 
 
@@ -343,31 +337,27 @@ _CHAPTERS = (
 )
 
 
-_Details = Iterator[tuple[str, float | None, str, float | None]]
-"""Quantities of a result that has no single value: name, value, unit and standard deviation."""
+_DELAYS = {
+    "latency, average": "average",
+    "latency, least": "least",
+    "latency, most": "most",
+    "latency, frame in the middle": "middle",
+    "PDV, range": "range",
+    "PDV, 99 %": "high",
+    "PDV, average": "mean",
+    "IPDV, average": "between",
+}
+"""Quantities of latency, and the attributes of `_Delays` with their values."""
 
 
-def _details_of_latency(result: LatencyResult) -> _Details:
-    for delays in _delays(result):
-        yield "latency, average", delays.average, "us", delays.spread
-        yield "latency, least", delays.least, "us", None
-        yield "latency, most", delays.most, "us", None
-        yield "latency, frame in the middle", delays.middle, "us", None
-        yield "PDV, range", delays.range, "us", None
-        yield "PDV, 99 %", delays.high, "us", None
-        yield "PDV, average", delays.mean, "us", None
-        yield "IPDV, average", delays.between, "us", None
-
-
-def _details_of_loss(result: FrameLossResult) -> _Details:
-    for loss in result.frame_loss.loads if result.frame_loss is not None else ():
+def _details(result: TestResult) -> Iterator[tuple[str, float | None, str, float | None]]:
+    """Quantities of a result that has no single value: name, value, unit and standard deviation."""
+    for delays in _delays(result) if isinstance(result, LatencyResult) else ():
+        for quantity, name in _DELAYS.items():
+            yield quantity, getattr(delays, name), "us", delays.spread if name == "average" else None
+    for loss in result.frame_loss.loads if isinstance(result, FrameLossResult) and result.frame_loss else ():
         load = f"{100 * loss.share_of_max_load_ratio:.4g}"
         yield f"frame loss rate at {load} % of the maximum load", 100 * loss.frame_loss_ratio, "%", None
-
-
-_DETAILS: Mapping[Rfc2544Test, Callable[[Any], _Details]] = MappingProxyType(
-    {Rfc2544Test.LATENCY: _details_of_latency, Rfc2544Test.FRAME_LOSS: _details_of_loss}
-)
 
 
 def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
@@ -385,7 +375,7 @@ def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
             "upper_bound": number_of(finding.upper_bound),
             "reason": finding.reason,
         }
-    for quantity, value, unit, deviation in _DETAILS.get(part.test, lambda _: iter(()))(part.result):
+    for quantity, value, unit, deviation in _details(part.result):
         yield {"quantity": quantity, "outcome": "measured", "value": value, "unit": unit, "stdev": deviation}
 
 

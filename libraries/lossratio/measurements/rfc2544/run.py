@@ -27,7 +27,7 @@ from lossratio.results import Outcome, TestIdentity, TestResult, read_result
 from lossratio.trials import Integrity
 
 if TYPE_CHECKING:
-    from lossratio.testbed import LoadRange, Testbed
+    from lossratio.testbed import Testbed
     from lossratio.traffic import TrafficProfile
 
 ResultT = TypeVar("ResultT", bound=TestResult)
@@ -183,9 +183,6 @@ _TRIAL_OVERHEAD = 0.3
 """Seconds: the usual time of a trial of the embedded generator besides its traffic."""
 
 
-OnPart = Callable[[Rfc2544Part], None]
-
-
 def run_rfc2544(
     testbed: Testbed,
     request: Rfc2544Request,
@@ -193,7 +190,7 @@ def run_rfc2544(
     *,
     on_forecast: Callable[[int, Forecast], None] | None = None,
     on_progress: Callable[[InWords], None] | None = None,
-    on_part: OnPart | None = None,
+    on_part: Callable[[Rfc2544Part], None] | None = None,
 ) -> Rfc2544Run:
     """Performs all tests. A test that fails does not end the others; its reason is in the answer.
 
@@ -260,19 +257,18 @@ def forecast_of(testbed: Testbed, request: Rfc2544Request) -> Forecast:
     Raises:
         SearchError: If the maximum load is not known.
     """
-    waits = _waits(testbed)
-    parts = []
-    for profile, test in request.planned():
-        loads = _loads(testbed, request, profile)
-        parts.append(request.request_for(test, profile, loads.max_load).forecast(loads, waits))
-    return Forecast(*(sum(getattr(part, each.name) for part in parts) for each in fields(Forecast)))
+    # Imported here because paramiko takes a while, and reports of results need none of it.
+    from lossratio.testbed import load_limits, load_range
 
-
-def _waits(testbed: Testbed) -> float:
-    """Seconds that a trial is expected to take besides its traffic."""
     generator = testbed.request.topology.nodes[testbed.request.topology.tg_name].generator
     recovery = max((dut.recovery_time for dut in testbed.duts), default=0.0)
-    return max(getattr(generator, "overhead", None) or _TRIAL_OVERHEAD, recovery)
+    # Seconds that a trial is expected to take besides its traffic.
+    waits = max(getattr(generator, "overhead", None) or _TRIAL_OVERHEAD, recovery)
+    parts = []
+    for profile, test in request.planned():
+        loads = load_range(load_limits(testbed, profile), min_load=None, max_load=request.max_load)
+        parts.append(request.request_for(test, profile, loads.max_load).forecast(loads, waits))
+    return Forecast(*(sum(getattr(part, each.name) for part in parts) for each in fields(Forecast)))
 
 
 def _check(testbed: Testbed, request: Rfc2544Request) -> None:
@@ -315,13 +311,6 @@ def _impossible(settings: object) -> Iterator[Rfc2544Test]:
             yield Rfc2544Test.RESET
 
 
-def _loads(testbed: Testbed, request: Rfc2544Request, profile: TrafficProfile) -> LoadRange:
-    # Imported here because paramiko takes a while, and reports of results need none of it.
-    from lossratio.testbed import load_limits, load_range
-
-    return load_range(load_limits(testbed, profile), min_load=None, max_load=request.max_load)
-
-
 def _earlier(place: TestPlace, request: LatencyRequest) -> LatencyResult | None:
     # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.testbed import describe_traffic
@@ -346,7 +335,7 @@ def _earlier(place: TestPlace, request: LatencyRequest) -> LatencyResult | None:
 
 def _latency(testbed: Testbed, request: LatencyRequest, place: TestPlace, on_progress: object) -> LatencyResult:
     """Measures latency, unless the run that is continued has the result: latency has no journal."""
-    earlier = None if place.resume is None else _earlier(place, request)
+    earlier = _earlier(place, request)
     if earlier is None:
         return measure_latency(testbed, request, place)
     place.directory.write(earlier)

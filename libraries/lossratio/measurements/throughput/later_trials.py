@@ -24,26 +24,21 @@ LEAST_LOST = 10
 
 @dataclass(frozen=True)
 class _LaterTrial:
-    """A trial after the search."""
+    """A trial after the search: in words, with its traffic, its lost frames, and its duration in seconds."""
 
     what: str
-    """The trial, in words."""
     offered: Offered
-    """Its traffic."""
     lost: int
-    """Frames sent and not received."""
     duration: float
-    """Seconds."""
 
     @property
     def loss_ratio(self) -> float:
-        """Lost frames over sent frames."""
         return self.lost / self.offered.sent if self.offered.sent else 0.0
 
 
 def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
     """Doubts about a search by the trials of latency and telemetry that follow it."""
-    trials = [*_latency_trials(result), *_telemetry_trials(result)]
+    trials = list(_later_trials(result))
     unsent = unsent_frames((trial.offered for trial in trials), "the trials after the search")
     if unsent is not None:
         yield unsent
@@ -79,16 +74,13 @@ def _strictest_met(result: GoalsResult, load: float) -> Goal | None:
     return min(met, key=lambda goal: goal.loss_ratio, default=None)
 
 
-def _latency_trials(result: GoalsResult) -> Iterator[_LaterTrial]:
+def _later_trials(result: GoalsResult) -> Iterator[_LaterTrial]:
     for at_load in result.latency:
         if at_load.duration_s is not None and at_load.loss_ratio is not None:
             intended, unsent = _intended(at_load.load, at_load.duration_s), at_load.unsent_frames or 0
             offered = Offered(at_load.load.per_interface_fps, max(0, intended - unsent), unsent)
             lost = max(0, round(at_load.loss_ratio * intended) - unsent)
             yield _LaterTrial(f"latency trial at {name_load(at_load)},", offered, lost, at_load.duration_s)
-
-
-def _telemetry_trials(result: GoalsResult) -> Iterator[_LaterTrial]:
     for trial in result.telemetry:
         load, unsent = trial.load.per_interface_fps, max(0, _intended(trial.load, trial.duration_s) - trial.sent_frames)
         what = f"telemetry's trial at {format_frame_rate(load)} per interface"

@@ -105,9 +105,6 @@ class SearchRequest(Request):
         return {"settings": {**stated["settings"], MEMORY_REST: self.last_rest}}
 
 
-OnResult = Callable[[ThroughputResult, TestPlace], None]
-
-
 ResultT = TypeVar("ResultT", bound=GoalsResult)
 RequestT = TypeVar("RequestT", bound=SearchRequest)
 
@@ -127,11 +124,15 @@ class GoalSearch(MeasuredKind[RequestT, MLRsearch, Progress, ResultT], Generic[R
         Raises:
             TrafficError: If it cannot.
         """
-        self._earlier = _earlier(request, place)
-        if request.early_verdict:
-            # Imported here because paramiko takes a while, and reports of results need none of it.
-            from lossratio.traffic import check_early_verdicts
+        # Imported here because paramiko takes a while, and reports of results need none of it.
+        from lossratio.testbed import describe_traffic
+        from lossratio.traffic import check_early_verdicts
 
+        if request.hints is not None:
+            own = [directory.path for directory in (place.directory, place.resume) if directory is not None]
+            traffic = describe_traffic(request.profile)
+            self._earlier = earlier_searches(request.hints, place.test.full_name, traffic, besides=own)
+        if request.early_verdict:
             check_early_verdicts(testbed.request.topology.generator)
 
     def controller(self, request: RequestT, loads: LoadRange) -> MLRsearch:
@@ -264,7 +265,7 @@ def repeat_search(
     times: int,
     *,
     on_progress: OnProgress | None = None,
-    on_result: OnResult | None = None,
+    on_result: Callable[[ThroughputResult, TestPlace], None] | None = None,
 ) -> ThroughputResult:
     """Repeats a search and returns the last result. Each search has its own files; from the second on, also the spread.
 
@@ -359,16 +360,6 @@ def spread_of(results: Sequence[ThroughputResult]) -> tuple[GoalSpread, ...]:
         regular = sum(outcome is not None and outcome.regular for outcome in outcomes)
         spreads.append(GoalSpread(goal=reports[0].goal.name, values_fps=values, regular=regular))
     return tuple(spreads)
-
-
-def _earlier(request: SearchRequest, place: TestPlace) -> tuple[EarlierSearch, ...]:
-    if request.hints is None:
-        return ()
-    # Imported here because paramiko takes a while, and reports of results need none of it.
-    from lossratio.testbed import describe_traffic
-
-    own = [directory.path for directory in (place.directory, place.resume) if directory is not None]
-    return earlier_searches(request.hints, place.test.full_name, describe_traffic(request.profile), besides=own)
 
 
 def _check_names(goals: Sequence[SearchGoal]) -> None:

@@ -34,7 +34,6 @@ from lossratio.drawing import (
     trial_hint,
     unit_of,
 )
-from lossratio.measurements.throughput.evidence import bounds_history
 from lossratio.measurements.throughput.result import GoalReport, GoalsResult, format_regularity
 from lossratio.mlrsearch import GoalBounds, RelevantBounds
 from lossratio.results import Trial, format_interval
@@ -77,18 +76,9 @@ class Window:
         """Whether a load is in the window."""
         return self.low <= load <= self.high
 
-    def place(self, load: float) -> float:
-        """Position of a load between low (0) and high (1), on a linear axis."""
-        return (load - self.low) / (self.high - self.low)
-
-
-def search_picture(result: GoalsResult) -> str:
-    """Draws a search: all of it, and close-ups of the loads around the goals' last bounds."""
-    return draw_search(result, bounds_history(result))
-
 
 def draw_search(result: GoalsResult, history: History) -> str:
-    """Draws a search whose bounds after each trial are known already."""
+    """Draws a search, with its bounds after each trial: all of it, and close-ups around the goals' last bounds."""
     windows = windows_of(result, history)
     prefix, scale = unit_of(max(window.high for window in windows))
     parts = [text_at(4.0, 14.0, f"load per interface, {prefix}fps")]
@@ -245,7 +235,10 @@ def _goal_labels(goals: Sequence[GoalReport], history: History, window: Window, 
     """Labels beside the bands: the goals and their results, in the order of the bands."""
     last = history[max(history)] if history else ()
     middle = (y.start + y.end) / 2
-    places = {index: y.place(_middle(last[index].leaning, window)) if last else middle for index in window.goals}
+    places = dict.fromkeys(window.goals, middle)
+    for index in window.goals if last else ():
+        edges = [load for load in (last[index].leaning.lower, last[index].leaning.upper) if load is not None]
+        places[index] = y.place(math.fsum(edges) / len(edges) if edges else window.low)
     parts = []
     free = y.end - 16.0
     for index in sorted(window.goals, key=lambda goal: places[goal]):
@@ -258,11 +251,6 @@ def _goal_labels(goals: Sequence[GoalReport], history: History, window: Window, 
         parts += [text_at(x, top + 11.0 + LINE_HEIGHT * number, line) for number, line in enumerate(lines, start=1)]
         free = top + height + LINE_HEIGHT
     return [element("g", *parts, fill=INK)] if parts else []
-
-
-def _middle(interval: RelevantBounds, window: Window) -> float:
-    edges = [load for load in (interval.lower, interval.upper) if load is not None]
-    return math.fsum(edges) / len(edges) if edges else window.low
 
 
 def _bounds_in_words(report: GoalReport) -> Iterator[str]:
@@ -322,7 +310,10 @@ def draw_loss(result: GoalsResult, history: History) -> str:
     """Draws loss over load: of all trials, and close-ups of the loads around the goals' last bounds."""
     windows = windows_of(result, history)
     prefix, scale = unit_of(max(window.high for window in windows))
-    floor = _lossless_place(result)
+    losses = [trial.loss_ratio for trial in result.trials] + [report.goal.loss_ratio for report in result.goals]
+    smallest = min((loss for loss in losses if loss > 0.0), default=0.01)
+    # The place of a loss ratio of zero on the axis.
+    floor = float(10.0 ** (math.floor(math.log10(min(smallest, 0.01))) - _DECADES_BELOW))
     width = (_LOSS_RIGHT - _LOSS_LEFT - _LOSS_GAP * (len(windows) - 1)) / len(windows)
     marked = by_mark(result.trials)
     parts = [text_at(4.0, 14.0, "trial loss ratio")]
@@ -336,13 +327,6 @@ def draw_loss(result: GoalsResult, history: History) -> str:
     ]
     parts += legend(marked, goals, _LOSS_LEFT, _LOSS_BOTTOM + 60.0)
     return drawing(_LOSS_WIDTH, _LOSS_HEIGHT, f"Loss ratio over load per interface, {result.test.name}.", parts)
-
-
-def _lossless_place(result: GoalsResult) -> float:
-    """The place of a loss ratio of zero on the axis."""
-    losses = [trial.loss_ratio for trial in result.trials] + [report.goal.loss_ratio for report in result.goals]
-    smallest = min((loss for loss in losses if loss > 0.0), default=0.01)
-    return float(10.0 ** (math.floor(math.log10(min(smallest, 0.01))) - _DECADES_BELOW))
 
 
 def _loss_panel(
@@ -368,7 +352,14 @@ def _loss_panel(
     for index, report in enumerate(goals):
         _draw_allowed_loss(plot, report, series_colour(index), floor)
     for mark, trials in marked.items():
-        plot.marks(mark, _loss_places(trials, window, floor))
+        # Several trials at one place have one mark and one hint.
+        hints: dict[tuple[float, float], list[str]] = {}
+        for trial in trials:
+            if window.holds(trial.load_per_interface_fps):
+                place = (trial.load_per_interface_fps, max(trial.loss_ratio, floor))
+                hints.setdefault(place, []).append(trial_hint(trial))
+        alike = {place: "" if len(texts) == 1 else f"{len(texts)} trials like " for place, texts in hints.items()}
+        plot.marks(mark, [(*place, f"{alike[place]}{texts[0]}") for place, texts in hints.items()])
     return plot.parts
 
 
@@ -382,14 +373,3 @@ def _draw_allowed_loss(plot: Plot, report: GoalReport, colour: str, floor: float
     for bound in report.bounds:
         if bound is not None and plot.x.holds(bound.per_interface_fps):
             plot.line([(bound.per_interface_fps, floor), (bound.per_interface_fps, 1.0)], colour, width=1.2)
-
-
-def _loss_places(trials: Sequence[Trial], window: Window, floor: float) -> Iterator[tuple[float, float, str]]:
-    """Places of trials: load, loss ratio and hint. Several trials at one place have one mark and one hint."""
-    hints: dict[tuple[float, float], list[str]] = {}
-    for trial in trials:
-        if window.holds(trial.load_per_interface_fps):
-            place = (trial.load_per_interface_fps, max(trial.loss_ratio, floor))
-            hints.setdefault(place, []).append(trial_hint(trial))
-    for (load, loss), texts in hints.items():
-        yield load, loss, texts[0] if len(texts) == 1 else f"{len(texts)} trials like {texts[0]}"

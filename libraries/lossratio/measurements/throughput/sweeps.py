@@ -115,8 +115,8 @@ def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
     room = 0.04 * (max(sizes) - min(sizes))
     limits = {row.at: row.theoretical_maximum.per_interface_fps for row in rows if row.theoretical_maximum}
     highest = max((*_rates(sweeps), *limits.values()), default=1.0)
-    plot = _plot(Axis(min(sizes) - room, max(sizes) + room, _LEFT, _RIGHT), 1.08, highest)
-    _frame(plot, plot.x.ticks(8), "frame size, bytes (a mix is at its average)", highest)
+    x = Axis(min(sizes) - room, max(sizes) + room, _LEFT, _RIGHT)
+    plot = _framed(x, x.ticks(8), "frame size, bytes (a mix is at its average)", highest, 1.08)
     if limits:
         plot.line(_limit_line(limits), _REFERENCE, width=1.2, dash="6 3")
     swatches = [("theoretical maximum of the links", _REFERENCE, 1.0)] if limits else []
@@ -127,8 +127,7 @@ def draw_cores(sweeps: Sequence[Sweep]) -> str:
     """Draws rate over cores for the goals of the same tests; a dashed line each has the rate of the fewest cores."""
     cores = sorted({row.at for sweep in sweeps for row in sweep.rows})
     highest = max(_rates(sweeps), default=1.0) or 1.0
-    plot = _plot(Axis(0.0, 1.05 * cores[-1], _LEFT, _RIGHT), 1.15, highest)
-    _frame(plot, cores, "cores", highest)
+    plot = _framed(Axis(0.0, 1.05 * cores[-1], _LEFT, _RIGHT), cores, "cores", highest, 1.15)
     for sweep in sweeps:
         if sweep.per_core is not None:
             end = min(plot.x.high, plot.y.high / sweep.per_core) if sweep.per_core else plot.x.high
@@ -141,15 +140,13 @@ def _rates(sweeps: Iterable[Sweep]) -> list[float]:
     return [row.throughput.per_interface_fps for sweep in sweeps for row in sweep.rows if row.throughput]
 
 
-def _plot(x: Axis, room: float, highest: float) -> Plot:
-    return Plot(x, Axis(0.0, room * highest, _BOTTOM, _TOP))
-
-
-def _frame(plot: Plot, x_ticks: Sequence[float], x_label: str, highest: float) -> None:
+def _framed(x: Axis, x_ticks: Sequence[float], x_label: str, highest: float, room: float) -> Plot:
+    plot = Plot(x, Axis(0.0, room * highest, _BOTTOM, _TOP))
     prefix, scale = unit_of(highest)
     plot.frame(x_ticks, plot.y.ticks(6), in_unit(1.0), in_unit(scale))
     plot.parts.append(text_at(4.0, 14.0, f"rate per interface, {prefix}fps"))
     plot.parts.append(text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 36.0, x_label, text_anchor="middle"))
+    return plot
 
 
 def _goals(sweeps: Sequence[Sweep]) -> list[tuple[str, str, float]]:
