@@ -9,8 +9,8 @@ from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements.soak.measure import SoakPreset, SoakRequest, find_critical_load, warm_start_from
 from lossratio.measurements.soak.result import SoakLimit
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
-from lossratio.plrsearch import LikelihoodName, SelectionName
-from lossratio.results.findings import message
+from lossratio.plrsearch import CapacityVariation, LikelihoodName, SelectionName
+from lossratio.results.findings import caveats_of, findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.testbed.live import open_testbed
@@ -148,6 +148,20 @@ def test_a_precision_ends_it_early(tmp_path):
     width = critical_load.most_95.per_interface_fps - critical_load.least_95.per_interface_fps
     assert width <= 0.005 * critical_load.mean.per_interface_fps
     assert sum(trial.elapsed_s for trial in result.trials) < 600.0
+
+
+def test_a_number_of_a_sut_that_overload_changes_says_so_beside_it(soak):
+    result, _, _ = soak
+    said = "the trial after one in overload loses more (in 19 of 19 pairs at equal loads): the other 50 are described"
+    nothing = {"correlation": 0.0, "drift_ratio": 0.0, "drift_stdev_ratio": 0.0, "drift_per_hour_ratio": None}
+    variation = CapacityVariation(independent_trials=50.0, after_overload=said, **nothing)
+    critical_load = result.critical_load.model_copy(update={"variation": variation})
+    changed = result.model_copy(update={"critical_load": critical_load})
+    (finding,) = findings_of([changed])
+    assert f"of a SUT that was not overloaded just before: {said}" in caveats_of(finding)
+    assert said in message(changed)
+    (finding,) = findings_of([result])
+    assert not any("overloaded" in caveat for caveat in caveats_of(finding))
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,11 @@ class SoakView(View[SoakResult]):
             yield f"irregular: {result.critical_load.reason}"
 
     def caveats(self, result: SoakResult) -> Iterator[str]:
-        """The frames at the critical load do not verify it: the interval is the model's, and does not show that."""
+        """The frames at the critical load do not verify it, or it is of a SUT that was not overloaded just before."""
         critical_load = result.critical_load
+        variation = None if critical_load is None else critical_load.variation
+        if variation is not None and variation.after_overload is not None:
+            yield f"of a SUT that was not overloaded just before: {variation.after_overload}"
         guard = None if critical_load is None or critical_load.reason is not None else critical_load.guard
         if critical_load is not None and guard is not None and guard.verdict is Verdict.EXTRAPOLATED:
             yield limit_in_words(guard, critical_load.mean.per_interface_fps)
