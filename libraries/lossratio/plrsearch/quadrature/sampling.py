@@ -18,7 +18,7 @@ import scipy
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.likelihood import GRID, Bumps, Model, Points, VaryingCapacityLikelihood, wright_omega
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, TrialCounts, critical_load
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, TrialCounts, critical_load
 from lossratio.plrsearch.quadrature.posterior import Nodes, Posterior
 
 _SLICES, _SPREADS = 11, 17
@@ -205,13 +205,14 @@ class _Ridge:
 
     def at(self, deviation: Array, spread: Array) -> tuple[Array, Array, Array]:
         """Log s and log a of points in the unit square, and the logarithm of the area that each stands for."""
-        log_deviation, log_area = _interpolated(
-            np.broadcast_to(self.deviations, (len(deviation), len(_TABLE))), deviation
-        )
+        at, part = _cells(deviation)
+        log_deviation, log_area = _interpolated(self.deviations[at], self.deviations[at + 1], part)
         above = np.clip(np.searchsorted(self.log_deviation, log_deviation), 1, len(self.log_deviation) - 1)
         low, high = self.log_deviation[above - 1], self.log_deviation[above]
-        share = ((log_deviation - low) / (high - low))[:, None]
-        log_spread, more = _interpolated((1.0 - share) * self.spreads[above - 1] + share * self.spreads[above], spread)
+        share = (log_deviation - low) / (high - low)
+        at, part = _cells(spread)
+        ends = ((1.0 - share) * self.spreads[above - 1, end] + share * self.spreads[above, end] for end in (at, at + 1))
+        log_spread, more = _interpolated(*ends, part)
         return log_deviation, log_spread, log_area + more
 
 
@@ -288,13 +289,17 @@ def _quantiles(x: Array, log_density: Array) -> Array:
     return np.interp(_TABLE, cumulative, x)
 
 
-def _interpolated(table: Array, probability: Array) -> tuple[Array, Array]:
-    """Quantiles from tables, shape (points, quantiles), and the logarithm of their derivative."""
-    at = np.minimum((probability * (len(_TABLE) - 1)).astype(int), len(_TABLE) - 2)
-    points = np.arange(len(at))
-    low, step = table[points, at], table[points, at + 1] - table[points, at]
-    value = low + step * (probability * (len(_TABLE) - 1) - at)
-    return value, np.log(np.maximum(step, 1e-300) * (len(_TABLE) - 1))
+def _cells(probability: Array) -> tuple[Indices, Array]:
+    """Indices of the tabulated probabilities below these, and how far towards the next ones these are."""
+    places = probability * (len(_TABLE) - 1)
+    at = np.minimum(places.astype(int), len(_TABLE) - 2)
+    return at, places - at
+
+
+def _interpolated(low: Array, high: Array, part: Array) -> tuple[Array, Array]:
+    """Quantiles between tabulated ones, and the logarithm of their derivative."""
+    step = high - low
+    return low + step * part, np.log(np.maximum(step, 1e-300) * (len(_TABLE) - 1))
 
 
 def rough_rows(
