@@ -106,15 +106,15 @@ class VaryingCapacityLikelihood:
         if new:
             found = self._bumps(function, np.exp(GRID * np.array(new))[:, None])
             known.update(zip(new, zip(found.place, found.width, strict=True), strict=True))
-        t, rows = at - first, np.arange(len(at))[:, None]
+        t = at - first
         cubics = (
             -t * (t - 1) * (t - 2) / 6,
             (t * t - 1) * (t - 2) / 2,
             -t * (t + 1) * (t - 2) / 2,
             t * (t * t - 1) / 6,
         )
-        cells = np.stack(cubics, axis=1).ravel(), (np.repeat(rows, 4), np.searchsorted(grid, around).ravel())
-        weights = scipy.sparse.csr_array(cells, shape=(len(at), len(grid)))
+        rows = (np.stack(cubics, axis=1).ravel(), np.searchsorted(grid, around).ravel(), 4 * np.arange(len(at) + 1))
+        weights = scipy.sparse.csr_array(rows, shape=(len(at), len(grid)))
         place, width = (weights @ np.stack(column) for column in zip(*map(known.__getitem__, grid), strict=True))
         return Bumps(place, width)
 
