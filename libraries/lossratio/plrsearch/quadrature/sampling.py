@@ -211,8 +211,8 @@ class _Ridge:
         low, high = self.log_deviation[above - 1], self.log_deviation[above]
         share = (log_deviation - low) / (high - low)
         at, part = _cells(spread)
-        ends = ((1.0 - share) * self.spreads[above - 1, end] + share * self.spreads[above, end] for end in (at, at + 1))
-        log_spread, more = _interpolated(*ends, part)
+        start, end = ((1.0 - share) * self.spreads[above - 1, i] + share * self.spreads[above, i] for i in (at, at + 1))
+        log_spread, more = _interpolated(start, end, part)
         return log_deviation, log_spread, log_area + more
 
 
