@@ -134,7 +134,6 @@ class BackToBackResult(FoundResult):
 
     found = "back_to_back"
     kind: Literal["back_to_back"] = "back_to_back"
-    """The kind of the result."""
     max_load: MaxLoad
     """The rate of the bursts."""
     throughput: Rate

@@ -83,9 +83,6 @@ class ConfirmationResult(FoundResult):
 
     found = "statement"
     kind: Literal["confirmation"] = "confirmation"
-    """The kind of the result."""
-    max_load: MaxLoad
-    """The largest load that was allowed."""
     loss_ratio: float = Field(gt=0.0, lt=1.0)
     """The loss ratio that was asked for."""
     statement: GuardStatement | None

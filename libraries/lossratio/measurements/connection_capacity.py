@@ -105,7 +105,6 @@ class ConnectionCapacityResult(FoundResult):
 
     found = "capacity"
     kind: Literal["connection_capacity"] = "connection_capacity"
-    """The kind of the result."""
     max_load: MaxLoad
     """The rate at which connections were opened: each frame opens one."""
     settings: Annotated[Settings, SettingsOf(CapacityRequest)]

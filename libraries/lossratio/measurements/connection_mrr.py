@@ -52,7 +52,6 @@ class ConnectionMrrResult(FoundResult):
 
     found = "connections"
     kind: Literal["connection_mrr"] = "connection_mrr"
-    """The kind of the result."""
     max_load: MaxLoad
     """The rate at which connections were opened: each frame opens one."""
     connections: ConnectionMrrValues | None

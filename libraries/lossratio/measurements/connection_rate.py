@@ -94,7 +94,6 @@ class ConnectionRateResult(GoalsResult):
     unit: ClassVar[Unit] = CONNECTIONS_PER_SECOND
 
     kind: Literal["connection_rate"] = "connection_rate"
-    """The kind of the result."""
 
 
 @dataclass(frozen=True)

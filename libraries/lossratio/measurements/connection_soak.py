@@ -25,8 +25,6 @@ class ConnectionSoakRequest(OpeningRequest, SoakRequest):
     | `Find Critical Connection Rate`    frame_size=100B    timeout=10 min
     """
 
-    unused = frozenset({"ramp", "warm_up", "integrity"})
-
     trial_duration: Duration = 1.0
     """Seconds of each trial."""
     trial_growth: Annotated[Duration, NOT_IN_FILES] = 0.0

@@ -63,7 +63,6 @@ class ConnectionTeardownResult(FoundResult):
 
     found = "teardown"
     kind: Literal["connection_teardown"] = "connection_teardown"
-    """The kind of the result."""
     max_load: MaxLoad
     """The rate at which connections were opened: each frame opens one."""
     settings: Annotated[Settings, SettingsOf(TeardownRequest)]

@@ -54,7 +54,6 @@ class FrameLossResult(FoundResult):
 
     found = "frame_loss"
     kind: Literal["frame_loss"] = "frame_loss"
-    """The kind of the result."""
     max_load: MaxLoad
     """The largest load."""
     frame_loss: FrameLoss | None

@@ -130,6 +130,11 @@ class FoundResult(TestResult):
 
     found: ClassVar[str]
 
+    kind: str
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The largest load that was allowed."""
+
     @model_validator(mode="after")
     def _an_outcome_for_each_case(self) -> FoundResult:
         found, reason = getattr(self, self.found), getattr(self, "reason", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -357,16 +357,15 @@ def _check_versions(earlier: RunDirectory, conditions: Conditions) -> None:
     if not (earlier.path / "results").is_dir():
         return
     for result in earlier.results():
-        changes = ", ".join(_changes(result.conditions.duts, conditions.duts))
+        changes = ", ".join(
+            f"{name} ({now.get('kind')}) was version {old.get('version')}, and is {now.get('version')} now"
+            for name, now in conditions.duts.items()
+            if (old := result.conditions.duts.get(name)) is not None
+            and old.get("kind") == now.get("kind")
+            and old.get("version") != now.get("version")
+        )
         if changes:
             raise SearchError(
                 f"The run in {earlier.path} cannot be continued: {changes}. It has results of the earlier version. "
                 f"Put that back, begin a new run, or insist on it: lossratio run --resume {earlier.path} --force."
             )
-
-
-def _changes(before: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    for name in before.keys() & now.keys():
-        old, new = before[name], now[name]
-        if old.get("kind") == new.get("kind") and old.get("version") != new.get("version"):
-            yield f"{name} ({new.get('kind')}) was version {old.get('version')}, and is {new.get('version')} now"

@@ -107,7 +107,6 @@ class MrrResult(FoundResult):
 
     found = "mrr"
     kind: Literal["mrr"] = "mrr"
-    """The kind of the result."""
     max_load: MaxLoad
     """The load of all trials."""
     mrr: Mrr | None

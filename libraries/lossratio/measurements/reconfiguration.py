@@ -25,7 +25,7 @@ from lossratio.measurements import (
 from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import Kind, MaxLoad, TestRun, View, differences, rate_line, search_name
+from lossratio.results import Kind, TestRun, View, differences, rate_line, search_name
 from lossratio.trials import TrialResult, read_journal
 from lossratio.units import format_ratio
 
@@ -51,9 +51,6 @@ class ReconfigurationResult(FoundResult):
 
     found = "loss"
     kind: Literal["reconfiguration"] = "reconfiguration"
-    """The kind of the result."""
-    max_load: MaxLoad
-    """The largest load that was allowed."""
     loss: ReconfigurationLoss | None
     """The loss; null if the measurement failed."""
 

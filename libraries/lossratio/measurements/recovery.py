@@ -101,9 +101,6 @@ class RecoveryResult(FoundResult):
 
     found = "recovery"
     kind: Literal["recovery"] = "recovery"
-    """The kind of the result."""
-    max_load: MaxLoad
-    """The largest load that was allowed."""
     throughput: Rate
     """The throughput (without loss) that was measured before."""
     overload: Rate
@@ -138,11 +135,6 @@ def _of_direction(timeline: Timeline) -> RecoveryTime:
     )
 
 
-def recovery_values(times: Sequence[RecoveryTime]) -> RecoveryValues:
-    """Computes the average and the spread of all repetitions."""
-    return RecoveryValues(times=tuple(times), **Spread.of([time.recovery_s for time in times]))
-
-
 class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
     """The kind: system recovery."""
 
@@ -169,9 +161,9 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
 
     def found_in(self, result: RecoveryResult, trials: Sequence[TrialResult]) -> RecoveryValues | None:
         """The times of the trials, or of a result that was read, with their averages; none without an overload."""
-        if result.recovery is not None:
-            return recovery_values(result.recovery.times)
-        return recovery_values([recovery_time(trial.output.timelines) for trial in trials]) if trials else None
+        read = result.recovery
+        times = read.times if read else tuple(recovery_time(trial.output.timelines) for trial in trials)
+        return RecoveryValues(times=times, **Spread.of([time.recovery_s for time in times])) if times else None
 
     def irregular(self, result: RecoveryResult, found: RecoveryValues | None) -> str | None:
         """There was no overload, or no recovery within the limit."""

@@ -138,9 +138,6 @@ class ResetResult(FoundResult):
 
     found = "reset"
     kind: Literal["reset"] = "reset"
-    """The kind of the result."""
-    max_load: MaxLoad
-    """The largest load that was allowed."""
     load: Rate
     """The load during the reset."""
     settings: Annotated[Settings, SettingsOf(ResetRequest)]
@@ -209,16 +206,6 @@ def _pauses(outages: Sequence[Outage], silences: Sequence[Silence]) -> Iterator[
 
 def _is_in(outage: Outage, silence: Silence) -> bool:
     return silence.start <= outage.last_sent and outage.first_sent <= silence.end
-
-
-def reset_values(times: Sequence[ResetTime]) -> ResetValues:
-    """Computes the averages and the spread of all repetitions."""
-    return ResetValues(
-        times=tuple(times),
-        average_by_loss_s=statistics.fmean(time.loss_method_s for time in times),
-        average_lost_frames=statistics.fmean(time.lost_frames for time in times),
-        **Spread.of([time.time_stamp_s for time in times]),
-    )
 
 
 LATE_WAIT = 0.5
@@ -337,7 +324,13 @@ class Reset(PlannedKind[ResetRequest, ResetResult]):
     def found_in(self, result: ResetResult, trials: Sequence[TrialResult]) -> ResetValues:
         """The reset times of the trials, or of a result that was read, with their averages."""
         read = result.reset
-        return reset_values([reset_time(trial.output.timelines) for trial in trials] if read is None else read.times)
+        times = read.times if read else tuple(reset_time(trial.output.timelines) for trial in trials)
+        return ResetValues(
+            times=times,
+            average_by_loss_s=statistics.fmean(time.loss_method_s for time in times),
+            average_lost_frames=statistics.fmean(time.lost_frames for time in times),
+            **Spread.of([time.time_stamp_s for time in times]),
+        )
 
     def irregular(self, result: ResetResult, found: ResetValues) -> str | None:
         """The device did not come back."""

@@ -188,6 +188,6 @@ class TestRun:
     guilty: str | None = None
     """The part that made the measurement fail: ``TG``, ``wire`` or ``DUT``; None: not known, or no failure."""
 
-    def stated(self, *more_remarks: str) -> dict[str, Any]:
+    def stated(self) -> dict[str, Any]:
         """The fields of `lossratio.results.model.TestResult` that describe the test, for results of all kinds."""
-        return {**vars(self), "remarks": (*self.remarks, *more_remarks)}
+        return dict(vars(self))

@@ -75,9 +75,7 @@ class Trial(Record):
     @property
     def dropped_by_generator(self) -> int:
         """Lost frames that the generator itself dropped."""
-        if not any(direction.generator_drop_frames for direction in self.directions):
-            return 0
-        return dropped_by_generator(self.as_result().output)
+        return dropped_by_generator(self)
 
     def as_result(self) -> TrialResult:
         """Converts the trial for the search algorithms."""
@@ -122,7 +120,7 @@ def describe_trials(
     )
 
 
-def dropped_by_generator(output: TrialOutput) -> int:
+def dropped_by_generator(output: TrialOutput | Trial) -> int:
     """Lost frames that the generator itself dropped; at most the lost frames of each direction."""
     return sum(max(0, min(direction.generator_drop_frames, direction.lost)) for direction in output.directions)
 

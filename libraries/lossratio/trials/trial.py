@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from lossratio.errors import SearchError
 from lossratio.trials.record import Frames, Observed, Seconds
 from lossratio.trials.timeline import Step, Timeline
+
+if TYPE_CHECKING:
+    from lossratio.trials.journal import Journal
 
 _ASIDE = 10
 """Niceness of the thread that computes while a trial runs: the generator may be on this machine, too."""
@@ -418,22 +421,11 @@ class Measurer(Protocol):
         """
 
 
-class TrialLog(Protocol):
-    """Where `run_search` keeps results; `lossratio.trials.journal.Journal` is one."""
-
-    @property
-    def results(self) -> Iterable[TrialResult]:
-        """Results of an earlier, interrupted run of the same search, in the order of their trials."""
-
-    def append(self, result: TrialResult, purpose: str | None = None, rule: str | None = None) -> None:
-        """Stores a result safely before it returns, with its trial's purpose in words, and the rule that chose it."""
-
-
 def run_search(
     controller: Controller[ResultT_co],
     measurer: Measurer,
     *,
-    journal: TrialLog | None = None,
+    journal: Journal | None = None,
     timeout: float | None = None,
     on_trial: Callable[[TrialResult], None] | None = None,
     load_step: float = 0.0,

@@ -47,8 +47,8 @@ def draw_loss(run: Rfc2544Run) -> str:
     """The graph of section 26.3: both axes from 0 to 100 %."""
     lines: list[tuple[str, list[tuple[float, float]]]] = []
     for part in run.of(Rfc2544Test.FRAME_LOSS):
-        result = part.result_as(FrameLossResult)
-        if result is not None and result.frame_loss is not None:
+        result = part.result
+        if isinstance(result, FrameLossResult) and result.frame_loss is not None:
             share = result.max_load.rate.per_interface_fps / theoretical_rate(result.max_load)
             points = [
                 (100 * share * loss.share_of_max_load_ratio, 100 * loss.frame_loss_ratio)

@@ -101,7 +101,14 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
         verdict=verdict_of(requirements),
         results=results,
     )
-    return Rfc2544Report(page, _as_json(run, requirements), _as_csv(run))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for part in run.parts:
+        where = {"frame_size": part.frame_size, "test": part.test.value}
+        rows = list(_values(part)) or [{"outcome": "failed", "reason": part.problem}]
+        writer.writerows({**where, **row} for row in rows)
+    return Rfc2544Report(page, _as_json(run, requirements), text.getvalue())
 
 
 def write_rfc2544_report(run: Rfc2544Run, directory: Path) -> tuple[Path, ...]:
@@ -410,14 +417,3 @@ _COLUMNS = (
     *("frame_size", "test", "quantity", "outcome", "value", "unit"),
     *("stdev", "lower_bound", "upper_bound", "reason"),
 )
-
-
-def _as_csv(run: Rfc2544Run) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for part in run.parts:
-        where = {"frame_size": part.frame_size, "test": part.test.value}
-        rows = list(_values(part)) or [{"outcome": "failed", "reason": part.problem}]
-        writer.writerows({**where, **row} for row in rows)
-    return text.getvalue()

@@ -6,6 +6,7 @@ middle.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -137,10 +138,6 @@ class Rfc2544Part:
     problem: str | None = None
     """Why there is no result; None: there is one."""
 
-    def result_as(self, kind: type[ResultT]) -> ResultT | None:
-        """The result, if it is of this kind; None: there is none, or it is another test's."""
-        return self.result if isinstance(self.result, kind) else None
-
 
 @dataclass(frozen=True)
 class Rfc2544Run:
@@ -176,7 +173,7 @@ class Rfc2544Run:
 
     def results_as(self, kind: type[ResultT]) -> tuple[ResultT, ...]:
         """The results of one kind, by frame size."""
-        return tuple(result for part in self.parts if (result := part.result_as(kind)) is not None)
+        return tuple(part.result for part in self.parts if isinstance(part.result, kind))
 
 
 _TRIAL_OVERHEAD = 0.3
@@ -272,6 +269,10 @@ def forecast_of(testbed: Testbed, request: Rfc2544Request) -> Forecast:
 
 
 def _check(testbed: Testbed, request: Rfc2544Request) -> None:
+    # Imported here because paramiko takes a while, and reports of results need none of it.
+    from lossratio.topology import RealGenerator
+    from lossratio.traffic import load_generator
+
     if not request.profiles:
         raise SearchError("RFC 2544 needs a frame size at least. Its own are 64, 128, 256, 512, 1024, 1280 and 1518.")
     goal = request.request_for(Rfc2544Test.THROUGHPUT, request.profiles[0], 1.0).goals[0]
@@ -282,7 +283,11 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
         listed = ", ".join(f"{size:g}" for size in sizes)
         raise SearchError(f"Give each frame size once, from the smallest to the largest, not {listed}.")
     generator = testbed.request.topology.generator
-    impossible = [test.value for test in _impossible(generator) if test in request.tests]
+    impossible = []
+    if isinstance(generator, RealGenerator):
+        able = load_generator(generator.kind)
+        needs = {Rfc2544Test.RECOVERY: able.runs_schedules, Rfc2544Test.RESET: able.locates_running_losses}
+        impossible = [test.value for test, is_able in needs.items() if not is_able and test in request.tests]
     if generator is not None and impossible:
         possible = "    ".join(test.value for test in request.tests if test.value not in impossible)
         raise SearchError(
@@ -297,49 +302,26 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
         )
 
 
-def _impossible(settings: object) -> Iterator[Rfc2544Test]:
-    """The tests that the generator cannot do."""
-    # Imported here because paramiko takes a while, and reports of results need none of it.
-    from lossratio.topology import RealGenerator
-    from lossratio.traffic import load_generator
-
-    if isinstance(settings, RealGenerator):
-        generator = load_generator(settings.kind)
-        if not generator.runs_schedules:
-            yield Rfc2544Test.RECOVERY
-        if not generator.locates_running_losses:
-            yield Rfc2544Test.RESET
-
-
-def _earlier(place: TestPlace, request: LatencyRequest) -> LatencyResult | None:
+def _latency(testbed: Testbed, request: LatencyRequest, place: TestPlace, on_progress: object) -> LatencyResult:
+    """Measures latency, unless the run that is continued has the result: latency has no journal."""
     # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.testbed import describe_traffic
 
     path = None if place.resume is None else place.resume.result_path(place.test.full_name)
-    if path is None or not path.exists():
-        return None
-    try:
-        result = read_result(path)
-    except ReportError:
-        return None
-    if not isinstance(result, LatencyResult):
-        return None
-    is_same = (
-        result.outcome is Outcome.MEASURED
-        and [(at.load.per_interface_fps, at.duration_s) for at in result.latency]
+    earlier = None
+    if path is not None and path.exists():
+        with contextlib.suppress(ReportError):
+            earlier = read_result(path)
+    if (
+        isinstance(earlier, LatencyResult)
+        and earlier.outcome is Outcome.MEASURED
+        and [(at.load.per_interface_fps, at.duration_s) for at in earlier.latency]
         == [(point.load, request.duration) for point in request.all_points]
-        and result.conditions.traffic == describe_traffic(request.profile)
-    )
-    return result if is_same else None
-
-
-def _latency(testbed: Testbed, request: LatencyRequest, place: TestPlace, on_progress: object) -> LatencyResult:
-    """Measures latency, unless the run that is continued has the result: latency has no journal."""
-    earlier = _earlier(place, request)
-    if earlier is None:
-        return measure_latency(testbed, request, place)
-    place.directory.write(earlier)
-    return earlier
+        and earlier.conditions.traffic == describe_traffic(request.profile)
+    ):
+        place.directory.write(earlier)
+        return earlier
+    return measure_latency(testbed, request, place)
 
 
 _KINDS: Mapping[Rfc2544Test, tuple[type[Any], Callable[[Testbed, Any, TestPlace, Any], TestResult]]] = MappingProxyType(

@@ -359,17 +359,7 @@ def _goal_outcome(
         conditional_throughput=rate(result.conditional_throughput),
         zone=None
         if zone is None
-        else ZoneOfChance(
-            shares=tuple(
-                LossyShare(
-                    load=run.conditions.rate(share.load),
-                    trials=share.trials,
-                    lossy=share.lossy,
-                    longest_run=share.longest_run,
-                )
-                for share in zone.shares
-            )
-        ),
+        else ZoneOfChance(shares=tuple(LossyShare(**vars(one) | {"load": rate(one.load)}) for one in zone.shares)),
     )
 
 

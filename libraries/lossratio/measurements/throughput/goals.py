@@ -132,7 +132,18 @@ def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
     if isinstance(description, Mapping):
         return _own_goal(description)
     preset = PRESETS.get(description.strip().upper())
-    return _own_goal(_mapping(description)) if preset is None else preset
+    if preset is not None:
+        return preset
+    try:
+        value = literal_eval(description)
+    except (ValueError, SyntaxError):
+        value = None
+    if not isinstance(value, Mapping):
+        raise SearchError(
+            f"There is no search goal {description!r}. The goals are {', '.join(PRESETS)}; "
+            'a goal of your own is written like {"loss_ratio": "0.1 %", "duration_sum": "5 s"}.'
+        )
+    return _own_goal(value)
 
 
 def _own_goal(description: Mapping[str, Any]) -> SearchGoal:
@@ -151,19 +162,6 @@ def _fault(item: Any) -> str:
     if item["type"] == "missing":
         return f"{field} is missing"
     return f"{field}: {str(item['msg']).removeprefix('Value error, ').rstrip('.')}"
-
-
-def _mapping(text: str) -> Mapping[str, Any]:
-    try:
-        value = literal_eval(text)
-    except (ValueError, SyntaxError):
-        value = None
-    if not isinstance(value, Mapping):
-        raise SearchError(
-            f"There is no search goal {text!r}. The goals are {', '.join(PRESETS)}; "
-            'a goal of your own is written like {"loss_ratio": "0.1 %", "duration_sum": "5 s"}.'
-        )
-    return value
 
 
 def goal_set_from(description: str) -> GoalSet:

@@ -248,7 +248,6 @@ class ThroughputResult(GoalsResult):
     """The result of a search for conditional throughput."""
 
     kind: Literal["throughput"] = "throughput"
-    """The kind of the result."""
 
 
 def outcome_of(results: list[GoalOutcome | None]) -> Outcome:
