@@ -1,4 +1,7 @@
-"""Measurements: what all kinds share, and a folder for each kind."""
+"""Measurements: what all kinds share, and a folder for each kind.
+
+Functions import testbeds, devices, traffic (paramiko) and Robot Framework: that takes a while, and reports need none.
+"""
 
 from lossratio.measurements.csit import CsitExportError as CsitExportError, csit_rate as csit_rate
 from lossratio.measurements.measure import (

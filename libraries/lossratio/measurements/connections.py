@@ -183,7 +183,6 @@ class OpeningRequest(Request):
 
         They are the most connections of a trial, at so many per second. DutError: there is no room, or no time.
         """
-        # Imported here because paramiko takes a while, and reports of results need none of it.
         from lossratio.dut import Established
 
         seconds = connections / rate * self.rounds

@@ -36,7 +36,6 @@ def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str |
         SearchError: If there is a profile without a duration.
         TrafficError: If there is no such profile, or it cannot have frames of that size.
     """
-    # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.traffic import load_profile
 
     if duration is None:
@@ -85,7 +84,6 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
     "Right after" is after the rest that trials of this measurement have in any case. A difference must be greater than
     the spread of both sides.
     """
-    # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.dut import BLACK_BOX
 
     dut = testbed.request.dut
@@ -314,7 +312,6 @@ def measure(
         LossRatioError: If the request makes no sense or the measurement failed. After a failure, the result file
             has the error and the trials that were measured.
     """
-    # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.testbed import load_limits, load_range
 
     request.check(testbed)

@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -122,7 +123,7 @@ class Measurement(Generic[ResultT]):
         return {**self.run.stated(), "outcome": outcome, "trials": trials, "max_load": max_load}
 
 
-class Additions:
+class Additions(AbstractContextManager["Additions"]):
     """What is measured after a search and belongs to its result: each part is in the journal before the next begins.
 
     A run that is resumed takes the parts from the journal that it asks for again, and measures the others.
@@ -152,9 +153,6 @@ class Additions:
         if place.resume is not None and known and all(addition.request in self._asked for addition in known):
             self._known, self._measurement = known, known[0].measurement
         self._journal = Journal.reopen(path)
-
-    def __enter__(self) -> Additions:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._journal.close()
@@ -285,7 +283,6 @@ class _Attempt:
 
     def run(self) -> TestRun:
         """The test, its time and its conditions."""
-        # Imported here because paramiko takes a while, and reports of results need none of it.
         from lossratio.testbed import guilty_of
 
         contents = read_journal(self.journal.path)

@@ -117,7 +117,6 @@ class OpenTestbed(Testbed):
         return f"<testbed {self.request.topology.name}{shown}>"
 
     def _opened(self) -> Testbed:
-        # Imported here because paramiko takes a while, and reports of results need none of it.
         from lossratio.testbed import open_testbed as open_plain
 
         dut, options = self._dut

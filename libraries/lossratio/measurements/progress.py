@@ -202,7 +202,6 @@ def _interval(bounds: GoalBounds) -> str:
 
 def seconds_in_words(seconds: float) -> str:
     """A number of seconds in words, e.g. ``1min 20s``."""
-    # Imported here because it takes a while, and reports of results need none of it.
     from robot.utils import secs_to_timestr
 
     return str(secs_to_timestr(max(0, round(seconds)), compact=True))

@@ -159,7 +159,6 @@ def measure_reconfiguration_loss(
 
 
 def _traffic_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: float) -> StoppedTraffic:
-    # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.testbed import start_traffic
     from lossratio.traffic import FALTERING
 

@@ -24,7 +24,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from lossratio.errors import SearchError, storing
@@ -159,7 +158,7 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
     return contents, damage
 
 
-class Journal:
+class Journal(AbstractContextManager["Journal"]):
     """A journal that is being written. Use `Journal.open`, and close it (or use it as a context manager).
 
     Attributes:
@@ -302,12 +301,7 @@ class Journal:
         """Closes the file."""
         self._file.close()
 
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _write(self, line: bytes, digest: str) -> None:

@@ -162,7 +162,6 @@ def measure_latency(
     Raises:
         LossRatioError: If the request makes no sense, or no load could be measured at all.
     """
-    # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.testbed import load_limits, load_range
 
     if not request.points:
@@ -220,7 +219,6 @@ class Measured:
 
 
 def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoint) -> Measured:
-    # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.traffic import AgentRefusalError
 
     conditions: Conditions | None = None

@@ -254,7 +254,6 @@ def forecast_of(testbed: Testbed, request: Rfc2544Request) -> Forecast:
     Raises:
         SearchError: If the maximum load is not known.
     """
-    # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.testbed import load_limits, load_range
 
     generator = testbed.request.topology.nodes[testbed.request.topology.tg_name].generator
@@ -269,7 +268,6 @@ def forecast_of(testbed: Testbed, request: Rfc2544Request) -> Forecast:
 
 
 def _check(testbed: Testbed, request: Rfc2544Request) -> None:
-    # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.topology import RealGenerator
     from lossratio.traffic import load_generator
 
@@ -304,7 +302,6 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
 
 def _latency(testbed: Testbed, request: LatencyRequest, place: TestPlace, on_progress: object) -> LatencyResult:
     """Measures latency, unless the run that is continued has the result: latency has no journal."""
-    # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.testbed import describe_traffic
 
     path = None if place.resume is None else place.resume.result_path(place.test.full_name)

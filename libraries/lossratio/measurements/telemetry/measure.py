@@ -92,7 +92,6 @@ class Observation:
 @contextmanager
 def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
     """Observes DUTs: gets their counters and their answers for the traffic inside the ``with`` block."""
-    # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.dut import DutCounters
 
     observations: list[Observation] = []

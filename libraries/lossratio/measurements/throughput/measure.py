@@ -124,7 +124,6 @@ class GoalSearch(MeasuredKind[RequestT, MLRsearch, Progress, ResultT], Generic[R
         Raises:
             TrafficError: If it cannot.
         """
-        # Imported here because paramiko takes a while, and reports of results need none of it.
         from lossratio.testbed import describe_traffic
         from lossratio.traffic import check_early_verdicts
 

@@ -128,11 +128,9 @@ def _panel(spectrum: Spectrum, left: float, top: float) -> list[str]:
     trials = sum(level.trials for level in spectrum.levels)
     bound = f"{spectrum.bound} {format_frame_rate(spectrum.load.per_interface_fps)}"
     # Each on a line of its own: side by side they would reach into the next panel.
-    plot.parts.append(text_at(left - 50, top + 14, _shortened(spectrum.report.goal.name), font_weight="bold"))
+    name = spectrum.report.goal.name
+    short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+    plot.parts.append(text_at(left - 50, top + 14, short, font_weight="bold"))
     plot.parts.append(text_at(left - 50, top + 29, bound))
     plot.parts.append(text_at(left - 50, top + 43, f"{trials} trials; {prefix}fps"))
     return plot.parts
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
