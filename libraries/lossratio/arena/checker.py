@@ -35,16 +35,9 @@ class Checked:
 
 
 def faults(result: SearchResult, trials: Sequence[TrialResult], *, min_load: float, max_load: float) -> tuple[str, ...]:
-    """Checks a finished search's result against its trials.
+    """A sentence for each fault of a finished search's result; none for a result that its trials prove.
 
-    Args:
-        result: The controller's result.
-        trials: All trials that count (no warm-up), in any order; with sequential goals, in the order measured.
-        min_load: Smallest load of the search, frames per second.
-        max_load: Largest load of the search, frames per second.
-
-    Returns:
-        A sentence for each fault; none for a result that the trials prove.
+    The trials are all that count (no warm-up), in any order; with sequential goals, in the order measured.
     """
     outside = [trial.load for trial in trials if not min_load <= trial.load <= max_load]
     problems = [f"a trial at {load!r} is outside of {min_load!r} to {max_load!r}" for load in outside]

@@ -52,16 +52,10 @@ def by_goal_set(rows: Any) -> Mapping[str, Any]:
     return {str(name): chosen for name, chosen in rows.groupby("goal_set")}
 
 
-def time(rows: Any, algorithm: str) -> Any:
-    """Mean search time of an algorithm in seconds, for each family."""
+def time(rows: Any, algorithm: str, column: str = "elapsed") -> Any:
+    """Mean search time of an algorithm in seconds, for each family; or mean certificate of its results."""
     one = searches(rows)
-    return one[one.algorithm == algorithm].groupby("family", sort=False).elapsed.mean()
-
-
-def proof(rows: Any, algorithm: str) -> Any:
-    """Mean certificate of an algorithm's results in seconds, for each family."""
-    one = searches(rows)
-    return one[one.algorithm == algorithm].groupby("family", sort=False).certificate.mean()
+    return one[one.algorithm == algorithm].groupby("family", sort=False)[column].mean()
 
 
 def bias(rows: Any, algorithm: str) -> Any:
@@ -152,11 +146,9 @@ def mean_spread_ratio(rows: Any) -> float:
 
 
 def figures(rows: Any, growth: float) -> Iterator[Figure]:
-    """All figures of a study.
+    """All figures of a study; rows of goal sets without demands are left out.
 
-    Args:
-        rows: All rows; rows of goal sets without demands are left out.
-        growth: Time per decision in a long search, as a multiple of the time in a short one.
+    The growth is the time per decision in a long search, as a multiple of the time in a short one.
     """
     rows = rows[rows.goal_set.isin(list(TIME))]
     free = at_overhead(rows, 0.0, counted=False)

@@ -12,14 +12,14 @@ import numpy as np
 
 from lossratio.arena.families import MAX_LOADS, MIN_LOAD, Make, sharp_knee, two_states
 from lossratio.arena.suts import Draw, Family, log_uniform
-from lossratio.simulation import Overload, RunningSut, Sut, Traffic
+from lossratio.simulation import Overload, RunningSut, Sut, Traffic, WithoutTruth
 
 CAPACITY = (0.03, 0.9)
 """Shares of the largest load."""
 
 
 @dataclass(frozen=True)
-class Inconstant:
+class Inconstant(WithoutTruth):
     """A SUT whose capacity depends on time and on the trials before, and that loses frames below it, too."""
 
     capacity: float
@@ -46,10 +46,6 @@ class Inconstant:
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A SUT that is cold, rested and new."""
         return _Inconstant(self)
-
-    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
-        """None: the SUT changes, or loses frames at any load."""
-        return
 
 
 class _Inconstant:

@@ -109,22 +109,19 @@ def _earlier_nights(goals: tuple[SearchGoal, ...], subject: Subject, change: str
     return tuple(nights[-EARLIER_SEARCHES:])
 
 
-def _pair(change: Change) -> tuple[Algorithm, Algorithm]:
-    """The search with hints, and the one without."""
+def _algorithm(name: str, change: Change) -> Algorithm:
+    def search(goals: Sequence[SearchGoal], subject: Subject, measurer: Measurer) -> Outcome:
+        hints = _earlier_nights(tuple(goals), subject, change.name) if name == change.with_hints else ()
+        return _search(goals, subject, measurer, hints)
 
-    def with_hints(goals: Sequence[SearchGoal], subject: Subject, measurer: Measurer) -> Outcome:
-        return _search(goals, subject, measurer, _earlier_nights(tuple(goals), subject, change.name))
-
-    def without_hints(goals: Sequence[SearchGoal], subject: Subject, measurer: Measurer) -> Outcome:
-        return _search(goals, subject, measurer, ())
-
-    return (
-        Algorithm(change.with_hints, with_hints, tonight=change.tonight),
-        Algorithm(change.without_hints, without_hints, tonight=change.tonight),
-    )
+    return Algorithm(name, search, tonight=change.tonight)
 
 
 HINT_ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
-    {algorithm.name: algorithm for change in CHANGES.values() for algorithm in _pair(change)}
+    {
+        name: _algorithm(name, change)
+        for change in CHANGES.values()
+        for name in (change.with_hints, change.without_hints)
+    }
 )
 """The searches that are compared with and without hints, by name."""

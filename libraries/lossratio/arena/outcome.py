@@ -35,11 +35,7 @@ class Recorder:
     """Seconds of processor time that the measurer took for them."""
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs one trial.
-
-        Raises:
-            SearchError: If there are too many trials.
-        """
+        """Performs one trial; a `SearchError` if there are too many."""
         if len(self.trials) >= MOST_TRIALS:
             raise SearchError(f"The search has not ended after {MOST_TRIALS} trials.")
         begin = thread_time()

@@ -28,11 +28,7 @@ def why_not_installed() -> str | None:
 
 
 def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Measurer) -> Outcome:
-    """Runs one search of the peer, with the peer's defaults for settings that goals lack. The peer must be installed.
-
-    Raises:
-        SearchError: If the peer fails.
-    """
+    """Runs one search of the peer, with its defaults for settings that goals lack. It must be installed."""
     import MLRsearch
 
     recorder = Recorder(measurer)
@@ -54,7 +50,18 @@ def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Me
                 duration_with_overheads=result.effective_duration,
             )
 
-    theirs = [_their_goal(MLRsearch.SearchGoal, goal) for goal in goals]
+    theirs = [
+        MLRsearch.SearchGoal(
+            loss_ratio=goal.loss_ratio,
+            exceed_ratio=goal.exceed_ratio,
+            relative_width=goal.width,
+            initial_trial_duration=goal.first_duration,
+            final_trial_duration=goal.final_trial_duration,
+            duration_sum=goal.duration_sum,
+            fail_fast=False,
+        )
+        for goal in goals
+    ]
     config = MLRsearch.Config(
         goals=theirs,
         min_load=subject.min_load,
@@ -79,22 +86,9 @@ def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Me
     return Outcome(SearchResult(results, finished=True, elapsed=elapsed, trials=len(trials)), trials, seconds)
 
 
-def _their_goal(make: Any, goal: SearchGoal) -> Any:
-    return make(
-        loss_ratio=goal.loss_ratio,
-        exceed_ratio=goal.exceed_ratio,
-        relative_width=goal.width,
-        initial_trial_duration=goal.first_duration,
-        final_trial_duration=goal.final_trial_duration,
-        duration_sum=goal.duration_sum,
-        fail_fast=False,
-    )
-
-
 def _our_result(goal: SearchGoal, theirs: Any, min_load: float, max_load: float) -> GoalResult:
-    lower = None if theirs.relevant_lower_bound is None else float(theirs.relevant_lower_bound)
-    upper = None if theirs.relevant_upper_bound is None else float(theirs.relevant_upper_bound)
-    throughput = None if theirs.conditional_throughput is None else float(theirs.conditional_throughput)
+    values = (theirs.relevant_lower_bound, theirs.relevant_upper_bound, theirs.conditional_throughput)
+    lower, upper, throughput = (None if value is None else float(value) for value in values)
     if lower is not None and upper is not None:
         regular = upper - lower <= goal.width * upper
         return GoalResult(goal, regular, lower, upper, throughput, None if regular else IrregularReason.STOPPED_EARLY)

@@ -87,10 +87,7 @@ def promises_kept(goals: tuple[SequentialGoal, ...], searches: int, first_seed: 
 def search_on_curve(goal: SequentialGoal, seed: int, stuck: int = 1) -> tuple[GoalResult, Curve, int]:
     """One search on the SUT of a seed: its result, the SUT, and the number of trials.
 
-    Args:
-        goal: The goal.
-        seed: Seed of the SUT.
-        stuck: How many successive trials have the same luck; with more than 1 they are not independent.
+    So many successive trials are stuck with the same luck; with more than 1 they are not independent.
     """
     draw = random.Random(seed)
     curve = _curve(goal, draw, hardest=seed % 2 == 0)

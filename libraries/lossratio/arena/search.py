@@ -199,12 +199,9 @@ class Certificate:
 def certificate(
     result: SearchResult, measurer: Callable[[int], Measurer], certain_above: float | None = None
 ) -> Certificate:
-    """Proves a result again.
+    """Proves a result again; of an irregular one with one bound, that bound. Each load gets measurers of other seeds.
 
-    Args:
-        result: A search's result. Of an irregular result with one bound, that bound is proved.
-        measurer: Makes a measurer of the same SUT from a seed, with the same overheads. Each load gets new ones.
-        certain_above: The loss ratio above which a trial may end early; None: trials take their whole duration.
+    Trials may end early above a loss ratio; None: they take their whole duration.
     """
     proofs = [
         _best_proof(load, claims, measurer, number * (REHEARSALS + 1), certain_above)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lossratio.errors import SearchError
-from lossratio.simulation import GRACEFUL, Overload, Recorded, RunningSut, SimulatedMeasurer, Sut, Traffic
+from lossratio.simulation import GRACEFUL, Overload, Recorded, RunningSut, SimulatedMeasurer, Sut, Traffic, WithoutTruth
 
 RECORDED = "recorded"
 """The group of recorded SUTs."""
@@ -50,12 +50,7 @@ class Subject:
     lost."""
 
     def measurer(self, overhead: Overhead, *stream: int) -> SimulatedMeasurer:
-        """A measurer on the SUT, freshly started.
-
-        Args:
-            overhead: The overhead of each trial.
-            stream: Numbers that select a stream of random numbers: the same numbers make the same measurer.
-        """
+        """A measurer on the SUT, freshly started; the same stream of random numbers makes the same one."""
         entropy = np.random.SeedSequence((self.seed, _number(self.family), *stream))
         return SimulatedMeasurer(
             self.sut,
@@ -98,9 +93,6 @@ def recorded_families(directory: Path) -> Mapping[str, Family]:
     """Recorded SUTs: a family for each record in a directory and below, by the name of its file there.
 
     Each seed begins at another trial of the record. Searches are between the lowest and the highest recorded load.
-
-    Raises:
-        SearchError: If there is no record, or one cannot be read.
     """
     families = {}
     for file in sorted(directory.rglob("*.jsonl")):
@@ -126,7 +118,7 @@ def _number(name: str) -> int:
 
 
 @dataclass(frozen=True)
-class Series:
+class Series(WithoutTruth):
     """A SUT made of parts, such as a noisy worker in front of a link that stalls. Its truth is not known."""
 
     parts: tuple[Sut, ...]
@@ -144,10 +136,6 @@ class Series:
             return traffic.frames - left
 
         return lost_frames
-
-    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
-        """None: the distributions of the parts' losses would have to be convolved."""
-        return
 
 
 @dataclass(frozen=True)

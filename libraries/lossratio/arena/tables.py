@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lossratio.arena.algorithms import OURS, PEER
-from lossratio.arena.figures import Figure, bias, by_goal_set, geometric_mean, proof, searches, spread, time
+from lossratio.arena.figures import Figure, bias, by_goal_set, geometric_mean, searches, spread, time
 from lossratio.arena.nights import CHANGES
 from lossratio.arena.promises import Kept
 
@@ -15,12 +15,7 @@ ALL_FAMILIES = "geometric mean"
 
 
 def group_table(rows: Any, groups: Mapping[str, str]) -> str:
-    """Mean search time and certificate in seconds, for each group of families.
-
-    Args:
-        rows: Rows of one overhead.
-        groups: Group of each family.
-    """
+    """Mean search time and certificate in seconds, for each group of families; rows of one overhead."""
     one = searches(rows)
     one = one.assign(group=one.family.map(groups))
     names = list(by_goal_set(one))
@@ -50,11 +45,7 @@ def figure_table(figures: Iterable[Figure]) -> str:
 
 
 def family_tables(rows: Any) -> Iterator[tuple[str, str]]:
-    """For each family: time divided by the peer's, and both biases and spreads; rows of one overhead.
-
-    Yields:
-        Titles and tables.
-    """
+    """For each family: time divided by the peer's, and both biases and spreads; titles and tables of one overhead."""
     by_name = by_goal_set(rows)
     ratios = [time(chosen, OURS) / time(chosen, PEER) for chosen in by_name.values()]
     yield "Search time divided by the peer's", _family_table(rows, map(_cell, ratios))
@@ -69,11 +60,7 @@ def family_tables(rows: Any) -> Iterator[tuple[str, str]]:
 def hint_family_tables(rows: Any) -> Iterator[tuple[str, str]]:
     """For each change and family: search time with hints, and certificate, both divided by the time without hints.
 
-    Args:
-        rows: Rows of searches with and without hints, of one overhead.
-
-    Yields:
-        Titles and tables; the last line is the geometric mean over families.
+    Titles and tables of one overhead; the last line is the geometric mean over families.
     """
     for change in CHANGES.values():
         of_change = rows[rows.algorithm.isin([change.with_hints, change.without_hints])]
@@ -82,7 +69,7 @@ def hint_family_tables(rows: Any) -> Iterator[tuple[str, str]]:
         columns = []
         for chosen in by_goal_set(of_change).values():
             without = time(chosen, change.without_hints)
-            times = (time(chosen, change.with_hints), proof(chosen, change.without_hints))
+            times = (time(chosen, change.with_hints), time(chosen, change.without_hints, "certificate"))
             shares = [seconds / without for seconds in times]
             for share in shares:
                 share[ALL_FAMILIES] = geometric_mean(share)

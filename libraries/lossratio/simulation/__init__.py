@@ -31,6 +31,7 @@ from lossratio.simulation.sut import (
     RunningSut as RunningSut,
     Sut as Sut,
     Traffic as Traffic,
+    WithoutTruth as WithoutTruth,
 )
 from lossratio.simulation.varying_capacity import (
     CapacityDrift as CapacityDrift,

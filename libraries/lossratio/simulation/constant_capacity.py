@@ -68,7 +68,14 @@ class SmoothKnee(SutWithoutMemory):
 
     def loss_rate(self, load: float) -> float:
         """Mean frames lost per second at a load in frames per second."""
-        rate = self._stretch(load) if self.function == "stretch" else self._erf(load)
+        origin = self.mrr / self.spread
+        if self.function == "stretch":
+            ratio = math.exp(-origin)
+            shifted = (load - self.mrr) / self.spread + math.log(-math.expm1(-load / self.spread)) - math.log1p(ratio)
+            rate = self.spread * (1.0 + ratio) * float(np.logaddexp(0.0, shifted))
+        else:
+            lost = _erfc_integral((self.mrr - load) / self.spread) - _erfc_integral(origin)
+            rate = self.spread * lost / float(scipy.special.erfc(-origin))
         return min(load, max(0.0, rate))
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
@@ -84,16 +91,6 @@ class SmoothKnee(SutWithoutMemory):
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
         return min(traffic.frames, int(rng.poisson(self.loss_rate(traffic.load) * traffic.duration)))
-
-    def _stretch(self, load: float) -> float:
-        ratio = math.exp(-self.mrr / self.spread)
-        shifted = (load - self.mrr) / self.spread + math.log(-math.expm1(-load / self.spread)) - math.log1p(ratio)
-        return self.spread * (1.0 + ratio) * float(np.logaddexp(0.0, shifted))
-
-    def _erf(self, load: float) -> float:
-        origin = self.mrr / self.spread
-        lost = _erfc_integral((self.mrr - load) / self.spread) - _erfc_integral(origin)
-        return self.spread * lost / float(scipy.special.erfc(-origin))
 
 
 def _erfc_integral(lower: float) -> float:
@@ -122,14 +119,11 @@ class Bucket:
         self._time = traffic.start + traffic.duration
 
     def losses(self, traffic: Traffic, share: float | None = None) -> list[Loss]:
-        """Empties it by traffic, and returns the losses, frame by frame.
+        """Empties it by traffic, and returns the losses, frame by frame; a share of all frames from the first loss on.
 
-        With the level b, the rate R and the load L, frame k (from 1 on) arrives at ``(k - 1) / L``. It passes while
-        ``b + R (k - 1) / L >= k``, so the longest burst without loss has ``floor((b - R/L) / (1 - R/L))`` frames.
-
-        Args:
-            traffic: The traffic.
-            share: Share of the frames lost from the first loss on; None: those for which there is no whole token.
+        Without a share, the frames are lost for which there is no whole token. With the level b, the rate R and the
+        load L, frame k (from 1 on) arrives at ``(k - 1) / L``. It passes while ``b + R (k - 1) / L >= k``, so the
+        longest burst without loss has ``floor((b - R/L) / (1 - R/L))`` frames.
         """
         # The first frame of all needs a whole token.
         level, gain = max(1.0, self.level_at(traffic.start)), self._rate / traffic.load
@@ -253,9 +247,7 @@ class ConstantLoss:
         """Infinite or 0. For a goal without loss, the load with so few frames that enough trials lose none."""
         if self.loss_ratio in (0.0, 1.0):
             return math.inf if self.loss_ratio <= loss_ratio else 0.0
-        return _truth(
-            self.loss_ratio, math.inf, GRACEFUL, loss_ratio=loss_ratio, duration=duration, exceed_ratio=exceed_ratio
-        )
+        return _truth(self.loss_ratio, math.inf, GRACEFUL, (loss_ratio, duration, exceed_ratio))
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -271,14 +263,7 @@ class BackgroundLoss(SutWithoutMemory):
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
         """By bisection of the binomial distribution of lost frames; None for an exceed ratio of 0."""
-        return _truth(
-            self.loss_ratio,
-            self.capacity,
-            self.overload,
-            loss_ratio=loss_ratio,
-            duration=duration,
-            exceed_ratio=exceed_ratio,
-        )
+        return _truth(self.loss_ratio, self.capacity, self.overload, (loss_ratio, duration, exceed_ratio))
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
         dropped = random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
@@ -318,9 +303,8 @@ class LossInversion(SutWithoutMemory):
         return random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
 
 
-def _truth(
-    probability: float, capacity: float, overload: Overload, *, loss_ratio: float, duration: float, exceed_ratio: float
-) -> float | None:
+def _truth(probability: float, capacity: float, overload: Overload, goal: tuple[float, float, float]) -> float | None:
+    loss_ratio, duration, exceed_ratio = goal
     knee = overload.lossy_load(capacity, loss_ratio)
     if probability == 0.0:
         return knee

@@ -25,11 +25,6 @@ class Loss:
     frames: int
     """How many frames from the first to the last one are lost."""
 
-    @property
-    def is_total(self) -> bool:
-        """Whether no frame came through from the first to the last one."""
-        return self.frames == self.last - self.first + 1
-
 
 class LocatingSut(ABC):
     """A SUT that was started and knows which frames it loses; a `RunningSut`."""
@@ -74,15 +69,11 @@ class Course:
         self._name = name
         self._began = began
         self._steps: list[StepCounters] = []
-        self._sent = 0
+        self.sent = 0
+        """Frames sent so far."""
         self._totals: list[tuple[int, int]] = []
         self._scattered = 0
         self._rates: list[tuple[int, float, float]] = []
-
-    @property
-    def sent(self) -> int:
-        """Frames sent so far."""
-        return self._sent
 
     def add(self, traffic: Traffic, intended: int, losses: Sequence[Loss]) -> None:
         """Adds a step behind those before.
@@ -93,15 +84,15 @@ class Course:
             losses: Its losses; the numbers of frames begin at 0.
         """
         start = traffic.start - self._began
-        self._rates.append((self._sent, start, traffic.load))
+        self._rates.append((self.sent, start, traffic.load))
         for loss in losses:
-            if not loss.is_total:
+            if loss.frames <= loss.last - loss.first:
                 self._scattered += min(loss.frames, loss.last - loss.first + 2 - loss.frames)
-            elif self._totals and self._totals[-1][1] == self._sent + loss.first - 1:
-                self._totals[-1] = (self._totals[-1][0], self._sent + loss.last)
+            elif self._totals and self._totals[-1][1] == self.sent + loss.first - 1:
+                self._totals[-1] = (self._totals[-1][0], self.sent + loss.last)
             else:
-                self._totals.append((self._sent + loss.first, self._sent + loss.last))
-        self._sent += traffic.frames
+                self._totals.append((self.sent + loss.first, self.sent + loss.last))
+        self.sent += traffic.frames
         self._steps.append(
             StepCounters(
                 start=start,
@@ -109,21 +100,21 @@ class Course:
                 intended=intended,
                 sent=traffic.frames,
                 lost=sum(loss.frames for loss in losses),
-                last_lost=self._time(self._sent - traffic.frames + losses[-1].last) if losses else None,
+                last_lost=self._time(self.sent - traffic.frames + losses[-1].last) if losses else None,
             )
         )
 
     def timeline(self) -> Timeline:
         """The timeline so far. Only outages without any received frame are listed; the others are counted."""
         longest = sorted(self._totals, key=lambda ends: ends[0] - ends[1])[:MOST_OUTAGES]
-        last = self._time(self._sent - 1) if self._sent > 1 else None
+        last = self._time(self.sent - 1) if self.sent > 1 else None
         outages = tuple(self._outage(first, last) for first, last in sorted(longest))
         return Timeline(
             name=self._name,
             began=self._began,
             clock_error=0.0,
             resolution=0.0,
-            rate=(self._sent - 1) / last if last else None,
+            rate=(self.sent - 1) / last if last else None,
             steps=tuple(self._steps),
             outages=outages,
             outage_count=len(self._totals) + self._scattered,
@@ -141,7 +132,7 @@ class Course:
             start=0.0,
             elapsed=sum(step.elapsed for step in timeline.steps),
             intended=sum(step.intended for step in timeline.steps),
-            sent=self._sent,
+            sent=self.sent,
             lost=timeline.lost,
             last_lost=timeline.last_lost,
         )
@@ -153,7 +144,7 @@ class Course:
             first_sent=self._time(first),
             last_sent=self._time(last),
             start=self._time(first - 1) + BASE_DELAY if first else None,
-            end=self._time(last + 1) + BASE_DELAY if last + 1 < self._sent else None,
+            end=self._time(last + 1) + BASE_DELAY if last + 1 < self.sent else None,
         )
 
     def _time(self, number: int) -> float:

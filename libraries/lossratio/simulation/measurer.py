@@ -92,8 +92,6 @@ class SimulatedMeasurer:
 
     Attributes:
         now: Seconds on the virtual clock: the sum of all trials so far.
-        overhead: Seconds that each trial takes besides its traffic.
-        count_overhead: Whether the effective duration includes the overhead.
     """
 
     def __init__(

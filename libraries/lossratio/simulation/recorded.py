@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from lossratio.errors import SearchError
-from lossratio.simulation.sut import STRICT, RunningSut, Traffic
+from lossratio.simulation.sut import STRICT, RunningSut, Traffic, WithoutTruth
 from lossratio.trials import read_journal
 
 NOTHING = 0.5
@@ -32,7 +32,7 @@ Sequence = NDArray[np.float64]
 
 
 @pydantic_dataclass(frozen=True, config=STRICT)
-class Recorded:
+class Recorded(WithoutTruth):
     """A SUT that loses what another one lost in recorded trials.
 
     Each trial of a search takes the next trial of the record, from a random one on, so the record's order in time is
@@ -79,10 +79,6 @@ class Recorded:
             return lost - before
 
         return lost_frames
-
-    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
-        """None: a record is no more than a sample."""
-        return
 
 
 def _loss_ratio(below: Sequence, above: Sequence, share: float, number: int) -> float:

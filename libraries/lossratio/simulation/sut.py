@@ -136,11 +136,17 @@ class SutWithoutMemory(ABC):
         return partial(self._lost_frames, rng=rng)
 
 
-def smallest_exceeding_load(exceed_probability: Callable[[float], float], exceed_ratio: float) -> float:
-    """Finds the load at which a non-decreasing probability to exceed becomes larger than a ratio, by bisection.
+class WithoutTruth:
+    """Base class of models without a truth: the SUT changes with time, or too little is known of it."""
 
-    Returns:
-        The load in frames per second, to 12 digits; infinite if the probability is never larger, 0 if it always is.
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
+        """None."""
+
+
+def smallest_exceeding_load(exceed_probability: Callable[[float], float], exceed_ratio: float) -> float:
+    """The load (frames per second, to 12 digits) from which on a non-decreasing probability to exceed is above a ratio.
+
+    By bisection; infinite if the probability is never larger, 0 if it always is.
     """
     low, high = math.log(LEAST_LOAD), math.log(GREATEST_LOAD)
     if exceed_probability(LEAST_LOAD) > exceed_ratio:

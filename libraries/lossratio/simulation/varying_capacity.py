@@ -28,6 +28,7 @@ from lossratio.simulation.sut import (
     Seconds,
     SutWithoutMemory,
     Traffic,
+    WithoutTruth,
     random_rounding,
     smallest_exceeding_load,
 )
@@ -55,7 +56,10 @@ class PerformanceSpectrum:
         def lost_frames(traffic: Traffic) -> int:
             nonlocal capacity
             if not traffic.continues:
-                capacity = self._drawn(rng)
+                noise = rng.normal(scale=self.jitter)
+                if rng.random() < self.tail_share:
+                    noise -= rng.exponential(self.tail_size)
+                capacity = self.capacity * max(0.0, 1.0 + noise)
             return random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, capacity), rng)
 
         return lost_frames
@@ -72,12 +76,6 @@ class PerformanceSpectrum:
         usual = float(scipy.stats.norm.cdf(below, scale=self.jitter))
         slow = float(scipy.stats.exponnorm.sf(-below, self.tail_size / self.jitter, scale=self.jitter))
         return (1.0 - self.tail_share) * usual + self.tail_share * slow
-
-    def _drawn(self, rng: np.random.Generator) -> float:
-        noise = rng.normal(scale=self.jitter)
-        if rng.random() < self.tail_share:
-            noise -= rng.exponential(self.tail_size)
-        return self.capacity * max(0.0, 1.0 + noise)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -128,7 +126,7 @@ class RareStalls(SutWithoutMemory):
 
 
 @dataclass(frozen=True, config=STRICT)
-class CapacityStep(SutWithoutMemory):
+class CapacityStep(SutWithoutMemory, WithoutTruth):
     """A sharp knee whose capacity changes once. It has no truth that holds for a whole search."""
 
     before: FrameRate
@@ -140,10 +138,6 @@ class CapacityStep(SutWithoutMemory):
     overload: Overload = GRACEFUL
     """The behaviour at loads above the capacity."""
 
-    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
-        """None: the truth differs before and after the change."""
-        return
-
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
         early = min(1.0, max(0.0, (self.at - traffic.start) / traffic.duration))
         lost = early * self.overload.loss_ratio(traffic.load, self.before)
@@ -152,7 +146,7 @@ class CapacityStep(SutWithoutMemory):
 
 
 @dataclass(frozen=True, config=STRICT)
-class CapacityDrift(SutWithoutMemory):
+class CapacityDrift(SutWithoutMemory, WithoutTruth):
     """A sharp knee whose capacity grows or shrinks exponentially. It has no truth that holds for a whole search."""
 
     capacity: FrameRate
@@ -161,10 +155,6 @@ class CapacityDrift(SutWithoutMemory):
     """Relative change in a second; -0.0001 loses about 0.6 % a minute."""
     overload: Overload = GRACEFUL
     """The behaviour at loads above the capacity."""
-
-    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
-        """None: the truth changes all the time."""
-        return
 
     def capacity_at(self, time: float) -> float:
         """The capacity in frames per second at a time in seconds on the virtual clock."""

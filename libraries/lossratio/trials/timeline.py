@@ -23,6 +23,13 @@ class BurstRateError(TrafficError):
         self.rate = rate
 
 
+def check_traffic(what: str, duration: float, load: float) -> None:
+    """Raises a `SearchError` if seconds of traffic or its load, in frames per second, are no positive, finite number."""
+    for name, value in (("duration", duration), ("load", load)):
+        if not (math.isfinite(value) and value > 0):
+            raise SearchError(f"{what}'s {name} must be a positive, finite number, not {value!r}.")
+
+
 @dataclass(frozen=True)
 class Step(Observed):
     """A part of a trial with a constant load.
@@ -37,10 +44,7 @@ class Step(Observed):
     """Frames per second per transmitting interface."""
 
     def __post_init__(self) -> None:
-        for name in ("duration", "load"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise SearchError(f"A step's {name} must be a positive, finite number, not {value!r}.")
+        check_traffic("A step", self.duration, self.load)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from lossratio.errors import SearchError
 from lossratio.trials.record import Frames, Observed, Seconds
-from lossratio.trials.timeline import Step, Timeline
+from lossratio.trials.timeline import Step, Timeline, check_traffic
 
 if TYPE_CHECKING:
     from lossratio.trials.journal import Journal
@@ -91,10 +91,7 @@ class TrialInput(Observed):
     """Each frame opens a connection, and this follows over each one; None: frames are not answered."""
 
     def __post_init__(self) -> None:
-        for name in ("duration", "load"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise SearchError(f"A trial's {name} must be a positive, finite number, not {value!r}.")
+        check_traffic("A trial", self.duration, self.load)
         if self.certain_above is not None and not (0.0 <= self.certain_above < 1.0 and not self.has_timelines):
             raise SearchError(
                 f"A trial's certain_above must be at least 0 and below 1, not {self.certain_above!r}; a burst or a "
