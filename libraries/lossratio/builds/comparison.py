@@ -100,7 +100,9 @@ class BuildComparison:
         self._doubt = 1.0 - certainty
         self._limit = limit
         self._values: list[float] = []
-        self._pairs = _Pairs(_as_share(least_change), self._doubt) if request.pairs else None
+        # The inverse of `_relative`.
+        share = 2.0 * least_change / (2.0 + least_change)
+        self._pairs = _Pairs(share, self._doubt) if request.pairs else None
 
     def next_build(self) -> Build | None:
         """The build to measure; None if the verdict is clear, or the limit is reached."""
@@ -193,9 +195,7 @@ class BuildComparison:
 class _Pairs:
     """Pairs of measurements, one of each build, in an order that is drawn.
 
-    Args:
-        least_change: The smallest difference that matters, as a share of the mean of both builds.
-        doubt: Probability of a wrong verdict at most.
+    The least change is a share of the mean of both builds; the verdict is wrong with the probability of doubt at most.
     """
 
     def __init__(self, least_change: float, doubt: float) -> None:
@@ -225,11 +225,6 @@ class _Pairs:
 
     def _draw(self) -> None:
         self.order = self._coin.choice(((Build.A, Build.B), (Build.B, Build.A)))
-
-
-def _as_share(change: float) -> float:
-    """The inverse of `_relative`."""
-    return 2.0 * change / (2.0 + change)
 
 
 def _relative(difference: float) -> float:

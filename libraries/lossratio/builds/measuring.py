@@ -80,12 +80,9 @@ class BuildBench:
             raise BuildError(f"The run failed with exit status {int(outcome.status)}: {reason}.", outcome.status)
         values = self._values(directory)
         if not values:
-            raise BuildError(f"The run measured nothing{self._asked}: see {directory}.", ExitStatus.FAILED)
+            called = "" if self.quantity is None else f" called {self.quantity}"
+            raise BuildError(f"The run measured nothing{called}: see {directory}.", ExitStatus.FAILED)
         return values
-
-    @property
-    def _asked(self) -> str:
-        return "" if self.quantity is None else f" called {self.quantity}"
 
     def _values(self, directory: Path) -> Values:
         results = RunDirectory(directory)

@@ -21,9 +21,6 @@ class Signs:
     For each stake the wealth of a gambler who bets on the signs: each factor exp(stake * distance) / cosh(stake *
     distance) has the mean 1 for a fair coin, so the mean of all stakes' wealth is a test martingale. The distance is
     in medians of the distances until then, which do not depend on signs.
-
-    Args:
-        centre: The centre.
     """
 
     def __init__(self, centre: float, differences: Iterable[float] = ()) -> None:

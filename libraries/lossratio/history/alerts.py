@@ -231,11 +231,8 @@ def how_sure(trend: Trend) -> str:
     """
     if trend.verdict is TrendVerdict.NO_VALUE or trend.change is None:
         missing = missing_in_a_row(trend.series)
-        return (
-            f"certain: the newest result has no value, and so have {missing} in a row"
-            if missing > 1
-            else ("certain: the newest result has no value; one only, so far")
-        )
+        more = f", and so have {missing} in a row" if missing > 1 else "; one only, so far"
+        return f"certain: the newest result has no value{more}"
     finite = np.flatnonzero(np.isfinite(trend.series.values))
     values = trend.series.values[finite]
     if trend.bands is not None:

@@ -6,7 +6,6 @@ The history is read and divided into series, and each series has a trend.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,7 @@ import numpy as np
 
 from lossratio.errors import RegressionError, ReportError
 from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, add_known_changes, load_known_changes
-from lossratio.history.bands import Bands
-from lossratio.history.entries import Series, SeriesKey, entries_of, series_of
+from lossratio.history.entries import SeriesKey, entries_of, series_of
 from lossratio.history.reading_series import series_of_readings
 from lossratio.history.store import History, StoredEntries, continued
 from lossratio.history.trend import (
@@ -24,7 +22,6 @@ from lossratio.history.trend import (
     LAST,
     LEAST_CHANGE,
     NO_VERDICT,
-    Change,
     Trend,
     TrendRules,
     TrendVerdict,
@@ -95,7 +92,8 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
         ReportError: If there is no such test or quantity.
     """
     whole = list(series_of(stored.table, request.last))
-    newest = _newest_by_testbed(whole)
+    # The latest is the last, and stays.
+    newest = dict(sorted((series.key.testbed, series.times[-1]) for series in whole))
     readings = list(series_of_readings(stored.table, request.last, request.fresh)) if request.readings else []
     for what, wanted in (("test", request.test), ("quantity", request.quantity)):
         names = dict.fromkeys(getattr(series.key, what) for series in (*whole, *readings))
@@ -117,14 +115,6 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
         for found in (whole, readings)
     )
     return Analysis(trends, known, stored.problems, explaining)
-
-
-def _newest_by_testbed(whole: Sequence[Series]) -> dict[str, datetime]:
-    newest: dict[str, datetime] = {}
-    for series in whole:
-        testbed = series.key.testbed
-        newest[testbed] = max(newest.get(testbed, series.times[-1]), series.times[-1])
-    return newest
 
 
 def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...]:
@@ -173,11 +163,7 @@ def add_runs(history: History, runs: Iterable[Path]) -> list[str]:
 
 
 def trends_with(history: History, result: TestResult, rules: TrendRules) -> list[Trend]:
-    """The trends of a test with a result at the end of its history, which is not changed.
-
-    Raises:
-        ReportError: If the history or its known changes cannot be read.
-    """
+    """The trends of a test with a result at the end of its history, which is not changed."""
     entries = list(entries_of(Run(history.path, (result,))))
     table = continued(history.read(testbed=entries[0].testbed).table, entries)
     # One result more than usual: the one that is judged.
@@ -245,7 +231,13 @@ def _verdicts(trends: Sequence[Trend]) -> str:
 
 def trend_cases(analysis: Analysis) -> list[Case]:
     """The trends as JUnit cases: an alarm is a failure, a series with too few results is skipped."""
-    return [_case(trend) for trend in analysis.trends]
+    cases = []
+    for trend in analysis.trends:
+        state = "failure" if trend.is_alarm else "skipped" if trend.verdict in NO_VERDICT else "passed"
+        key, text = trend.series.key, describe_trend(trend)
+        suite = f"{key.testbed}.{key.test}"
+        cases.append(Case(suite=suite, name=key.quantity, state=state, message=text, output=text))
+    return cases
 
 
 def _summary(analysis: Analysis) -> Iterator[str]:
@@ -262,13 +254,6 @@ def _summary(analysis: Analysis) -> Iterator[str]:
     yield from (f"Not read: {problem}" for problem in analysis.problems)
 
 
-def _case(trend: Trend) -> Case:
-    state = "failure" if trend.is_alarm else "skipped" if trend.verdict in NO_VERDICT else "passed"
-    key = trend.series.key
-    text = describe_trend(trend)
-    return Case(suite=f"{key.testbed}.{key.test}", name=key.quantity, state=state, message=text, output=text)
-
-
 def trend_json(analysis: Analysis) -> str:
     """The trends as JSON, alarms or not: verdict, change, bands, and the newest result of each; then the readings'."""
     fields: dict[str, Any] = {"format": FORMAT, "trends": [_trend(trend) for trend in analysis.trends]}
@@ -278,14 +263,29 @@ def trend_json(analysis: Analysis) -> str:
 
 
 def _trend(trend: Trend) -> dict[str, Any]:
+    change, bands = trend.change, trend.bands
     return {
         **asdict(trend.series.key),
         "unit": trend.series.unit.name,
         "verdict": trend.verdict.value,
         "is_alarm": trend.is_alarm,
         "text": describe_trend(trend),
-        "change": None if trend.change is None else _change(trend.change),
-        "bands": None if trend.bands is None else _bands(trend.bands),
+        "change": change
+        and {
+            "ratio": _finite(change.ratio),
+            "before": change.before,
+            "after": change.after,
+            "began": change.began.isoformat(),
+            "known": None if change.known is None else str(change.known),
+        },
+        "bands": bands
+        and {
+            "low": bands.low,
+            "high": bands.high,
+            "in_lower": bands.looked_at - bands.in_upper_count,
+            "in_upper": bands.in_upper_count,
+            "switches": bands.switches,
+        },
         "builds": trend.builds,
         "notes": [str(note) for note in trend.notes],
         "new_kinds": trend.new_kinds,
@@ -298,25 +298,5 @@ def _trend(trend: Trend) -> dict[str, Any]:
     }
 
 
-def _change(change: Change) -> dict[str, Any]:
-    return {
-        "ratio": _finite(change.ratio),
-        "before": change.before,
-        "after": change.after,
-        "began": change.began.isoformat(),
-        "known": None if change.known is None else str(change.known),
-    }
-
-
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _bands(bands: Bands) -> dict[str, Any]:
-    return {
-        "low": bands.low,
-        "high": bands.high,
-        "in_lower": bands.looked_at - bands.in_upper_count,
-        "in_upper": bands.in_upper_count,
-        "switches": bands.switches,
-    }

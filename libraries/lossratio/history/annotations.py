@@ -66,20 +66,14 @@ class KnownChanges(FileModel):
 
 
 def load_known_changes(path: Path) -> tuple[KnownChange, ...]:
-    """Reads a file of known changes.
-
-    Raises:
-        ReportError: If the file cannot be read, or a value in it is wrong; with line and field.
-    """
+    """Reads a file of known changes; a `ReportError` has line and field."""
     return load_yaml_file(path, KnownChanges, ReportError).changes
 
 
 def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:
     """Adds known changes at the end of a file, whose other lines and comments stay; the file is made if it is missing.
 
-    Raises:
-        ReportError: If the file cannot be read, or its form has no place for more at its end; it is as it was then.
-        StorageError: If the file cannot be written.
+    Where its form has no place for more at its end, it stays as it was, and a `ReportError` says so.
     """
     before = load_known_changes(path) if path.exists() else ()
     with storing(f"write {path}"):

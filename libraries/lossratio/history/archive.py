@@ -53,15 +53,16 @@ class ObjectStore:
             ArchiveError: If the store does not take the file.
         """
         with self._errors(f"take {name}"):
-            path = f"{self._root}/{name}"
-            if "file" in ([protocol] if isinstance(protocol := self._files.protocol, str) else protocol):
+            files, root = self._opened
+            path = f"{root}/{name}"
+            if "file" in ([protocol] if isinstance(protocol := files.protocol, str) else protocol):
                 # Object stores show whole objects only. In a folder this takes a file that is moved there.
                 part = f"{path}.{secrets.token_hex(4)}.part"
-                self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
-                self._files.put_file(str(file), part)
-                self._files.mv(part, path)
+                files.makedirs(path.rpartition("/")[0], exist_ok=True)
+                files.put_file(str(file), part)
+                files.mv(part, path)
             else:
-                self._files.put_file(str(file), path)
+                files.put_file(str(file), path)
 
     def get(self, name: str, file: Path) -> None:
         """Fetches an object into a file, as a whole or not at all.
@@ -70,10 +71,11 @@ class ObjectStore:
             ArchiveError: If the store does not give the object.
         """
         with self._errors(f"give {name}"):
+            files, root = self._opened
             file.parent.mkdir(parents=True, exist_ok=True)
             part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
             try:
-                self._files.get_file(f"{self._root}/{name}", str(part))
+                files.get_file(f"{root}/{name}", str(part))
                 part.replace(file)
             finally:
                 part.unlink(missing_ok=True)
@@ -85,9 +87,9 @@ class ObjectStore:
             ArchiveError: If the store does not list them.
         """
         with self._errors(f"list {pattern}"):
-            self._files.invalidate_cache()
-            paths = self._files.glob(f"{self._root}/{pattern}")
-            return sorted(str(path).removeprefix(f"{self._root}/") for path in paths)
+            files, root = self._opened
+            files.invalidate_cache()
+            return sorted(str(path).removeprefix(f"{root}/") for path in files.glob(f"{root}/{pattern}"))
 
     @cached_property
     def _opened(self) -> tuple[Any, str]:
@@ -96,14 +98,6 @@ class ObjectStore:
 
         files, root = url_to_fs(self.url)
         return files, str(root).rstrip("/")
-
-    @property
-    def _files(self) -> Any:
-        return self._opened[0]
-
-    @property
-    def _root(self) -> str:
-        return self._opened[1]
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
@@ -141,10 +135,6 @@ def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
     """Fetches new files of an archive's history, and removes files that the archive has no more.
 
     A file's name follows from its content, so a file that is here already is never fetched again.
-
-    Raises:
-        ArchiveError: If the archive does not give the history.
-        ReportError: If the archive has no history.
     """
     folder = cache or _cache(store.url)
     names = {name.removeprefix(f"{HISTORY}/") for name in store.names(f"{HISTORY}/**")}

@@ -108,15 +108,10 @@ class Bands:
 
 
 def bands_in(values: Values, starts: Sequence[int]) -> Bands | None:
-    """The bands of a series.
+    """The bands of a series of finite values, none of them negative; None: its steps explain it better.
 
-    Args:
-        values: Values in the order of time, all finite and not negative.
-        starts: Indices of the first values of its steps, from `lossratio.history.steps.group_starts`.
-
-    Returns:
-        The bands; None: steps explain the series better. Values before the newest `WINDOW` ones are taken as they are,
-        in the steps that they have.
+    `starts` has the indices of the first values of its steps. Values before the newest `WINDOW` ones are taken as they
+    are, in the steps that they have.
     """
     first = max(0, len(values) - WINDOW)
     newest = values[first:]

@@ -73,7 +73,6 @@ class _Row:
     """Whether it has a value that was measured as asked for."""
     value: str
     bounds: str
-    newest_time: datetime
     picture: str
     """The course of the newest values, as a small picture."""
     kind: str
@@ -126,7 +125,6 @@ def _row(trend: Trend, number: int) -> _Row:
         is_quotable=bool(np.isfinite(series.values[-1])) and "irregular" not in kinds,
         value=_in_words(series, -1),
         bounds=_bounds(series, -1),
-        newest_time=series.times[-1],
         picture=sparkline([float(value) if np.isfinite(value) else None for value in series.values[-_SPARK:]]),
         kind="alarm" if trend.is_alarm else "irregular" if trend.verdict in undecided else "measured",
         verdict=trend.verdict.value,
@@ -149,7 +147,7 @@ _COLUMNS: tuple[Column[_Row], ...] = (
     Column("since", lambda row: row.since, style="date"),
     Column("course", lambda row: "", markup=lambda row: row.picture),
     number_column("results", lambda row: len(row.series.times), str),
-    Column("newest result, UTC", lambda row: f"{row.newest_time:%Y-%m-%d %H:%M}", style="date"),
+    Column("newest result, UTC", lambda row: f"{row.series.times[-1]:%Y-%m-%d %H:%M}", style="date"),
 )
 
 
@@ -212,7 +210,7 @@ def _headline(rows: Sequence[_Row]) -> str:
     of_results = [row for row in rows if not row.series.is_reading]
     results = sum(len(row.series.times) for row in of_results)
     testbeds = sorted({row.series.key.testbed for row in rows})
-    first, last = min(row.series.times[0] for row in rows), max(row.newest_time for row in rows)
+    first, last = min(row.series.times[0] for row in rows), max(row.series.times[-1] for row in rows)
     alarms = sum(row.trend.is_alarm for row in rows)
     readings = len(rows) - len(of_results)
     return (

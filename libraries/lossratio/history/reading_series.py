@@ -4,7 +4,6 @@ Their trends are computed as the trends of values are, and are no alarms (`lossr
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -25,6 +24,8 @@ TOP_NODES = 8
 
 _COLUMNS = ["started", "measured_as", "generator", "run", "tags", "frame_size_bytes", "latency", "readings"]
 _Key: TypeAlias = tuple[str, str]
+_Result: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Mapping[_Key, Reading]]]
+"""The entry of a result, and its readings by their sources."""
 
 
 def series_of_readings(
@@ -38,15 +39,6 @@ def series_of_readings(
         yield from _of_test(key, _results(rows, last), fresh, sources)
 
 
-@dataclass(frozen=True)
-class _Result:
-    """What a result of a test has to read: its entry, and its readings by their sources."""
-
-    entry: Mapping[str, Any]
-    latency: Mapping[_Key, Reading]
-    telemetry: Mapping[_Key, Reading]
-
-
 def _results(rows: Any, last: int) -> list[_Result]:
     """The newest results of a test. The entries of a result all have its latency, and one has its readings."""
     by_time: dict[datetime, dict[str, Any]] = {}
@@ -54,12 +46,14 @@ def _results(rows: Any, last: int) -> list[_Result]:
         known = by_time.setdefault(entry["started"], entry)
         known["readings"] = known["readings"] or entry["readings"]
     return [
-        _Result(
-            by_time[started],
-            _by_key(latency_readings(by_time[started]["latency"] or ())),
-            _by_key(Reading(**reading) for reading in by_time[started]["readings"] or ()),
+        (
+            entry,
+            {
+                LATENCY: _by_key(latency_readings(entry["latency"] or ())),
+                TELEMETRY: _by_key(Reading(**reading) for reading in entry["readings"] or ()),
+            },
         )
-        for started in sorted(by_time)[-last:]
+        for _, entry in sorted(by_time.items())[-last:]
     ]
 
 
@@ -69,7 +63,7 @@ def _by_key(readings: Iterable[Reading]) -> dict[_Key, Reading]:
 
 def _of_test(test: tuple[str, str], results: Sequence[_Result], fresh: int, sources: Sequence[str]) -> Iterator[Series]:
     for source in sources:
-        found = [(result.entry, readings) for result in results if (readings := getattr(result, source))]
+        found = [(entry, by_source[source]) for entry, by_source in results if by_source[source]]
         newest: dict[_Key, Reading] = {}
         for _, readings in found[-fresh:]:
             newest.update(readings)

@@ -25,14 +25,9 @@ _BATCH_CELLS = 100_000
 
 
 def group_starts(series: Sequence[Values]) -> list[list[int]]:
-    """The beginnings of the groups in some series.
+    """The indices of the first values of the groups in each series of finite values, none of them negative.
 
-    Args:
-        series: Values in the order of time, all finite and not negative. A series of zeros is one group; an empty
-            series has no group.
-
-    Returns:
-        For each series the indices of the first values of its groups; the first index is 0.
+    A series of zeros is one group; an empty series has no group.
     """
     starts: list[list[int]] = [[] for _ in series]
     order = sorted(range(len(series)), key=lambda index: len(series[index]))
@@ -54,16 +49,12 @@ def _batch_starts(series: Sequence[Values]) -> list[list[int]]:
         if largest > 0.0:
             scaled[row, : len(values)] = values * (_LARGEST / largest)
     last_starts = _last_starts(scaled)
-    return [_walk_back(last_starts[row], length) for row, length in enumerate(lengths)]
-
-
-def _walk_back(last_starts: npt.NDArray[np.int64], length: int) -> list[int]:
-    starts: list[int] = []
-    end = length
-    while end > 0:
-        end = int(last_starts[end - 1])
-        starts.append(end)
-    return starts[::-1]
+    starts: list[list[int]] = [[] for _ in series]
+    for row, end in enumerate(lengths):
+        while end > 0:
+            end = int(last_starts[row][end - 1])
+            starts[row].insert(0, end)
+    return starts
 
 
 @dataclass

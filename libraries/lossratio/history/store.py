@@ -102,11 +102,13 @@ class History:
         text = json.dumps(rows, sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
         path = self.path / f"testbed={quote(testbed, safe=' ')}" / f"date={day}" / f"{digest}.parquet"
-        data = _parquet(rows)
+        arrow, parquet = required("pyarrow"), required("pyarrow.parquet")
+        data = arrow.BufferOutputStream()
+        parquet.write_table(arrow.Table.from_pylist(rows, schema=_schema()), data, compression="zstd")
         way_out = "Make room, and add the run again; entries that are in the history already count once."
         with storing(f"add to the history {self.path}", way_out):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, data)
+            write_whole(path, data.getvalue().to_pybytes())
         return path
 
 
@@ -207,11 +209,7 @@ def _query(files: Sequence[Path], testbed: str | None, since: str | None, *, rea
 
 
 def required(module: str) -> Any:
-    """Imports a module of the extra ``history``, which is large and not always installed.
-
-    Raises:
-        ReportError: If the module is not installed.
-    """
+    """Imports a module of the extra ``history``, which is large and not always installed: a `ReportError` then."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -219,13 +217,6 @@ def required(module: str) -> Any:
             f"A history needs the Python package {module.partition('.')[0]!r}. "
             "Install it in a checkout of lossratio with: pip install '.[history]'"
         ) from error
-
-
-def _parquet(rows: Sequence[dict[str, Any]]) -> bytes:
-    arrow, parquet = required("pyarrow"), required("pyarrow.parquet")
-    sink = arrow.BufferOutputStream()
-    parquet.write_table(arrow.Table.from_pylist(list(rows), schema=_schema()), sink, compression="zstd")
-    return bytes(sink.getvalue().to_pybytes())
 
 
 def _schema() -> Any:

@@ -248,7 +248,11 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
     if not set(old) & set(new):
         raise ReportError("The runs have no test in common, so there is nothing to compare.")
     compared = [_compared(key, old.get(key, []), new.get(key, [])) for key in dict.fromkeys((*old, *new))]
-    problems = tuple(problem for run in runs for problem in _problems(run))
+    problems = tuple(
+        problem
+        for run in runs
+        for problem in (*run.problems, *(f"{run.path}: {test.name} was cut off." for test in run.cut_off))
+    )
     return Comparison(testbeds.pop(), tuple(_judged(compared, least_change)), problems)
 
 
@@ -274,12 +278,6 @@ def _by_quantity(results: Sequence[TestResult]) -> dict[tuple[str, str], list[Fi
     for finding in findings_of(results):
         by_quantity.setdefault((finding.result.test.full_name, finding.quantity), []).append(finding)
     return by_quantity
-
-
-def _problems(run: Run) -> Iterator[str]:
-    yield from run.problems
-    for test in run.cut_off:
-        yield f"{run.path}: {test.name} was cut off."
 
 
 def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding]) -> ComparedQuantity:
@@ -331,8 +329,10 @@ def _judged(compared: Sequence[ComparedQuantity], least_change: float) -> Iterat
         if quantity.difference is None or p_value is None:
             yield quantity
         else:
-            probability = next(all_adjusted)
-            verdict = _verdict(quantity.difference.change, quantity.unit, probability, least_change)
+            change, probability = quantity.difference.change, next(all_adjusted)
+            verdict = Verdict.PROGRESSION if quantity.unit.is_better(change) else Verdict.REGRESSION
+            if probability >= SIGNIFICANCE or abs(change) < least_change:
+                verdict = Verdict.UNCHANGED
             yield _without_unsent(replace(quantity, p_value=probability, verdict=verdict), least_change)
 
 
@@ -358,21 +358,14 @@ def _offered(findings: Sequence[Finding]) -> list[tuple[float, float]]:
     return [(value, share) for value, share in values if value is not None]
 
 
-def _verdict(change: float, unit: Unit, p_value: float, least_change: float) -> Verdict:
-    if p_value >= SIGNIFICANCE or abs(change) < least_change:
-        return Verdict.UNCHANGED
-    return Verdict.PROGRESSION if unit.is_better(change) else Verdict.REGRESSION
-
-
 def _sample(findings: Sequence[Finding]) -> Sample:
     return Sample(tuple(value for finding in findings if (value := number_of(finding.value)) is not None))
 
 
 def comparison_table(comparison: Comparison) -> str:
     """Formats the comparison as a table of plain text, with a summary below."""
-    rows = [_HEADER, *(_row(compared) for compared in comparison.quantities)]
-    lines = [*aligned(rows), "", *summary_of(comparison)]
-    return "\n".join(lines)
+    rows = [_HEADER, *map(_row, comparison.quantities)]
+    return "\n".join((*aligned(rows), "", *summary_of(comparison)))
 
 
 def comparison_markdown(comparison: Comparison) -> str:
@@ -419,18 +412,14 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _row(compared: ComparedQuantity) -> tuple[str, ...]:
     difference = compared.difference
-    interval = (
-        "-"
-        if difference is None or difference.interval is None
-        else " to ".join(f"{100 * end:+.2f}" for end in difference.interval)
-    )
+    interval = None if difference is None else difference.interval
     return (
         compared.test,
         compared.quantity,
         _sample_in_words(compared.before, compared.unit),
         _sample_in_words(compared.after, compared.unit),
         "-" if difference is None else f"{100 * difference.change:+.2f} %",
-        interval,
+        "-" if interval is None else " to ".join(f"{100 * end:+.2f}" for end in interval),
         "-" if difference is None or difference.test is None else f"{compared.p_value:.2g} ({difference.test})",
         compared.verdict.value + (f": {compared.note}" if compared.note else ""),
     )

@@ -86,11 +86,7 @@ class CsitNames:
 
 
 def csit_names(result: TestResult) -> CsitNames:
-    """Derives the names of a test in CSIT's results.
-
-    Raises:
-        CsitNameError: If the test's name does not have CSIT's form, or the result lacks a part of the names.
-    """
+    """Derives the names of a test in CSIT's results; a `CsitNameError` if it lacks a part of them."""
     test, conditions = result.test, result.conditions
     parts = _TEST.fullmatch(test.name.lower().replace(" ", "_"))
     if parts is None:
@@ -192,9 +188,6 @@ def csit_job(result: TestResult) -> str:
     """A name for the job that measured a result, with all parts that CSIT's dashboards take from it.
 
     All that follows the part ``x`` is the testbed: the dashboards know that form for testbeds outside FD.io's lab.
-
-    Raises:
-        CsitNameError: If the test's name does not have CSIT's form, or the result lacks a part of the names.
     """
     names = csit_names(result)
     testbed = re.sub(r"[^a-z0-9-]+", "_", result.conditions.testbed.name.lower())

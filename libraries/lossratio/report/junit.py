@@ -58,16 +58,22 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
             time=f"{sum(case.seconds for case in cases):.3f}",
         )
         for case in cases:
-            _add_case(suite, case)
+            test = {"classname": xml_text(case.suite), "name": xml_text(case.name), "time": f"{case.seconds:.3f}"}
+            element = SubElement(suite, "testcase", test)
+            if case.properties:
+                properties = SubElement(element, "properties")
+                for quantity, value in case.properties:
+                    SubElement(properties, "property", name=xml_text(quantity), value=xml_text(value))
+            if case.state != "passed":
+                SubElement(element, case.state, message=xml_text(case.message))
+            if case.output:
+                SubElement(element, "system-out").text = xml_text(case.output)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
 def _cases(run: Run) -> list[Case]:
-    cases = [
-        _case(result, tuple(str(doubt) for doubt in doubts))
-        for result, doubts in zip(run.results, run.doubts, strict=True)
-    ]
+    cases = [_case(result, tuple(map(str, doubts))) for result, doubts in zip(run.results, run.doubts, strict=True)]
     cases += [
         Case("cut off", test.name, state="error", message=f"cut off after {test.trials} trials") for test in run.cut_off
     ]
@@ -96,17 +102,3 @@ def _case(result: TestResult, doubts: tuple[str, ...]) -> Case:
         output="\n".join((message(result), *(f"Doubt: {doubt}" for doubt in doubts))),
         properties=values,
     )
-
-
-def _add_case(suite: Element, case: Case) -> None:
-    element = SubElement(
-        suite, "testcase", classname=xml_text(case.suite), name=xml_text(case.name), time=f"{case.seconds:.3f}"
-    )
-    if case.properties:
-        properties = SubElement(element, "properties")
-        for name, value in case.properties:
-            SubElement(properties, "property", name=xml_text(name), value=xml_text(value))
-    if case.state != "passed":
-        SubElement(element, case.state, message=xml_text(case.message))
-    if case.output:
-        SubElement(element, "system-out").text = xml_text(case.output)

@@ -31,6 +31,8 @@ PAGE_NAME = "lossratio.html"
 """Name of the page in the directory of a run; ``report.html`` there is Robot Framework's own."""
 
 _FEW_TESTS = 12
+# Quotes stay as they are, as the text is never in an attribute.
+_as_text = partial(html.escape, quote=False)
 _MANY_TESTS, _MANY_TRIALS = 200, 8_000
 """In a page of more tests or trials, everything below the first numbers is compressed, and a script shows it."""
 _MARKS = [(mark.label, mark.shape, mark.colour, mark.is_filled) for mark in MARKS]
@@ -164,11 +166,6 @@ def _overviews(results: Sequence[TestResult]) -> Iterator[str]:
         by_kind.setdefault(result.kind, []).append(result)
     for of_kind in by_kind.values():
         yield from view_of(of_kind[0]).overviews(of_kind)
-
-
-def _as_text(text: str) -> str:
-    """Escapes plain text for HTML. Quotes stay as they are, as the text is never in an attribute."""
-    return html.escape(text, quote=False)
 
 
 def _as_json(value: object) -> str:

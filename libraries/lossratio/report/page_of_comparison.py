@@ -56,9 +56,12 @@ class _Value:
         return _formatted(self.finding, number_of(self.finding.value))
 
     @property
+    def ends(self) -> list[float | None]:
+        return [number_of(bound) for bound in (self.finding.lower_bound, self.finding.upper_bound)]
+
+    @property
     def bounds(self) -> str:
-        ends = (number_of(bound) for bound in (self.finding.lower_bound, self.finding.upper_bound))
-        known = [_formatted(self.finding, end) for end in ends]
+        known = [_formatted(self.finding, end) for end in self.ends]
         return " to ".join(known) if known != [NOTHING, NOTHING] else NOTHING
 
     @property
@@ -87,7 +90,6 @@ class _Row:
     """The class of the verdict's colour."""
     frame_size: str
     basis: str
-    tags: tuple[str, ...]
     in_words: Mapping[str, str]
     picture: str
 
@@ -133,7 +135,6 @@ def _row(compared: ComparedQuantity, number: int, values: tuple[_Value, ...], mo
         kind="alarm" if compared.verdict is Verdict.REGRESSION else "measured" if is_decided else "irregular",
         frame_size=describe_frame_size(result.conditions.traffic),
         basis="aggregate rates" if compared.unit == FRAMES_PER_SECOND else compared.unit.name,
-        tags=result.test.tags,
         in_words=quantity_in_words(compared),
         picture=picture,
     )
@@ -195,7 +196,7 @@ def comparison_page(
             "goal": ("Goal", lambda row: row.compared.quantity),
             "size": ("Frame size", lambda row: row.frame_size),
             "testbed": ("Testbed", lambda row: row.result.conditions.testbed.name),
-            "tags": ("Tag", lambda row: "\n".join(row.tags)),
+            "tags": ("Tag", lambda row: "\n".join(row.result.test.tags)),
         },
         only="Only changed",
         card_name="quantities, the worst first",
@@ -253,12 +254,7 @@ def _draw(values: Sequence[_Value]) -> str:
     if not shown:
         return ""
     unit = shown[-1][0].finding.unit
-    ends = [
-        end
-        for value, number in shown
-        for end in (number, number_of(value.finding.lower_bound), number_of(value.finding.upper_bound))
-        if end is not None
-    ]
+    ends = [end for value, number in shown for end in (number, *value.ends) if end is not None]
     low, high = min(ends), max(ends)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
     plot = Plot(Axis(low - room, high + room, _LEFT, _RIGHT), Axis(0.0, 2.0, _BOTTOM, _TOP))
@@ -269,12 +265,8 @@ def _draw(values: Sequence[_Value]) -> str:
         of_side = [(value, number) for value, number in shown if value.side == side]
         for index, (value, number) in enumerate(of_side):
             y = middle + _SPREAD * (index % 5 - 2) * (len(of_side) > 1)
-            bounds = [
-                bound
-                for end in (value.finding.lower_bound, value.finding.upper_bound)
-                if (bound := number_of(end)) is not None
-            ]
-            plot.line([(min((number, *bounds)), y), (max((number, *bounds)), y)], "#777777", width=1.2)
+            reach = [end for end in (number, *value.ends) if end is not None]
+            plot.line([(min(reach), y), (max(reach), y)], "#777777", width=1.2)
             hint = f"{side}, {value.finding.result.started:%Y-%m-%d %H:%M}: {value.in_words}; bounds {value.bounds}"
             plot.marks(_MARKS[value.is_odd], [(number, y, hint)])
     about = f"{'aggregate rate' if is_rate else shown[-1][0].finding.quantity}, {prefix}{unit.name}"

@@ -24,7 +24,7 @@ class BurstRateError(TrafficError):
 
 
 def check_traffic(what: str, duration: float, load: float) -> None:
-    """Raises a `SearchError` if seconds of traffic or its load, in frames per second, are no positive, finite number."""
+    """Raises a `SearchError` if seconds of traffic or its load (frames per second) are no positive, finite number."""
     for name, value in (("duration", duration), ("load", load)):
         if not (math.isfinite(value) and value > 0):
             raise SearchError(f"{what}'s {name} must be a positive, finite number, not {value!r}.")
