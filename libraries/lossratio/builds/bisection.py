@@ -104,7 +104,11 @@ class Bisection:
         if no_change > 1.0 - self._certainty:
             # The first and the last revision show best whether there is a change at all.
             return self._revisions[0 if counts[0] <= counts[last] else last]
-        return self._revisions[self._halving(indices, probabilities, counts)]
+        # The index that splits the probability of the change best; of equal ones the one measured least.
+        changed = np.concatenate([[0.0], np.cumsum(probabilities)])
+        halves = [round(abs(float(share) - 0.5), 3) for share in changed]
+        _, _, best = min((half, counts[index], index) for half, index in zip(halves, [0, *indices], strict=True))
+        return self._revisions[best]
 
     def record(self, revision: str, value: float) -> None:
         """Takes in the throughput of a revision, in any unit.
@@ -151,15 +155,6 @@ class Bisection:
         if revision not in self._indices:
             raise SearchError(f"Revision {revision} is not one of those to search.")
         return self._indices[revision]
-
-    def _halving(self, indices: list[int], probabilities: NDArray[np.float64], counts: Counter[int]) -> int:
-        """The index that splits the probability of the change best; of equal indices the one measured least."""
-        changed = np.concatenate([[0.0], np.cumsum(probabilities)])
-        doubts = [
-            (round(abs(float(share) - 0.5), 3), counts[index], index)
-            for index, share in zip([0, *indices], changed, strict=True)
-        ]
-        return min(doubts)[-1]
 
     def _posterior(self) -> tuple[list[int], NDArray[np.float64], float]:
         """Probabilities that each measurable index is the first with the change, and that there is no change.

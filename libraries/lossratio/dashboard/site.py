@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
@@ -179,18 +180,13 @@ class _Handler(SimpleHTTPRequestHandler):
         if host not in (HOST, "localhost"):
             self.send_error(HTTPStatus.FORBIDDEN, "Open the address that lossratio site --serve shows")
             return None
-        if not self._is_inside():
-            self.send_error(HTTPStatus.NOT_FOUND)
-            return None
-        return super().send_head()
-
-    def _is_inside(self) -> bool:
-        """Whether the path is the file's own, without a link in it."""
         path = self.translate_path(self.path).rstrip("/")
-        try:
-            return os.path.realpath(path) == path
-        except (OSError, ValueError):
-            return False
+        with suppress(OSError, ValueError):
+            # The path is the file's own, without a link in it.
+            if os.path.realpath(path) == path:
+                return super().send_head()
+        self.send_error(HTTPStatus.NOT_FOUND)
+        return None
 
     def end_headers(self) -> None:
         self.send_header("Cache-Control", "no-cache")

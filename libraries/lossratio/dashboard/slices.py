@@ -7,11 +7,12 @@ test after the next build. Rows are lists, as 100,000 objects would repeat the n
 import hashlib
 import json
 import math
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -52,21 +53,13 @@ class Job:
         return _digest("job", self.testbed, self.name, self.microseconds)
 
 
-@dataclass
-class Names:
-    """Names that rows refer to by their numbers."""
+Names: TypeAlias = defaultdict[Any, int]
+"""Names that rows refer to by their numbers."""
 
-    numbers: dict[Hashable, int] = field(default_factory=dict)
-    """The number of each name."""
 
-    def number(self, name: Hashable) -> int:
-        """The number of a name, which is added if it is new."""
-        return self.numbers.setdefault(name, len(self.numbers))
-
-    @property
-    def names(self) -> list[Any]:
-        """The names in the order of their numbers."""
-        return list(self.numbers)
+def _names() -> Names:
+    """No names yet: one that is new gets the next number."""
+    return defaultdict(count().__next__)
 
 
 @dataclass(frozen=True)
@@ -134,7 +127,7 @@ class Results:
         """A result for runs and comparisons. The texts that repeat are in the names."""
         column = self.columns
         texts = (
-            names.number(column[name][number])
+            names[column[name][number]]
             for name in ("test", "quantity", "unit", "outcome", "measured_as", "generator", "build")
         )
         return [
@@ -146,14 +139,14 @@ class Results:
             self.times[number],
             _number(column["seconds"][number]),
             column["unsent_share"][number] or 0,
-            names.number(self.test_ids[column["testbed"][number], column["test"][number]]),
+            names[self.test_ids[column["testbed"][number], column["test"][number]]],
         ]
 
     def rows(self, numbers: Iterable[int]) -> Slice:
         """Results with their names."""
-        names = Names()
+        names = _names()
         rows = [self.row(number, names) for number in numbers]
-        return {"names": names.names, "rows": rows}
+        return {"names": list(names), "rows": rows}
 
 
 def slices(
@@ -165,7 +158,7 @@ def slices(
     for course in readings:
         telemetry.setdefault((course.key.testbed, course.key.test), []).append(_course(course))
     trends = {(key.testbed, key.test, key.quantity): trend for trend in analysis.trends for key in (trend.series.key,)}
-    index = Names(), Names()
+    index = _names(), _names()
     tests: list[Any] = []
     latest: list[Any] = []
     newest: dict[str, list[int]] = {}
@@ -180,7 +173,10 @@ def slices(
             latest.append([len(tests) - 1, last, [row[1:] for row in data["latency"] if row[0] == last]])
         of_testbed = newest.setdefault(data["testbed"], [])
         for numbers in series:
-            of_testbed += _newest_alike(results, numbers, trends)
+            # The newest results of a series, of those that mean the same as the newest.
+            trend = trends[tuple(results.columns[name][numbers.start] for name in ("testbed", "test", "quantity"))]
+            times = {_microsecond(time) for time in trend.series.times}
+            of_testbed += [number for number in numbers if results.microseconds[number] in times][-NEWEST:]
     for testbed, numbers_of in newest.items():
         yield f"newest-{_digest('testbed', testbed)}", results.rows(numbers_of)
     yield from _job_slices(results, links)
@@ -191,8 +187,8 @@ def slices(
         "index",
         {
             "testbeds": [[testbed, name] for testbed, name in testbeds.items()],
-            "builds": builds.names,
-            "words": words.names,
+            "builds": list(builds),
+            "words": list(words),
             "verdicts": [verdict.value for verdict in TrendVerdict],
             "tests": tests,
             "results": len(results.times),
@@ -206,7 +202,7 @@ def _test_slice(
     """All results of a test on a testbed."""
     column, first = results.columns, series[0].start
     testbed, test = column["testbed"][first], column["test"][first]
-    names, jobs = Names(), Names()
+    names, jobs = _names(), _names()
     latency: dict[int, list[list[Any]]] = {}
     shown = []
     for numbers in series:
@@ -241,8 +237,8 @@ def _test_slice(
         "testbed": testbed,
         "test": test,
         "tags": column["tags"][series[0].stop - 1] or [],
-        "names": names.names,
-        "jobs": [[job.id, job.name, job.started] for job in jobs.names],
+        "names": list(names),
+        "jobs": [[job.id, job.name, job.started] for job in jobs],
         "series": shown,
         "latency": [row for rows in latency.values() for row in rows],
     }
@@ -262,12 +258,12 @@ def _point(results: Results, number: int, names: Names, jobs: Names) -> list[Any
     return [
         results.times[number],
         *(_number(column[name][number]) for name in ("value", "lower_bound", "upper_bound")),
-        names.number(column["outcome"][number]),
-        [names.number(kind) for kind in column["doubts"][number] or ()],
-        names.number(column["reason"][number]),
-        jobs.number(results.jobs[number]),
-        names.number(column["build"][number]),
-        names.number(column["generator"][number]),
+        names[column["outcome"][number]],
+        [names[kind] for kind in column["doubts"][number] or ()],
+        names[column["reason"][number]],
+        jobs[results.jobs[number]],
+        names[column["build"][number]],
+        names[column["generator"][number]],
     ]
 
 
@@ -280,10 +276,10 @@ def _test_row(
     testbed, test = column["testbed"][last], column["test"][last]
     return [
         name,
-        words.number(testbed),
+        words[testbed],
         test,
         _number(column["frame_size_bytes"][last]),
-        [words.number(tag) for tag in column["tags"][last] or ()],
+        [words[tag] for tag in column["tags"][last] or ()],
         [
             _series_row(results, numbers, trends[testbed, test, column["quantity"][numbers.start]], index)
             for numbers in series
@@ -297,16 +293,16 @@ def _series_row(results: Results, numbers: range, trend: Trend, index: tuple[Nam
     odd = trend.new_kinds or trend.is_old or trend.bands
     quiet = trend.verdict in (TrendVerdict.STEADY, TrendVerdict.TOO_FEW) and not odd
     return [
-        words.number(trend.series.key.quantity),
-        words.number(trend.series.unit.name),
+        words[trend.series.key.quantity],
+        words[trend.series.unit.name],
         trend.series.unit.lower_is_better,
         len(numbers),
         results.times[numbers.start],
         results.times[last],
         *(_number(column[name][last]) for name in ("value", "lower_bound", "upper_bound")),
-        words.number(column["outcome"][last]),
-        [words.number(kind) for kind in sorted(trend.series.kinds[-1])],
-        builds.number(column["build"][last]),
+        words[column["outcome"][last]],
+        [words[kind] for kind in sorted(trend.series.kinds[-1])],
+        builds[column["build"][last]],
         list(TrendVerdict).index(trend.verdict),
         None if trend.last_change is None else _number(trend.last_change.ratio),
         None if trend.last_change is None else _microsecond(trend.last_change.began) // 1_000_000,
@@ -316,21 +312,13 @@ def _series_row(results: Results, numbers: range, trend: Trend, index: tuple[Nam
     ]
 
 
-def _newest_alike(results: Results, numbers: range, trends: Mapping[Any, Trend]) -> list[int]:
-    """The newest results of a series, of those that mean the same as the newest."""
-    column = results.columns
-    trend = trends[tuple(column[name][numbers.start] for name in ("testbed", "test", "quantity"))]
-    times = {_microsecond(time) for time in trend.series.times}
-    return [number for number in numbers if results.microseconds[number] in times][-NEWEST:]
-
-
 def _job_slices(results: Results, links: Mapping[Job, str]) -> Iterator[tuple[str, Slice]]:
     """The runs: one slice for each with its results, and a list of all."""
     column = results.columns
     numbers_of: dict[Job, list[int]] = {}
     for number, job in enumerate(results.jobs):
         numbers_of.setdefault(job, []).append(number)
-    builds, listed = Names(), []
+    builds, listed = _names(), []
     for job in sorted(numbers_of, key=lambda job: (-job.microseconds, job.testbed, job.name or "")):
         numbers = numbers_of[job]
         yield f"job-{job.id}", {"testbed": job.testbed, "name": job.name, **results.rows(numbers)}
@@ -347,11 +335,11 @@ def _job_slices(results: Results, links: Mapping[Job, str]) -> Iterator[tuple[st
                 outcomes[_FAILED],
                 outcomes[_IRREGULAR],
                 sum(bool(column["doubts"][number]) for number in numbers),
-                sorted({builds.number(column["build"][number]) for number in numbers}),
+                sorted({builds[column["build"][number]] for number in numbers}),
                 links.get(job),
             ]
         )
-    yield "jobs", {"builds": builds.names, "rows": listed}
+    yield "jobs", {"builds": list(builds), "rows": listed}
 
 
 def as_script(name: str, data: Slice) -> bytes:

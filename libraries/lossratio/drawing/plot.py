@@ -157,8 +157,17 @@ class Axis:
     def ticks(self, number_of_ticks: int, *, whole: bool = False) -> list[float]:
         """Round values on the axis."""
         if self.is_logarithmic:
-            return _log_ticks(self.low, self.high, number_of_ticks)
-        step = _round_step((self.high - self.low) / max(1, number_of_ticks))
+            least, most = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            powers = [10.0**power for power in range(least, most + 1)]
+            for digits in ((1, 2, 5), (1, 3), (1,)):
+                ticks = [digit * power for power in powers for digit in digits if self.holds(digit * power)]
+                if len(ticks) <= number_of_ticks:
+                    break
+            return ticks[:: max(1, math.ceil(len(ticks) / number_of_ticks))]
+        # The smallest number of the series 1, 2, 5, 10, 20, 50, ... that is not below this.
+        width = (self.high - self.low) / max(1, number_of_ticks)
+        power = 10.0 ** math.floor(math.log10(width))
+        step = next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= width * (1 - 1e-9))
         step = max(1.0, step) if whole else step
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [index * step for index in range(first, last + 1)]
@@ -274,21 +283,6 @@ def unit_of(value: float) -> tuple[str, float]:
 def in_unit(scale: float) -> Callable[[float], str]:
     """A function that formats a value in a unit of this scale, without needless zeros."""
     return lambda value: f"{value / scale:,.8g}"
-
-
-def _round_step(least: float) -> float:
-    """The smallest number of the series 1, 2, 5, 10, 20, 50, ... that is not below a value."""
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= least * (1 - 1e-9))
-
-
-def _log_ticks(low: float, high: float, number_of_ticks: int) -> list[float]:
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for digits in ((1, 2, 5), (1, 3), (1,)):
-        ticks = [digit * 10.0**power for power in powers for digit in digits if low <= digit * 10.0**power <= high]
-        if len(ticks) <= number_of_ticks:
-            break
-    return ticks[:: max(1, math.ceil(len(ticks) / number_of_ticks))]
 
 
 def by_mark(trials: Iterable[Trial]) -> dict[Mark, list[Trial]]:

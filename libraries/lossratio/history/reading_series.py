@@ -67,19 +67,15 @@ def _of_test(test: tuple[str, str], results: Sequence[_Result], fresh: int, sour
         newest: dict[_Key, Reading] = {}
         for _, readings in found[-fresh:]:
             newest.update(readings)
-        top = _top_nodes(newest)
+        # The graph nodes with the most clocks per packet, of each device.
+        clocks = sorted((each for each in newest.values() if each.quantity == CLOCKS), key=lambda each: -each.value)
+        by_device: dict[str, list[str]] = {}
+        for reading in clocks:
+            by_device.setdefault(reading.place.rpartition(" ")[0], []).append(reading.place)
+        top = {node for nodes in by_device.values() for node in nodes[:TOP_NODES]}
         for key, reading in newest.items():
             if reading.quantity not in OF_NODES or reading.place in top:
                 yield _series(test, reading, [(entry, readings.get(key)) for entry, readings in found])
-
-
-def _top_nodes(newest: Mapping[_Key, Reading]) -> set[str]:
-    """The graph nodes with the most clocks per packet, of each device."""
-    clocks = sorted((each for each in newest.values() if each.quantity == CLOCKS), key=lambda each: -each.value)
-    by_device: dict[str, list[str]] = {}
-    for reading in clocks:
-        by_device.setdefault(reading.place.rpartition(" ")[0], []).append(reading.place)
-    return {node for nodes in by_device.values() for node in nodes[:TOP_NODES]}
 
 
 def _series(

@@ -61,7 +61,6 @@ _OF_ALL_CPUS = (
     "branch_misses_per_frame",
     "instructions_per_cycle",
 )
-_SOFTNET = {"softnet_time_squeeze": "softnet time squeezes", "softnet_dropped": "softnet drops"}
 _LATENCIES = {"p50_us": "latency p50", "p99_us": "latency p99"}
 
 
@@ -86,8 +85,17 @@ def _of_device(dut: Mapping[str, Any]) -> Iterator[Reading]:
             quantity = statistic["name"].replace("_", " ")
             yield Reading(quantity, dut["node"], statistic["value"], statistic["unit"])
     yield from _of_graph(dut["node"], {node: [places[place] for place in of] for node, of in nodes.items()})
-    yield from _of_pollers(dut["node"], places.values())
-    yield from _of_softnet(dut["node"], places.values(), sum(dut["received_frames"].values()))
+    # Open vSwitch's threads, from ``pmd-stats-show``.
+    polling = [each for each in places.values() if "processing_cycles" in each and each.get("packets_received")]
+    if polling:
+        cycles = _sum(polling, "processing_cycles") / _sum(polling, "packets_received")
+        yield Reading("processing cycles per packet", dut["node"], cycles, "cycles")
+    # The kernel's counters of all CPUs, where the device's frames came through the kernel.
+    cpus = [each for each in places.values() if "softnet_processed" in each]
+    received = sum(dut["received_frames"].values())
+    if received and _sum(cpus, "softnet_processed") >= _LEAST_SHARE * received:
+        yield Reading("softnet time squeezes", dut["node"], _sum(cpus, "softnet_time_squeeze"), "times")
+        yield Reading("softnet drops", dut["node"], _sum(cpus, "softnet_dropped"), "frames")
 
 
 def _of_graph(device: str, nodes: Mapping[str, Sequence[Mapping[str, float]]]) -> Iterator[Reading]:
@@ -103,23 +111,6 @@ def _of_graph(device: str, nodes: Mapping[str, Sequence[Mapping[str, float]]]) -
             if weight:
                 mean = sum(thread[column.statistic] * thread.get(column.weight, 0.0) for thread in counted) / weight
                 yield Reading(column.quantity, f"{device} {node}", mean, column.unit)
-
-
-def _of_pollers(device: str, threads: Iterable[Mapping[str, float]]) -> Iterator[Reading]:
-    """Open vSwitch's threads, from ``pmd-stats-show``."""
-    polling = [thread for thread in threads if "processing_cycles" in thread and thread.get("packets_received")]
-    if polling:
-        cycles = _sum(polling, "processing_cycles") / _sum(polling, "packets_received")
-        yield Reading("processing cycles per packet", device, cycles, "cycles")
-
-
-def _of_softnet(device: str, cpus: Iterable[Mapping[str, float]], received: float) -> Iterator[Reading]:
-    """The kernel's counters of all CPUs, where the device's frames came through the kernel."""
-    counted = [cpu for cpu in cpus if "softnet_processed" in cpu]
-    if received and _sum(counted, "softnet_processed") >= _LEAST_SHARE * received:
-        for statistic, quantity in _SOFTNET.items():
-            unit = "times" if statistic == "softnet_time_squeeze" else "frames"
-            yield Reading(quantity, device, _sum(counted, statistic), unit)
 
 
 def _sum(rows: Iterable[Mapping[str, float]], name: str) -> float:

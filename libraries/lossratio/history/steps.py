@@ -110,15 +110,11 @@ def _message_lengths(groups: _Open, end: int) -> Values:
         previous = groups.previous[:, 1 : end + 1]
         norm = previous * previous - (previous - 1.0) * _LARGEST + _LARGEST * _LARGEST / 2.0
         lengths[:, 1:] -= np.log2((np.abs(averages[:, 1:] - previous) + 1.0) / norm)
-        lengths[:, :end] += _spread_lengths(groups.moment[:, :end], sizes[:end])
+        # The standard deviation, and the point on the sphere: for groups of two values or more.
+        sizes = sizes[:end]
+        stdev = np.sqrt(groups.moment[:, :end] / sizes)
+        sphere = np.log(2.0) + np.log(np.pi) * ((sizes - 1.0) / 2.0) - scipy.special.gammaln((sizes - 1.0) / 2.0)
+        sphere = sphere + np.log(sizes) * ((sizes - 2.0) / 2.0)
+        nats = np.log(stdev + 1.0) * (sizes - 1.0) + np.log(stdev + 2.0) + np.log(1.0 - 1.0 / (_LARGEST + 2.0)) + sphere
+        lengths[:, :end] += nats / np.log(2.0)
     return lengths
-
-
-def _spread_lengths(moments: Values, sizes: Values) -> Values:
-    """Message length of the standard deviation, and of the point on the sphere; for groups of two values or more."""
-    stdev = np.sqrt(moments / sizes)
-    log_stdev = np.log(stdev + 1.0)
-    sphere = np.log(2.0) + np.log(np.pi) * ((sizes - 1.0) / 2.0) - scipy.special.gammaln((sizes - 1.0) / 2.0)
-    sphere = sphere + np.log(sizes) * ((sizes - 2.0) / 2.0)
-    nats = log_stdev * (sizes - 1.0) + np.log(stdev + 2.0) + np.log(1.0 - 1.0 / (_LARGEST + 2.0)) + sphere
-    return np.asarray(nats / np.log(2.0))

@@ -260,7 +260,10 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
         verdict = TrendVerdict.NOT_OFFERED
     if verdict in _UNCONFIRMED and change is not None:
         in_step = int(np.count_nonzero(indices >= steps[-1].first))
-        if max(in_step, _worse(judged.values[-LOOK_AT:], change, rules.least_change)) < rules.confirm:
+        # How many of the newest values lie in the direction of the change, by the least change or more.
+        off = (judged.values[-LOOK_AT:] - change.before) * np.sign(change.after - change.before)
+        worse = int(np.count_nonzero((off > 0.0) & (off >= rules.least_change * abs(change.before))))
+        if max(in_step, worse) < rules.confirm:
             verdict = _UNCONFIRMED[verdict]
     if verdict is not TrendVerdict.REGRESSION and not series.is_reading:
         still_open = _open_regression(judged, known, rules)
@@ -305,12 +308,6 @@ def missing_in_a_row(series: Series) -> int:
     if not there.any():
         there = np.array([FAILED not in kinds for kinds in series.kinds])
     return len(there) - (int(np.flatnonzero(there)[-1]) + 1 if there.any() else 0)
-
-
-def _worse(values: np.ndarray, change: Change, least_change: float) -> int:
-    """How many values lie in the direction of a change, by the least change or more."""
-    differences = (values - change.before) * np.sign(change.after - change.before)
-    return int(np.count_nonzero((differences > 0.0) & (differences >= least_change * abs(change.before))))
 
 
 def _is_missing(series: Series, indices: np.ndarray) -> bool:

@@ -76,7 +76,12 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
                 own = {"place": statistic["place"]} if csit is None else dict(sorted(of_node.items()))
                 name = csit or f"dut_{statistic['name']}"
                 yield Sample(name, about, statistic["value"], result.ended, {**labels, **own})
-            yield from _load_samples(dut, labels, result.ended)
+            for field_name, names, about_frames, share, about_share in _LOADS:
+                for load in dut.get(field_name, ()):
+                    own, metric = {**labels, **{name: str(load[name]) for name in names}}, f"dut_{names[-1]}"
+                    yield Sample(f"{metric}_frames", about_frames, load["frames"], result.ended, own)
+                    if share is not None and load[share] is not None:
+                        yield Sample(f"{metric}_{share}_ratio", about_share, load[share], result.ended, own)
             lost = dut["unaccounted_frames"]
             yield Sample("dut_unaccounted_frames", "Frames lost at no named place.", lost, result.ended, labels)
 
@@ -115,16 +120,6 @@ _LOADS = (
     ),
 )
 """The fields of a DUT with its loads: their labels, what their frames are, and a share of time with its words."""
-
-
-def _load_samples(dut: Mapping[str, Any], labels: Mapping[str, str], time: datetime) -> Iterator[Sample]:
-    """The load of a DUT's workers, receive queues and CPUs."""
-    for field_name, names, about_frames, share, about_share in _LOADS:
-        for load in dut.get(field_name, ()):
-            own, metric = {**labels, **{name: str(load[name]) for name in names}}, f"dut_{names[-1]}"
-            yield Sample(f"{metric}_frames", about_frames, load["frames"], time, own)
-            if share is not None and load[share] is not None:
-                yield Sample(f"{metric}_{share}_ratio", about_share, load[share], time, own)
 
 
 def samples_of(run: Run) -> Iterator[Sample]:
