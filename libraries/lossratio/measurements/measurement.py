@@ -126,14 +126,9 @@ class Measurement(Generic[ResultT]):
 class Additions(AbstractContextManager["Additions"]):
     """What is measured after a search and belongs to its result: each part is in the journal before the next begins.
 
-    A run that is resumed takes the parts from the journal that it asks for again, and measures the others.
-
-    Args:
-        place: The test of the search.
-        part: The field of the result.
-        asked: What each part is asked for, as JSON data.
-        number: Number of this measurement among the field's in the test, from 1; None: it is another one in any case,
-            and nothing is taken from the journal.
+    A run that is resumed takes the parts from the journal that it asks for again, and measures the others. Each part is
+    asked for as JSON data. The number is this measurement's among those of the result's field in the test, from 1;
+    None: it is another one in any case, and nothing is taken from the journal.
 
     Raises:
         SearchError: If the test has no journal, or it is damaged.

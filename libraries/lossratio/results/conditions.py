@@ -370,13 +370,9 @@ def with_ramp(conditions: Conditions, ramp: float) -> Conditions:
     """Adds a ramp of so many seconds before the counted part of every trial; 0: the conditions stay as they are."""
     if not ramp:
         return conditions
-    timing = conditions.timing
-    deviation = Deviation(
-        step="start of the traffic",
-        rfc2544="the trial begins with its load",
-        instead=f"a ramp of {ramp:g} s before it, in which the load grows from nothing and no frame is counted",
-    )
-    return _with_timing(conditions, (*timing.deviations, deviation), ramp_s=ramp)
+    instead = f"a ramp of {ramp:g} s before it, in which the load grows from nothing and no frame is counted"
+    deviation = Deviation(step="start of the traffic", rfc2544="the trial begins with its load", instead=instead)
+    return _with_timing(conditions, (*conditions.timing.deviations, deviation), ramp_s=ramp)
 
 
 def with_rest(conditions: Conditions, rest: float) -> Conditions:
@@ -393,15 +389,11 @@ _END_OF_TRAFFIC = "end of the traffic"
 
 def with_early_verdicts(conditions: Conditions) -> Conditions:
     """Adds that trials end as soon as their verdict is certain, unless the conditions say so already."""
-    timing = conditions.timing
-    deviation = Deviation(
-        step=_END_OF_TRAFFIC,
-        rfc2544="each trial takes its whole duration",
-        instead="with early verdicts: a trial ends as soon as it is certain to lose more than every goal allows",
-    )
-    if deviation in timing.deviations:
+    if conditions.timing.has_early_verdicts:
         return conditions
-    return _with_timing(conditions, (*timing.deviations, deviation))
+    instead = "with early verdicts: a trial ends as soon as it is certain to lose more than every goal allows"
+    deviation = Deviation(step=_END_OF_TRAFFIC, rfc2544="each trial takes its whole duration", instead=instead)
+    return _with_timing(conditions, (*conditions.timing.deviations, deviation))
 
 
 def _with_timing(conditions: Conditions, deviations: tuple[Deviation, ...], **changed: float) -> Conditions:

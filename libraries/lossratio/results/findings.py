@@ -93,11 +93,12 @@ def format_frames_per_second(rate: float) -> str:
     return f"{rate:,.{0 if rate >= 10_000 else 2}f} fps"
 
 
-def format_interval(lower: float | None, upper: float | None) -> str:
-    """Formats the interval between two bounds.
+def format_interval(least: Rate | float | None, most: Rate | float | None) -> str:
+    """Formats the interval between two bounds, per interface.
 
     Examples are ``149.77 to 150.52 kfps``, ``from 200.00 kfps`` and ``below 9.0010 kfps``.
     """
+    lower, upper = (bound.per_interface_fps if isinstance(bound, Rate) else bound for bound in (least, most))
     if lower is not None and upper is not None and lower < upper:
         low, high = format_frame_rate(lower), format_frame_rate(upper)
         return f"{low.split()[0] if low.split()[1] == high.split()[1] else low} to {high}"

@@ -61,13 +61,9 @@ def unsent_explain(
 ) -> bool:
     """Whether unsent frames may be the difference of two means: then it is no evidence about the SUT.
 
-    The difference stays if it is there in the values as they are, and likewise in the most that they may be.
-
-    Args:
-        before: Values with the share of frames that the generator left unsent; 1: the value is a least one.
-        after: Later values, likewise.
-        unit: Their unit.
-        least_change: Smaller relative differences are none.
+    The difference stays if it is there in the values as they are, and likewise in the most that they may be. A smaller
+    relative difference than the least change is none. Each value before and after has the share of frames that the
+    generator left unsent with it; 1: the value is a least one.
     """
     if not any(share for _, share in (*before, *after)):
         return False

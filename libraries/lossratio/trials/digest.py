@@ -21,14 +21,9 @@ class DigestMismatchError(DigestError):
 
 
 def add_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
-    """Adds the digest to a JSON object.
+    """Adds the digest to a JSON object with at least one member; returns the object with it, and the digest.
 
-    Args:
-        text: The object, which has at least one member and ends with ``}``.
-        before: Digest of the object before it in a chain; empty: it is the first one.
-
-    Returns:
-        The object with the digest, and the digest.
+    In a chain it covers the digest of the object before it; empty: it is the first one.
     """
     start = text.removesuffix(b"}").rstrip()
     digest = _digest(start, before)
@@ -36,14 +31,9 @@ def add_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
 
 
 def take_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
-    """Checks the digest of a JSON object, and removes it.
+    """Checks the digest at the end of a JSON object, and removes it; returns the object without it, and the digest.
 
-    Args:
-        text: The object with its digest at the end.
-        before: Digest of the object before it in a chain; empty: it is the first one.
-
-    Returns:
-        The object without the digest, and the digest.
+    In a chain it covers the digest of the object before it; empty: it is the first one.
 
     Raises:
         DigestError: If there is no digest at the end, or it does not fit the bytes before it.

@@ -25,12 +25,7 @@ _ASIDE = 10
 
 
 def sendable(load: float, step: float) -> float:
-    """The load nearest to another one that a generator can send.
-
-    Args:
-        load: Frames per second.
-        step: Loads are multiples of this, in frames per second; 0: the generator sends any load.
-    """
+    """The load nearest to another one that a generator can send: a multiple of the step (frames per second); 0: any."""
     return max(1, round(load / step)) * step if step else load
 
 

@@ -14,12 +14,12 @@ from lossratio.measurements.latency.result import (
     LatencyAtLoad,
     LatencyResult,
     direction_latency,
+    latency_contradictions,
     latency_result,
-    latency_trials_contradictions,
 )
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats
-from lossratio.results import Conditions, Kind, TestRun
+from lossratio.results import Conditions, Kind, TestRun, same_value
 from lossratio.trials import Integrity, LatencyOutput, TrialInput, TrialResult, check_integrity, output_from_counters
 from lossratio.units import format_frame_rate
 
@@ -89,7 +89,14 @@ class Latency(Kind[LatencyResult]):
 
     def contradictions(self, result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Latencies that differ from the trials' latencies, or contradict each other."""
-        return latency_trials_contradictions(result, trials)
+        measured = [at_load for at_load in result.latency if at_load.error is None]
+        if len(measured) != len(trials):
+            yield f"latency: there are {len(measured)} loads and {len(trials)} trials"
+            return
+        for index, (at_load, trial) in enumerate(zip(measured, trials, strict=True)):
+            if at_load.loss_ratio != trial.loss_ratio or not same_value(at_load.load.per_interface_fps, trial.load):
+                yield f"latency[{index}]: load or loss ratio differ from trial {index + 1}"
+            yield from latency_contradictions(at_load, f"latency[{index}]")
 
 
 def points_of(
@@ -97,10 +104,8 @@ def points_of(
 ) -> tuple[LatencyPoint, ...]:
     """The loads at which latency is measured after a search, from the highest; the last one is the minimum load.
 
-    Args:
-        result: The result of the search.
-        goal: Name of the goal in any case; None: PDR (or a goal that ends with these letters), else the last one.
-        shares: Shares of its relevant lower bound; a load below the minimum load is the minimum load.
+    They are shares of the relevant lower bound of a goal (its name in any case; None: PDR, or a goal that ends with
+    these letters, else the last one). A load below the minimum load is the minimum load.
 
     Raises:
         SearchError: If there is no such goal, it has no relevant lower bound, or a share is not within 0 and 1.

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from lossratio.errors import ReportError
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
-from lossratio.results import ROUNDING, LatencyPoint, MaxLoad, Outcome, TestResult, TestRun, describe_trials, same_value
+from lossratio.results import ROUNDING, LatencyPoint, MaxLoad, Outcome, TestResult, TestRun, describe_trials
 from lossratio.trials import JournalEntry, LatencyCounters, Microseconds, OneWayLatency, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -290,18 +290,6 @@ def _numbers(direction: DirectionLatency) -> str:
     if direction.resolution_us is not None:
         parts.append(f"resolution {direction.resolution_us:g} µs")
     return ", ".join(parts)
-
-
-def latency_trials_contradictions(result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-    """Latencies that differ from the trials' latencies, or contradict each other."""
-    measured = [at_load for at_load in result.latency if at_load.error is None]
-    if len(measured) != len(trials):
-        yield f"latency: there are {len(measured)} loads and {len(trials)} trials"
-        return
-    for index, (at_load, trial) in enumerate(zip(measured, trials, strict=True)):
-        if at_load.loss_ratio != trial.loss_ratio or not same_value(at_load.load.per_interface_fps, trial.load):
-            yield f"latency[{index}]: load or loss ratio differ from trial {index + 1}"
-        yield from latency_contradictions(at_load, f"latency[{index}]")
 
 
 def latency_contradictions(latency: LatencyAtLoad, name: str) -> Iterator[str]:

@@ -255,7 +255,7 @@ def _goal_labels(goals: Sequence[GoalReport], history: History, window: Window, 
 
 def _bounds_in_words(report: GoalReport) -> Iterator[str]:
     if report.result is not None:
-        yield format_interval(*(None if bound is None else bound.per_interface_fps for bound in report.bounds))
+        yield format_interval(*report.bounds)
     if report.throughput is not None:
         yield f"throughput {format_frame_rate(report.throughput.per_interface_fps)}"
     yield from textwrap.wrap(format_regularity(report), 30)

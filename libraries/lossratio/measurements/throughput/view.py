@@ -161,8 +161,7 @@ class ThroughputView(View[GoalsResult]):
     def log(self, result: GoalsResult) -> Iterator[Picture | str]:
         """The search; if latency was added to the result, the latency."""
         if result.latency:
-            yield latency_picture(result.latency, result.test.name)
-            yield latency_over_load_picture(result.latency, result.trials, result.test.name)
+            yield from self._of_latency(result)
         else:
             yield trials_in_words(result.trials)
             yield from self._of_search(result)
@@ -296,9 +295,9 @@ def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
 def _rested(result: GoalsResult) -> Doubt | None:
     """The doubt that the SUT passes more after a rest, from the trials at the end of the search."""
     found = [
-        (report.result.relevant_upper_bound.per_interface_fps, report.goal.loss_ratio)
+        (rate.per_interface_fps, report.goal.loss_ratio)
         for report in result.goals
-        if report.result is not None and report.result.relevant_upper_bound is not None
+        if (rate := report.bounds[1]) is not None
     ]
     asked = [trial for trial in result.trials if trial.rest_s]
     if not found or not asked:
@@ -324,10 +323,7 @@ def _zone_doubts(result: GoalsResult) -> Iterator[Doubt]:
         outcome = report.result
         if outcome is None or outcome.zone is None:
             continue
-        here, zone = (
-            format_interval(*(None if rate is None else rate.per_interface_fps for rate in rates))
-            for rates in (report.bounds, outcome.zone.ends)
-        )
+        here, zone = format_interval(*report.bounds), format_interval(*outcome.zone.ends)
         yield Doubt(
             DoubtKind.CHANCE,
             f"from {zone} per interface, 30 to 70 % of trials lose more than {report.goal.name} allows. Its bounds are "
