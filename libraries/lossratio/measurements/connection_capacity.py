@@ -241,9 +241,7 @@ class ConnectionCapacityView(View[ConnectionCapacityResult]):
     def lines(self, result: ConnectionCapacityResult) -> Iterator[str]:
         """The median, and the percentiles."""
         rate = result.max_load.rate.per_interface_fps
-        yield f"capacity of the table of connections (RFC 9693), {result.settings.repeats} searches" + (
-            "" if result.reason is None else f", irregular: {result.reason}"
-        )
+        yield self.head(result, f"capacity of the table of connections (RFC 9693), {result.settings.repeats} searches")
         yield f"  {'opened at':<{LABEL_WIDTH}}  {rate:,.0f} connections/s"
         values = result.capacity
         if values is not None:
