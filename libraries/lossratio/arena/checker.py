@@ -89,7 +89,10 @@ def _tested(goal: SequentialGoal, trials: Sequence[TrialResult]) -> Checked:
         counts[load][trial.loss_ratio > goal.loss_ratio] += 1
         low, high = counts[load]
         sides = _sides(goal, low, high)
-        needed = (1 / (_written(goal.error) * _share_of_error(order.index(load)))) ** block
+        # A load's share of the goal's error, by its place in the order of tests.
+        pair = order.index(load) // 2
+        share = Fraction(3, 10) if pair == 0 else Fraction(4, 10) / (2 * pair * (pair + 1))
+        needed = (1 / (_written(goal.error) * share)) ** block
         if all(side < needed for side in sides) and low + high >= goal.most_trials:
             unsure.add(load)
             sides = (
@@ -117,12 +120,6 @@ def _block(goal: SequentialGoal, trials: Sequence[TrialResult]) -> int:
             changes += sum(before != after for before, after in pairwise(lossy))
     is_alike = expected > changes and 4 * (expected - changes) ** 2 > 25 * variance
     return math.ceil(expected / changes) if is_alike else 1
-
-
-def _share_of_error(place: int) -> Fraction:
-    """A load's share of a sequential goal's error, by its place in the order of tests, from 0."""
-    pair = place // 2
-    return Fraction(3, 10) if pair == 0 else Fraction(4, 10) / (2 * pair * (pair + 1))
 
 
 def _sides(goal: SequentialGoal, low: int, high: int) -> tuple[Fraction, Fraction]:

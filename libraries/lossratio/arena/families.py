@@ -185,12 +185,6 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
 """All families by name."""
 
 
-HELD_OUT_MAX_LOADS = (148_809.5, 1_488_095.0, 8_127_438.0, 59_523_810.0)
-"""64-byte frames on 100 Mbit/s, 1 and 40 Gbit/s, and 1518-byte frames on 100 Gbit/s, in frames per second."""
-
-HELD_OUT_MIN_LOAD = 300.0
-"""Frames per second."""
-
 HELD_OUT_CAPACITY = (0.01, 0.99)
 """Shares of the largest load."""
 
@@ -212,7 +206,8 @@ def _two_workers(draw: Draw, max_load: float, overload: Overload) -> Sut:
 
 HELD_OUT_FAMILIES: Mapping[str, Family] = MappingProxyType(
     {
-        name: Family(name, group, make, HELD_OUT_MAX_LOADS, HELD_OUT_MIN_LOAD)
+        # 64-byte frames on 100 Mbit/s, 1 and 40 Gbit/s, and 1518-byte frames on 100 Gbit/s.
+        name: Family(name, group, make, (148_809.5, 1_488_095.0, 8_127_438.0, 59_523_810.0), 300.0)
         for name, group, make in (
             ("plain knee", "quiet", sharp_knee(HELD_OUT_CAPACITY)),
             ("cliff", "quiet", overloaded(sharp_knee(HELD_OUT_CAPACITY), dip=(0.2, 0.7))),

@@ -211,8 +211,6 @@ HINTED_TIME: Mapping[str, tuple[float, float]] = MappingProxyType(
 )
 """The same after a change, for all goal sets alike."""
 
-HINTED_WORST_FAMILY = (1.3, 1.2)
-
 HINTED_BIAS: Mapping[str, float] = MappingProxyType({"G1": 0.1, "G2": 0.25, "G3": 0.1, "G4": 0.1, "G5": 0.1})
 """Percent of the load."""
 
@@ -248,12 +246,9 @@ def _of_change(change: Change, goals: str, rows: Any) -> Iterator[Figure]:
     limits = HINTED_TIME_UNCHANGED[goals] if change.name == "unchanged" else HINTED_TIME.get(change.name)
     if limits is not None:
         yield figure("time / without hints", lambda chosen: geometric_mean(ratios(chosen)), *limits)
-        yield figure(
-            "time / without hints, worst family", lambda chosen: float(ratios(chosen).max()), *HINTED_WORST_FAMILY
-        )
-    yield figure(
-        "bias by hints, %", lambda chosen: abs(bias_by_hints(chosen, change)), HINTED_BIAS[goals], HINTED_BIAS[goals]
-    )
+        yield figure("time / without hints, worst family", lambda chosen: float(ratios(chosen).max()), 1.3, 1.2)
+    most = HINTED_BIAS[goals]
+    yield figure("bias by hints, %", lambda chosen: abs(bias_by_hints(chosen, change)), most, most)
 
 
 def bias_by_hints(rows: Any, change: Change) -> float:

@@ -13,9 +13,6 @@ from lossratio.trials import Measurer, TrialInput
 
 PEER_VERSION = "1.2.1"
 
-NO_WALL_CLOCK_LIMIT = 1e9
-"""Seconds: the peer measures its time limit on the real clock, but trials here take virtual time."""
-
 
 def why_not_installed() -> str | None:
     """The reason why the peer cannot take part; None if it can."""
@@ -66,7 +63,8 @@ def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Me
         goals=theirs,
         min_load=subject.min_load,
         max_load=subject.max_load,
-        search_duration_max=NO_WALL_CLOCK_LIMIT,
+        # The peer measures these seconds on the real clock, but trials here take virtual time.
+        search_duration_max=1e9,
         warmup_duration=None,
     )
     begin = thread_time()

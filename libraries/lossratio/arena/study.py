@@ -38,10 +38,6 @@ def families_of(family_set: str) -> Mapping[str, Family]:
     return FAMILY_SETS[family_set] if family_set in FAMILY_SETS else recorded_families(Path(family_set))
 
 
-EVERY_ALGORITHM: Mapping[str, Algorithm] = MappingProxyType({**ALGORITHMS, **HINT_ALGORITHMS})
-"""All algorithms of lossratio's, by name."""
-
-
 def algorithm_named(name: str) -> Algorithm:
     """An algorithm of lossratio's, or ``module:NAME``: an `Algorithm` of another module.
 
@@ -49,7 +45,7 @@ def algorithm_named(name: str) -> Algorithm:
         SearchError: If there is none; names those that there are.
     """
     try:
-        found = EVERY_ALGORITHM[name] if ":" not in name else resolve_name(name)
+        found = {**ALGORITHMS, **HINT_ALGORITHMS}[name] if ":" not in name else resolve_name(name)
     except (LookupError, ImportError, AttributeError, ValueError) as cause:
         there = ", ".join(map(repr, ALGORITHMS))
         raise SearchError(

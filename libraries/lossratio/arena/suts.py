@@ -11,9 +11,6 @@ import numpy as np
 from lossratio.errors import SearchError
 from lossratio.simulation import GRACEFUL, Overload, Recorded, RunningSut, SimulatedMeasurer, Sut, Traffic, WithoutTruth
 
-RECORDED = "recorded"
-"""The group of recorded SUTs."""
-
 Draw = np.random.Generator
 """The random numbers that a SUT's parameters are drawn from."""
 
@@ -98,7 +95,7 @@ def recorded_families(directory: Path) -> Mapping[str, Family]:
     for file in sorted(directory.rglob("*.jsonl")):
         name, record = str(file.relative_to(directory)), Recorded(file)
         loads = record.loads()
-        families[name] = Family(name, RECORDED, _always(record), (loads[-1],), loads[0])
+        families[name] = Family(name, "recorded", _always(record), (loads[-1],), loads[0])
     if not families:
         raise SearchError(f"There is no record of trials (*.jsonl) in {directory}.")
     return families

@@ -35,7 +35,6 @@ SKIP = 125
 _LINES = 20
 
 Values = Mapping[str, float]
-RunSuites = Callable[[RunRequest], RunOutcome]
 
 FORMAT = "lossratio-builds/1"
 _FILE = "measurements.jsonl"
@@ -51,7 +50,7 @@ class BuildBench:
     """Only this quantity (e.g. ``NDR``); None: all."""
     warn: Callable[[str], None] = lambda caveat: None
     """Called with a line of text for each doubt about a value."""
-    run_suites: RunSuites = run
+    run_suites: Callable[[RunRequest], RunOutcome] = run
     """Runs suites."""
 
     def set_up(self, command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:

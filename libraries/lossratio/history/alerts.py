@@ -180,7 +180,15 @@ class Alerts:
         """
         loaded = load_yaml_file(path, _AlertsFile, ReportError, check=_problems)
         memory = path.parent / (loaded.memory or f"{path.stem}.sent.json")
-        return cls(loaded.alerts, memory, _read_memory(memory))
+        if not memory.exists():
+            return cls(loaded.alerts, memory, {})
+        try:
+            data = parse_json(read_input_file(memory, ReportError, MOST_RECORDED_BYTES))
+            return cls(loaded.alerts, memory, _Memory.model_validate(data).sent)
+        except ValueError as error:
+            raise ReportError(
+                f"{memory} is no memory of alerts. Remove it: alerts of changes that last are then sent once more."
+            ) from error
 
     def send(self, trends: Sequence[Trend]) -> Iterator[str]:
         """Sends what is new about trends, and remembers it.
@@ -271,18 +279,6 @@ def _is_news(trend: Trend, changes: Mapping[str, datetime]) -> bool:
 class _Memory(BaseModel):
     format: Literal["lossratio-alerts/1"]
     sent: dict[str, dict[str, AwareDatetime]]
-
-
-def _read_memory(path: Path) -> dict[str, dict[str, datetime]]:
-    if not path.exists():
-        return {}
-    try:
-        memory = _Memory.model_validate(parse_json(read_input_file(path, ReportError, MOST_RECORDED_BYTES)))
-    except ValueError as error:
-        raise ReportError(
-            f"{path} is no memory of alerts. Remove it: alerts of changes that last are then sent once more."
-        ) from error
-    return memory.sent
 
 
 def _problems(loaded: _AlertsFile) -> Iterator[tuple[tuple[str | int, ...], str]]:

@@ -136,7 +136,7 @@ def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
 
     A file's name follows from its content, so a file that is here already is never fetched again.
     """
-    folder = cache or _cache(store.url)
+    folder = cache or _folder(store.url, "XDG_CACHE_HOME", ".cache", "history")
     names = {name.removeprefix(f"{HISTORY}/") for name in store.names(f"{HISTORY}/**")}
     # Only a file of a history's own layout is fetched: another name might lead out of the mirror.
     wanted = {name for name in names if _MIRRORED.fullmatch(name)}
@@ -159,9 +159,10 @@ def put_annotations(url: str, history: History) -> None:
     ObjectStore(url).put(history.path / ANNOTATIONS_NAME, f"{HISTORY}/{ANNOTATIONS_NAME}")
 
 
-def _cache(url: str) -> Path:
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "lossratio" / "history" / hashlib.sha256(url.encode()).hexdigest()[:16]
+def _folder(url: str, variable: str, default: str, name: str) -> Path:
+    """This user's folder for the archive with a URL."""
+    root = Path(os.environ.get(variable) or Path.home() / default)
+    return root / "lossratio" / name / hashlib.sha256(url.encode()).hexdigest()[:16]
 
 
 RUNS = "runs"
@@ -180,9 +181,7 @@ class Outbox:
     @classmethod
     def of(cls, url: str) -> Outbox:
         """This user's outbox for the archive with a URL."""
-        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-        digest = hashlib.sha256(url.encode()).hexdigest()[:16]
-        return cls(state / "lossratio" / "outbox" / digest, ObjectStore(url))
+        return cls(_folder(url, "XDG_STATE_HOME", ".local/state", "outbox"), ObjectStore(url))
 
     def add(self, directory: Path) -> list[str]:
         """Puts a run into the outbox. The same run has the same names each time.

@@ -98,7 +98,12 @@ def csit_names(result: TestResult) -> CsitNames:
     folders = [part.replace(" ", "_") for part in test.suite.lower().split(".")]
     suite = _SUITE.fullmatch(folders[-1])
     if suite is None:
-        body = _with_driver(parts["body"], conditions)
+        # CSIT leaves out vfio-pci, and has no name for others.
+        drivers = {_DRIVERS.get(str(described.get("driver")), "") for described, _ in _interfaces(conditions)}
+        driver = drivers.pop() if len(drivers) == 1 else ""
+        body = parts["body"]
+        if driver and not body.startswith(f"{driver}-"):
+            body = f"{driver}-{body}"
         links = {0: "1n1l-", 1: "2n1l-"}.get(_devices(conditions), "")
         code = _nic_code(test, conditions)
         folders = [*_area(result, body), f"{links}{code}-{body}-{parts['type']}"]
@@ -132,13 +137,6 @@ def _devices(conditions: Conditions) -> int:
 def _nodes(conditions: Conditions) -> Mapping[str, Any]:
     nodes = conditions.testbed.topology.get("nodes")
     return nodes if isinstance(nodes, dict) else {}
-
-
-def _with_driver(body: str, conditions: Conditions) -> str:
-    """The body after the driver of the DUT's interfaces; CSIT leaves out vfio-pci, and has no name for others."""
-    drivers = {_DRIVERS.get(str(described.get("driver")), "") for described, _ in _interfaces(conditions)}
-    driver = drivers.pop() if len(drivers) == 1 else ""
-    return f"{driver}-{body}" if driver and not body.startswith(f"{driver}-") else body
 
 
 def _interfaces(conditions: Conditions) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:

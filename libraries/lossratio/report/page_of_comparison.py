@@ -231,17 +231,15 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
 
 def _headline(comparison: Comparison, before: Sequence[Run], after: Sequence[Run], names: tuple[str, str]) -> str:
     """What was compared, where and when, in a line."""
-    sides = (_side(side, name, runs) for side, name, runs in zip("AB", names, (before, after), strict=True))
+    sides = []
+    for side, name, runs in zip("AB", names, (before, after), strict=True):
+        results = [result for run in runs for result in run.results]
+        began, ended = min(result.started for result in results), max(result.ended for result in results)
+        builds = sorted({build for result in results if (build := build_of(result)) is not None})
+        days = f"{began:%Y-%m-%d}" if began.date() == ended.date() else f"{began:%Y-%m-%d} to {ended:%Y-%m-%d}"
+        count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
+        sides.append(f"{side}: {name} ({', '.join((count, days, *builds))})")
     return f"{' · '.join(sides)} · testbed {comparison.testbed}"
-
-
-def _side(side: str, name: str, runs: Sequence[Run]) -> str:
-    results = [result for run in runs for result in run.results]
-    began, ended = min(result.started for result in results), max(result.ended for result in results)
-    builds = sorted({build for result in results if (build := build_of(result)) is not None})
-    days = f"{began:%Y-%m-%d}" if began.date() == ended.date() else f"{began:%Y-%m-%d} to {ended:%Y-%m-%d}"
-    count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
-    return f"{side}: {name} ({count}, {days}{', ' + ', '.join(builds) if builds else ''})"
 
 
 def _formatted(finding: Finding, value: float | None) -> str:
