@@ -203,19 +203,6 @@ def certificate(
 
     Trials may end early above a loss ratio; None: they take their whole duration.
     """
-    proofs = [
-        _best_proof(load, claims, measurer, number * (REHEARSALS + 1), certain_above)
-        for number, (load, claims) in enumerate(_claims(result).items())
-    ]
-    return Certificate(
-        sum(proof.elapsed for proof in proofs),
-        sum(proof.trials for proof in proofs),
-        all(proof.proved for proof in proofs),
-    )
-
-
-def _claims(result: SearchResult) -> Mapping[float, list[tuple[SearchGoal, Bound]]]:
-    """The bounds of the result, by load."""
     claims: dict[float, list[tuple[SearchGoal, Bound]]] = {}
     for goal, goal_result in result.items():
         lower, upper = goal_result.relevant_lower_bound, goal_result.relevant_upper_bound
@@ -223,7 +210,15 @@ def _claims(result: SearchResult) -> Mapping[float, list[tuple[SearchGoal, Bound
             claims.setdefault(lower, []).append((goal, Bound.LOWER))
         if upper is not None and upper != lower:
             claims.setdefault(upper, []).append((goal, Bound.UPPER))
-    return claims
+    proofs = [
+        _best_proof(load, of_load, measurer, number * (REHEARSALS + 1), certain_above)
+        for number, (load, of_load) in enumerate(claims.items())
+    ]
+    return Certificate(
+        sum(proof.elapsed for proof in proofs),
+        sum(proof.trials for proof in proofs),
+        all(proof.proved for proof in proofs),
+    )
 
 
 def _best_proof(

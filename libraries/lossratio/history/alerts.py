@@ -203,7 +203,13 @@ class Alerts:
             if not news:
                 continue
             try:
-                _send(alert, alert_subject(news), "\n\n".join("\n".join(_paragraph(trend)) for trend in news), news)
+                text = "\n\n".join("\n".join(_paragraph(trend)) for trend in news)
+                if alert.webhook is not None:
+                    _request(alert.webhook, text, news, alert.timeout)
+                elif alert.email is not None:
+                    _mail(alert.email, alert_subject(news), text, alert.timeout)
+                else:
+                    _command(alert, text, news)
             except _NotSentError as error:
                 yield f"Alert {alert.name!r} was not sent, and is tried again next time: {error}."
                 continue
@@ -297,18 +303,9 @@ class _NotSentError(Exception):
     """An alert could not be sent."""
 
 
-def _send(alert: Alert, subject: str, text: str, trends: Sequence[Trend]) -> None:
-    if alert.webhook is not None:
-        _request(alert.webhook, subject, text, trends, alert.timeout)
-    elif alert.email is not None:
-        _mail(alert.email, subject, text, alert.timeout)
-    else:
-        _command(alert, text, trends)
-
-
-def _as_data(subject: str, text: str, trends: Sequence[Trend]) -> dict[str, Any]:
+def _as_data(text: str, trends: Sequence[Trend]) -> dict[str, Any]:
     return {
-        "text": f"{subject}\n\n{text}",
+        "text": f"{alert_subject(trends)}\n\n{text}",
         "trends": [
             {
                 **asdict(trend.series.key),
@@ -322,8 +319,8 @@ def _as_data(subject: str, text: str, trends: Sequence[Trend]) -> dict[str, Any]
     }
 
 
-def _request(webhook: Webhook, subject: str, text: str, trends: Sequence[Trend], timeout: float) -> None:
-    data = _as_data(subject, text, trends)
+def _request(webhook: Webhook, text: str, trends: Sequence[Trend], timeout: float) -> None:
+    data = _as_data(text, trends)
     body = data if webhook.body is None else _filled(webhook.body, data["text"])
     url = with_variables(webhook.url)
     if not _ADDRESS.match(url):
@@ -373,7 +370,7 @@ def _mail(email: Email, subject: str, text: str, timeout: float) -> None:
 
 def _command(alert: Alert, text: str, trends: Sequence[Trend]) -> None:
     words = alert.words
-    given = json.dumps(_as_data(alert_subject(trends), text, trends)) if alert.input == "json" else text
+    given = json.dumps(_as_data(text, trends)) if alert.input == "json" else text
     try:
         done = run_program(words, stdin=f"{given}\n".encode(), timeout=alert.timeout, most=_MOST_OUTPUT)
     except CallError as error:

@@ -106,7 +106,11 @@ def csit_names(result: TestResult) -> CsitNames:
             body = f"{driver}-{body}"
         links = {0: "1n1l-", 1: "2n1l-"}.get(_devices(conditions), "")
         code = _nic_code(test, conditions)
-        folders = [*_area(result, body), f"{links}{code}-{body}-{parts['type']}"]
+        # The dashboards show the last folder above a suite as the area, except of DPDK's tests.
+        kind = _dut_kind(result)
+        areas = {"vxlan": "ip4_tunnels", "l2": "l2", "ip6": "ip6"}
+        area = [] if kind == "dpdk" else [next((area for part, area in areas.items() if part in body), "ip4")]
+        folders = ["tests", kind, "perf", *area, f"{links}{code}-{body}-{parts['type']}"]
     else:
         body, links, code = suite["body"], suite["links"], suite["code"] + suite["nic"]
         if body != parts["body"] and not body.endswith(f"-{parts['body']}"):
@@ -170,15 +174,6 @@ def _nic_code(test: TestIdentity, conditions: Conditions) -> str:
     )
 
 
-def _area(result: TestResult, body: str) -> list[str]:
-    """The folders above a suite; the dashboards show the last one as the area, except of DPDK's tests."""
-    kind = _dut_kind(result)
-    if kind == "dpdk":
-        return ["tests", kind, "perf"]
-    areas = {"vxlan": "ip4_tunnels", "l2": "l2", "ip6": "ip6"}
-    return ["tests", kind, "perf", next((area for part, area in areas.items() if part in body), "ip4")]
-
-
 def csit_job(result: TestResult) -> str:
     """A name for the job that measured a result, with all parts that CSIT's dashboards take from it.
 
@@ -239,6 +234,12 @@ def csit_export(result: TestResult) -> CsitExport:
         raise CsitExportError(
             f"{result.test.full_name} is called {names.test_type}, and its result is {view.csit_type}."
         )
+    generator = result.conditions.generator
+    kind = str(generator.get("kind") or "")
+    # A generator without a version of its own has lossratio's version.
+    version = generator.get("version", result.conditions.controller.lossratio_version)
+    if not (kind and version):
+        raise CsitExportError(f"{result.test.full_name} does not say what kind and version its generator was.")
     metrics = [] if result.error is not None else [line.csit() for line in telemetry_metrics(result)]
     case = CsitTestCase(
         start_time=_time(result.started),
@@ -249,8 +250,8 @@ def csit_export(result: TestResult) -> CsitExport:
         hosts=_hosts(result.conditions),
         dut_type=_dut_kind(result),
         dut_version=_dut_version(result),
-        tg_type=_generator(result)[0],
-        tg_version=_generator(result)[1],
+        tg_type=kind.lower(),
+        tg_version=str(version),
         tags=result.test.tags,
         telemetry=(base64.b64encode(zlib.compress("\n".join(metrics).encode(), 9)).decode(),) if metrics else (),
         test_documentation=result.test.documentation,
@@ -335,16 +336,6 @@ def _dut_version(result: TestResult) -> str:
         if version:
             return str(version)
     raise CsitExportError(f"{result.test.full_name} does not say what version its DUT had.")
-
-
-def _generator(result: TestResult) -> tuple[str, str]:
-    """Kind and version of the generator; one without a version of its own has lossratio's version."""
-    generator = result.conditions.generator
-    kind = str(generator.get("kind") or "")
-    version = generator.get("version", result.conditions.controller.lossratio_version)
-    if not (kind and version):
-        raise CsitExportError(f"{result.test.full_name} does not say what kind and version its generator was.")
-    return kind.lower(), str(version)
 
 
 def _time(moment: datetime) -> str:

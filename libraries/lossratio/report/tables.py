@@ -146,23 +146,18 @@ class FindingRow:
         is_at_limit = ends[0] is not None and view_of(self.result).is_at_limit(self.result, self.finding)
         return bounds_in_words(*(_in_words(end, self.finding.unit) for end in ends), is_at_limit=is_at_limit)
 
-    @property
-    def picture(self) -> str:
-        """The small picture of the bounds, or of the value with its standard deviation; empty: no rate."""
-        return "" if self.bar is None else range_bar(*self.bar)
-
     @cached_property
-    def bar(self) -> tuple[float, ...] | None:
-        """The value and both ends of its error bar, in per cent of the maximum load; None: no rate to quote."""
+    def picture(self) -> str:
+        """The small picture of the bounds, or of the value with its standard deviation; empty: no rate to quote."""
         most = self.result.max_load.rate.aggregate_fps
         deviation = self.finding.deviation
         if self.rate is None or not most or not self.is_quotable:
-            return None
+            return ""
         value = self.rate.aggregate_fps
         spread = deviation.aggregate_fps if isinstance(deviation, Rate) else 0.0
         bounds = (self.finding.lower_bound, self.finding.upper_bound)
         ends = [bound.aggregate_fps for bound in bounds if isinstance(bound, Rate)] or [value - spread, value + spread]
-        return tuple(100.0 * rate / most for rate in (value, min(ends), max(ends)))
+        return range_bar(*(100.0 * rate / most for rate in (value, min(ends), max(ends))))
 
     @cached_property
     def latency(self) -> tuple[str, float | None]:
@@ -372,9 +367,8 @@ def _markdown_lines(run: Run) -> Iterator[str]:
     rows = ([column.text(row) for column in columns] for row in rows_of(run))
     yield from markdown_table([column.head for column in columns], rows)
     yield ""
-    simulated = sorted(
-        {result.conditions.testbed.in_words for result in run.results if result.conditions.testbed.is_simulated}
-    )
+    testbeds = [result.conditions.testbed for result in run.results]
+    simulated = sorted({testbed.in_words for testbed in testbeds if testbed.is_simulated})
     yield (
         "Loads and rates are per transmitting interface; the aggregate is that times its factor. Bandwidth is "
         "that of the aggregate on the wire (layer 1)."
