@@ -76,15 +76,9 @@ class LossCurve:
         return (more + rate * (duration - late)) / duration
 
     def crossing(self, goal_loss_ratio: float, upper: float, next_upper: float | None) -> float | None:
-        """The load, in frames per second, where the loss ratio of an overloaded SUT rises above a goal's.
+        """The load where an overloaded SUT's loss ratio rises above a goal's, by the smallest two overloaded loads.
 
-        Args:
-            goal_loss_ratio: The goal's loss ratio.
-            upper: The smallest overloaded load.
-            next_upper: The next one above, if there is one.
-
-        Returns:
-            A load from zero to `upper`; None if too little is lost there to show it.
+        From zero to the smallest one, in frames per second; None if too little is lost there to show it.
         """
         loss = self.loss_ratio(upper)
         if loss <= goal_loss_ratio:
@@ -143,13 +137,7 @@ class Expectation:
             self.position = self._hinted = hinted
 
     def update(self, before: Interval, after: Interval, next_upper: float | None) -> None:
-        """Looks at the coarsest target's interval after a trial that the loss curve has counted.
-
-        Args:
-            before: The interval before the trial.
-            after: The interval now.
-            next_upper: The smallest upper bound above the interval.
-        """
+        """Looks at the coarsest target's interval before and after a trial, and at the smallest upper bound above."""
         old = self.position
         if old is not None and after.upper is not None and after.upper != before.upper:
             self._was_too_high |= self._grid.position(after.upper) <= old

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from importlib import import_module
 
 import pytest
@@ -9,6 +10,7 @@ from mlrsearch_suts import knee, policer
 
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, IrregularReason, LoadGrid, MLRsearch, rules
 from lossratio.mlrsearch.rules import RULES, Choice, choose
+from lossratio.mlrsearch.rules.plan import BELOW
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 MIN, MAX = 9001.0, 14_880_952.0
@@ -84,6 +86,38 @@ def test_a_load_below_the_bounds_that_was_unlucky_once_is_asked_once_more():
     assert controller.next_trial() == again
     controller.record(TrialResult(again, TrialOutput(0.0)))
     assert controller.next_trial() is None
+
+
+def island(seed):
+    """Loses 2 % above 1 Mfps; from 1.3 to 1.4 Mfps two of three trials lose only 0.4 %."""
+    rng = random.Random(seed)
+
+    def sut(load, duration):
+        if load <= 1e6:
+            return 0.001
+        return 1.0 - 1.4e6 / load if load > 1.41e6 else rng.choice((0.02, 0.004, 0.004)) if load > 1.3e6 else 0.02
+
+    return sut
+
+
+@pytest.mark.parametrize("seed", [0, 5, 6, 7, 9, 10])
+def test_most_trials_that_pass_make_no_bound_above_loads_that_fail(seed):
+    controller = MLRsearch([PDR], MIN, MAX)
+    _, trials = rules_of(controller, island(seed))
+    assert controller.result()[PDR].relevant_lower_bound == pytest.approx(1e6, rel=0.005)
+    # A pair of bounds takes 22 trials at least: the island was left before.
+    assert sum(trial.load > 1.3e6 for trial in trials) < 22
+
+
+def test_no_trial_is_far_below_a_bound_without_chance():
+    _, trials = rules_of(MLRsearch([PDR], MIN, MAX), knee(1e6))
+    assert not any(BELOW[0] < trial.load / 1e6 < BELOW[-1] for trial in trials)
+
+
+def test_one_trial_below_that_passes_is_enough():
+    rng = random.Random(3)
+    _, trials = rules_of(MLRsearch([PDR], MIN, MAX), lambda load, _: 0.02 * (load > rng.uniform(0.98e6, 1.02e6)))
+    assert sum(BELOW[0] < trial.load / 1e6 < 0.95 for trial in trials) == 1
 
 
 def test_a_warm_up_is_no_rules_choice():

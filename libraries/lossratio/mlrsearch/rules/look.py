@@ -100,12 +100,7 @@ def _next_look(interval: Interval, expectation: Expectation, width: int) -> tupl
     """The index that a single short trial is to look at, and what it is expected to be.
 
     As long as the expected bound holds good, both sides of it are looked at, the upper one first: if that is no upper
-    bound, the expected bound was too low and its lower side need not be measured.
-
-    Args:
-        interval: Where the target's bounds are; not closed yet.
-        expectation: Where the bound is expected.
-        width: The target's width in grid steps.
+    bound, the expected bound was too low and its lower side need not be measured. The width is in grid steps.
     """
     first, last, position = interval.first, interval.last, expectation.position
     if interval.upper is None:

@@ -57,6 +57,10 @@ NARROW, ABOVE = 8, 8
 few frames must be lossy in so many trials more than twice those that they pass. Otherwise the next trial is at the
 highest one of them that is undecided."""
 
+BELOW = 0.8, 0.875, 0.9
+"""Where trials pass and fail by chance, a goal that allows loss has one trial at the second share of the bound's load,
+if there was none between the first share and the third. Some routers lose more there than at the bound."""
+
 MOST_LOADS = 24
 """Loads with a trial, from the smallest lossy one to the largest one that passed, after which other rules take over:
 the SUT may change while it is searched."""
@@ -75,26 +79,45 @@ def plan(view: GoalView) -> Choice | None:
         return None
     index, bound = _checked(view, facts, *_best(view, facts))
     load = view.grid.load(index)
+    # Loads that only fail after they passed may be a SUT that gets slower: no trial below shows more.
+    is_both = bound is not Bound.UNDECIDED and min(facts.slower, facts.faster) > 0
+    if is_both and (below := _trial_below(view, load, BELOW[-1] * load)) is not None:
+        return below
     is_new = view.stages[-1].evidence.tally(load).full_trials == 0
     return Choice(NAME, 0 if bound is Bound.UNDECIDED and is_new else view.final, load, bound)
 
 
 def ask_again(view: GoalView) -> Choice | None:
-    """The next trial once both bounds are found: at the smallest load below that mostly failed; None: there is none.
+    """The next trial once both bounds are found; None: there is none."""
+    if view.plan is None or (lower := view.intervals[-1].lower) is None:
+        return None
+    return _trial_below(view, lower, lower)
 
-    A picture: PDR is 1,377 kfps by 11 trials. On its way to NDR the search had a trial at 1,200 kfps that lost 2 %.
-    Either a second one passes, or PDR is lower. For NDR such a trial says little: it may lose a few frames by chance.
+
+def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
+    """A trial below a load that may be a bound; None: there is none, as for all goals that allow no loss.
+
+    Loads up to the largest such load that mostly failed are asked again. Where trials pass and fail by chance, one
+    trial shows whether more is lost below.
+
+    A picture: half of the trials at 1,377 kfps pass, so it may be PDR. A trial at 1,205 kfps loses 2 %. Either a second
+    one passes, or PDR is lower. For NDR such a trial says little: it may lose a few frames by chance.
     """
     facts = view.plan
     if facts is None or view.goal.loss_ratio == 0.0 or facts.may_drift or facts.contested > MOST_LOADS:
         return None
-    for position in sorted(facts.posterior.measured):
+    grid, evidence, measured = view.grid, view.stages[-1].evidence, sorted(facts.posterior.measured)
+    for position in measured:
         low, high = facts.posterior.counts(position)
-        load = view.grid.load(round(position))
-        is_open = position == round(position) and view.stages[-1].evidence.bound(load) is Bound.UNDECIDED
-        if is_open and 0 <= position < view.intervals[-1].first - 1 and high > view.goal.exceed_ratio * (low + high):
-            return Choice(NAME, view.final, load, Bound.UPPER)
-    return None
+        again = grid.load(round(position))
+        is_open = position == round(position) and evidence.bound(again) is Bound.UNDECIDED
+        if is_open and grid.min_load <= again < most and high > view.goal.exceed_ratio * (low + high):
+            return Choice(NAME, view.final, again, Bound.UPPER)
+    first, look, last = (round(grid.position(share * load)) for share in BELOW)
+    is_seen = first < 0 or any(first <= position <= last for position in measured)
+    highest = max(facts.passed, default=-math.inf)
+    is_chance = any(last < position <= highest and facts.posterior.counts(position)[1] for position in measured)
+    return Choice(NAME, view.final, grid.load(look), Bound.LOWER) if is_chance and not is_seen else None
 
 
 def _checked(view: GoalView, facts: Plan, index: int, bound: Bound) -> tuple[int, Bound]:
@@ -173,12 +196,7 @@ def _pairs(curves: Curves, needed: Needed, lowers: NDArray[np.intp], uppers: NDA
 
 
 def information(curves: Curves, needed: Needed) -> Floats:
-    """How many bits a trial at each load says about whether that load becomes a lower bound; the trial counts in it.
-
-    Args:
-        curves: What is known about the loads.
-        needed: How many low-loss and high-loss trials each of them still needs.
-    """
+    """How many bits a trial at each load says about whether that load becomes a lower bound; the trial counts in it."""
     lower, (lows, highs) = race(*map(int, needed.max(axis=0))).lower, needed.T
     is_lossy = curves.chances @ LOSSY
     after_loss = (curves.chances * LOSSY * lower[lows, np.maximum(0, highs - 1)]).sum(axis=1)
