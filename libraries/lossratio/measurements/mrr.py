@@ -213,7 +213,11 @@ class MrrView(View[MrrResult]):
         yield rate_line("standard deviation", result.mrr.stdev)
         values = " ".join(f"{value.forwarding_rate.per_interface_fps:,.0f}" for value in result.mrr.values)
         yield f"  {'values':<{LABEL_WIDTH}}  {values} fps per interface"
-        yield f"  {'loss':<{LABEL_WIDTH}}  {_loss(result.mrr)}"
+        loss, unsent = "not counted", result.mrr.unsent_frames
+        if result.mrr.loss_ratio_of_sent is not None:
+            beside = "" if unsent is None else f"; {unsent:,} frames unsent, which is no loss"
+            loss = f"{format_ratio(result.mrr.loss_ratio_of_sent)} of the frames sent{beside}"
+        yield f"  {'loss':<{LABEL_WIDTH}}  {loss}"
 
     def values(self, result: MrrResult) -> Mapping[str, Any]:
         """The mean."""
@@ -249,13 +253,6 @@ class MrrView(View[MrrResult]):
 
         rates = {"rate": samples("aggregate_fps", "pps"), "bandwidth": samples("aggregate_l1_bps", "bps")}
         return {"type": "mrr", "receive_rate": rates}
-
-
-def _loss(mrr: Mrr) -> str:
-    if mrr.loss_ratio_of_sent is None:
-        return "not counted"
-    unsent = "" if mrr.unsent_frames is None else f"; {mrr.unsent_frames:,} frames unsent, which is no loss"
-    return f"{format_ratio(mrr.loss_ratio_of_sent)} of the frames sent{unsent}"
 
 
 def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]) -> Iterator[Doubt]:

@@ -119,11 +119,7 @@ class GoalSearch(MeasuredKind[RequestT, MLRsearch, Progress, ResultT], Generic[R
         self._earlier: Sequence[EarlierSearch] = ()
 
     def prepare(self, testbed: Testbed, request: RequestT, place: TestPlace) -> None:
-        """Reads the hints, and checks that the generator can end trials early if it is to.
-
-        Raises:
-            TrafficError: If it cannot.
-        """
+        """Reads the hints, and checks that the generator can end trials early if it is to."""
         from lossratio.testbed import describe_traffic
         from lossratio.traffic import check_early_verdicts
 
@@ -352,13 +348,14 @@ def _refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
 
 def spread_of(results: Sequence[ThroughputResult]) -> tuple[GoalSpread, ...]:
     """The spread of each goal's conditional throughput over results of the same search."""
-    spreads = []
-    for reports in zip(*(result.goals for result in results), strict=True):
-        outcomes = [report.result for report in reports]
-        values = tuple(report.throughput and report.throughput.per_interface_fps for report in reports)
-        regular = sum(outcome is not None and outcome.regular for outcome in outcomes)
-        spreads.append(GoalSpread(goal=reports[0].goal.name, values_fps=values, regular=regular))
-    return tuple(spreads)
+    return tuple(
+        GoalSpread(
+            goal=reports[0].goal.name,
+            values_fps=tuple(report.throughput and report.throughput.per_interface_fps for report in reports),
+            regular=sum(report.result is not None and report.result.regular for report in reports),
+        )
+        for reports in zip(*(result.goals for result in results), strict=True)
+    )
 
 
 def _check_names(goals: Sequence[SearchGoal]) -> None:
@@ -412,9 +409,8 @@ def _from_run(run: RunDirectory, test_name: str, traffic: Traffic) -> EarlierSea
         journal = run.journal_path(test_name)
         return _from_journal(journal, traffic) if journal.is_file() else None
     result = read_result(file)
-    if not isinstance(result, ThroughputResult) or result.outcome is Outcome.FAILED:
-        return None
-    if result.conditions.traffic != traffic:
+    is_search = isinstance(result, ThroughputResult) and result.outcome is not Outcome.FAILED
+    if not is_search or result.conditions.traffic != traffic:
         return None
     trials = tuple(trial.as_result() for trial in result.trials if trial.is_evidence)
     return EarlierSearch(file, result.started.isoformat(), trials)
