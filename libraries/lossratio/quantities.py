@@ -29,12 +29,8 @@ def _seconds(value: object) -> object:
     return parse_duration(value) if isinstance(value, str) else value
 
 
-def _frame_rate(value: object) -> object:
-    return parse_frame_rate(value) if isinstance(value, str) else value
-
-
-def _ratio(value: object) -> object:
-    return parse_ratio(value) if isinstance(value, str) else value
+def _parsed(parse: Callable[[str], float]) -> BeforeValidator:
+    return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
 
 
 DURATION = Quantity("_s", "{:g} s".format)
@@ -45,10 +41,10 @@ FRAMES = Quantity("_frames", "{:,}".format)
 Duration = Annotated[float, BeforeValidator(_seconds), DURATION]
 """Seconds; also read from ``2 min`` and from a `timedelta`."""
 
-FrameRate = Annotated[float, BeforeValidator(_frame_rate), FRAME_RATE]
+FrameRate = Annotated[float, _parsed(parse_frame_rate), FRAME_RATE]
 """Frames per second per transmitting interface; also read from ``10 kpps``."""
 
-Share = Annotated[float, BeforeValidator(_ratio), RATIO]
+Share = Annotated[float, _parsed(parse_ratio), RATIO]
 """A share of a whole; also read from ``0.5 %``."""
 
 Frames = Annotated[int, FRAMES]

@@ -7,7 +7,7 @@ A field's name ends in its unit: ``_fps`` frames per second, ``_bps`` bits per s
 import ast
 import inspect
 import sys
-from datetime import datetime, timezone
+from datetime import timezone
 from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any
@@ -94,11 +94,7 @@ def _docstrings(module: str) -> dict[tuple[str, str], str]:
     return found
 
 
-def _in_utc(time: datetime) -> datetime:
-    return time.astimezone(timezone.utc)
-
-
-UtcTime = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+UtcTime = Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(timezone.utc))]
 """A moment; it is written as RFC 3339 in UTC."""
 
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from lossratio.arena.outcome import Outcome, searched
 from lossratio.arena.peer import PEER_VERSION, search_with_peer
@@ -36,13 +38,9 @@ class Algorithm:
     """Whether its trials may end as soon as their verdict is certain."""
 
 
-def _search_with_ours(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
-    return searched(MLRsearch(goals, subject.min_load, subject.max_load, fail_fast=False), measurer)
-
-
-def _search_with_early_verdicts(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
-    controller = MLRsearch(goals, subject.min_load, subject.max_load, fail_fast=False, early_verdict=True)
-    return searched(controller, measurer)
+def search_with_ours(goals: Goals, subject: Subject, measurer: Measurer, **settings: Any) -> Outcome:
+    """Runs one search of our controller, with settings of `MLRsearch`."""
+    return searched(MLRsearch(goals, subject.min_load, subject.max_load, fail_fast=False, **settings), measurer)
 
 
 def _search_with_sequential_goals(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
@@ -57,7 +55,7 @@ def _search_with_sequential_goals(goals: Goals, subject: Subject, measurer: Meas
         )
         for goal in goals
     ]
-    outcome = _search_with_ours(tests, subject, measurer)
+    outcome = search_with_ours(tests, subject, measurer)
     results = [replace(outcome.result[test], goal=goal) for test, goal in zip(tests, goals, strict=True)]
     result = SearchResult(
         results, finished=outcome.result.finished, elapsed=outcome.result.elapsed, trials=outcome.result.trials
@@ -74,8 +72,8 @@ ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
     {
         algorithm.name: algorithm
         for algorithm in (
-            Algorithm(OURS, _search_with_ours),
-            Algorithm(EARLY, _search_with_early_verdicts, early_verdict=True),
+            Algorithm(OURS, search_with_ours),
+            Algorithm(EARLY, partial(search_with_ours, early_verdict=True), early_verdict=True),
             Algorithm(SEQUENTIAL, _search_with_sequential_goals, _short_trials, follows_rfc9971=False),
             Algorithm(PEER, search_with_peer),
         )

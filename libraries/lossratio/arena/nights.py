@@ -13,10 +13,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lossratio.arena.algorithms import Algorithm
-from lossratio.arena.outcome import Outcome, searched
+from lossratio.arena.algorithms import Algorithm, search_with_ours
+from lossratio.arena.outcome import Outcome
 from lossratio.arena.suts import Overhead, Scaled, Subject
-from lossratio.mlrsearch import EARLIER_SEARCHES, MLRsearch, SearchGoal
+from lossratio.mlrsearch import EARLIER_SEARCHES, SearchGoal
 from lossratio.trials import Measurer, TrialResult
 
 NIGHT_STREAM = 2
@@ -93,11 +93,6 @@ CHANGES: Mapping[str, Change] = MappingProxyType(
 """All changes by name."""
 
 
-def _search(goals: Sequence[SearchGoal], subject: Subject, measurer: Measurer, hints: Sequence[Trials]) -> Outcome:
-    controller = MLRsearch(goals, subject.min_load, subject.max_load, fail_fast=False, hints=hints)
-    return searched(controller, measurer)
-
-
 @lru_cache(maxsize=1024)
 def _earlier_nights(goals: tuple[SearchGoal, ...], subject: Subject, change: str) -> tuple[Trials, ...]:
     """The trials of the last nights before, oldest first."""
@@ -105,14 +100,14 @@ def _earlier_nights(goals: tuple[SearchGoal, ...], subject: Subject, change: str
     for night in range(CHANGES[change].nights):
         then = CHANGES[change].earlier(subject, night)
         measurer = then.measurer(Overhead(0.0), night, NIGHT_STREAM)
-        nights.append(_search(goals, then, measurer, nights[-EARLIER_SEARCHES:]).trials)
+        nights.append(search_with_ours(goals, then, measurer, hints=nights[-EARLIER_SEARCHES:]).trials)
     return tuple(nights[-EARLIER_SEARCHES:])
 
 
 def _algorithm(name: str, change: Change) -> Algorithm:
     def search(goals: Sequence[SearchGoal], subject: Subject, measurer: Measurer) -> Outcome:
         hints = _earlier_nights(tuple(goals), subject, change.name) if name == change.with_hints else ()
-        return _search(goals, subject, measurer, hints)
+        return search_with_ours(goals, subject, measurer, hints=hints)
 
     return Algorithm(name, search, tonight=change.tonight)
 

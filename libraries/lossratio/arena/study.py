@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import import_module
 from inspect import getfile
@@ -175,9 +175,7 @@ class Store:
         path = self.path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}.part")
-        all_rows = [asdict(row) for row in rows]
-        columns = {field.name: [row[field.name] for row in all_rows] for field in fields(Row)}
-        parquet.write_table(Table.from_pydict(columns), unfinished)
+        parquet.write_table(Table.from_pylist([asdict(row) for row in rows]), unfinished)
         unfinished.replace(path)
 
     def load(self, cells: Iterable[Cell]) -> Any:

@@ -14,7 +14,6 @@ from lossratio.report import (
     csit_export,
     junit_xml,
     read_run,
-    read_runs,
     render,
     runs_in,
     write_csit,
@@ -40,7 +39,7 @@ def report(
     The exit status is 1 if a run was cut off or has files that cannot be read; these are named, and the rest is
     reported.
     """
-    runs = read_runs(directories)
+    runs = [read_run(directory) for directory in directories]
     chosen = ReportFormat(report_format)
     text = render(chosen, runs)
     if output is None and len(runs) > 1:
@@ -56,7 +55,7 @@ def report(
     for run in runs:
         for problem in run.lacks:
             click.echo(f"{run.path}: {problem}", err=True)
-    if not all(run.is_whole for run in runs):
+    if any(run.lacks for run in runs):
         sys.exit(ExitStatus.FAILED)
 
 
@@ -112,7 +111,7 @@ def compare(
         comparison_table,
     )
 
-    sides = read_runs(runs_in(before)), read_runs(runs_in(after))
+    sides = [read_run(path) for path in runs_in(before)], [read_run(path) for path in runs_in(after)]
     comparison = compare_runs(*sides, least_change=least_change / 100)
     click.echo((comparison_markdown if table_format == "md" else comparison_table)(comparison))
     if html is not None:

@@ -1,7 +1,7 @@
 """A run as it is on the disk: readable results, tests that were cut off, and files that cannot be read."""
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,11 +42,6 @@ class Run:
     """Tests that did not finish."""
     problems: tuple[str, ...] = ()
     """Messages about files that could not be read."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all tests finished and all files could be read."""
-        return not self.lacks
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -99,15 +94,6 @@ def read_run(path: Path) -> Run:
         raise ReportError(f"There is nothing to report in {path}. {reasons}")
     results.sort(key=lambda result: (result.started, result.test.full_name))
     return Run(path, tuple(results), tuple(cut_off), tuple(problems))
-
-
-def read_runs(paths: Sequence[Path]) -> list[Run]:
-    """Reads several runs with `read_run`.
-
-    Raises:
-        ReportError: If a path is no run directory, or none of its files can be read.
-    """
-    return [read_run(path) for path in paths]
 
 
 def runs_in(path: Path) -> list[Path]:

@@ -272,4 +272,4 @@ def test_a_broken_package_is_one_error_that_names_it(our_kinds, runs, tmp_path, 
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ReportError, match=complaint):
         kind_of(module)
-    assert read_run(runs[0]).is_whole
+    assert not read_run(runs[0]).lacks

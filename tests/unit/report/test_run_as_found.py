@@ -31,7 +31,7 @@ def cut_off(run, result, trials, warm_up=None):
 
 def test_a_run_that_is_whole_has_no_problems(run):
     read_again = read_run(run.path)
-    assert read_again.is_whole
+    assert not read_again.lacks
     assert [result.test.name for result in read_again.results] == ["64B-1c-eth-l2bdbase-mrr"]
     assert read_again.doubts == ((),)
 
