@@ -220,8 +220,8 @@ MUTATIONS = (
     Mutation(
         "a busy host repeats trials that the generator sent in time",
         "testbed/changes.py",
-        'answered = (_BY_KEY[Place.TG, "stolen"], _BY_KEY[Place.TG, "pressure"])',
-        'answered = (_BY_KEY[Place.TG, "stolen"],)',
+        'answered = (_BY_KEY[Side.TG, "stolen"], _BY_KEY[Side.TG, "pressure"])',
+        'answered = (_BY_KEY[Side.TG, "stolen"],)',
         ("testbed/test_watch.py",),
     ),
 )

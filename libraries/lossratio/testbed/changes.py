@@ -17,7 +17,7 @@ from lossratio.units import format_ratio
 
 
 class Side(str, Enum):
-    """The part of the testbed that is guilty of a change."""
+    """The part of the testbed that a change is seen at, which is guilty of it."""
 
     TG = "TG"
     WIRE = "wire"
@@ -46,25 +46,14 @@ class Act(str, Enum):
     """The trial stands, with a doubt."""
 
 
-class Place(str, Enum):
-    """The place of a change."""
-
-    TG = "TG"
-    DUT = "DUT"
-    LINK = "link"
-    CONTROLLER = "controller"
-
-
 @dataclass(frozen=True)
 class Rule:
     """One row of the table."""
 
-    place: Place
-    """Where the change is seen."""
+    guilty: Side
+    """The guilty side, where the change is seen."""
     change: str
     """The change, in a word."""
-    guilty: Side
-    """The guilty side."""
     act: Act
     """What is done about the change."""
     sentence: str
@@ -100,30 +89,30 @@ _ALONE = "Leave {node} alone while it measures."
 _HOST = "Give {node} CPUs of its own on its host."
 
 RULES = (
-    Rule(Place.TG, "rebooted", Side.TG, Act.REPAIR, _BOOTED, _FIND),
-    Rule(Place.TG, "gone", Side.TG, Act.REPAIR, _GONE, _FIND),
-    Rule(Place.TG, "down", Side.TG, Act.REPAIR, _DOWN, _SET_UP),
-    Rule(Place.TG, "mtu", Side.TG, Act.REPAIR, _MTU, _SET_BACK),
-    Rule(Place.DUT, "rebooted", Side.DUT, Act.FAIL, _BOOTED, _FIND),
-    Rule(Place.DUT, "dead", Side.DUT, Act.FAIL, _DEAD, _CONSOLE),
-    Rule(Place.DUT, "gone", Side.DUT, Act.FAIL, _GONE, _FIND),
-    Rule(Place.DUT, "down", Side.DUT, Act.FAIL, _DOWN, _SET_UP),
-    Rule(Place.DUT, "mtu", Side.DUT, Act.FAIL, _MTU, _SET_BACK),
-    Rule(Place.LINK, "speed", Side.WIRE, Act.FAIL, _SPEED, _CABLE),
-    Rule(Place.LINK, "carrier", Side.WIRE, Act.REPAIR, _CARRIER, _CABLE),
-    Rule(Place.LINK, "flapped", Side.WIRE, Act.REPAIR, _FLAPPED, _CABLE),
-    Rule(Place.LINK, "damaged", Side.WIRE, Act.REPAIR, _DAMAGED, _CABLE),
-    Rule(Place.LINK, "refused", Side.WIRE, Act.REPEAT, _REFUSED, _LESS_WORK),
-    Rule(Place.TG, "suspended", Side.TG, Act.REPEAT, _SUSPENDED, _ALONE),
-    Rule(Place.TG, "standstill", Side.TG, Act.REPEAT, _STANDSTILL, _HOST),
-    Rule(Place.TG, "stolen", Side.TG, Act.REPEAT, _STOLEN, _HOST),
-    Rule(Place.TG, "pressure", Side.TG, Act.REPEAT, _PRESSURE, _ALONE),
-    Rule(Place.DUT, "suspended", Side.DUT, Act.REPEAT, _SUSPENDED, _ALONE),
-    Rule(Place.DUT, "standstill", Side.DUT, Act.REPEAT, _STANDSTILL, _HOST),
-    Rule(Place.CONTROLLER, "suspended", Side.CONTROLLER, Act.REPEAT, _SUSPENDED, _ALONE),
-    Rule(Place.DUT, "stolen", Side.DUT, Act.NOTE, _STOLEN, _HOST),
-    Rule(Place.DUT, "waited", Side.DUT, Act.NOTE, _WAITED, _ALONE),
-    Rule(Place.CONTROLLER, "clock", Side.CONTROLLER, Act.NOTE, _CLOCK, _ALONE),
+    Rule(Side.TG, "rebooted", Act.REPAIR, _BOOTED, _FIND),
+    Rule(Side.TG, "gone", Act.REPAIR, _GONE, _FIND),
+    Rule(Side.TG, "down", Act.REPAIR, _DOWN, _SET_UP),
+    Rule(Side.TG, "mtu", Act.REPAIR, _MTU, _SET_BACK),
+    Rule(Side.DUT, "rebooted", Act.FAIL, _BOOTED, _FIND),
+    Rule(Side.DUT, "dead", Act.FAIL, _DEAD, _CONSOLE),
+    Rule(Side.DUT, "gone", Act.FAIL, _GONE, _FIND),
+    Rule(Side.DUT, "down", Act.FAIL, _DOWN, _SET_UP),
+    Rule(Side.DUT, "mtu", Act.FAIL, _MTU, _SET_BACK),
+    Rule(Side.WIRE, "speed", Act.FAIL, _SPEED, _CABLE),
+    Rule(Side.WIRE, "carrier", Act.REPAIR, _CARRIER, _CABLE),
+    Rule(Side.WIRE, "flapped", Act.REPAIR, _FLAPPED, _CABLE),
+    Rule(Side.WIRE, "damaged", Act.REPAIR, _DAMAGED, _CABLE),
+    Rule(Side.WIRE, "refused", Act.REPEAT, _REFUSED, _LESS_WORK),
+    Rule(Side.TG, "suspended", Act.REPEAT, _SUSPENDED, _ALONE),
+    Rule(Side.TG, "standstill", Act.REPEAT, _STANDSTILL, _HOST),
+    Rule(Side.TG, "stolen", Act.REPEAT, _STOLEN, _HOST),
+    Rule(Side.TG, "pressure", Act.REPEAT, _PRESSURE, _ALONE),
+    Rule(Side.DUT, "suspended", Act.REPEAT, _SUSPENDED, _ALONE),
+    Rule(Side.DUT, "standstill", Act.REPEAT, _STANDSTILL, _HOST),
+    Rule(Side.CONTROLLER, "suspended", Act.REPEAT, _SUSPENDED, _ALONE),
+    Rule(Side.DUT, "stolen", Act.NOTE, _STOLEN, _HOST),
+    Rule(Side.DUT, "waited", Act.NOTE, _WAITED, _ALONE),
+    Rule(Side.CONTROLLER, "clock", Act.NOTE, _CLOCK, _ALONE),
 )
 """The table: what is seen, which side is guilty, what is done. Of several changes the one of the uppermost row decides.
 So causes are above their effects: a link whose end was set down has no carrier either."""
@@ -156,12 +145,12 @@ LEAST_STANDSTILL = 0.5
 LEAST_CLOCK_STEP = 1.0
 """Seconds by which the time of day is set. Less is the work of NTP."""
 
-_BY_KEY = {(rule.place, rule.change): rule for rule in RULES}
+_BY_KEY = {(rule.guilty, rule.change): rule for rule in RULES}
 
 _RESET = frozenset(
     {
-        *((Place.DUT, change) for change in ("rebooted", "dead", "gone", "down")),
-        *((Place.LINK, change) for change in ("carrier", "flapped", "damaged")),
+        *((Side.DUT, change) for change in ("rebooted", "dead", "gone", "down")),
+        *((Side.WIRE, change) for change in ("carrier", "flapped", "damaged")),
     }
 )
 """Changes that a reset of a DUT makes (RFC 6201: power, line card, reboot), and that end with it. Another MTU or speed
@@ -194,7 +183,7 @@ class Change:
     @property
     def is_of_a_reset(self) -> bool:
         """Whether a reset of a DUT makes such a change: then a measurement of resets goes on."""
-        return (self.rule.place, self.rule.change) in _RESET
+        return (self.rule.guilty, self.rule.change) in _RESET
 
     @property
     def way_out(self) -> str:
@@ -202,11 +191,7 @@ class Change:
         return self._filled(self.rule.way_out)
 
     def incident(self, done: Literal["repaired", "repeated", "stands"]) -> Incident:
-        """The change as an entry of the trial's record.
-
-        Args:
-            done: What was done about the change: ``repaired``, ``repeated``, or ``stands`` if the trial stands.
-        """
+        """The change as an entry of the trial's record, with what was done about it; ``stands``: the trial stands."""
         return Incident(self.rule.guilty.value, self.node, self.interface, str(self), done)
 
     def _filled(self, template: str) -> str:
@@ -246,9 +231,9 @@ class Way:
         ends = itertools.chain(*self.links)
         return tuple(end.interface for end in ends if end.node == node and end.interface is not None)
 
-    def place(self, node: str) -> Place:
+    def side(self, node: str) -> Side:
         """Whether a node is the TG or a DUT."""
-        return Place.TG if node == self.tg_name else Place.DUT
+        return Side.TG if node == self.tg_name else Side.DUT
 
 
 def error_of(changes: Sequence[Change]) -> LossRatioError:
@@ -278,7 +263,7 @@ def unanswered(changes: Sequence[Change], output: TrialOutput) -> tuple[Change, 
     is_reported = all(each.lateness_s is not None and each.stretch_s is None for each in output.directions)
     if not (is_reported and output.directions):
         return tuple(changes)
-    answered = (_BY_KEY[Place.TG, "stolen"], _BY_KEY[Place.TG, "pressure"])
+    answered = (_BY_KEY[Side.TG, "stolen"], _BY_KEY[Side.TG, "pressure"])
     return tuple(change for change in changes if change.rule not in answered)
 
 
@@ -296,44 +281,44 @@ def _controller_changes(before: ControllerPrint, after: ControllerPrint) -> Iter
     running = after.running - before.running
     suspended = running - (after.awake - before.awake)
     if suspended >= LEAST_SUSPENSION:
-        yield Change(_BY_KEY[Place.CONTROLLER, "suspended"], "the controller", after=f"{suspended:.1f}")
+        yield Change(_BY_KEY[Side.CONTROLLER, "suspended"], "the controller", after=f"{suspended:.1f}")
     step = after.time - before.time - running
     if abs(step) >= LEAST_CLOCK_STEP:
-        yield Change(_BY_KEY[Place.CONTROLLER, "clock"], "the controller", after=f"{step:+.1f}")
+        yield Change(_BY_KEY[Side.CONTROLLER, "clock"], "the controller", after=f"{step:+.1f}")
 
 
 def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) -> Iterator[Change]:
-    then, now, place = before.nodes[name], after.nodes[name], way.place(name)
+    then, now, side = before.nodes[name], after.nodes[name], way.side(name)
     if then.boot_id != now.boot_id:
-        yield Change(_BY_KEY[place, "rebooted"], name)
+        yield Change(_BY_KEY[side, "rebooted"], name)
         return
     elapsed = _difference(then.uptime, now.uptime)
     if elapsed is None or elapsed <= 0.0:
         return
     awake = _difference(then.awake, now.awake)
     if awake is not None and elapsed - awake >= LEAST_SUSPENSION:
-        yield Change(_BY_KEY[place, "suspended"], name, after=f"{elapsed - awake:.1f}")
+        yield Change(_BY_KEY[side, "suspended"], name, after=f"{elapsed - awake:.1f}")
     # The answers took some time, too. At least so much time has passed between them.
     standstill = now.asked - then.answered - elapsed
     if standstill >= LEAST_STANDSTILL:
-        yield Change(_BY_KEY[place, "standstill"], name, after=f"{standstill:.1f}")
+        yield Change(_BY_KEY[side, "standstill"], name, after=f"{standstill:.1f}")
     stolen = _difference(then.stolen, now.stolen) or 0.0
     if stolen >= max(LEAST_STOLEN, LEAST_STOLEN_SHARE * elapsed):
-        yield Change(_BY_KEY[place, "stolen"], name, after=format_ratio(stolen / elapsed))
+        yield Change(_BY_KEY[side, "stolen"], name, after=format_ratio(stolen / elapsed))
     pressure = _difference(then.pressure, now.pressure) or 0.0
     # If TG and DUT are one machine, traffic itself keeps its CPUs busy.
     is_alone = all(other.boot_id != now.boot_id for node, other in after.nodes.items() if node != name)
-    if place is Place.TG and is_alone and pressure >= LEAST_PRESSURE * elapsed:
-        yield Change(_BY_KEY[place, "pressure"], name, after=format_ratio(pressure / elapsed))
+    if side is Side.TG and is_alone and pressure >= LEAST_PRESSURE * elapsed:
+        yield Change(_BY_KEY[side, "pressure"], name, after=format_ratio(pressure / elapsed))
     waits = [
         (thread.waited - then.threads[number].waited, thread.name)
         for number, thread in now.threads.items()
         if number in then.threads
     ]
     waited, thread_name = max(waits, default=(0.0, ""))
-    if place is Place.DUT and waited >= (LEAST_WAIT if is_alone else LEAST_PRESSURE) * elapsed:
+    if side is Side.DUT and waited >= (LEAST_WAIT if is_alone else LEAST_PRESSURE) * elapsed:
         share = format_ratio(min(1.0, waited / elapsed))
-        yield Change(_BY_KEY[place, "waited"], name, before=thread_name, after=share)
+        yield Change(_BY_KEY[side, "waited"], name, before=thread_name, after=share)
 
 
 def _link_changes(link: tuple[End, End], before: Fingerprint, after: Fingerprint, way: Way) -> Iterator[Change]:
@@ -341,41 +326,41 @@ def _link_changes(link: tuple[End, End], before: Fingerprint, after: Fingerprint
     known = {end: (then, now) for end, (then, now) in ports.items() if then is not None}
     nodes, name = ", ".join(end.node for end in link), " - ".join(map(str, link))
     pairs = [(then, now) for then, now in known.values() if now is not None]
-    silent = [end.node for end in link if end.node not in after.nodes and way.place(end.node) is Place.DUT]
+    silent = [end.node for end in link if end.node not in after.nodes and way.side(end.node) is Side.DUT]
     if silent and any(then.has_carrier and not now.has_carrier for then, now in pairs):
-        yield Change(_BY_KEY[Place.DUT, "dead"], silent[0], name)
+        yield Change(_BY_KEY[Side.DUT, "dead"], silent[0], name)
         return
     answering = {end: states for end, states in known.items() if end.node in after.nodes}
     of_ends = [change for end, (then, now) in answering.items() for change in _end_changes(end, then, now, way)]
     yield from of_ends
     if not any(change.rule.change in ("gone", "down") for change in of_ends):
         if any(then.has_carrier and not now.has_carrier for then, now in pairs):
-            yield Change(_BY_KEY[Place.LINK, "carrier"], nodes, name)
+            yield Change(_BY_KEY[Side.WIRE, "carrier"], nodes, name)
         elif any(then.carrier_changes != now.carrier_changes for then, now in pairs):
-            yield Change(_BY_KEY[Place.LINK, "flapped"], nodes, name)
+            yield Change(_BY_KEY[Side.WIRE, "flapped"], nodes, name)
     for then, now in pairs:
         if then.speed is not None and now.speed is not None and then.speed != now.speed:
-            yield Change(_BY_KEY[Place.LINK, "speed"], nodes, name, str(then.speed), str(now.speed))
+            yield Change(_BY_KEY[Side.WIRE, "speed"], nodes, name, str(then.speed), str(now.speed))
             break
     for end, (before_port, port) in known.items() if way.is_local else ():
         # What there was no room for on the way from the TG, the generator knows.
         refused = 0 if port is None else (port.refused or 0) - (before_port.refused or 0)
-        if refused > 0 and way.place(end.node) is Place.DUT:
-            yield Change(_BY_KEY[Place.LINK, "refused"], end.node, name, after=str(refused))
+        if refused > 0 and way.side(end.node) is Side.DUT:
+            yield Change(_BY_KEY[Side.WIRE, "refused"], end.node, name, after=str(refused))
     damaged = sum((now.damaged or 0) - (then.damaged or 0) for then, now in pairs)
     if damaged > 0:
-        yield Change(_BY_KEY[Place.LINK, "damaged"], nodes, name, after=str(damaged))
+        yield Change(_BY_KEY[Side.WIRE, "damaged"], nodes, name, after=str(damaged))
 
 
 def _end_changes(end: End, then: PortPrint, now: PortPrint | None, way: Way) -> Iterator[Change]:
-    place = way.place(end.node)
+    side = way.side(end.node)
     if now is None:
-        yield Change(_BY_KEY[place, "gone"], end.node, end.interface)
+        yield Change(_BY_KEY[side, "gone"], end.node, end.interface)
         return
     if then.is_up and not now.is_up:
-        yield Change(_BY_KEY[place, "down"], end.node, end.interface)
+        yield Change(_BY_KEY[side, "down"], end.node, end.interface)
     if then.mtu != now.mtu:
-        yield Change(_BY_KEY[place, "mtu"], end.node, end.interface, str(then.mtu), str(now.mtu))
+        yield Change(_BY_KEY[side, "mtu"], end.node, end.interface, str(then.mtu), str(now.mtu))
 
 
 def _port(fingerprint: Fingerprint, end: End) -> PortPrint | None:

@@ -70,16 +70,9 @@ class Connections:
         exchange: Exchange | None = None,
         duration: float = math.inf,
     ) -> float:
-        """Empties all tables, establishes all connections, and counts them.
+        """Empties all tables, establishes and counts all connections, and returns the seconds of traffic that it took.
 
-        Args:
-            load: The load of the traffic that is to follow.
-            fill: Performs trials.
-            exchange: What opens the connections; None: a handshake of TCP, or a frame each.
-            duration: Seconds of that traffic.
-
-        Returns:
-            Seconds of traffic that it took.
+        Traffic with the load and duration follows. Without an exchange, a handshake of TCP or a frame opens each.
         """
         round_of_flows = self._flows / min(self._rate, load) / self._shares
         idle = min(round_of_flows, duration) + self._flows / self._rate / self._shares
@@ -138,9 +131,6 @@ class EstablishingMeasurer:
         """Establishes all connections, and performs one trial; both are part of its time.
 
         A trial that opens connections itself needs none before.
-
-        Raises:
-            LossRatioError: If connections are missing, or the trial could not be performed.
         """
         exchange = trial.exchange
         if exchange is not None:
@@ -155,13 +145,7 @@ class EstablishingMeasurer:
 def connections_through(
     duts: Sequence[Dut[DutOptions]], configuration: Configuration, *, to_nat: bool = False
 ) -> Connections | None:
-    """What empties and fills the tables of devices; None: no device keeps connections.
-
-    Args:
-        duts: The devices.
-        configuration: The traffic through them.
-        to_nat: See `lossratio.traffic.profile.Reverse.to_nat`.
-    """
+    """What empties and fills the tables of devices; None: no device keeps connections."""
     tables = {dut.hop.node_name: dut.connections for dut in duts}
     kept = {name: table for name, table in tables.items() if table is not None}
     return Connections(kept, configuration, to_nat=to_nat) if kept else None

@@ -139,13 +139,7 @@ def read_controller() -> ControllerPrint:
 
 
 class FingerprintReader:
-    """Reads fingerprints over existing sessions. Close it in the end.
-
-    Args:
-        sessions: The log-ins, by node.
-        interfaces: Names of the Linux interfaces on the path, by node.
-        programs: Reports the files with the ids of the DUTs' programs at present, by node.
-    """
+    """Reads fingerprints over existing sessions, of interfaces and DUTs' programs by node. Close it in the end."""
 
     def __init__(
         self,

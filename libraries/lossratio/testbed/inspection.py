@@ -57,11 +57,7 @@ class InterfaceState:
 
 
 def read_interfaces(session: NodeSession, interfaces: Mapping[str, Interface]) -> dict[str, InterfaceState]:
-    """Asks a node about its interfaces.
-
-    Returns:
-        The states by port name; interfaces that the node does not have are missing.
-    """
+    """Asks a node about its interfaces, by port name; interfaces that the node does not have are missing."""
     names = {port: known_as(interface) for port, interface in interfaces.items()}
     answer = session.run("sh", "-c", _INTERFACES, "sh", *names.values(), check=False).stdout
     states = {row[0]: row[1:] for row in (line.split("\t") for line in answer.splitlines())}

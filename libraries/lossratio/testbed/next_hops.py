@@ -1,7 +1,7 @@
 """Next hops of test traffic: their MAC addresses, and the check that routers send no traffic out of the testbed."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lossratio.dut import DestinationMacs
@@ -48,7 +48,7 @@ def find_next_hops(
     mac_addresses = {str(port): set_up.generator.mac_address(port) for port in ports}
     asked: list[tuple[Port, Question]] = []
     for link in links:
-        for port, direction in _senders(link, profile):
+        for port, direction in zip(link.path.tg_ports, profile.directions, strict=False):
             question = _question(link, port, direction, set_up.generator.port_name(port))
             if question is not None:
                 asked.append((port, question))
@@ -146,10 +146,6 @@ def _route(name: str, answer: str) -> tuple[str, list[str]]:
         raise NodeError(f"Node {name}: the answer of 'ip route get' cannot be read: {answer[:200]!r}.") from error
 
 
-def _senders(link: LiveLink, profile: TrafficProfile) -> Iterator[tuple[Port, TrafficDirection]]:
-    yield from zip(link.path.tg_ports, profile.directions, strict=False)
-
-
 def _question(link: LiveLink, port: Port, direction: TrafficDirection, name: str) -> Question | None:
     """The question for a port's next hop; None: it is known, or there is no gateway."""
     if any(dut.is_managed for dut in link.duts) or (link.duts and _has_fixed_mac(link, port)):
@@ -158,11 +154,7 @@ def _question(link: LiveLink, port: Port, direction: TrafficDirection, name: str
 
 
 def gateway_question(port: Port, direction: TrafficDirection, name: str) -> Question | None:
-    """The question for the gateway of a port, in the version of IP and with the tags of a direction's frames.
-
-    Returns:
-        The question; None: the port has no gateway for this version of IP.
-    """
+    """The question for a port's gateway, in a direction's version of IP and with its tags; None: there is none."""
     headers = direction.headers
     version = 6 if headers.ipv4 is None else 4
     gateway = next((hop for hop in port.interface.gateway if hop.version == version), None)

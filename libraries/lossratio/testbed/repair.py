@@ -26,14 +26,7 @@ measurement is killed."""
 class Watch:
     """Compares fingerprints before and after each trial, and from time to time the DUTs' configuration.
 
-    Args:
-        reader: Reads the fingerprints.
-        way: The path of the test traffic.
-        verify: Raises DutError if a DUT is not as it was set up.
-        clock: A clock in seconds, for the time of the next verification.
-
-    Attributes:
-        resets_duts: Whether DUTs are reset while traffic flows.
+    `verify` raises DutError if a DUT is not as it was set up. While `resets_duts`, DUTs are reset as traffic flows.
     """
 
     def __init__(
@@ -69,8 +62,7 @@ class Watch:
     def go_on(self) -> tuple[Change, ...]:
         """Goes on after a repair: takes the present state as a good one.
 
-        Returns:
-            Changes since the measurement began that no repair undoes. If there are any, the measurement cannot go on.
+        If there are changes since the measurement began that no repair undoes, the measurement cannot go on.
         """
         self._last = self._reader.read()
         if self._first is None:
@@ -121,11 +113,7 @@ class Watch:
         self._is_verified = True
 
     def trust(self, *, is_doubtful: bool = False) -> None:
-        """Trusts a trial, and verifies the DUTs when that is due.
-
-        Args:
-            is_doubtful: Whether the DUTs are verified in any case, because the trial lost all frames of a direction.
-        """
+        """Trusts a trial, and verifies the DUTs when that is due, or if the trial lost all frames of a direction."""
         if is_doubtful or self._clock() - self._verified_at >= VERIFY_SECONDS:
             self.verify()
 
@@ -136,11 +124,9 @@ class Watch:
                 self.verify()
 
     def explain(self, error: LossRatioError) -> tuple[LossRatioError, tuple[Change, ...]]:
-        """Finds out which side is to blame for an error.
+        """The error of the guilty side, which quotes this error, and the changes.
 
-        Returns:
-            The error of the guilty side, which quotes the given error, and the changes. The given error itself if the
-            guilty side is not known, or if it already is the guilty side's error.
+        It is the same error if the guilty side is not known, or if it already is the guilty side's error.
         """
         if type(error) in ERRORS.values():
             return error, ()
@@ -204,12 +190,7 @@ _LOG = logging.getLogger(__name__)
 class RepairingMeasurer:
     """Performs trials with another measurer, which is replaced after each repair of the infrastructure.
 
-    Args:
-        measurer: Performs the trials.
-        repair: Repairs the infrastructure as far as possible, and returns a new measurer.
-        check: Raises an error if the testbed is not ours. Then no trial may begin, and no trial that ended is believed.
-        watch: Finds the changes of the testbed during a trial, and which side is to blame for them.
-        recovery: How often and how long faults are repaired.
+    `check` raises an error if the testbed is not ours. Then no trial may begin, and no trial that ended is believed.
     """
 
     def __init__(
@@ -229,11 +210,7 @@ class RepairingMeasurer:
         self._repairs_left = self._repeats_left = recovery.most
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs one trial.
-
-        Raises:
-            LossRatioError: If the trial could not be performed in spite of all repairs, or the DUT is dead.
-        """
+        """Performs one trial; an error if all repairs did not help, or the DUT is dead."""
         attempts = _Attempts()
         while True:
             self._check()
@@ -344,11 +321,7 @@ class ResettingMeasurer:
         self._duts = duts
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Resets the DUTs, and performs one trial.
-
-        Raises:
-            LossRatioError: If a DUT cannot be reset, or the trial could not be performed.
-        """
+        """Resets the DUTs, and performs one trial."""
         for dut in self._duts:
             dut.reset()
         return self._measurer.measure(trial)

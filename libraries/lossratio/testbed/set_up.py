@@ -96,10 +96,7 @@ def checked_duts(
 ) -> tuple[tuple[Dut[DutOptions], ...], ...]:
     """Makes the objects for the DUTs of parallel paths, and checks that the DUTs can be set up.
 
-    It changes nothing on the nodes, except that it undoes the changes of dead controllers.
-
-    Returns:
-        The DUTs of each path, from west to east.
+    It changes nothing on the nodes, except that it undoes the changes of dead controllers. DUTs are from west to east.
     """
     if request is None:
         return ((),) * len(paths)
@@ -219,17 +216,9 @@ def set_up_link(
     mac_addresses: tuple[str, str],
     undo: ExitStack,
 ) -> LiveLink:
-    """Sets up all DUTs of one path, and the reflector where it ends at one.
+    """Sets up all DUTs of one path, and the reflector where it ends at one; the MAC addresses are of west and east end.
 
-    Args:
-        path: The path.
-        duts: Its DUTs; none: lossratio does not manage them.
-        sessions: The log-ins, by node.
-        mac_addresses: Those of its west and its east end.
-        undo: Gets what puts them back.
-
-    Raises:
-        DutError: If a DUT cannot be set up.
+    Without DUTs, lossratio does not manage them.
     """
     addressing = address_path(duts, *mac_addresses)
     for dut, neighbours in zip(duts, addressing.neighbours, strict=True):

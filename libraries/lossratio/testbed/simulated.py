@@ -40,13 +40,8 @@ _FAULTS = "faults"
 class SimulatedSource:
     """Latency trials and running traffic by a model; a `lossratio.testbed.testbed.TrafficSource`.
 
-    On a virtual clock, traffic flows while somebody waits with `wait`, and at no other time.
-
-    Args:
-        measurer: Performs the trials.
-        capacity: Frames per second that the SUT's queue can serve; None: the SUT has no queue.
-        shared: Whether the traffic of all directions goes through one queue.
-        seed: Seed of all random numbers.
+    On a virtual clock, traffic flows while somebody waits with `wait`, and at no other time. The SUT's queue, which all
+    directions may share, serves the capacity in frames per second; None: it has no queue.
     """
 
     def __init__(self, measurer: SimulatedMeasurer, capacity: float | None, *, shared: bool, seed: int) -> None:
@@ -90,11 +85,7 @@ class SimulatedSource:
         self._measurer.reset_sut()
 
     def start_traffic(self, load: float, watch: bool = False) -> None:
-        """See `lossratio.testbed.testbed.TrafficSource.start_traffic`.
-
-        Raises:
-            TrafficError: If nobody will know the losses in time: on a virtual clock no time passes while keywords run.
-        """
+        """See `lossratio.testbed.testbed.TrafficSource.start_traffic`; needs `watch`, as no time passes otherwise."""
         if not watch:
             raise TrafficError(
                 "On a simulated testbed no time passes between trials, so traffic cannot flow between them. "

@@ -87,12 +87,7 @@ def lab_side(
 
     Where a network is routed to the port, traffic has the addresses 1, 2 ... of it. Otherwise the port is a host:
     traffic has its own address, and those that follow it.
-
-    Args:
-        address: The port's own addresses, one of each version of IP at most.
-        gateway: The next hops.
-        network: The networks that are routed to the port.
-        unused: Its networks are taken for versions of IP that the port does not have, and traffic must not have either.
+    Networks of `unused` stand for versions of IP that the port does not have, and traffic must not have either.
     """
     networks: dict[int, Network] = {4: unused.ipv4, 6: unused.ipv6}
     offsets = {4: 0, 6: 0}

@@ -125,11 +125,7 @@ def find_paths(
 ) -> tuple[TrafficPath, ...]:
     """Finds parallel ways from the TG through the DUTs to their end; per hop the first unused common link.
 
-    Args:
-        links: The ends of every link.
-        names: The nodes on the way: the TG, the DUTs from west to east, and the end, which may be the TG again.
-        nic: NIC model that the DUTs' ports must have, in any case; None: any.
-        count: How many; they have no link in common.
+    The names are the TG, the DUTs from west to east, and the end, which may be the TG again.
     """
     free = {name: (ends[0], ends[1]) for name, ends in links.items() if len(ends) == 2}
     paths: list[TrafficPath] = []

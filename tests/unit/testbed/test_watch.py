@@ -123,7 +123,7 @@ def test_a_change_of_the_dut_that_leaves_its_configuration_alone_casts_no_doubt_
     assert watch.is_verified
 
 
-@pytest.mark.parametrize("seen", [("TG", "mtu"), ("link", "carrier"), ("link", "damaged"), ("TG", "rebooted")])
+@pytest.mark.parametrize("seen", [("TG", "mtu"), ("wire", "carrier"), ("wire", "damaged"), ("TG", "rebooted")])
 def test_a_trial_that_saw_a_change_of_tg_or_wire_is_thrown_away_and_repeated(seen):
     trials = Trials()
     output = measurer(trials, watching(SEEN[seen], SEEN[seen])).measure(TRIAL)
@@ -190,7 +190,7 @@ def test_an_error_of_the_agent_is_explained_by_what_changed():
 
 
 def test_a_harmless_change_does_not_hide_a_fault_that_lasts():
-    lost = SEEN["link", "carrier"]
+    lost = SEEN["wire", "carrier"]
     stolen = with_node(later(lost), "TG", stolen=0.2)
     watch = watching(lost, stolen, stolen)
     watch.changes()
@@ -200,7 +200,7 @@ def test_a_harmless_change_does_not_hide_a_fault_that_lasts():
 
 
 def test_an_error_that_names_the_guilty_side_is_not_explained_again():
-    watch = watching(SEEN["link", "carrier"])
+    watch = watching(SEEN["wire", "carrier"])
     with pytest.raises(LinkError) as raised, watch.blaming():
         watch.check_way()
     assert str(raised.value).count("is to blame") == 1
@@ -241,7 +241,7 @@ def test_a_dut_that_dies_of_traffic_besides_trials_is_to_blame_for_that(act):
 
 
 RESETS = [("DUT", change) for change in ("rebooted", "dead", "gone", "down")] + [
-    ("link", change) for change in ("carrier", "flapped", "damaged")
+    ("wire", change) for change in ("carrier", "flapped", "damaged")
 ]
 
 
@@ -309,7 +309,7 @@ def test_a_dut_that_cannot_be_verified_for_a_moment_costs_one_trial_that_counts_
 
 
 def test_a_part_that_never_comes_back_ends_the_repairs_at_once_with_the_error_of_the_guilty_side():
-    slow = with_port(SEEN["link", "carrier"], "TG", "tg1", has_carrier=True, speed=1000)
+    slow = with_port(SEEN["wire", "carrier"], "TG", "tg1", has_carrier=True, speed=1000)
     repaired = []
 
     def repair():
@@ -317,7 +317,7 @@ def test_a_part_that_never_comes_back_ends_the_repairs_at_once_with_the_error_of
         return Trials()
 
     with pytest.raises(LinkError, match=r"had 10000 Mbit/s, and has 1000"):
-        measurer(Trials(), watching(SEEN["link", "carrier"], slow), repair).measure(TRIAL)
+        measurer(Trials(), watching(SEEN["wire", "carrier"], slow), repair).measure(TRIAL)
     assert len(repaired) == 1
 
 
