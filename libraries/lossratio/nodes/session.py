@@ -164,8 +164,8 @@ class NodeSession:
                 the command failed.
         """
         given = stdin.encode() if isinstance(stdin, str) else stdin or b""
-        output = self._execute(command, timeout, given, most)
-        result = CommandResult(command, output.exit_status, decode(output.stdout), decode(output.stderr))
+        exit_status, stdout, stderr = self._execute(command, timeout, given, most)
+        result = CommandResult(command, exit_status, decode(stdout), decode(stderr))
         if check and result.exit_status != 0:
             raise NodeError(
                 f"Node {self.name}: {shown(command)} {ending(result.exit_status)}{quoted_tail(result.stderr)}"
@@ -180,9 +180,9 @@ class NodeSession:
         """
         temporary = f"{remote_path}.{secrets.token_hex(4)}"
         command = ("sh", "-c", _PUT, "put", remote_path, temporary, f"{mode:o}", str(len(data)))
-        output = self._execute(command, _OPEN_TIMEOUT + len(data) / _SLOWEST_TRANSFER, data)
-        if output.exit_status != 0:
-            raise NodeError(f"Node {self.name}: cannot write {remote_path}{quoted_tail(decode(output.stderr))}")
+        exit_status, _, stderr = self._execute(command, _OPEN_TIMEOUT + len(data) / _SLOWEST_TRANSFER, data)
+        if exit_status != 0:
+            raise NodeError(f"Node {self.name}: cannot write {remote_path}{quoted_tail(decode(stderr))}")
 
     def get(self, remote_path: str) -> bytes:
         """Reads a file of the node.
@@ -190,11 +190,10 @@ class NodeSession:
         Raises:
             NodeError: If it cannot be read.
         """
-        command = ("cat", "--", remote_path)
-        output = self._execute(command, _OPEN_TIMEOUT)
-        if output.exit_status != 0:
-            raise NodeError(f"Node {self.name}: cannot read {remote_path}{quoted_tail(decode(output.stderr))}")
-        return output.stdout
+        exit_status, stdout, stderr = self._execute(("cat", "--", remote_path), _OPEN_TIMEOUT)
+        if exit_status != 0:
+            raise NodeError(f"Node {self.name}: cannot read {remote_path}{quoted_tail(decode(stderr))}")
+        return stdout
 
     def start(self, *command: str, plain: bool = False) -> NodeProcess:
         """Starts a long-lived process that reads and writes lines.
@@ -213,7 +212,8 @@ class NodeSession:
 
     def _execute(
         self, command: tuple[str, ...], timeout: float, stdin: bytes = b"", most: int | None = None
-    ) -> _Output:
+    ) -> tuple[int, bytes, bytes]:
+        """The exit status of a command, its standard output and its standard error."""
         deadline = time.monotonic() + timeout
         channel = self._open_channel(command, timeout)
         stderr = StreamReader(channel.recv_stderr)
@@ -243,7 +243,7 @@ class NodeSession:
             )
         if exit_status < 0 and lost:
             raise NodeError(self._lost(command))
-        return _Output(exit_status, stdout, stderr.data())
+        return exit_status, stdout, stderr.data()
 
     def _chunks(
         self, channel: paramiko.Channel | Channel, command: tuple[str, ...], most: int | None
@@ -263,7 +263,7 @@ class NodeSession:
         try:
             return transport.open_session(timeout=timeout)
         except (OSError, *BROKEN) as cause:
-            why = "the connection is lost" if not self._is_connected() else f"no channel: {str(cause).rstrip('.')}"
+            why = "the connection is lost" if not transport.is_active() else f"no channel: {str(cause).rstrip('.')}"
             raise NodeError(f"Node {self.name}: {why}; cannot run {shown(command)}.") from cause
 
     def _exec(
@@ -282,10 +282,6 @@ class NodeSession:
     def _lost(self, command: tuple[str, ...]) -> str:
         return f"Node {self.name}: the connection was lost while {shown(command)} ran."
 
-    def _is_connected(self) -> bool:
-        transport = self._client.get_transport()
-        return transport is not None and transport.is_active()
-
 
 def _opened(name: str, node: Node, credentials: Credentials) -> paramiko.SSHClient | Client:
     if node.is_here:
@@ -293,10 +289,3 @@ def _opened(name: str, node: Node, credentials: Credentials) -> paramiko.SSHClie
     if node.netns is not None or node.container is not None:
         return open_namespace(name, node)
     return open_client(name, node, credentials.completed(name))
-
-
-@dataclass(frozen=True)
-class _Output:
-    exit_status: int
-    stdout: bytes
-    stderr: bytes

@@ -41,14 +41,11 @@ class Assignment:
 
 
 def assignments_of(request: RunRequest) -> list[Assignment]:
-    """The tests that a request has for each of its testbeds.
-
-    Raises:
-        JobError: If there is no test, or the job has none for a testbed.
-        TopologyError: If a topology cannot be used.
-    """
+    """The tests that a request has for each of its testbeds."""
     if request.job is None:
-        return [_of_suites(request, file) for file in request.topologies]
+        name = " ".join(str(suite) for suite in request.suites)
+        files = [TOPOLOGIES.path(file) for file in request.topologies]
+        return [Assignment(name, file, load_topology(file), request.suites, SuiteExpander(str(file))) for file in files]
     if request.suites:
         raise JobError("The job has its own suites: name no others.")
     job = load_job(request.job)
@@ -57,12 +54,6 @@ def assignments_of(request: RunRequest) -> list[Assignment]:
         names = ", ".join(testbed.topology.name for testbed in testbeds)
         raise JobError(f"{request.job}: the job is for {names}. Choose one of them: --topology FILE.")
     return [_of_job(job, testbed) for testbed in testbeds]
-
-
-def _of_suites(request: RunRequest, file: Path) -> Assignment:
-    name = " ".join(str(suite) for suite in request.suites)
-    path = TOPOLOGIES.path(file)
-    return Assignment(name, path, load_topology(file), request.suites, SuiteExpander(str(path)))
 
 
 def _of_job(job: Job, testbed: Testbed) -> Assignment:
@@ -92,12 +83,7 @@ class UnfitTesterError(TrafficError):
 
 
 def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
-    """Measures the tester over a cable.
-
-    Raises:
-        UnfitTesterError: If the tester loses frames at the demanded load.
-        LossRatioError: If the tester cannot be measured.
-    """
+    """Measures the tester over a cable: UnfitTesterError if it loses frames at the demanded load."""
     load = parse_frame_rate(demand.load)
     profile = load_profile(demand.profile, frame_size=demand.frame_size)
     opened = open_testbed(job.cable_of(testbed, demand), dut=CABLE)

@@ -34,11 +34,7 @@ class Attempts:
         return tuple(sorted((self.directory / "attempts").glob("*.xml")))
 
     def keep_newest(self) -> None:
-        """Keeps the output of the newest attempt, as far as it is whole, before another attempt begins.
-
-        Raises:
-            StorageError: If the disk does not take it.
-        """
+        """Keeps the output of the newest attempt, as far as it is whole, before another attempt begins."""
         whole = salvage(self.directory / _OUTPUT)
         if whole is None:
             return
@@ -71,11 +67,7 @@ class OnlyRest(SuiteVisitor):  # type: ignore[misc]
 
 
 def merged(outputs: Sequence[Path]) -> Result:
-    """The result of several attempts, oldest first: each test as it went the last time.
-
-    Raises:
-        ResumeError: If an output cannot be read.
-    """
+    """The result of several attempts, oldest first: each test as it went the last time."""
     first, *rest = (_read(output) for output in outputs)
     for later in rest:
         _merge(first.suite, later.suite)
@@ -97,11 +89,7 @@ def verdicts_of(result: Result, kinds: Mapping[str, FailureKind]) -> tuple[TestV
 
 
 def write_result(result: Result, directory: Path, options: Mapping[str, Any]) -> None:
-    """Writes output, log and report, as of one run. A file appears only when it is complete.
-
-    Raises:
-        StorageError: If the disk does not take the files.
-    """
+    """Writes output, log and report, as of one run. A file appears only when it is complete."""
     whole = directory / "merged.xml"
     files = {"log": "log.html", "report": "report.html", "xunit": "NONE"}
     chosen = {name: options.get(name, default) for name, default in files.items()}
@@ -152,11 +140,9 @@ _WHOLE = frozenset({"test", "suite", "kw"})
 
 
 def salvage(path: Path) -> bytes | None:
-    """The complete part of an output, which may have been cut off.
+    """The part of an output that Robot Framework can read, if the output was cut off; None: there is nothing to keep.
 
-    Returns:
-        An output that Robot Framework can read: up to the last finished test (or set-up), with its suites closed as
-        failed; or the output itself if it is whole. None: there is nothing to keep.
+    It goes up to the last finished test (or set-up), with its suites closed as failed.
     """
     try:
         data = path.read_bytes()

@@ -106,11 +106,7 @@ class Job:
     """Its testbeds."""
 
     def testbed(self, name_or_file: str | Path) -> Testbed:
-        """One of its testbeds, by the topology's name or file.
-
-        Raises:
-            JobError: If the job has no such testbed.
-        """
+        """One of its testbeds, by the topology's name or file."""
         for testbed in self.testbeds:
             if testbed.topology.name == str(name_or_file) or testbed.file.resolve() == Path(name_or_file).resolve():
                 return testbed
@@ -265,11 +261,7 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
 
 
 def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:
-    """The tests that a job has on a testbed, in the order of the run.
-
-    Raises:
-        JobError: If suites cannot be read, or an entry of the job selects no test.
-    """
+    """The tests that a job has on a testbed, in the order of the run; each entry of the job must select some."""
     for number, tests in enumerate(job.tests_on(testbed), start=1):
         alone = Job(job.path, job.file.model_copy(update={"tests": (tests,)}), job.testbeds)
         if not any(True for _ in _selected(alone, testbed)):
@@ -281,11 +273,7 @@ def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:
 
 
 def suite_tests(suites: tuple[Path, ...], file: Path, include: tuple[str, ...] = ()) -> tuple[TestCase, ...]:
-    """The tests of suites on a testbed, without a job.
-
-    Raises:
-        JobError: If suites cannot be read, or no test is selected.
-    """
+    """The tests of suites on a testbed, without a job; there must be some."""
     root = _built(suites)
     root.visit(SuiteExpander(str(file)))
     root.filter(included_tags=list(include) or None)
@@ -295,11 +283,7 @@ def suite_tests(suites: tuple[Path, ...], file: Path, include: tuple[str, ...] =
 
 
 def unexpanded_tests(suites: tuple[Path, ...]) -> tuple[TestCase, ...]:
-    """The tests of all variants of suites: one for all frame sizes, cores and testbeds.
-
-    Raises:
-        JobError: If suites cannot be read.
-    """
+    """The tests of all variants of suites: one for all frame sizes, cores and testbeds."""
     root = _built(suites)
     root.visit(SuiteExpander(frame_sizes="${FRAME_SIZE}", cores="${CORES}"))
     return tuple(root.all_tests)

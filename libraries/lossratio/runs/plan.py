@@ -119,10 +119,7 @@ class History:
 def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
     """Expected time of a test without history: the sum over all measurements in it, in seconds.
 
-    Args:
-        test: The test; keywords that measure nothing take no time.
-        variables: Variables of the run by name; ``GOALS`` chooses the goals of searches, and ``LATENCY`` and
-            ``TELEMETRY`` say what is measured after them.
+    Keywords that measure nothing take no time. The variables ``GOALS``, ``LATENCY`` and ``TELEMETRY`` count.
     """
     measurements = NormalizedDict(
         {

@@ -61,11 +61,7 @@ class RunRecord(Record):
         )
 
     def write(self, directory: Path) -> None:
-        """Writes the record into the directory of a run.
-
-        Raises:
-            StorageError: If the disk does not take it.
-        """
+        """Writes the record into the directory of a run."""
         way_out = "Nothing was measured; make room, or choose another directory: -- --outputdir DIR"
         with storing(f"write {directory / _FILE}", way_out):
             directory.mkdir(parents=True, exist_ok=True)
@@ -97,11 +93,7 @@ def make_record(request: RunRequest, assignment: Assignment, kernels: dict[str, 
 
 
 def read_record(directory: Path) -> RunRecord:
-    """Reads the record of a run.
-
-    Raises:
-        ResumeError: If there is no record, or it cannot be used.
-    """
+    """Reads the record of a run."""
     file = directory / _FILE
     try:
         return RunRecord.model_validate_json(read_input_file(file, ResumeError, MOST_RECORDED_BYTES))

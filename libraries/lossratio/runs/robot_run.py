@@ -140,13 +140,16 @@ class RunRequest:
     """How long tests, suites and the run may take."""
 
     def robot_command(self, suites: Sequence[Path]) -> RobotCommand:
-        """The command line for Robot Framework.
-
-        Raises:
-            RobotOptionsError: If the options are wrong.
-        """
+        """The command line for Robot Framework, argument files included."""
         included = [argument for pattern in self.include for argument in ("--include", pattern)]
-        return parse_command([*included, *self.robot_options, *(str(suite) for suite in suites)])
+        try:
+            options, sources = RobotFramework().parse_arguments([*included, *self.robot_options, *map(str, suites)])
+        except Information as error:
+            raise RobotOptionsError("--help and --version run nothing; ask robot itself for them.") from error
+        except DataError as error:
+            raise RobotOptionsError(f"The options for Robot Framework are wrong: {error.message}") from error
+        chosen = {name: value for name, value in options.items() if value not in (None, [], "")}
+        return RobotCommand(chosen, tuple(map(str, sources)))
 
 
 @dataclass(frozen=True)
@@ -161,22 +164,6 @@ class RobotOutcome:
     """Messages about files that a disk did not take."""
 
 
-def parse_command(arguments: Sequence[str]) -> RobotCommand:
-    """Reads a command line of ``robot``, argument files included.
-
-    Raises:
-        RobotOptionsError: If the command line is wrong, or only asks for help.
-    """
-    try:
-        options, suites = RobotFramework().parse_arguments(arguments)
-    except Information as error:
-        raise RobotOptionsError("--help and --version run nothing; ask robot itself for them.") from error
-    except DataError as error:
-        raise RobotOptionsError(f"The options for Robot Framework are wrong: {error.message}") from error
-    given = {name: value for name, value in options.items() if value not in (None, [], "")}
-    return RobotCommand(given, tuple(str(suite) for suite in suites))
-
-
 def run_robot(
     command: RobotCommand,
     *,
@@ -185,11 +172,7 @@ def run_robot(
     listeners: Sequence[object] = (),
     modifiers: Sequence[object] = (),
 ) -> RobotOutcome:
-    """Runs suites. Robot Framework handles Ctrl-C: the first one ends the run in order.
-
-    Raises:
-        StorageError: If the disk does not take Robot Framework's own output.
-    """
+    """Runs suites. Robot Framework handles Ctrl-C: the first one ends the run in order."""
     files, verdicts = _Files(), VerdictListener(FailureRecord(Path(output_directory)))
     options = dict(command.options)
     # The page is written below, when Robot Framework has ended.

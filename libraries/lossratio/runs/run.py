@@ -7,7 +7,7 @@ its lease over at once, and need not wait until the lease ends.
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -125,19 +125,24 @@ def resume(request: ResumeRequest) -> RunOutcome:
     """Resumes a run. An error before the first test is in the outcome, with its exit status."""
     directory = request.directory
     record = read_record(directory)
-    _refuse_damage(directory)
+    _refuse(
+        directory,
+        "files of it are damaged",
+        damages_in(directory),
+        f"Save the good part, and then resume the run: lossratio repair {directory}",
+    )
     original = record.request()
     (assignment,) = assignments_of(original)
     command = original.robot_command(assignment.suites)
     # Differences that the files show are refused before any machine is touched.
-    _refuse(directory, record.differences(make_record(original, assignment, record.kernels)), request.force)
+    _check_conditions(request, record.differences(make_record(original, assignment, record.kernels)))
     wanted = candidate(assignment.file, assignment.topology, purpose=assignment.name).succeeding(
         _lease_left_behind(directory)
     )
     with reserved([wanted], request.wait) as chosen:
         now = make_record(original, assignment, _check_nodes(chosen))
         differences = record.differences(now)
-        _refuse(directory, differences, request.force)
+        _check_conditions(request, differences)
         now.model_copy(update={"forced": (*record.forced, *differences)}).write(directory)
         with _lease_kept(directory, chosen.token):
             outcome = _run_rest(command, assignment, chosen, request, differences)
@@ -174,23 +179,15 @@ def _run_rest(
     )
 
 
-def _refuse_damage(directory: Path) -> None:
-    damages = damages_in(directory)
-    if damages:
-        listed = "\n".join(f"  {damage}" for damage in damages)
-        raise ResumeError(
-            f"The run in {directory} is not resumed: files of it are damaged.\n{listed}\n"
-            f"Save the good part, and then resume the run: lossratio repair {directory}"
-        )
+def _check_conditions(request: ResumeRequest, differences: Sequence[str]) -> None:
+    way_out = "Undo these changes, begin a new run, or resume it with --force; then the report names the changes."
+    _refuse(request.directory, "its conditions have changed", () if request.force else differences, way_out)
 
 
-def _refuse(directory: Path, differences: Sequence[str], force: bool) -> None:
-    if differences and not force:
-        listed = "\n".join(f"  {difference}" for difference in differences)
-        raise ResumeError(
-            f"The run in {directory} is not resumed: its conditions have changed.\n{listed}\n"
-            f"Undo these changes, begin a new run, or resume it with --force; then the report names the changes."
-        )
+def _refuse(directory: Path, why: str, reasons: Iterable[object], way_out: str) -> None:
+    listed = "".join(f"\n  {reason}" for reason in reasons)
+    if listed:
+        raise ResumeError(f"The run in {directory} is not resumed: {why}.{listed}\n{way_out}")
 
 
 @contextmanager

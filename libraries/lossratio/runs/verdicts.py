@@ -91,20 +91,12 @@ class FailureRecord:
         self._path = directory / _FAILURES_FILE
 
     def clear(self) -> None:
-        """Removes the record of an earlier run in the same directory.
-
-        Raises:
-            StorageError: If it cannot be removed.
-        """
+        """Removes the record of an earlier run in the same directory."""
         with storing(f"remove {self._path} of an earlier run"):
             self._path.unlink(missing_ok=True)
 
     def add(self, test: str, kind: FailureKind) -> None:
-        """Records why a test failed.
-
-        Raises:
-            OSError: If the disk does not take the line.
-        """
+        """Records why a test failed; OSError if the disk does not take the line."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"test": test, "failure": kind.value}) + "\n")
 
@@ -147,16 +139,10 @@ class VerdictListener:
         return tuple(self._verdicts.values())
 
     def start_suite(self, data: Any, result: Any) -> None:
-        """Opens a suite."""
+        """Opens a suite, a test, a keyword or a control structure."""
         self._open.append((result, []))
 
-    def start_test(self, data: Any, result: Any) -> None:
-        """Opens a test."""
-        self._open.append((result, []))
-
-    def start_body_item(self, data: Any, result: Any) -> None:
-        """Opens a keyword or a control structure."""
-        self._open.append((result, []))
+    start_test = start_body_item = start_suite
 
     def end_body_item(self, data: Any, result: Any) -> None:
         """Keeps the failure of a keyword or a control structure for the structure around it."""
