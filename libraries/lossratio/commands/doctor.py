@@ -5,7 +5,6 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,13 +22,8 @@ _TOOLS = {
 }
 
 
-@dataclass(frozen=True)
-class _Line:
-    """One thing that the machine can do, or not."""
-
-    about: str
-    lacks: str | None
-    """What is missing, with the way out; None: the machine can do it."""
+_Line = tuple[str, str | None]
+"""A thing that the machine can do, and what is missing for it, with the way out; None: the machine can do it."""
 
 
 @command()
@@ -42,10 +36,8 @@ def doctor() -> None:
     Exit status: 0, whatever is missing.
     """
     click.echo(f"Python {platform.python_version()}, {platform.system()} {platform.release()}, {os.cpu_count()} CPUs")
-    for line in _lines():
-        click.echo(
-            f"{'yes' if line.lacks is None else 'no':>4}  {line.about}" + (f": {line.lacks}" if line.lacks else "")
-        )
+    for about, lacks in _lines():
+        click.echo(f"{'yes' if lacks is None else 'no':>4}  {about}" + (f": {lacks}" if lacks else ""))
 
 
 def _lines() -> Iterator[_Line]:
@@ -53,18 +45,18 @@ def _lines() -> Iterator[_Line]:
     from lossratio.bpf import why_impossible
     from lossratio.testbed.local import is_privileged, why_unavailable
 
-    yield _Line("simulated testbeds", None)
-    yield _Line("local testbeds of network namespaces", why_unavailable())
-    yield _Line("namespaces without a user namespace (root)", None if is_privileged() else "run it as root")
-    yield _Line("generator and receiver inside the kernel (xdp)", why_impossible())
+    yield ("simulated testbeds", None)
+    yield ("local testbeds of network namespaces", why_unavailable())
+    yield ("namespaces without a user namespace (root)", None if is_privileged() else "run it as root")
+    yield ("generator and receiver inside the kernel (xdp)", why_impossible())
     yield from _devices()
     for program, about in _TOOLS.items():
-        yield _Line(f"{program}: {about}", None if _has(program) else "not installed")
-    yield _Line("TREX_HOME: the traffic generator TRex", _home_lacks("TREX_HOME", "_t-rex-64"))
+        yield (f"{program}: {about}", None if _has(program) else "not installed")
+    yield ("TREX_HOME: the traffic generator TRex", _home_lacks("TREX_HOME", "_t-rex-64"))
     for extra, modules in _EXTRAS.items():
         missing = [module for module in modules if find_spec(module) is None]
         way_out = f"{', '.join(missing)}: in a checkout, {Path(sys.executable).name} -m pip install '.[{extra}]'"
-        yield _Line(f"extra {extra}", way_out if missing else None)
+        yield (f"extra {extra}", way_out if missing else None)
 
 
 def _devices() -> Iterator[_Line]:
@@ -75,14 +67,14 @@ def _devices() -> Iterator[_Line]:
         try:
             software = load_kind(kind).software
         except DutError as error:
-            yield _Line(f"the kind of DUT {kind}", str(error))
+            yield (f"the kind of DUT {kind}", str(error))
             continue
         if software is not None and software.home:
-            yield _Line(f"{software.home}: {software.title} as a device", _home_lacks(software.home, software.program))
+            yield (f"{software.home}: {software.title} as a device", _home_lacks(software.home, software.program))
         elif software is not None:
             way_out = f": apt install {software.package}" if software.package else f". {software.how}"
             lacks = None if _has(software.program) else f"{software.program} is not installed{way_out}"
-            yield _Line(f"{software.title} as a device", lacks)
+            yield (f"{software.title} as a device", lacks)
 
 
 def _has(program: str) -> bool:

@@ -93,7 +93,6 @@ class _TrexFile(_Part):
 class _Lab:
     """What is known about a lab."""
 
-    name: str
     generator: dict[str, Any]
     ports: list[dict[str, Any]]
     """The fields of the TG's interfaces, the path's interfaces first."""
@@ -117,7 +116,7 @@ def init(
         "Build it from network namespaces of this machine, to try it out?", default=True
     )
     tg = {} if is_local else _reach("the traffic generator", needs_one=True)
-    lab = _asked_lab(name, is_local) if trex is None else _trex_lab(name, trex)
+    lab = _asked_lab(is_local) if trex is None else _trex_lab(trex)
     dut = {} if is_local else _reach("the device (Enter: it cannot be logged in to, a black box)", needs_one=False)
     kinds = [kind for kind in dut_kinds() if kind != CABLE]
     usual = _POLICED if is_local else BLACK_BOX
@@ -186,17 +185,17 @@ def _confirmed(question: str) -> bool:
         return False
 
 
-def _asked_lab(name: str, is_local: bool) -> _Lab:
+def _asked_lab(is_local: bool) -> _Lab:
     rate = click.prompt("Most frames per second that the generator sends per port", default="100 kfps", type=FRAME_RATE)
     ports = [
         {"name": _interface(f"Interface of the traffic generator in the {side}", usual)}
         for side, usual in zip(_SIDES, ("tg0", "tg1") if is_local else ("eth1", "eth2"), strict=True)
     ]
     catch_up = {"catch_up": "5 ms"} if is_local else {}
-    return _Lab(name, {"kind": "afpacket", "max_rate": float(rate), **catch_up}, ports)
+    return _Lab({"kind": "afpacket", "max_rate": float(rate), **catch_up}, ports)
 
 
-def _trex_lab(name: str, file: Path) -> _Lab:
+def _trex_lab(file: Path) -> _Lab:
     """The TG of TRex's configuration."""
 
     def as_mapping(text: str) -> str:
@@ -218,7 +217,7 @@ def _trex_lab(name: str, file: Path) -> _Lab:
         generator |= {"prefix": config.prefix}
     tcp_ports = (("rpc_port", config.zmq_rpc_port, 4501), ("publisher_port", config.zmq_pub_port, 4500))
     generator |= {ours: number for ours, number, usual in tcp_ports if number != usual}
-    lab = _Lab(name, generator, [])
+    lab = _Lab(generator, [])
     infos = [config.port_info[place] if place < len(config.port_info) else _PortInfo() for place, _ in used]
     for (place, port), info in zip(used, infos, strict=True):
         match = _PCI.match(port)

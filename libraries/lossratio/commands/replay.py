@@ -59,11 +59,7 @@ def replay(journal: Path, **asked: Any) -> None:
 
 
 def replay_search(journal: JournalContents, path: Path) -> SearchResult:
-    """The result of a search for conditional throughput, from the trials in its journal.
-
-    Raises:
-        SearchError: If the journal does not say what was searched for.
-    """
+    """The result of a search for conditional throughput, from the trials in its journal."""
     from lossratio.measurements.throughput import replayed
 
     return replayed(journal, f"The journal {path}").result()
@@ -81,17 +77,7 @@ def replay_estimate(
 ) -> CriticalLoadEstimate:
     """The critical load, from the trials of any journal. What is None is taken from the journal's search.
 
-    Args:
-        journal: The journal's contents.
-        path: The journal's file, for messages.
-        target_loss_ratio: The loss ratio at the critical load; needed if the search was no soak test.
-        min_load: Smallest load that can be the answer, frames per second per interface.
-        max_load: Largest load that can be the answer, likewise.
-        likelihood: How counts of lost frames are distributed.
-        weighting: How the fitting functions are combined.
-
-    Raises:
-        SearchError: If an argument is needed, or makes no sense.
+    Loads are in frames per second per interface. Without a soak test's journal, the target loss ratio is needed.
     """
     from lossratio.plrsearch import LikelihoodName, Weighting, estimate
 

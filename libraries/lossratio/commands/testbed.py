@@ -61,7 +61,7 @@ def check(
     click.echo(describe_topology(file, topology, paths))
     if connect:
         _connect(topology, chosen)
-        if probe:
+        if probe and topology.testbed is not TestbedKind.SIMULATED:
             _probe(topology, chosen, profile, frame_size)
     elif topology.testbed is TestbedKind.LAB:
         click.echo("No node was looked at: --connect logs in on them, and shows what they lack.")
@@ -169,8 +169,6 @@ def _probe(topology: Topology, chosen: _Paths, profile: str, frame_sizes: Sequen
     # Imported here because all that reaches a node takes a while.
     from lossratio.testbed import describe_cabling, probe_cabling
 
-    if topology.testbed is TestbedKind.SIMULATED:
-        return
     sizes = frame_sizes or (_SMALLEST_IPV6 if "ip6" in profile else _SMALLEST, _LARGEST)
     report = probe_cabling(topology, **vars(chosen), profile=profile, frame_sizes=sizes)
     click.echo("Cabling:")

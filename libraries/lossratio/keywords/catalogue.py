@@ -39,9 +39,9 @@ _LINKS = {1: "single", 2: "double"}
 class _Setting:
     """The properties that all tests of a suite share."""
 
-    name: str
+    name: str = ""
     """What distinguishes it from other settings; empty if there is only one."""
-    variables: Mapping[str, str]
+    variables: Mapping[str, str] = field(default_factory=dict)
     """Values of variables, by their names."""
     tags: tuple[str, ...] = ()
     """Tags of its tests."""
@@ -49,15 +49,6 @@ class _Setting:
     """Those of the variables that the suite's metadata lists."""
     arguments: tuple[str, ...] = ()
     """Arguments of its set-up, in place of arguments of the same names."""
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A path of the topology, and the tags of tests on it."""
-
-    name: str = ""
-    variables: Mapping[str, str] = field(default_factory=dict)
-    tags: tuple[str, ...] = ()
 
 
 class Catalogue(SuiteVisitor):  # type: ignore[misc]
@@ -192,10 +183,10 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
             for cores in counts
         ]
 
-    def _places(self, suite: TestSuite) -> tuple[_Place, ...]:
+    def _places(self, suite: TestSuite) -> tuple[_Setting, ...]:
         """The paths that the suite can be made for; without any, one place with the topology file only."""
         if self._topology is None or self._file is None:
-            return (_Place(),)
+            return (_Setting(),)
         asked = _literal_argument(suite, "duts")
         duts = self._duts if asked is None or self._duts == 0 else int(asked)
         models = (self._nic,) if self._nic is not None else _models_with_a_path(self._topology, duts)
@@ -207,7 +198,7 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
             )
             for model in models
             if _has_path(self._topology, duts, model, links)
-        ) or (_Place(variables={_TOPOLOGY: str(self._file)}),)
+        ) or (_Setting(variables={_TOPOLOGY: str(self._file)}),)
 
     def _expand(self, suite: TestSuite, setting: _Setting) -> None:
         if suite.has_setup:
@@ -267,7 +258,7 @@ def _become_twin(suite: TestSuite) -> None:
         test.tags = [*(f"{tag}-tg" if tag == old else tag for tag in test.tags if tag != kind), "trex"]
 
 
-def _place(file: Path, paths: Sequence[TrafficPath], topology: Topology, nic: str | None, *, several: bool) -> _Place:
+def _place(file: Path, paths: Sequence[TrafficPath], topology: Topology, nic: str | None, *, several: bool) -> _Setting:
     duts = len(paths[0].hops)
     variables = {_TOPOLOGY: str(file), _DUTS: str(duts), **({} if nic is None else {"${NIC}": nic})}
     tags = [f"{duts + 1}_node_{_LINKS.get(len(paths), len(paths))}_link_topo"]
@@ -275,7 +266,7 @@ def _place(file: Path, paths: Sequence[TrafficPath], topology: Topology, nic: st
         tags.append("hw_env")
     if nic is not None:
         tags.append(NicModel(nic, None, None).tag)
-    return _Place(nic or "" if several else "", variables, tuple(tags))
+    return _Setting(nic or "" if several else "", variables, tuple(tags))
 
 
 def _models_with_a_path(topology: Topology, duts: int | None) -> tuple[str | None, ...]:

@@ -153,11 +153,7 @@ class DeviceKeywords(Keywords):
 def telemetry_after_search(
     session: Session, goal: str | None = None, duration: float = TELEMETRY_DURATION
 ) -> ThroughputResult:
-    """Collects telemetry at what the last search found; see `DeviceKeywords.collect_telemetry`.
-
-    Raises:
-        LossRatioError: If no search has found such a load, or the trial or a device failed.
-    """
+    """Collects telemetry at what the last search found; see `DeviceKeywords.collect_telemetry`."""
     search = session.last_search
     if search is None:
         raise SearchError("No search has been made since this testbed was set up. Call e.g. 'Find NDR And PDR' first.")

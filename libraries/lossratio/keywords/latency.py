@@ -88,11 +88,7 @@ class LatencyKeywords(Keywords):
 def latency_after_search(
     session: Session, goal: str | None = None, shares: Sequence[float] = LATENCY_SHARES, **fields: Any
 ) -> ThroughputResult:
-    """Measures latency at shares of what the last search found; see `LatencyKeywords.measure_latency`.
-
-    Raises:
-        LossRatioError: If no search in this test has found such loads, or there is no latency at all.
-    """
+    """Measures latency at shares of what the last search found; see `LatencyKeywords.measure_latency`."""
     search = session.last_search
     if search is None or search.test_name != session.test_name:
         raise SearchError(

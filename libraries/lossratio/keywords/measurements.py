@@ -110,11 +110,7 @@ def _type(annotation: Any, metadata: list[Any]) -> Any:
 def request_of(
     session: Session, request: type[RequestT], frame_size: str, profile: str, fields: dict[str, Any]
 ) -> RequestT:
-    """The request that a keyword was asked for.
-
-    Raises:
-        LossRatioError: If an argument makes no sense.
-    """
+    """The request that a keyword was asked for."""
     name, is_named, _ = profile.partition("=")
     if is_named and name.isidentifier():
         # Robot Framework hands a named argument that a keyword does not have over as a positional one.
@@ -161,11 +157,7 @@ def measurement_keyword(
 
 
 def reset_of(command: str | None, keyword: str | None) -> dict[str, Any]:
-    """The fields of a reset by a command on this machine, or by a keyword; none where there is neither.
-
-    Raises:
-        SearchError: If there are both.
-    """
+    """The fields of a reset by a command on this machine, or by a keyword; none where there is neither."""
     if command is not None and keyword is not None:
         raise SearchError("A reset is a command or a keyword; give one of them.")
     if command is not None:

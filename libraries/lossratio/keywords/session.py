@@ -66,30 +66,18 @@ class Session:
 
     @property
     def goals(self) -> GoalSet:
-        """The goals that NDR and PDR are searched with, unless a keyword says otherwise.
-
-        Raises:
-            SearchError: If there are no such goals. It is raised here, because a library that cannot be imported would
-                leave the suite without keywords, and nobody would see why.
-        """
+        """The goals that NDR and PDR are searched with, unless a keyword says otherwise."""
+        # Wrong goals are an error here, as a library that cannot be imported would leave the suite without keywords.
         return goal_set_from(self._goals) if isinstance(self._goals, str) else self._goals
 
     def ready_testbed(self) -> Testbed:
-        """The testbed.
-
-        Raises:
-            LossRatioError: If none is set up.
-        """
+        """The testbed; an error if none is set up."""
         if self.testbed is None:
             raise LossRatioError("No testbed is set up. Call the keyword 'Set Up Testbed' first, e.g. as Suite Setup.")
         return self.testbed
 
     def running_traffic(self) -> RunningTraffic:
-        """The traffic that flows; from now on it is the caller's.
-
-        Raises:
-            TrafficError: If there is none.
-        """
+        """The traffic that flows; from now on it is the caller's."""
         traffic, self.traffic = self.traffic, None
         if traffic is None:
             raise TrafficError("No traffic flows that could be stopped. Call the keyword 'Start Traffic' first.")
@@ -97,11 +85,7 @@ class Session:
 
     @property
     def last_result(self) -> TestResult:
-        """The last result of this suite.
-
-        Raises:
-            SearchError: If nothing was measured yet.
-        """
+        """The last result of this suite; an error if nothing was measured yet."""
         if self._last_result is None:
             raise SearchError("Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first.")
         return self._last_result
@@ -148,11 +132,8 @@ class Session:
             raise
 
     def place(self, resume: Path | None) -> TestPlace:
-        """The place of the measurement that begins now: the running test, or the suite in its set-up.
-
-        Raises:
-            SearchError: If there is no such directory: a misspelt one must not cost all that was measured.
-        """
+        """The place of the measurement that begins now: the running test, or the suite in its set-up."""
+        # A misspelt directory must not cost all that was measured.
         earlier = resume or self._resume
         if earlier is not None and not earlier.is_dir():
             raise SearchError(f"There is no run to be continued in {earlier}. Correct 'resume', or leave it out.")

@@ -107,7 +107,11 @@ def _from_answers(answers: dict[str, str]) -> NodeFacts:
     return NodeFacts(
         os=_assignments(answers.get("os_release", ""), "=").get("PRETTY_NAME"),
         kernel=answers.get("kernel"),
-        boot_parameters=_boot_parameters(answers.get("command_line")),
+        boot_parameters=(
+            tuple(word for word in answers["command_line"].split() if word.partition("=")[0] in _BOOT_PARAMETERS)
+            if "command_line" in answers
+            else None
+        ),
         architecture=answers.get("architecture"),
         cpu_model=cpu.get("Model name") or answers.get("cpu_model", "").partition(":")[2].strip() or None,
         cpus=_number(answers.get("cpus")),
@@ -138,12 +142,6 @@ def _flattened(fields: Any) -> Iterator[tuple[str, str]]:
 def _assignments(text: str, sign: str) -> dict[str, str]:
     pairs = (line.partition(sign) for line in text.splitlines())
     return {name.strip(): value.strip().strip('"') for name, _, value in pairs}
-
-
-def _boot_parameters(command_line: str | None) -> tuple[str, ...] | None:
-    if command_line is None:
-        return None
-    return tuple(word for word in command_line.split() if word.partition("=")[0] in _BOOT_PARAMETERS)
 
 
 def _number(text: str | None) -> int | None:

@@ -70,18 +70,8 @@ def exit_status(return_code: int, verdicts: Sequence[TestVerdict], troubles: Seq
     return status_of_kinds(kinds | ({FailureKind.INFRASTRUCTURE} if troubles else set()))
 
 
-@dataclass(frozen=True)
-class Failure:
-    """The failure of a keyword, or of another part of a test."""
-
-    message: str
-    """The message."""
-    kinds: frozenset[FailureKind]
-    """The kinds of the exceptions that caused it."""
-
-    def is_part_of(self, message: str) -> bool:
-        """Whether an outer failure's message contains this message: then the suite has not handled this failure."""
-        return self.message in message or message.startswith(_MARKUP) or _SHORTENED in message
+_Failure = tuple[str, frozenset[FailureKind]]
+"""The message of a failed keyword, or of another part of a test, and the kinds of the exceptions that caused it."""
 
 
 class FailureRecord:
@@ -129,7 +119,7 @@ class VerdictListener:
         self.troubles: list[str] = []
         self._record = record
         # Suites, tests and keywords that are running, outermost first, with the failures so far inside each.
-        self._open: list[tuple[Any, list[Failure]]] = []
+        self._open: list[tuple[Any, list[_Failure]]] = []
         self._kinds: dict[str, frozenset[FailureKind]] = {}
         self._verdicts: dict[str, TestVerdict] = {}
 
@@ -155,7 +145,7 @@ class VerdictListener:
         if isinstance(error, ExecutionStatus):
             # It only passes on an inner failure; an interrupt is never passed on.
             own &= {FailureKind.INTERRUPTED}
-        self._open[-1][1].append(Failure(result.message, _kinds_in(result.message, inside) | own))
+        self._open[-1][1].append((result.message, _kinds_in(result.message, inside) | own))
 
     def end_test(self, data: Any, result: Any) -> None:
         """Notes the verdict of a test; set-ups of suites around it may have failed it."""
@@ -168,7 +158,7 @@ class VerdictListener:
         for test in result.all_tests:
             self._note(test, inside)
 
-    def _close(self, result: Any) -> list[Failure]:
+    def _close(self, result: Any) -> list[_Failure]:
         """The failures inside a suite, test or keyword that ends now."""
         # Where Robot Framework cannot write its output, it does not report the end of inner keywords.
         while any(running is result for running, _ in self._open):
@@ -177,7 +167,7 @@ class VerdictListener:
                 return failures
         return []
 
-    def _note(self, result: Any, failures: Sequence[Failure]) -> None:
+    def _note(self, result: Any, failures: Sequence[_Failure]) -> None:
         kinds = self._kinds.get(result.id, frozenset()) | _kinds_in(result.message, failures)
         self._kinds[result.id] = kinds
         failure = _kind_of_test(result.message, kinds) if result.status == "FAIL" else None
@@ -190,8 +180,10 @@ class VerdictListener:
         self._verdicts[result.id] = verdict
 
 
-def _kinds_in(message: str, failures: Iterable[Failure]) -> frozenset[FailureKind]:
-    return frozenset(kind for failure in failures if failure.is_part_of(message) for kind in failure.kinds)
+def _kinds_in(message: str, failures: Iterable[_Failure]) -> frozenset[FailureKind]:
+    """The kinds of failures whose messages an outer failure's message contains: the suite has not handled these."""
+    is_changed = message.startswith(_MARKUP) or _SHORTENED in message
+    return frozenset(kind for inner, kinds in failures if is_changed or inner in message for kind in kinds)
 
 
 def _kind_of_test(message: str, kinds: frozenset[FailureKind]) -> FailureKind:

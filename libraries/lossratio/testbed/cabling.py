@@ -197,32 +197,27 @@ def _make_configurations(
     return dict(sorted(configurations.items()))
 
 
+@dataclass
 class _Probe:
     """Sends frames from ports of the TG, and notes where frames come out."""
 
-    def __init__(
-        self,
-        agent: AgentClient,
-        ends: Sequence[_End],
-        configurations: Mapping[int, Configuration],
-        through: Mapping[str, Any] | None,
-        others: dict[str, str],
-    ) -> None:
-        self.agent = agent
-        self.others = others
-        self.ends = ends
-        self.through = through
-        self.by_name = {end.name: end for end in ends}
-        self.seen = {end.name: _Seen() for end in ends}
-        self.foreign: Counter[tuple[str, str]] = Counter()
-        self.chatter: Counter[tuple[str, str]] = Counter()
-        self.problems: list[str] = []
-        self.is_storm = False
-        self.unsent: set[tuple[str, int]] = set()
-        self.destinations = {end.name: self.by_name[end.peer].mac for end in ends}
-        self.configurations = configurations
-        self._marker = Marker()
-        self._next_number = 0
+    agent: AgentClient
+    ends: Sequence[_End]
+    configurations: Mapping[int, Configuration]
+    through: Mapping[str, Any] | None
+    others: dict[str, str]
+    foreign: Counter[tuple[str, str]] = field(default_factory=Counter)
+    chatter: Counter[tuple[str, str]] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    is_storm: bool = False
+    unsent: set[tuple[str, int]] = field(default_factory=set)
+    _marker: Marker = field(default_factory=Marker)
+    _next_number: int = 0
+
+    def __post_init__(self) -> None:
+        self.by_name = {end.name: end for end in self.ends}
+        self.seen = {end.name: _Seen() for end in self.ends}
+        self.destinations = {end.name: self.by_name[end.peer].mac for end in self.ends}
 
     def send_from(self, ends: Sequence[_End], configuration: Configuration, count: int) -> dict[str, list[int]]:
         """Sends frames from some ports, and returns their numbers."""

@@ -254,9 +254,9 @@ def _open(request: TestbedRequest) -> LiveTestbed:
         generator = _generator(topology)
         tg = undo.enter_context(_log_in(topology.tg_name, topology, request))
         # Before any log-in on a DUT, as that would cost frames of another run that measures there.
-        lease = _lease(request, topology, tg)
-        if lease is not None:
-            undo.enter_context(lease)
+        purpose = "DUTs that others set up" if request.dut is None else request.dut.kind
+        claim = make_claim(topology, purpose=f"measuring {purpose}")
+        lease = None if claim is None else undo.enter_context(Lease.take(tg, claim))
         # All paths go through the same nodes.
         dut_names = [hop.node_name for hop in paths[0].hops if topology.nodes[hop.node_name].place]
         dut_names += [topology.end_name] if paths[0].is_reflected else []
@@ -341,13 +341,6 @@ def device_cpus(request: TestbedRequest) -> tuple[int, ...]:
     """The CPUs of the TG on which devices under test forward, as far as their options say so: of a local testbed."""
     is_local = request.topology.testbed is TestbedKind.LOCAL
     return request.dut.options.kernel_cpus if is_local and request.dut is not None else ()
-
-
-def _lease(request: TestbedRequest, topology: Topology, tg: NodeSession) -> Lease | None:
-    """Takes the testbed's lease, or borrows the one that this run has; None: this testbed is never reserved."""
-    purpose = "DUTs that others set up" if request.dut is None else request.dut.kind
-    claim = make_claim(topology, purpose=f"measuring {purpose}")
-    return None if claim is None else Lease.take(tg, claim)
 
 
 def open_testbed(

@@ -284,7 +284,8 @@ def load_range(
             "The maximum load is not known. Give max_load= to the measurement; or write into the topology file the "
             "max_rate of the TG's generator, or the speed or the NIC model of interfaces."
         )
-    lowest = _default_min_load(highest) if min_load is None else min_load
+    usual = DEFAULT_MIN_LOAD if highest > DEFAULT_MIN_LOAD else highest * MIN_LOAD_SHARE
+    lowest = usual if min_load is None else min_load
     if lowest > highest:
         raise SearchError(
             f"The minimum load ({format_frame_rate(lowest)}) is above the maximum load ({format_frame_rate(highest)})."
@@ -293,10 +294,6 @@ def load_range(
     # Not the nearest, as that may be above a limit.
     most = sendable(highest - highest % step, step) if step else highest
     return LoadRange(min(sendable(lowest, step), most), most, origin, tuple(limits), remarks, step)
-
-
-def _default_min_load(max_load: float) -> float:
-    return DEFAULT_MIN_LOAD if max_load > DEFAULT_MIN_LOAD else max_load * MIN_LOAD_SHARE
 
 
 def _remarks(max_load: float, limits: Sequence[LoadLimit]) -> tuple[str, ...]:

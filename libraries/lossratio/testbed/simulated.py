@@ -127,7 +127,10 @@ class SimulatedTestbed(Testbed):
         known = None if request.dut is None else request.dut.options.modelled_as()
         self._has_known_truth = known is not None
         self._model = self._topology_model() if known is None else known
-        self._sut, self._faults = self._made(self._model)
+        try:
+            self._sut, self._faults = sut_of(self._model)
+        except ValueError as error:
+            raise TopologyError(f"{request.file}: {error}") from error
         self._recovery_time = 0.0 if request.dut is None else request.dut.options.recovery_time
 
     @contextmanager
@@ -201,13 +204,6 @@ class SimulatedTestbed(Testbed):
             f"{self.request.file}: no DUT has a model of the SUT, and this suite's kind of DUT has no known truth. "
             f"Add 'sut: {{model: sharp_knee, capacity: 150 kfps}}' to a DUT."
         )
-
-    def _made(self, model: dict[str, Any]) -> tuple[Sut, FrameFaults | None]:
-        """The model of the SUT, and how it damages frames; None: it does not."""
-        try:
-            return sut_of(model)
-        except ValueError as error:
-            raise TopologyError(f"{self.request.file}: {error}") from error
 
 
 def sut_of(model: dict[str, Any]) -> tuple[Sut, FrameFaults | None]:

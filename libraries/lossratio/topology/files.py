@@ -34,11 +34,7 @@ def load_topology(path: str | Path) -> Topology:
     file = TOPOLOGIES.path(path)
     if not os.path.exists(file) and (hint := TOPOLOGIES.hint(path)):
         raise TopologyError(f"There is no file {path}.{hint}")
-    return load_yaml_file(file, Topology, TopologyError, _topology_problems, convert=_convert)
-
-
-def _convert(data: dict[str, Any], path: Path) -> dict[str, Any]:
-    return _from_csit(data, path) if _is_csit_topology(data) else data
+    return load_yaml_file(file, Topology, TopologyError, _topology_problems, convert=_from_csit)
 
 
 def generator_problems(topology: Topology, ports: Iterable[Port], pairs: int) -> Iterator[Problem]:
@@ -172,13 +168,10 @@ _CSIT_DRIVER = "vfio-pci"
 """The driver that CSIT binds TRex's cards to; its files do not say it."""
 
 
-def _is_csit_topology(data: Mapping[str, Any]) -> bool:
-    """Whether these are the contents of a topology file of CSIT."""
-    return "format" not in data and "metadata" in data and "nodes" in data
-
-
-def _from_csit(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The same testbed as data of our own format. Parts that are not well-formed stay as they are, for the checks."""
+def _from_csit(data: dict[str, Any], path: Path) -> dict[str, Any]:
+    """A testbed of CSIT as data of our own format. Parts that are not well-formed stay as they are, for the checks."""
+    if "format" in data or "metadata" not in data or "nodes" not in data:
+        return data
     nodes = data["nodes"]
     secrets = sorted(_secrets_in(data))
     if secrets:

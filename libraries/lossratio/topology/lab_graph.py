@@ -207,18 +207,15 @@ def _chosen_path(lab: Lab, source: Path, tg: str | None, join: Sequence[str], du
                 "another node, or add a node of kind linux with two links to the lab."
             )
     ends = [join[0], join[-1]]
+    nowhere = "" if lab.links else ", and no link joins two nodes"
     way = lab.way([ends[0], *(dut for dut in duts if dut not in ends), ends[1]], ())
     if way is None:
         through = f" through {', '.join(duts)}" if duts else ""
         raise TopologyError(
             f"{source}: there is no way from {ends[0]} to {ends[1]}{through} over links that frames can take"
-            f"{_listed_links(lab)}. Join two nodes that have one: --join A --join B."
+            f"{nowhere}. Join two nodes that have one: --join A --join B."
         )
     return _Path(None, way)
-
-
-def _listed_links(lab: Lab) -> str:
-    return "" if lab.links else ", and no link joins two nodes"
 
 
 def _round(lab: Lab, tg: str, duts: Sequence[str]) -> list[str] | None:

@@ -18,6 +18,7 @@ _JOINED_BY = MappingProxyType(
 )
 """Devices whose ports have names of Linux. Containers take another link while they run, by this name."""
 
+_RUN = "Run: netlab create -o json=lab.json, and import that file."
 _WAY_OUT = "this is netlab's short form, which only netlab resolves. Run: netlab create -o json=lab.json"
 
 
@@ -77,15 +78,11 @@ def read_netlab(path: str | Path) -> Lab:
     """
     path = Path(path)
     if path.suffix == ".pickle":
-        raise TopologyError(f"{path}: a snapshot of Python objects is not read, as it may run code. {_run()}")
+        raise TopologyError(f"{path}: a snapshot of Python objects is not read, as it may run code. {_RUN}")
     short = load_yaml_file(path, _File, TopologyError, _short_form)
     if short.links is None and not short.nodes:
-        raise TopologyError(f"{path}: there are no nodes and no links. {_run()}")
+        raise TopologyError(f"{path}: there are no nodes and no links. {_RUN}")
     return _graph(load_yaml_file(path, _Lab, TopologyError, _problems))
-
-
-def _run() -> str:
-    return "Run: netlab create -o json=lab.json, and import that file."
 
 
 def _short_form(file: _File) -> Iterator[Problem]:

@@ -150,9 +150,14 @@ def _take_links(
     free: dict[str, tuple[Port, Port]], names: Sequence[str], nic: str | None
 ) -> list[tuple[Port, Port]] | _Gap:
     """Takes the links of one way out of those that are free; each with its ends in the order of the way."""
+
+    def is_usable(port: Port) -> bool:
+        is_of_nic = nic is None or (port.interface.model or "").casefold() == nic.casefold()
+        return is_of_nic or port.node_name not in names[1:-1]
+
     ends: list[tuple[Port, Port]] = []
     for here, there in itertools.pairwise(names):
-        link = _first_link(free, here, there, lambda port: port.node_name not in names[1:-1] or _is_of(port, nic))
+        link = _first_link(free, here, there, is_usable)
         if link is None:
             return _Gap(here, there)
         del free[str(link[0].interface.link)]
@@ -176,10 +181,6 @@ def _first_link(
             if (one.node_name, other.node_name) == (here, there) and usable(one) and usable(other):
                 return one, other
     return None
-
-
-def _is_of(port: Port, nic: str | None) -> bool:
-    return nic is None or (port.interface.model or "").casefold() == nic.casefold()
 
 
 def _why_not(links: Mapping[str, Sequence[Port]], gap: _Gap, nic: str | None) -> str:

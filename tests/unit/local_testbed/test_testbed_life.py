@@ -140,9 +140,9 @@ def test_a_testbed_that_cannot_be_built_leaves_nothing(state_home):
 
 
 def test_a_directory_that_a_killed_run_left_is_removed_by_the_next_one(state_home):
-    abandoned = state.create_directory("probe")
-    (abandoned.path / "id_ed25519").write_text("an old key")
-    os.close(abandoned.lock)
+    abandoned, lock = state.create_directory("probe")
+    (abandoned / "id_ed25519").write_text("an old key")
+    os.close(lock)
     with LocalTestbed.up(make_topology()) as testbed:
         assert entries(state_home) == [testbed.directory.name]
 

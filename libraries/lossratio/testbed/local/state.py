@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -51,23 +50,14 @@ class State(BaseModel):
     """How to reach the nodes, by name."""
 
 
-@dataclass(frozen=True)
-class LockedDirectory:
-    """A new directory, and the descriptor that keeps it locked."""
-
-    path: Path
-    lock: int
-
-
-def create_directory(name: str) -> LockedDirectory:
-    """Makes and locks the directory of a new testbed; removes directories of killed testbeds."""
+def create_directory(name: str) -> tuple[Path, int]:
+    """Makes the directory of a new testbed, locked by the descriptor; removes directories of killed testbeds."""
     with _root_locked() as root:
-        _remove_leftovers(root)
         path = root / f"{name}-{secrets.token_hex(4)}"
         path.mkdir(mode=0o700)
         lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return LockedDirectory(path, lock)
+        return path, lock
 
 
 def write_state(directory: Path, state: State) -> None:
@@ -82,7 +72,6 @@ def running() -> list[tuple[Path, State]]:
     """This user's testbeds that are up, with their directories; removes directories of killed testbeds."""
     testbeds = []
     with _root_locked() as root:
-        _remove_leftovers(root)
         for path in sorted(root.glob(f"*/{_STATE}")):
             with suppress(OSError, ValidationError):
                 testbeds.append((path.parent, State.model_validate_json(path.read_bytes())))
@@ -91,8 +80,8 @@ def running() -> list[tuple[Path, State]]:
 
 def remove_leftovers() -> None:
     """Removes the directories of this user's killed testbeds."""
-    with _root_locked() as root:
-        _remove_leftovers(root)
+    with _root_locked():
+        pass
 
 
 def is_locked(directory: Path) -> bool:
@@ -116,15 +105,12 @@ def _root_locked() -> Iterator[Path]:
     lock = os.open(root / f".{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        for path in root.iterdir():
+            if path.is_dir() and not is_locked(path):
+                shutil.rmtree(path, ignore_errors=True)
         yield root
     finally:
         os.close(lock)
-
-
-def _remove_leftovers(root: Path) -> None:
-    for path in root.iterdir():
-        if path.is_dir() and not is_locked(path):
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _root() -> Path:

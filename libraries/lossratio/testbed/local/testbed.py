@@ -159,14 +159,14 @@ class LocalTestbed:
         if keep and find(topology.name) is not None:
             raise TopologyError(f"Testbed {topology.name} is up already; take it down first: lossratio testbed down.")
         tools = find_tools()
-        place = state.create_directory(topology.name)
+        directory, lock = state.create_directory(topology.name)
         username = _username()
         plan = Plan(
             nodes=tuple(topology.nodes),
             links=tuple((_end(one), _end(other)) for one, other in topology.links().values()),
             tools=tools,
-            directory=str(place.path),
-            lock=place.lock,
+            directory=str(directory),
+            lock=lock,
             runner=os.getpid(),
             user=username,
             home=_home(),
@@ -177,8 +177,8 @@ class LocalTestbed:
         )
         with launch(plan, topology.name) as holder:
             known = state.State(topology=topology, pid=holder.pid, keep=keep, username=username, nodes=holder.nodes)
-            state.write_state(place.path, known)
-            testbed = cls(place.path, known, holder)
+            state.write_state(directory, known)
+            testbed = cls(directory, known, holder)
             _write_ssh_config(testbed)
             if keep:
                 holder.let_go()

@@ -349,19 +349,19 @@ class Lease:
 
     def _give_back(self) -> None:
         try:
-            self._tell_release()
+            self._request("release")
         except NodeError:
             # Worth another log-in: otherwise the next owner in the queue waits until the lease has expired.
             self._session.restore()
             self._renew()
             self.check()
-            self._tell_release()
+            self._request("release")
 
-    def _tell_release(self) -> None:
+    def _request(self, operation: str) -> Mapping[str, Any]:
         if self._keeper is None:
             raise NodeError(f"Node {self.node_name}: nobody keeps its reservation.")
-        self._keeper.send({"op": "release"})
-        self._keeper.answer()
+        self._keeper.send({"op": operation})
+        return self._keeper.answer()
 
     def _begin(self) -> None:
         # The lease began on the TG at an unknown moment of the wait, so the first renewal shows when it ends.
@@ -383,10 +383,7 @@ class Lease:
     def _renew(self, *, may_restart: bool = True) -> None:
         asked = time.monotonic()
         try:
-            if self._keeper is None:
-                raise NodeError(f"Node {self.node_name}: nobody keeps its reservation.")
-            self._keeper.send({"op": "renew"})
-            event = self._keeper.answer()
+            event = self._request("renew")
         except NodeError:
             keeper, self._keeper = self._keeper, None
             if keeper is not None and keeper.ended is not None:
