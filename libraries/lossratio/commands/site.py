@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lossratio.commands.parameters import argument, command, option
-from lossratio.commands.trend import TrendRules
+from lossratio.commands.trend import TrendRules, opened_history
 
 
 def _address(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -42,15 +42,10 @@ def site(
     """
     # Imported here because numpy, scipy, pyarrow and DuckDB take a while, and a wrong option need not wait for them.
     from lossratio.dashboard import SiteRequest, serve_site, write_site
-    from lossratio.history import add_runs, is_url, open_history
 
     if output is None and not serve:
         raise click.UsageError("Give a folder for the site with --output, or look at it with --serve.")
-    if is_url(history) and runs:
-        raise click.UsageError("--add adds to a folder; runs go to an archive with 'lossratio send'.")
-    folder = open_history(history)
-    for problem in add_runs(folder, runs):
-        click.echo(problem, err=True)
+    folder = opened_history(history, runs)
     name = title or history.rstrip("/").rpartition("/")[2] or history
     with ExitStack() as stack:
         place = output or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lossratio-site-")))

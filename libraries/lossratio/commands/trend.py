@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from lossratio.history import CONFIRM, FRESH, LAST, LEAST_CHANGE, LOOK_AT
 from lossratio.report import FILE_NAMES, ReportFormat, junit_xml, write_report
 
 if TYPE_CHECKING:
-    from lossratio.history import TrendRequest
+    from lossratio.history import History, TrendRequest
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,18 @@ class TrendRules:
         from lossratio.history import TrendRequest
 
         return TrendRequest(**{**vars(self), "least_change": self.least_change / 100, **others})
+
+
+def opened_history(history: str, runs: Sequence[Path]) -> History:
+    """A history with some runs added."""
+    from lossratio.history import add_runs, is_url, open_history
+
+    if is_url(history) and runs:
+        raise click.UsageError("--add adds to a folder; runs go to an archive with 'lossratio send'.")
+    folder = open_history(history)
+    for problem in add_runs(folder, runs):
+        click.echo(problem, err=True)
+    return folder
 
 
 @command()
@@ -76,26 +89,11 @@ def trend(
     Exit status: 0 no test got worse lately, 3 a test got worse or has no value any more, 1 undecided: too few results.
     """
     # Imported here because numpy, scipy, pyarrow and DuckDB take a while, and a wrong option need not wait for them.
-    from lossratio.history import (
-        Alerts,
-        add_runs,
-        address_of_run,
-        analyse,
-        is_url,
-        open_history,
-        trend_cases,
-        trend_json,
-        trend_page,
-        trend_text,
-    )
+    from lossratio.history import Alerts, address_of_run, analyse, trend_cases, trend_json, trend_page, trend_text
 
-    if is_url(history) and runs:
-        raise click.UsageError("--add adds to a folder; runs go to an archive with 'lossratio send'.")
     # A mistake in the file of alerts is an error before anything is read, and not in the night of the first alarm.
     alerts = None if alert is None else Alerts.load(alert)
-    folder = open_history(history)
-    for problem in add_runs(folder, runs):
-        click.echo(problem, err=True)
+    folder = opened_history(history, runs)
     chosen = rules.request(testbed=testbed, test=test, quantity=quantity, readings=readings)
     analysis = analyse(folder, chosen)
     click.echo(trend_text(analysis))

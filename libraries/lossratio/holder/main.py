@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,10 @@ def _start_init(plan: Plan, authorized_key: str, control: socket.socket) -> syst
 def _be_init(plan: Plan, authorized_key: str, holder: int, report: Callable[[Any], None]) -> None:
     system.unshare(system.NEW_MOUNT)
     system.mount("none", "/", None, system.SLAVE | system.RECURSIVE)
-    _mount_own_proc()
+    # Many containers hide parts of /proc, and then allow no mount of another /proc. The one that is mounted shows more
+    # processes than needed, which does no harm.
+    with suppress(PermissionError):
+        system.mount("proc", "/proc", "proc", system.NO_SUID | system.NO_DEVICES)
     builder = system.fork(lambda send: nodes.build(plan, send))
     pids = builder.report()
     os.waitpid(builder.pid, 0)
@@ -126,12 +130,3 @@ def _be_init(plan: Plan, authorized_key: str, holder: int, report: Callable[[Any
         }
     )
     nodes.serve(running, set(pids["own"]), holder, plan)
-
-
-def _mount_own_proc() -> None:
-    try:
-        system.mount("proc", "/proc", "proc", system.NO_SUID | system.NO_DEVICES)
-    except PermissionError:
-        # Many containers hide parts of /proc, and then allow no mount of another /proc. The one that is mounted shows
-        # more processes than needed, which does no harm.
-        return

@@ -3,7 +3,7 @@
 import io
 import xml.parsers.expat
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -148,37 +148,22 @@ def salvage(path: Path) -> bytes | None:
         data = path.read_bytes()
     except FileNotFoundError:
         return None
-    reader = _Reader()
-    if reader.read(data):
-        return data
-    if reader.kept is None:
-        return None
-    end, suites = reader.kept
-    closing = b'<status status="FAIL">The run was cut off.</status>\n</suite>\n' * suites
-    return data[:end] + b"\n" + closing + b"</robot>\n"
+    opened: list[str] = []
+    # The position of the end of the last whole element, in bytes, and the number of suites around it.
+    kept: list[tuple[int, int]] = []
+    parser = xml.parsers.expat.ParserCreate()
 
+    def end(name: str) -> None:
+        opened.pop()
+        if name in _WHOLE and opened and opened[-1] == "suite":
+            # The parser is at the start of the end tag, which Robot Framework writes without any space.
+            kept[:] = [(parser.CurrentByteIndex + len(f"</{name}>"), opened.count("suite"))]
 
-@dataclass
-class _Reader:
-    """Reads an output up to where it was cut off."""
-
-    kept: tuple[int, int] | None = None
-    """Position of the end of the last whole element, in bytes, and the number of suites around it."""
-    _open: list[str] = field(default_factory=list)
-
-    def read(self, data: bytes) -> bool:
-        parser = xml.parsers.expat.ParserCreate()
-        parser.StartElementHandler = lambda name, attributes: self._open.append(name)
-
-        def end(name: str) -> None:
-            self._open.pop()
-            if name in _WHOLE and self._open and self._open[-1] == "suite":
-                # The parser is at the start of the end tag, which Robot Framework writes without any space.
-                self.kept = (parser.CurrentByteIndex + len(f"</{name}>"), self._open.count("suite"))
-
-        parser.EndElementHandler = end
-        try:
-            parser.Parse(data, True)
-        except xml.parsers.expat.ExpatError:
-            return False
-        return True
+    parser.StartElementHandler = lambda name, attributes: opened.append(name)
+    parser.EndElementHandler = end
+    try:
+        parser.Parse(data, True)
+    except xml.parsers.expat.ExpatError:
+        closing = b'<status status="FAIL">The run was cut off.</status>\n</suite>\n'
+        return next((data[:position] + b"\n" + closing * suites + b"</robot>\n" for position, suites in kept), None)
+    return data
