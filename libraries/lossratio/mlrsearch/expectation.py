@@ -54,16 +54,10 @@ class LossCurve:
         return self._lost_at_verdict.get(load, 0.0)
 
     def behind_bucket(self, upper: float, duration: float) -> float | None:
-        """The rate that a SUT forwards in a whole trial, by two trials that early verdicts ended at different times.
+        """Frames per second that a SUT forwards in a whole trial; None if the trials show no burst.
 
-        A SUT that takes a burst first has forwarded more per second the sooner the trial ended.
-
-        Args:
-            upper: The smallest overloaded load.
-            duration: Seconds of the whole trial.
-
-        Returns:
-            Frames per second; None if the trials show no burst.
+        By two trials that early verdicts ended at different times, one of them at the smallest overloaded load: a SUT
+        that takes a burst first has forwarded more per second the sooner the trial ended.
         """
         if upper not in self._forwarded or self._soonest is None:
             return None

@@ -56,13 +56,9 @@ class Hint:
         return self.lower + 0.5, HINT_SCALE + (self.stops[1] - self.stops[0]) / 4.0
 
     def moved(self, overload: float, top: int) -> Hint:
-        """The hint for a SUT whose forwarding rate at maximum load has moved since the earlier searches.
+        """The hint for a SUT whose forwarding rate at maximum load (`overload`, on the grid) has moved since.
 
         The same hint if it has not, or is no measure of the bound: some SUTs forward far less in overload.
-
-        Args:
-            overload: Where the forwarding rate of the first trial of this search is on the grid.
-            top: Grid index of the maximum load.
         """
         if not self.overloads:
             return self
@@ -84,15 +80,9 @@ class Hint:
 
 
 def hint_of(goal: SearchGoal, grid: LoadGrid, earlier: Iterable[Sequence[TrialResult]]) -> Hint | None:
-    """The knowledge about a goal from earlier searches.
+    """The hint from the trials of each earlier search, in the order measured (no warm-up), oldest search first.
 
-    Args:
-        goal: The goal.
-        grid: The loads of the search that is to start.
-        earlier: The trials of each earlier search in the order measured (no warm-up), oldest search first.
-
-    Returns:
-        The hint; None if none of the last searches found a lower bound.
+    None if none of the last searches found a lower bound.
     """
     searches = [
         (*found, overload_of(grid, night[0])) for night in earlier if (found := _bounds(goal, grid, night)) is not None
