@@ -21,13 +21,11 @@ def connections_of(configuration: Configuration) -> tuple[int, int]:
     """
     ends = [_ends(direction.frames) for direction in configuration.directions]
     # The lower end comes first, so that both directions of a connection look the same.
-    ways = [np.where(_texts(one) < _texts(other), *_both_orders(one, other)) for one, other in ends]
+    ways = [
+        np.where(_texts(one) < _texts(other), np.hstack((one, other)), np.hstack((other, one))) for one, other in ends
+    ]
     _, to_one = np.unique(np.concatenate([_texts(other) for _, other in ends]), return_counts=True)
     return len(np.unique(_texts(np.concatenate(ways)))), int(to_one.max())
-
-
-def _both_orders(one: Bytes, other: Bytes) -> tuple[Bytes, Bytes]:
-    return np.hstack((one, other)), np.hstack((other, one))
 
 
 def _texts(rows: Bytes) -> NDArray[np.bytes_]:

@@ -89,11 +89,6 @@ class ConntrackOptions(BaseModel):
         """Whether the device keeps state of each connection."""
         return self.nat is not None or self.firewall is not None
 
-    @property
-    def bucket_of_connections(self) -> int:
-        """Connections that the full bucket of new connections holds."""
-        return self.new_burst or max(1, (self.new_connections or 0) // 100)
-
     def settings(self) -> Mapping[str, str]:
         """The kernel's settings, by the paths of their files."""
         if self.udp_timeout is None:
@@ -111,7 +106,8 @@ class ConntrackOptions(BaseModel):
         if self.firewall is not None:
             yield "invalid", (entrance, match({"ct": {"key": "state"}}, "invalid", "in"), drop)
         if self.new_connections:
-            over = {"rate": self.new_connections, "per": "second", "burst": self.bucket_of_connections, "inv": True}
+            burst = self.new_burst or max(1, self.new_connections // 100)
+            over = {"rate": self.new_connections, "per": "second", "burst": burst, "inv": True}
             yield "new_connections", (*first, {"limit": over}, drop)
         if self.most_connections:
             yield "most_connections", (*first, {"ct count": {"val": self.most_connections, "inv": True}}, drop)

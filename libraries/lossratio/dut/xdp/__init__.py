@@ -431,10 +431,6 @@ class Reflector(XdpDevice):
     """The far end of a path: IP packets go back where they came from, with their addresses swapped.
 
     So the TG has both times of a frame, by one clock, although the path's other end is on another machine.
-
-    Args:
-        session: Runs commands on its node.
-        port: Its port.
     """
 
     reflects = True

@@ -46,7 +46,6 @@ class Forwarder:
     """The program of one direction, and its maps.
 
     Attributes:
-        program: The program.
         counts: Frames since the program was loaded: words in the order of `COUNTERS`.
     """
 

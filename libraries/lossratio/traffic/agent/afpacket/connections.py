@@ -88,13 +88,10 @@ class _End:
     def begin(
         self, tag: int, most: int, expected: Callable[[Numbers], Bytes] | None, change: Callable[[Bytes], Bytes] | None
     ) -> None:
-        """Forgets what arrived, and notes frames of so many connections, with a tag, from now on.
+        """Forgets what arrived, and notes frames of the first `most` connections, with a tag, from now on.
 
-        Args:
-            tag: The tag.
-            most: Connections, by their numbers from 0 on.
-            expected: Headers with their addresses; None: they open connections.
-            change: Makes of arriving headers what this end keeps; None: nobody needs them.
+        `expected` gives headers with their addresses; None: they open connections. `change` makes of arriving headers
+        what this end keeps; None: nobody needs them.
         """
         self.end()
         self._ring.release(len(self._ring.captured()))

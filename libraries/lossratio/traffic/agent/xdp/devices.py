@@ -45,11 +45,7 @@ def check_can_send(port: Link) -> None:
 
 
 def attach(program: XdpProgram, port: Link) -> tuple[XdpLink, XdpMode]:
-    """Attaches a program to an interface: in its driver, or else behind it.
-
-    Returns:
-        The attachment, and how it was done.
-    """
+    """Attaches a program to an interface, in its driver or else behind it, and returns how it was done, too."""
     check_may_attach(port)
     try:
         return XdpLink(program, port.index, XdpMode.NATIVE), XdpMode.NATIVE

@@ -57,13 +57,10 @@ class Plan:
     def segments(
         self, direction: Direction, share: tuple[int, int], tags: tuple[int, int], catch_up: float
     ) -> list[Segment]:
-        """The schedule of a stream: the steps of the ramp, and those that count.
+        """The schedule of a stream: the steps of the ramp, and those that count; the ramp's tag comes first.
 
-        Args:
-            direction: The direction.
-            share: Which part of it the stream is: the first of how many.
-            tags: The tags of frames of the ramp, and of frames that count.
-            catch_up: Seconds of traffic that are made up for after a stall.
+        The stream is one `share` of the direction: the first of how many. After a stall, `catch_up` seconds of traffic
+        are made up for.
         """
         ramp_tag, tag = tags
         load = self.steps[0][0] * direction.load_share

@@ -159,15 +159,9 @@ class Reception:
 
 
 class ReceiveProgram:
-    """The program of one port.
+    """The program of one port; all ports' programs share the memory of the reception.
 
-    Args:
-        reception: The memory that it shares with those of other ports.
-        ways: The frames that come back to the port.
-        card: Index of the port and the memory of its `CardClock`, if its card stamps frames.
-
-    Attributes:
-        program: The program.
+    `card` is the index of the port and the memory of its `CardClock`, if its card stamps frames.
     """
 
     def __init__(self, reception: Reception, ways: Sequence[ReceiveWay], card: tuple[int, Array] | None = None) -> None:

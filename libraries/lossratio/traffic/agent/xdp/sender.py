@@ -42,15 +42,7 @@ AGENT_PRIORITY = 20
 class Sender:
     """A program that sends, and the thread that runs it on one processor, from one order to the next rest.
 
-    Args:
-        program: The program.
-        cpu: The processor.
-        share: The share of it that the thread takes at most.
-
-    Attributes:
-        program: The program.
-        cpu: The processor.
-        batch: How many runs of the program pass before frames are handed over.
+    The thread takes `share` of the processor at most. `batch` runs of the program pass before frames are handed over.
     """
 
     def __init__(self, program: SendProgram, cpu: int, share: float = CPU_SHARE) -> None:
