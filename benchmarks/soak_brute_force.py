@@ -38,7 +38,6 @@ from lossratio.plrsearch.model import (
     FittingFunction,
     TrialCounts,
     critical_load,
-    from_rows,
     mrr_of_critical_load,
 )
 
@@ -146,7 +145,8 @@ def random_list(number: int, most_trials: int) -> tuple[TrialCounts, CriticalLoa
     if number % 5 == 4:
         rows, kind = rng.permutation(rows), f"{kind}, permuted"
     question = CriticalLoadQuestion(float(target), float(limits[0]), float(limits[1]))
-    return from_rows([(float(load), float(exposure), float(lost)) for load, exposure, lost in rows]), question, kind
+    loads, exposure, lost = rows.T
+    return TrialCounts(loads, exposure, lost, np.cumsum(exposure)), question, kind
 
 
 def as_rows(counts: TrialCounts, question: CriticalLoadQuestion) -> dict[str, Any]:
@@ -335,8 +335,9 @@ def brute_force(
         function: The fitting function.
         near: The critical load from which critical loads are counted.
     """
-    columns, multiplicity = np.unique(np.stack([counts.lost, counts.load, counts.exposure]), axis=1, return_counts=True)
-    groups, trials = TrialCounts(columns[1], columns[2], columns[0]), multiplicity.astype(float)
+    columns = np.stack([counts.lost, counts.load, counts.exposure])
+    _, first, multiplicity = np.unique(columns, axis=1, return_index=True, return_counts=True)
+    groups, trials = counts.at(first), multiplicity.astype(float)
     prior = Prior(question.max_load / 2.0)
     lossy = counts.lost > 0
     forwarded = (counts.load - counts.lost / counts.exposure)[lossy]

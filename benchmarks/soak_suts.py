@@ -278,21 +278,20 @@ class SlowerAfterOverload:
 
 
 @dataclass(frozen=True)
-class Drifting:
-    """A SUT that becomes slower all the time, in all of its loads."""
+class Changing:
+    """A SUT that becomes slower and faster, in all of its loads."""
 
     sut: Sut
-    """The SUT at the beginning; without memory of time."""
-    change: float
-    """Change of its loads in `DRIFT_TIME`, as a share."""
+    """The SUT at the scale 1; without memory of time."""
+    drawn: Callable[[np.random.Generator], Callable[[float], float]]
+    """Draws its scale, as a function of the seconds from the beginning."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
-        """The SUT at the beginning, which sees more and more load."""
-        steady = self.sut.start(rng)
+        """A SUT without other memory, which sees more load where it is slower."""
+        steady, scale_at = self.sut.start(rng), self.drawn(rng)
 
         def lost_frames(traffic: Traffic) -> int:
-            scale = 1.0 + self.change * (traffic.start + 0.5 * traffic.duration) / DRIFT_TIME
-            frames = random_rounding(traffic.frames / scale, rng)
+            frames = random_rounding(traffic.frames / scale_at(traffic.start + 0.5 * traffic.duration), rng)
             lost = steady(replace(traffic, frames=frames)) * traffic.frames / max(frames, 1)
             return min(random_rounding(lost, rng), traffic.frames)
 
@@ -338,7 +337,23 @@ def _of_capacities(sut: Sut, quantile: Callable[[np.ndarray], np.ndarray]) -> Ca
 
 def _drifting(case: Case, change: float) -> Case:
     """The same SUT, but that it drifts."""
-    return replace(case, sut=Drifting(case.sut, change), healthy=False, drift=change)
+    sut = Changing(case.sut, lambda rng: lambda seconds: 1.0 + change * seconds / DRIFT_TIME)
+    return replace(case, sut=sut, healthy=False, drift=change)
+
+
+def _waving(case: Case, swing: float, period: float) -> Case:
+    """The same SUT, but that it follows a sine of so many seconds, beginning anywhere in its period."""
+    scales = 1.0 + swing * np.sin(np.pi * (np.arange(2000) + 0.5) / 2000 - 0.5 * np.pi)
+
+    def drawn(rng: np.random.Generator) -> Callable[[float], float]:
+        phase = rng.uniform(0.0, 2.0 * math.pi)
+        return lambda seconds: 1.0 + swing * math.sin(phase + 2.0 * math.pi * seconds / period)
+
+    def losses(load: float) -> tuple[float, float]:
+        return float(np.mean([case.losses(load / scale)[0] for scale in scales])), 1.0
+
+    load = optimize.brentq(lambda load: math.log(max(losses(load)[0], 1e-300) / TARGET), 0.3 * CAPACITY, 1.1 * CAPACITY)
+    return replace(case, sut=Changing(case.sut, drawn), critical_load=load, losses=losses, healthy=False)
 
 
 def _normal(deviation: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -441,6 +456,13 @@ _CASES = {
     },
     "background, half target": _of_ratio(lambda load: SmoothKnee(CAPACITY, 2e4).loss_rate(load) / load + 0.5 * TARGET),
     "sine 0.5 %": _of_capacities(SineCapacity(0.005, 300.0), lambda share: 1.0 + 0.005 * np.sin(np.pi * (share - 0.5))),
+    "sine 0.5 % of 35 s": _of_capacities(
+        SineCapacity(0.005, 35.0), lambda share: 1.0 + 0.005 * np.sin(np.pi * (share - 0.5))
+    ),
+    "sine 0.5 % of 90 s, smooth knee": _waving(_of_knee(SmoothKnee(CAPACITY, 5e4)), 0.005, 90.0),
+    "sine 0.5 % of 30 s, normal 0.2 %": _waving(
+        _of_capacities(PerformanceSpectrum(CAPACITY, 0.002), _normal(0.002)), 0.005, 30.0
+    ),
     "two modes": _of_capacities(
         DrawnCapacity(lambda rng: 1.0 + 0.0005 * rng.standard_normal() - 0.01 * (rng.random() < 0.3)),
         lambda share: (

@@ -17,6 +17,7 @@ from lossratio.plrsearch.model import (
     Array,
     CriticalLoadQuestion,
     LikelihoodName,
+    Row,
     SelectionName,
     StopReason,
     Weighting,
@@ -148,7 +149,8 @@ class PLRsearch:
         self._warm_loads = _warm_loads(warm_start, self._question)
         self.elapsed = 0.0
         self.history: tuple[IntervalPoint, ...] = ()
-        self._rows: list[tuple[float, float, float]] = []
+        self._rows: list[Row] = []
+        self._time = 0.0
         self._set_aside = 0
         self._given: int | None = None
         self._usable = 0
@@ -161,7 +163,6 @@ class PLRsearch:
         self._tracked = 0
         self._known: Description | None = None
         self._estimate: CriticalLoadEstimate | None = None
-        self._period: float | None = None
         self._judged: CriticalLoadEstimate | None = None
 
     @property
@@ -180,7 +181,7 @@ class PLRsearch:
             self._given = self._usable = len(self._rows)
         if self._next is None and self._stopped_by is None:
             self._decide(len(self._rows) - self._given)
-            self._usable, self._period = len(self._rows), self._period_so_far()
+            self._usable = len(self._rows)
         return None if self._next is None else self._next[0]
 
     def meanwhile(self) -> None:
@@ -203,11 +204,12 @@ class PLRsearch:
             SearchError: If the trial has no counts of frames, or they make no sense.
         """
         if why_set_aside(result) is None:
-            self._rows.append(count(result))
+            self._rows.append(count(result, self._time))
             self._selection.record(result)
             self._estimate = None
         else:
             self._set_aside += 1
+        self._time += result.elapsed
         if self._given is not None:
             self.elapsed += result.elapsed
         self._next = None
@@ -215,24 +217,20 @@ class PLRsearch:
     def result(self) -> CriticalLoadEstimate:
         """See `Controller.result`; the estimate's `stopped_by` says why the search ended, if it did."""
         if self._estimate is None:
-            self._estimate = self._of(self._rows, self._period_so_far())
+            self._estimate = self._of(self._rows)
         csit = None if self._csit is None else self._csit.estimate
         return replace(self._estimate, stopped_by=self._stopped_by, history=self.history, csit=csit)
 
-    def _of(self, rows: Sequence[tuple[float, float, float]], period: float | None) -> CriticalLoadEstimate:
+    def _of(self, rows: Sequence[Row]) -> CriticalLoadEstimate:
         """The estimate of trials."""
         found = estimate_from_counts(from_rows(rows), self._question, self._likelihood, self._weighting)
-        return replace(found, stopping_factor=self._stopping_factor(len(rows)), period=period)
+        return replace(found, stopping_factor=self._stopping_factor(len(rows)))
 
     def _exact(self) -> CriticalLoadEstimate:
         """The estimate of the trials that choices are based on: all but the last one."""
         if self._judged is None or len(self._judged.counts) != self._usable:
-            self._judged = self._of(self._rows[: self._usable], self._period)
+            self._judged = self._of(self._rows[: self._usable])
         return self._judged
-
-    def _period_so_far(self) -> float | None:
-        own = self.trials - (self._given or 0)
-        return self.elapsed / own if self._given is not None and own else None
 
     def _decide(self, own_trials: int) -> None:
         wanted = self._duration + self._increment * own_trials
@@ -299,7 +297,7 @@ class PLRsearch:
     def _is_at_min(self, latest: IntervalPoint) -> bool:
         """Whether the last trials were at the minimum load, all with loss, and the model agrees."""
         rows = self._rows[: self._usable][-_TRIALS_AT_MIN:]
-        lost_all = [load <= self._question.min_load and lost > 0.0 for load, _, lost in rows]
+        lost_all = [load <= self._question.min_load and lost > 0.0 for load, _, lost, _ in rows]
         is_low = latest.most_95_per_interface_fps <= self._question.min_load
         return not self._follows_draft and sum(lost_all) == _TRIALS_AT_MIN and is_low
 

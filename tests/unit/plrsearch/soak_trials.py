@@ -3,6 +3,7 @@
 import numpy as np
 
 from lossratio.plrsearch import estimate
+from lossratio.plrsearch.model import TrialCounts
 from lossratio.simulation import SimulatedMeasurer
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
@@ -26,6 +27,12 @@ def trials_of(sut, loads, *, seed=1, duration=5.0):
     measurer = SimulatedMeasurer(sut, seed=seed)
     inputs = [TrialInput(duration, float(load)) for load in loads]
     return [TrialResult(trial_input, measurer.measure(trial_input)) for trial_input in inputs]
+
+
+def counts_of(rows):
+    """Counts of one trial after the other, by load, exposure and lost frames."""
+    load, exposure, lost = np.array(rows, dtype=float).T
+    return TrialCounts(load, exposure, lost, np.cumsum(exposure))
 
 
 def loads_around(capacity, number, *, below=0.03, above=0.03, seed=1):

@@ -44,6 +44,8 @@ SEARCH = [
     (995.8283811287098, 6374, 4),
     (996.4611008427347, 6477, 5),
 ]
+DIGITS = 2e-5
+"""Relative error that a long chain of samples may have: the last bits of linear algebra differ between processors."""
 MEAN, STDEV, STRETCH, ERF = 989.9722170748546, 3.4880864241553127, 989.1708057622039, 990.7619777334988
 
 
@@ -68,14 +70,14 @@ def test_a_whole_search_has_the_loads_and_the_estimate_of_csits():
         last.stdev_per_interface_fps,
         last.stretch_mean_per_interface_fps,
         last.erf_mean_per_interface_fps,
-    ) == pytest.approx((MEAN, STDEV, STRETCH, ERF), rel=1e-6)
+    ) == pytest.approx((MEAN, STDEV, STRETCH, ERF), rel=DIGITS)
 
 
 def test_estimates_of_a_list_of_trials_are_those_of_the_search():
     trials = [trial(load, lost, sent=sent) for load, sent, lost in SEARCH]
     limits = {"min_load": QUESTION.min_load, "max_load": QUESTION.max_load}
     *_, last, whole = csit_estimates(trials, target_loss_ratio=1e-3, samples=SAMPLES, **limits)
-    assert (last.mean_per_interface_fps, last.stdev_per_interface_fps) == pytest.approx((MEAN, STDEV), rel=1e-6)
+    assert (last.mean_per_interface_fps, last.stdev_per_interface_fps) == pytest.approx((MEAN, STDEV), rel=DIGITS)
     assert whole.trials == len(SEARCH)
     assert whole.mean_per_interface_fps == pytest.approx(MEAN, abs=3.0 * STDEV)
 

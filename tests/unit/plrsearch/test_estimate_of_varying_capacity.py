@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from soak_trials import counts_of
 
 from lossratio.plrsearch import LikelihoodName, Weighting, estimate
 from lossratio.plrsearch.estimate import estimate_from_counts
 from lossratio.plrsearch.estimate.misfit import check
-from lossratio.plrsearch.model import CriticalLoadQuestion, from_rows
+from lossratio.plrsearch.model import CriticalLoadQuestion
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 
@@ -32,7 +33,7 @@ def test_a_capacity_that_varies_leads_no_estimate_astray(seed):
 
 def test_an_integral_that_is_too_rough_is_no_good_model():
     contradicting = [(1.02e6, 51_000), (1.0e6, 120), (1.015e6, 90_000), (1.03e6, 20_000), (0.99e6, 4_000)]
-    counts = from_rows([(load, 5.0, float(lost)) for load, lost in contradicting])
+    counts = counts_of([(load, 5.0, float(lost)) for load, lost in contradicting])
     question = CriticalLoadQuestion(1e-7, 1e3, 2e6)
     known = estimate_from_counts(counts, question, LikelihoodName.VARYING, Weighting.EVIDENCE).description
     rough = replace(known, posteriors=tuple(replace(posterior, error=np.inf) for posterior in known.posteriors))

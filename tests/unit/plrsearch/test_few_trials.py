@@ -5,9 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from soak_trials import counts_of
 
 from lossratio.plrsearch.likelihood import Model, Prior, VaryingCapacityLikelihood
-from lossratio.plrsearch.model import FUNCTIONS, CriticalLoadQuestion, LikelihoodName, from_rows
+from lossratio.plrsearch.model import FUNCTIONS, CriticalLoadQuestion, LikelihoodName
 from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.quadrature import posteriors
 from lossratio.plrsearch.quadrature.sampling import Effort, sampled
@@ -20,7 +21,7 @@ ERROR_OF_A_TRIAL = 0.01
 
 
 def trials_and_question(entry):
-    return from_rows([tuple(row) for row in entry["load, exposure, lost"]]), CriticalLoadQuestion(*entry["question"])
+    return counts_of([tuple(row) for row in entry["load, exposure, lost"]]), CriticalLoadQuestion(*entry["question"])
 
 
 @pytest.mark.parametrize("entry", LISTS, ids=[entry["list"].removesuffix(" of up to 10") for entry in LISTS])
@@ -40,7 +41,7 @@ def test_more_points_change_nothing_where_trials_are_many(function, deviation):
     rng = np.random.default_rng(1)
     loads = np.where(rng.random(80) < 0.3, 18.9e6, rng.choice(np.linspace(17.6e6, 18.2e6, 20), 80))
     rates = np.exp(STRETCH.log_loss_rate(loads, 18e6 * (1.0 + deviation * rng.standard_normal(80)), np.array(5e4)))
-    counts = from_rows(list(zip(loads, np.full(80, 2.0), rng.poisson(2.0 * rates).astype(float), strict=True)))
+    counts = counts_of(list(zip(loads, np.full(80, 2.0), rng.poisson(2.0 * rates).astype(float), strict=True)))
     question = CriticalLoadQuestion(1e-7, 1e4, 30e6)
     model = Model(function, VaryingCapacityLikelihood(counts), Prior(15e6))
     ((one,), (other,)) = (sampled([model], question, Effort(number)) for number in (1500, 8000))
@@ -57,7 +58,7 @@ def test_too_little_effort_states_a_large_error():
 
 @pytest.mark.long
 def test_trials_that_count_half_show_less():
-    counts = from_rows([(load, 2.0, 2.0 * (load - 17.9e6)) for load in np.linspace(18e6, 18.5e6, 30)])
+    counts = counts_of([(load, 2.0, 2.0 * (load - 17.9e6)) for load in np.linspace(18e6, 18.5e6, 30)])
     question = CriticalLoadQuestion(1e-7, 1e4, 30e6)
     whole, half = (posteriors(counts, question, LikelihoodName.VARYING, share=share)[0] for share in (1.0, 0.5))
     widths = [np.sqrt(np.cov(np.log(known.nodes.deviation), aweights=known.nodes.mass)) for known in (whole, half)]

@@ -5,10 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy
-from soak_trials import estimated, loads_around, trial, trials_of
+from soak_trials import counts_of, estimated, loads_around, trial, trials_of
 
 from lossratio.plrsearch import LikelihoodName, PLRsearch, Replicates
-from lossratio.plrsearch.model import from_rows
 from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.quadrature import Mode
 from lossratio.plrsearch.variation.replicates import AfterOverload, LackOfFit
@@ -42,7 +41,7 @@ class Queues(SutWithoutMemory):
 
 def counts_at(loads, capacities, rng):
     lost = [rng.poisson(2.0 * max(load - own, 0.0)) for load, own in zip(loads, capacities, strict=True)]
-    return from_rows([(load, 2.0, float(number)) for load, number in zip(loads, lost, strict=True)])
+    return counts_of([(load, 2.0, float(number)) for load, number in zip(loads, lost, strict=True)])
 
 
 def test_counts_at_equal_loads_tell_a_constant_capacity_from_one_that_varies():
@@ -133,9 +132,9 @@ def test_loss_at_one_load_is_not_hidden_among_that_of_many_quiet_ones():
     expected = 2.0 * np.exp(STRETCH.log_loss_rate(loads, np.array(mode.mrr), np.array(mode.spread)))
     quiet = [(load, 2.0, float(round(mean))) for load, mean in zip(loads, expected, strict=True)]
     far = (17956864.0, 0.0046, 10.0)
-    assert not LackOfFit.of(curve, from_rows(quiet)).is_certain
-    assert LackOfFit.of(curve, from_rows([*quiet, far])).is_certain
-    assert not LackOfFit.of(curve, from_rows([*quiet, far])).is_below
+    assert not LackOfFit.of(curve, counts_of(quiet)).is_certain
+    assert LackOfFit.of(curve, counts_of([*quiet, far])).is_certain
+    assert not LackOfFit.of(curve, counts_of([*quiet, far])).is_below
 
 
 def memory_of(trials, slower, rng, *, number=300, capacities=None):
@@ -147,7 +146,7 @@ def memory_of(trials, slower, rng, *, number=300, capacities=None):
         capacity = (CAPACITY if capacities is None else capacities[index]) * (1.0 - slower * (left > 0))
         rows.append((load, 2.0, float(rng.poisson(2.0 * max(load - capacity, 0.0)))))
         left = trials if load == overload else left - 1
-    return from_rows(rows)
+    return counts_of(rows)
 
 
 @pytest.mark.parametrize(("trials", "slower"), [(1, 0.005), (1, -0.002), (2, 0.005), (4, 0.005)])

@@ -1,5 +1,7 @@
 """Capacities that are not independent and normal: the interval covers the truth, or the result is flagged."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy
@@ -30,6 +32,12 @@ def wandering(correlation, deviation):
         return 1.0 + deviation * state[0]
 
     return draw
+
+
+def sine_of(periods):
+    """Draws capacities of a sine of 0.5 % that has so many periods in all trials."""
+    number = iter(range(NUMBER))
+    return lambda rng: 1.0 + 0.005 * np.sin(2.0 * np.pi * periods * (next(number) + 0.5) / NUMBER + 1.0)
 
 
 def critical_load_of(quantile):
@@ -146,8 +154,7 @@ def test_some_unusual_trials_are_no_drift():
 @pytest.mark.long
 @pytest.mark.parametrize("periods", [1.5, 6.0])
 def test_the_critical_load_of_a_sut_that_follows_a_sine_is_about_that_at_its_lowest(periods):
-    angle = iter(2.0 * np.pi * periods * (np.arange(NUMBER) + 0.5) / NUMBER + 1.0)
-    estimate = estimated(trials_with(lambda rng: 1.0 + 0.005 * np.sin(next(angle))), likelihood="varying")
+    estimate = estimated(trials_with(sine_of(periods)), likelihood="varying")
     order = estimate.description.order
     assert (order.swing, order.cycles) == pytest.approx((0.005, periods), rel=0.02)
     low, high = estimate.interval(0.95)
@@ -155,6 +162,27 @@ def test_the_critical_load_of_a_sut_that_follows_a_sine_is_about_that_at_its_low
     assert low <= truth <= high
     assert high - low < 1e-3 * truth
     assert estimate.misfit.fits == (periods > 3.0), estimate.misfit.reasons
-    follows = "follows a sine of 0.50%, 6 periods of it: the"
-    words = follows if periods > 3.0 else "is like a sine of 0.50%, 1.5 periods of it: if it repeats, the"
-    assert words in str(estimate.variation)
+    follows, condition = ("follows", "the") if periods > 3.0 else ("is like", "if it repeats, the")
+    assert f"{follows} a sine of 0.50%, {order.cycles:.3g} periods of it: {condition}" in str(estimate.variation)
+
+
+@pytest.mark.parametrize("every", [NUMBER, 6])
+def test_a_sine_is_seen_where_few_trials_are_certain_to_lose_and_some_are_set_aside(every):
+    trials = trials_with(sine_of(22.3), loads=loads_around(CAPACITY, NUMBER, below=0.02, above=0.02))
+    for index in range(every - 1, NUMBER - 1, every):
+        output = trials[index].output
+        trials[index] = replace(trials[index], output=replace(output, unsent_frames=output.sent_frames))
+    estimate = estimated(trials, likelihood="varying")
+    assert estimate.description.order.swing == pytest.approx(0.005, rel=0.01)
+    low, high = estimate.interval(0.95)
+    assert low <= critical_load_of(lambda share: 1.0 + 0.005 * np.sin(np.pi * (share - 0.5))) <= high
+    assert estimate.misfit.fits
+
+
+def test_a_sine_beside_capacities_that_are_alike_is_both():
+    sine, process = sine_of(10.0), wandering(0.8, 0.001)
+    estimate = estimated(trials_with(lambda rng: sine(rng) + process(rng) - 1.0), likelihood="varying")
+    order = estimate.description.order
+    assert (order.swing, order.cycles) == pytest.approx((0.005, 10.0), rel=0.1)
+    assert order.correlation == pytest.approx(0.8, abs=0.3)
+    assert order.share < 0.3

@@ -155,8 +155,6 @@ class CriticalLoadEstimate:
     """What FD.io CSIT's code reports, if its way of selection chose the loads."""
     stopping_factor: float = 1.0
     """How much wider `interval` is for the search having been able to end when it was narrow."""
-    period: float | None = None
-    """Seconds from one trial to the next, on average; None: only the exposure is known."""
 
     @cached_property
     def functions(self) -> Mapping[str, Posterior]:
@@ -184,16 +182,15 @@ class CriticalLoadEstimate:
     @property
     def variation(self) -> CapacityVariation | None:
         """What the order of the trials shows; None if nothing."""
-        order, after, trials = self.description.order, self.description.after_overload, len(self.counts)
+        order, after = self.description.order, self.description.after_overload
         if not (order.drift or order.correlation or order.swing or after):
             return None
-        hours = None if self.period is None else self.period * trials / 3600.0
         return CapacityVariation(
             correlation=order.correlation,
             independent_trials=self.description.independent_trials,
             drift_ratio=order.change,
             drift_stdev_ratio=order.change_stdev,
-            drift_per_hour_ratio=None if hours is None else order.change / hours,
+            drift_per_hour_ratio=3600.0 * order.change / float(self._evidence.time.max()),
             swing_ratio=order.swing,
             swing_cycles=order.cycles,
             after_overload=None if after is None else str(after),

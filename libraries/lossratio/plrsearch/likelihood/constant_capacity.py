@@ -62,7 +62,7 @@ class PoissonLikelihood:
         self.groups, trials = merged(counts)
         order = np.argsort(self.groups.lost > 0, kind="stable")
         self.trials = trials[order]
-        self.groups = TrialCounts(self.groups.load[order], self.groups.exposure[order], self.groups.lost[order])
+        self.groups = self.groups.at(order)
         self._lossless = int(np.sum(self.groups.lost == 0))
         self._lost = self.groups.lost[self._lossless :]
         self._log_exposure = np.log(self.groups.exposure)

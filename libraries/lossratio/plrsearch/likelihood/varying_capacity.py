@@ -82,8 +82,8 @@ class VaryingCapacityLikelihood:
     def __init__(self, counts: TrialCounts, share: float = 1.0) -> None:
         """Groups the trials; each counts as this share of one: less than 1 if successive trials are alike."""
         columns = np.stack([counts.lost, counts.load, counts.exposure])
-        columns, multiplicity = np.unique(columns, axis=1, return_counts=True)
-        self.groups = TrialCounts(columns[1], columns[2], columns[0])
+        _, first, multiplicity = np.unique(columns, axis=1, return_index=True, return_counts=True)
+        self.groups = counts.at(first)
         self.trials: Array = share * multiplicity.astype(float)
         lost = self.groups.lost
         self._log_exposure = np.log(self.groups.exposure)

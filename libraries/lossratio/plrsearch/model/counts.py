@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch.model.functions import Array
@@ -20,6 +22,9 @@ MAX_STALL = 1e-3
 USUAL_STALL = 2e-3
 """Seconds: no trial is set aside for less. A machine with other work is late by 1.4 ms in most trials."""
 
+Row: TypeAlias = tuple[float, float, float, float]
+"""A trial's entries of `TrialCounts`, in the order of its fields."""
+
 
 @dataclass(frozen=True)
 class TrialCounts:
@@ -32,14 +37,24 @@ class TrialCounts:
     sending interfaces it is that many times the duration, since loads are per interface."""
     lost: Array
     """Lost frames."""
+    time: Array
+    """Seconds from the first trial's beginning to the middle of the trial, trials that are set aside included."""
 
     def __len__(self) -> int:
         return len(self.load)
 
+    @property
+    def share_of_time(self) -> Array:
+        """The time as a share: 1 for the last trial."""
+        return np.asarray(self.time / self.time.max(initial=1e-300))
+
+    def at(self, which: NDArray[np.int_] | NDArray[np.bool_]) -> TrialCounts:
+        """Some of the trials, by their indexes, or by whether they are among them."""
+        return TrialCounts(*(getattr(self, column.name)[which] for column in fields(self)))
+
     def sorted(self) -> TrialCounts:
         """The same trials in an order that does not depend on when they were measured."""
-        order = np.lexsort((self.lost, self.exposure, self.load))
-        return TrialCounts(self.load[order], self.exposure[order], self.lost[order])
+        return self.at(np.lexsort((self.lost, self.exposure, self.load)))
 
 
 def why_set_aside(result: TrialResult) -> str | None:
@@ -61,8 +76,8 @@ def why_set_aside(result: TrialResult) -> str | None:
     return None
 
 
-def count(result: TrialResult) -> tuple[float, float, float]:
-    """Load (frames per second), exposure (seconds) and lost frames of one trial.
+def count(result: TrialResult, begun: float) -> Row:
+    """Load (frames per second), exposure (seconds), lost frames and time of one trial that began at a time (seconds).
 
     Frames that the generator could not send are no evidence about the SUT: they only shrink the exposure.
 
@@ -79,7 +94,7 @@ def count(result: TrialResult) -> tuple[float, float, float]:
         )
     if not (sent > 0 and 0 <= lost <= sent and unsent >= 0):
         raise SearchError(f"In {where}, {sent} frames sent, {lost} lost and {unsent} not sent make no sense.")
-    return result.load, sent / result.load, float(lost)
+    return result.load, sent / result.load, float(lost), begun + 0.5 * result.duration
 
 
 def collect(results: Iterable[TrialResult]) -> TrialCounts:
@@ -88,23 +103,29 @@ def collect(results: Iterable[TrialResult]) -> TrialCounts:
     Raises:
         SearchError: As `count` does; or if there are trials, and none of them is evidence.
     """
-    given = [(result, why_set_aside(result)) for result in results]
-    rows = [count(result) for result, reason in given if reason is None]
-    if given and not rows:
-        raise SearchError(
-            f"No trial is evidence about the SUT: e.g. {given[0][1]} at {given[0][0].load:.10g} frames/s."
-        )
+    rows: list[Row] = []
+    time, first = 0.0, None
+    for result in results:
+        reason = why_set_aside(result)
+        if reason is None:
+            rows.append(count(result, time))
+        first = first or f"{reason} at {result.load:.10g} frames/s"
+        time += result.elapsed
+    if first and not rows:
+        raise SearchError(f"No trial is evidence about the SUT: e.g. {first}.")
     return from_rows(rows)
 
 
-def from_rows(rows: Sequence[tuple[float, float, float]]) -> TrialCounts:
-    """Counts from (load, exposure, lost) of each trial."""
-    columns = np.array(rows, dtype=float).reshape(-1, 3).T
-    return TrialCounts(columns[0], columns[1], columns[2])
+def from_rows(rows: Sequence[Row]) -> TrialCounts:
+    """Counts from the entries of each trial."""
+    return TrialCounts(*np.array(rows, dtype=float).reshape(-1, 4).T)
 
 
 def merged(counts: TrialCounts, *keys: str) -> tuple[TrialCounts, Array]:
-    """The trials with equal keys added up, sorted by load, and how many trials each sum has; the load is a key."""
+    """The trials with equal keys added up, sorted by load, and how many trials each sum has; the load is a key.
+
+    The time of a sum is that of one of its trials.
+    """
     if not len(counts):
         return counts, np.zeros(0)
     counts = counts.sorted()
@@ -113,4 +134,4 @@ def merged(counts: TrialCounts, *keys: str) -> tuple[TrialCounts, Array]:
     exposure, lost, trials = (
         np.add.reduceat(column, starts) for column in (counts.exposure, counts.lost, np.ones(len(counts)))
     )
-    return TrialCounts(counts.load[starts], exposure, lost), trials
+    return TrialCounts(counts.load[starts], exposure, lost, counts.time[starts]), trials

@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName, TrialCounts, Weighting, merged
+from lossratio.plrsearch.model import (
+    Array,
+    CriticalLoadQuestion,
+    Curves,
+    LikelihoodName,
+    TrialCounts,
+    Weighting,
+    merged,
+)
 from lossratio.plrsearch.quadrature import Posterior, even_points, posteriors
 from lossratio.plrsearch.variation.order import NO_ORDER, Capacities, Order, order_of
 from lossratio.plrsearch.variation.replicates import AfterOverload, LackOfFit, Replicates
@@ -26,8 +34,10 @@ _LEAST_LOADS = 5
 _ANCHOR = 10.0
 """Frames that the lowest load that is far from the target counts as having lost: no function is far from it there."""
 _ROUNDS = 4
+_PHASES = 128
+"""Points of half a sine's period."""
 _SETTLED = 0.1
-"""Largest correction of the drift, in its standard deviations, after which it is known."""
+"""Largest correction of drift or sine, in its standard deviations, after which it is known."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ class Description:
     @property
     def best(self) -> Posterior:
         """The posterior of the function that fits best."""
-        return max(self.posteriors, key=lambda posterior: posterior.log_evidence)
+        return _best(self.posteriors)
 
     def weights(self, weighting: Weighting) -> tuple[float, ...]:
         """Weights of the functions: half each also where neither has the shape of the loss far from the target.
@@ -106,10 +116,8 @@ def _of_varying(
     if not counts.lost.any():
         return Description(known, counts, likelihood, replicates)
     order, steady = order_of(_capacities(known, counts)), counts
-    if order.drift:
-        order, steady = _without_drift(order, counts, question)
-    if order.swing:
-        steady = _steadied(counts, order)
+    if order.drift or order.swing:
+        order, steady = _settled(order, counts, question)
     if order != NO_ORDER:
         known = posteriors(steady, question, likelihood, for_selection=for_selection, share=order.share)
     if order.drift or order.swing:
@@ -142,50 +150,82 @@ def _of_constant_capacity(
 
 def _below(counts: TrialCounts, load: float) -> TrialCounts:
     """The trials below a load, and as much of those at the load as shows roughly what is lost there."""
-    which, at = counts.load < load, counts.load == load
-    near = TrialCounts(counts.load[which], counts.exposure[which], counts.lost[which])
+    near, at = counts.at(counts.load < load), counts.load == load
     if not at.any():
         return near
     exposure = _ANCHOR * counts.exposure[at].sum() / counts.lost[at].sum()
-    columns = (near.load, load), (near.exposure, exposure), (near.lost, _ANCHOR)
+    columns = (near.load, load), (near.exposure, exposure), (near.lost, _ANCHOR), (near.time, counts.time[at][0])
     return TrialCounts(*(np.append(column, value) for column, value in columns))
 
 
 def _capacities(known: Sequence[Posterior], counts: TrialCounts) -> Capacities:
-    best = max(known, key=lambda posterior: posterior.log_evidence)
+    best = _best(known)
     return Capacities.of(best.function, best.mode, counts)
 
 
-def _without_drift(order: Order, counts: TrialCounts, question: CriticalLoadQuestion) -> tuple[Order, TrialCounts]:
-    """The drift, corrected until nothing is left of it in the trials without it, and these trials."""
-    drift = order.drift
+def _best(known: Sequence[Posterior]) -> Posterior:
+    return max(known, key=lambda posterior: posterior.log_evidence)
+
+
+def _settled(order: Order, counts: TrialCounts, question: CriticalLoadQuestion) -> tuple[Order, TrialCounts]:
+    """Drift or sine by the knee that is seen without it, until it changes no more, and the trials without it.
+
+    Without it, also more trials are certain to lose.
+    """
     for _ in range(_ROUNDS):
-        steady = _steadied(counts, replace(order, drift=drift))
-        rough = posteriors(steady, question, LikelihoodName.VARYING, for_selection=True)
-        left = order_of(_capacities(rough, steady), drift)
-        drift += left.drift
-        order = Order(drift, left.drift_stdev, left.centre, left.correlation, left.share)
-        if abs(left.drift) < _SETTLED * left.drift_stdev:
+        steady = _steadied(counts, order)
+        left = _capacities(posteriors(steady, question, LikelihoodName.VARYING, for_selection=True), steady)
+        again = order_of(replace(left, place=(1.0 + left.place) * order.scale(left.time) - 1.0))
+        if not (again.drift or again.swing):
+            break
+        drift, swing = abs(again.drift - order.drift), abs(again.swing - order.swing)
+        order = again
+        if drift <= _SETTLED * order.drift_stdev and swing <= _SETTLED * order.swing_stdev:
             break
     return order, _steadied(counts, order)
 
 
 def _steadied(counts: TrialCounts, order: Order) -> TrialCounts:
-    """The trials as they would have been without the drift, all at the time `centre`, and without the sine.
+    """The trials as they would have been without the drift, all at the time `centre`, or without the sine.
 
     Both fitting functions are homogeneous: a SUT that is slower by a factor in all loads loses at a load what it
     lost at a load larger by that factor, in a time shorter by it.
     """
-    traffic = np.cumsum(counts.exposure)
-    time = (traffic - 0.5 * counts.exposure) / traffic[-1]
-    scale = order.scale(time)
-    return TrialCounts(counts.load / scale, counts.exposure * scale, counts.lost)
+    scale = order.scale(counts.share_of_time)
+    return replace(counts, load=counts.load / scale, exposure=counts.exposure * scale)
+
+
+def _of_sine(posterior: Posterior, swing: float) -> Array:
+    """The loads at which the mean over a sine's period is the target, as shares of the critical loads without it.
+
+    That of the likeliest point is a root. Others differ by as much as if the loss ratio were exponential in the load,
+    as exp(k load): by log(I0(k swing)) / k, with the Bessel function I0.
+    """
+    nodes, function, target = posterior.nodes, posterior.function, posterior.question.target_loss_ratio
+    slope = Curves(function, nodes.spread, nodes.deviation).at(
+        nodes.critical_load, nodes.mrr, np.arange(len(nodes.mass))
+    )
+    steep = np.maximum(slope.load_slope * nodes.critical_load - 1.0, 1.0)
+    below = swing + np.log(scipy.special.i0e(steep * swing)) / steep
+    # From the capacity's lowest on: there most is lost, in a short time if the knee is sharp.
+    phase = (np.arange(_PHASES) + 0.5) / _PHASES
+    weight, capacity = 4.0 * phase**3 / _PHASES, 1.0 - swing * np.cos(np.pi * phase**4)
+    which, likeliest = np.zeros(_PHASES, dtype=np.intp), nodes.likeliest
+    curve = Curves(function, nodes.spread[[likeliest]], nodes.deviation[[likeliest]])
+
+    def excess(share: float) -> float:
+        load = share * nodes.critical_load[likeliest] / capacity
+        log_ratio = curve.at(load, np.full(_PHASES, nodes.mrr[likeliest]), which).log_rate - np.log(load)
+        return float(scipy.special.logsumexp(log_ratio, b=weight) - np.log(target))
+
+    root = float(scipy.optimize.brentq(excess, 1.0 - swing, 1.0 + swing, xtol=1e-12))
+    return np.asarray(root + below[likeliest] - below)
 
 
 def _at_end(posterior: Posterior, order: Order) -> Posterior:
     """The posterior at the end of the trials: moved by drift or sine, and wider by what is not known about these."""
     nodes, question = posterior.nodes, posterior.question
-    share, stdev = order.lasting(question.target_loss_ratio)
+    share, stdev = (_of_sine(posterior, order.swing), order.swing_stdev) if order.swing else order.at_end
     moved = nodes.critical_load * (share + stdev * scipy.special.ndtri(even_points(len(nodes.mass), 1)[:, 0]))
     moved = np.clip(moved, question.min_load, question.max_load)
     return replace(posterior, nodes=replace(nodes, critical_load=moved))

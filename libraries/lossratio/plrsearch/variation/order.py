@@ -1,7 +1,7 @@
 """What each trial shows about its own capacity, and what their order shows: drift, and likeness of successive ones.
 
-Six descriptions of the capacities are compared by the Bayesian information criterion, in one place: with and without a
-straight line over time, with and without correlation of successive capacities (first-order autoregressive), a sine, and
+Descriptions of the capacities are compared by the Bayesian information criterion, in one place: a constant, a straight
+line over time, or a sine, each with and without correlation of successive capacities (first-order autoregressive), and
 another capacity at each load, which is a misfit of the curve and no order. Widths and ranks are robust, so that some
 unusual trials decide nothing.
 """
@@ -9,6 +9,7 @@ unusual trials decide nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 import scipy
@@ -38,6 +39,11 @@ _SINE = 1.5
 """Half of a sine's parameters."""
 _MOST_PAIRS = 1000
 """Trials of which each pair makes a slope, at most."""
+_MOST_CYCLES = 200.0
+"""Periods of a sine in all the trials that are looked for, at most."""
+_UNUSUAL = 3.0
+"""Values that are farther out, in standard deviations of the middle, count as no farther for a sine: its own are half
+as far."""
 _LEAST_WIDTH = 1e-9
 """Values that scatter by less are equal."""
 
@@ -69,7 +75,7 @@ class Capacities:
     certain: NDArray[np.bool_]
     """Whether loss was certain: a sample of such trials is not chosen by its capacities."""
     time: Array
-    """Middle of the trial as a share of all traffic, 0 at the beginning and 1 at the end."""
+    """Middle of the trial as a share: 0 at the first trial's beginning, 1 for the last trial."""
     load: Array
     """In frames per second."""
 
@@ -89,9 +95,7 @@ class Capacities:
             usual = min(usual, _WIDER * float(median - lower) / _QUARTILE)
         unlucky = function.log_loss_rate(counts.load, np.array(mode.mrr + _CERTAIN * usual), spread)
         certain = (np.exp(unlucky) * counts.exposure > _CERTAIN_LOSS) & (counts.lost > 0.0)
-        traffic = np.cumsum(counts.exposure)
-        time = (traffic - 0.5 * counts.exposure) / traffic.max(initial=1e-300)
-        return cls(mode.mrr, place / mode.mrr - 1.0, blur / mode.mrr, certain, time, counts.load)
+        return cls(mode.mrr, place / mode.mrr - 1.0, blur / mode.mrr, certain, counts.share_of_time, counts.load)
 
     def residuals(self, deviation: float, correlation: float = 0.0) -> Array:
         """Residuals of trials in which loss was certain, in standard deviations: normal if the model is right."""
@@ -139,19 +143,13 @@ class Order:
     """Its phase at the beginning, in radians."""
 
     def scale(self, time: Array) -> Array:
-        """The capacity at times (shares of all traffic), as a share of that without drift and sine."""
+        """The capacity at times (shares of the whole time), as a share of that without drift and sine."""
         sine = np.sin(2.0 * np.pi * self.cycles * time + self.phase)
         return np.asarray(1.0 + self.drift * (time - self.centre) + self.swing * sine)
 
-    def lasting(self, target: float) -> tuple[float, float]:
-        """The critical load as a share of that without drift and sine, and its standard deviation.
-
-        It is that at the end of a drift. Of a sine it is where the mean over a period is the target: at the lowest of a
-        smooth knee, and above it by (1.5 pi target sqrt(swing / 2))^(2/3) of a sharp one.
-        """
-        if self.swing:
-            above = (1.5 * np.pi * target * np.sqrt(0.5 * self.swing)) ** (2.0 / 3.0)
-            return 1.0 - self.swing + 0.5 * above, float(np.hypot(self.swing_stdev, 0.5 * above))
+    @property
+    def at_end(self) -> tuple[float, float]:
+        """The capacity at the end of a drift as a share of that without it, and its standard deviation."""
         left = 1.0 - self.centre
         return 1.0 + self.drift * left, self.drift_stdev * left
 
@@ -179,11 +177,11 @@ class CapacityVariation(Observed):
     critical load is that at the end."""
     drift_stdev_ratio: float
     """Standard deviation of the drift."""
-    drift_per_hour_ratio: float | None
-    """The drift in an hour; null: the time is not known."""
+    drift_per_hour_ratio: float
+    """The drift in an hour."""
     swing_ratio: float = 0.0
-    """Amplitude of a sine that the capacity follows, as a share; 0: it follows none. The critical load is that at the
-    lowest."""
+    """Amplitude of a sine that the capacity follows, as a share; 0: it follows none. At the critical load the mean loss
+    ratio of a whole period is the target."""
     swing_cycles: float = 0.0
     """How many of its periods the trials took."""
     after_overload: str | None = None
@@ -199,17 +197,16 @@ class CapacityVariation(Observed):
                 f"{self.independent_trials:.3g} independent trials)"
             )
         if self.drift_ratio:
-            rate = "" if self.drift_per_hour_ratio is None else f", {self.drift_per_hour_ratio:+.3%} in an hour"
             parts.append(
-                f"drift of {self.drift_ratio:+.3%} (standard deviation {self.drift_stdev_ratio:.2%}{rate}): the "
-                "critical load is that at the end"
+                f"drift of {self.drift_ratio:+.3%} (standard deviation {self.drift_stdev_ratio:.2%}, "
+                f"{self.drift_per_hour_ratio:+.3%} in an hour): the critical load is that at the end"
             )
         if self.swing_ratio:
             repeats = self.swing_cycles >= FEW_CYCLES
             way, condition = ("follows", "") if repeats else ("is like", "if it repeats, ")
             parts.append(
                 f"the capacity {way} a sine of {self.swing_ratio:.2%}, {self.swing_cycles:.3g} periods of it: "
-                f"{condition}the critical load is that at its lowest"
+                f"{condition}the critical load is that of a whole period"
             )
         return ", ".join(parts)
 
@@ -217,39 +214,37 @@ class CapacityVariation(Observed):
 NO_ORDER = Order(0.0, 0.0, 0.5, 0.0, 1.0)
 
 
-def order_of(capacities: Capacities, known_drift: float = 0.0) -> Order:
-    """What the order of trials in which loss was certain shows; or what is left of a drift taken out of them before."""
+def order_of(capacities: Capacities) -> Order:
+    """What the order of trials in which loss was certain shows."""
     which = np.flatnonzero(capacities.certain)
     if len(which) < ENOUGH:
         return NO_ORDER
     place, blur, time = capacities.place[which], capacities.blur[which], capacities.time[which]
     slope, penalty = _slope(time, place), 0.5 * np.log(len(which)) + _CLEAR
     level, sloping = (values - np.median(values) for values in (place, place - slope * time))
-    candidates = []
-    if not known_drift:
-        by_load, loads, penalties = level.copy(), capacities.load[which], 0.0
-        for at in (loads == load for load in np.unique(loads)):
-            if np.sum(at) >= _REPEATED:
-                by_load[at] -= np.median(level[at])
-                penalties += 0.5 * np.log(len(which))
-        candidates.append((_log_probability(by_load) - _log_probability(level) - penalties, NO_ORDER))
-    for drift, left in ((0.0, level), (slope, sloping)):
-        if (drift and abs(drift) < _LEAST_DRIFT and not known_drift) or (known_drift and not drift):
-            continue
-        gain = _log_probability(left) - _log_probability(level) - penalty * (drift != 0.0)
-        correlation, likelier, share = _likeliest(left, capacities.gaps)
-        candidates.append((gain, replace(NO_ORDER, drift=drift)))
-        if _width(left) > _LEAST_DRIFT:
-            order = replace(NO_ORDER, drift=drift, correlation=correlation, share=share)
-            candidates.append((gain + likelier - penalty, order))
-    if not known_drift and max(candidates, key=lambda one: one[0])[1] != NO_ORDER:
-        sine = _sine(time, level)
+    by_load, loads, cost = level.copy(), capacities.load[which], 0.0
+    for at in (loads == load for load in np.unique(loads)):
+        if np.sum(at) >= _REPEATED:
+            by_load[at] -= np.median(level[at])
+            cost += 0.5 * np.log(len(which))
+    candidates = [(_log_probability(by_load) - _log_probability(level) - cost, NO_ORDER, level)]
+    trends = [(NO_ORDER, level, 0.0)]
+    if abs(slope) >= _LEAST_DRIFT:
+        trends.append((replace(NO_ORDER, drift=slope), sloping, penalty))
+    sine = _sine(capacities, level)
+    if sine.swing > _LEAST_SWING:
         left = level - sine.scale(time) + 1.0
-        left = left - np.median(left)
-        gain = _log_probability(left) - _log_probability(level) - _SINE * np.log(len(which)) - _CLEAR
-        if sine.swing > _LEAST_SWING:
-            candidates.append((gain, replace(sine, swing_stdev=float(np.sqrt(2.0 / len(which)) * _width(left)))))
-    found = max(candidates, key=lambda one: one[0])[1]
+        trends.append((sine, left - np.median(left), _SINE * np.log(len(which)) + _CLEAR))
+    for trend, left, cost in trends:
+        gain = _log_probability(left) - _log_probability(level) - cost
+        candidates.append((gain, trend, left))
+        if _width(left) > _LEAST_DRIFT:
+            correlation, likelier, share = _likeliest(left, capacities.gaps)
+            candidates.append((gain + likelier - penalty, replace(trend, correlation=correlation, share=share), left))
+    _, found, left = max(candidates, key=itemgetter(0))
+    if found.swing:
+        # The amplitude's by least squares.
+        return replace(found, swing_stdev=float(np.sqrt(2.0 / (len(which) * found.share)) * _width(left)))
     if not found.drift:
         return found
     weight = 1.0 / (blur**2 + _width(sloping) ** 2)
@@ -259,22 +254,26 @@ def order_of(capacities: Capacities, known_drift: float = 0.0) -> Order:
     return replace(found, centre=centre, drift_stdev=float(np.sqrt(1.1 / (power * found.share))))
 
 
-def _sine(time: Array, values: Array) -> Order:
-    """The sine of some periods that is nearest to values, by least squares."""
-    best, least = NO_ORDER, np.inf
-    cycles = np.arange(_FEW_CYCLES, max(len(time) / 4.0, 2.0), 0.1)
-    for _ in range(2):
-        for number in cycles:
-            angle = 2.0 * np.pi * number * time
-            columns = np.stack([np.sin(angle), np.cos(angle), np.ones_like(time)], axis=1)
-            found = np.linalg.lstsq(columns, values, rcond=None)[0]
-            left = float(np.median(np.abs(values - columns @ found)))
-            if left < least:
-                least, swing = left, float(np.hypot(found[0], found[1]))
-                phase = float(np.arctan2(found[1], found[0]))
-                best = replace(NO_ORDER, swing=swing, cycles=float(number), phase=phase)
-        cycles = best.cycles + np.linspace(-0.09, 0.09, 19)
-    return best
+def _sine(capacities: Capacities, values: Array) -> Order:
+    """The sine that is nearest to values of the trials in which loss was certain, by least squares.
+
+    Its period is at least four trials of all, however few of them are certain to lose: these come at uneven times.
+    """
+    time, usual = capacities.time[capacities.certain], _UNUSUAL * _width(values)
+    values = np.clip(values, -usual, usual)
+    most = 0.25 / float(np.median(np.diff(capacities.time)))
+    cycles, found = np.arange(_FEW_CYCLES, np.clip(most, 2.0, _MOST_CYCLES), 0.1), NO_ORDER
+    for near in (0.09, 0.009, 0.0):
+        angle = 2.0 * np.pi * np.outer(cycles, time)
+        columns = np.stack([np.sin(angle), np.cos(angle), np.ones_like(angle)], axis=1)
+        products = columns @ values
+        weights = (np.linalg.pinv(columns @ columns.swapaxes(1, 2), hermitian=True) @ products[..., None])[..., 0]
+        best = int(np.argmax(np.sum(weights * products, axis=1)))
+        sine, cosine, _ = weights[best].tolist()
+        found = replace(NO_ORDER, swing=float(np.hypot(sine, cosine)), cycles=float(cycles[best]))
+        found = replace(found, phase=float(np.arctan2(cosine, sine)))
+        cycles = found.cycles + np.linspace(-near, near, 19)
+    return found
 
 
 def _slope(time: Array, values: Array) -> float:

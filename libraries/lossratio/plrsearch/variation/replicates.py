@@ -114,7 +114,7 @@ class AfterOverload:
 
     def rested(self, counts: TrialCounts) -> TrialCounts:
         """The other trials."""
-        return TrialCounts(*(column[~self.follows] for column in (counts.load, counts.exposure, counts.lost)))
+        return counts.at(~self.follows)
 
     def __str__(self) -> str:
         """What the pairs show, in one line."""
