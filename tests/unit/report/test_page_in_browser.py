@@ -50,7 +50,10 @@ const open = async id => {
     const details = document.getElementById(id);
     details.open = true;
     const pause = () => new Promise(done => setTimeout(done, 10));
-    for (let turn = 0; turn < 400 && !details.querySelector("svg"); turn += 1) await pause();
+    // A measurement without trials has no picture: it is open as soon as there is its text.
+    const empty = ":is(.chart, .drawn):not(:has(svg))";
+    const waits = () => !details.querySelector(".body").textContent.trim() || details.querySelector(empty);
+    for (let turn = 0; turn < 400 && waits(); turn += 1) await pause();
     return details;
 };
 const texts = (root, name) => [...root.querySelectorAll(name)].map(part => part.textContent).sort();
