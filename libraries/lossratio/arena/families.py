@@ -10,7 +10,7 @@ Gaps, jitters and spreads are shares of the capacity.
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, TypeVar
 
 from lossratio.arena.suts import Draw, Family, Series, log_uniform
 from lossratio.simulation import (
@@ -28,42 +28,36 @@ from lossratio.simulation import (
 )
 
 Range = tuple[float, float]
+SutT = TypeVar("SutT", bound=Sut)
 Make = Callable[[Draw, float, Overload], Sut]
 """Draws a SUT for a largest load in frames per second, with the given behaviour in overload."""
 
 
+def _at(capacity: Range, make: Callable[[Draw, float, Overload], SutT]) -> Callable[[Draw, float, Overload], SutT]:
+    """A shape that is made for a drawn capacity, in frames per second, in place of a largest load."""
+    return lambda draw, max_load, overload: make(draw, max_load * log_uniform(draw, *capacity), overload)
+
+
 def sharp_knee(capacity: Range) -> Make:
     """Forwards all frames up to its capacity."""
-    return lambda draw, max_load, overload: SharpKnee(max_load * log_uniform(draw, *capacity), overload)
+    return _at(capacity, lambda draw, drawn, overload: SharpKnee(drawn, overload))
 
 
 def overloaded(make: Make, drop_cost: Range = (0.0, 0.0), dip: Range = (0.0, 0.0)) -> Make:
     """Another shape with its own behaviour in overload."""
-
-    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
-        return make(draw, max_load, Overload(drop_cost=draw.uniform(*drop_cost), dip=draw.uniform(*dip)))
-
-    return made
+    return lambda draw, max_load, overload: make(
+        draw, max_load, Overload(drop_cost=draw.uniform(*drop_cost), dip=draw.uniform(*dip))
+    )
 
 
 def policer(rate: Range, burst: Range) -> Make:
     """A token bucket: passes a rate and a burst."""
-
-    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
-        drawn = max_load * log_uniform(draw, *rate)
-        return Policer(drawn, drawn * log_uniform(draw, *burst))
-
-    return made
+    return _at(rate, lambda draw, drawn, overload: Policer(drawn, drawn * log_uniform(draw, *burst)))
 
 
 def buffer(capacity: Range, size: Range) -> Make:
     """A queue: delays a burst."""
-
-    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
-        drawn = max_load * log_uniform(draw, *capacity)
-        return Buffer(drawn, drawn * log_uniform(draw, *size), overload)
-
-    return made
+    return _at(capacity, lambda draw, drawn, overload: Buffer(drawn, drawn * log_uniform(draw, *size), overload))
 
 
 def spectrum(
@@ -71,66 +65,57 @@ def spectrum(
 ) -> Callable[[Draw, float, Overload], PerformanceSpectrum]:
     """Has another capacity in each trial, and a much smaller one in a share of the trials."""
 
-    def made(draw: Draw, max_load: float, overload: Overload) -> PerformanceSpectrum:
-        drawn, spread = max_load * log_uniform(draw, *capacity), log_uniform(draw, *jitter)
+    def made(draw: Draw, drawn: float, overload: Overload) -> PerformanceSpectrum:
+        spread = log_uniform(draw, *jitter)
         if tail_share is None:
             return PerformanceSpectrum(drawn, spread, overload=overload)
         share, size = draw.uniform(*tail_share), log_uniform(draw, *tail_size)
         return PerformanceSpectrum(drawn, jitter=spread, tail_share=share, tail_size=size, overload=overload)
 
-    return made
+    return _at(capacity, made)
 
 
 def smooth_knee(mrr: Range, spread: Range, function: Literal["stretch", "erf"] = "stretch") -> Make:
     """Loses some frames far below its largest forwarding rate."""
-
-    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
-        drawn = max_load * log_uniform(draw, *mrr)
-        return SmoothKnee(drawn, drawn * log_uniform(draw, *spread), function)
-
-    return made
+    return _at(mrr, lambda draw, drawn, overload: SmoothKnee(drawn, drawn * log_uniform(draw, *spread), function))
 
 
 def two_states(capacity: Range, gap: Range, fast_spell: Range, slow_spell: Range) -> Make:
     """Has slow spells; their lengths are in seconds."""
 
-    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
-        fast = max_load * log_uniform(draw, *capacity)
+    def made(draw: Draw, fast: float, overload: Overload) -> Sut:
         slow = fast * (1.0 - log_uniform(draw, *gap))
         return TwoStates(fast, slow, log_uniform(draw, *fast_spell), log_uniform(draw, *slow_spell), overload)
 
-    return made
+    return _at(capacity, made)
 
 
 def background_loss(capacity: Range, lost_per_second: Range) -> Make:
     """Loses this number of frames per second at its capacity, and the same share of frames at any load."""
-
-    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
-        drawn = max_load * log_uniform(draw, *capacity)
-        return BackgroundLoss(drawn, log_uniform(draw, *lost_per_second) / drawn, overload)
-
-    return made
+    return _at(
+        capacity,
+        lambda draw, drawn, overload: BackgroundLoss(drawn, log_uniform(draw, *lost_per_second) / drawn, overload),
+    )
 
 
 def stalls(capacity: Range, interval: Range, stall: Range, queued_share: Range = (0.0, 0.0)) -> Make:
     """Stalls at times; a queue holds the traffic of a share of the stall. Times are in seconds."""
 
-    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
-        drawn, every = max_load * log_uniform(draw, *capacity), log_uniform(draw, *interval)
-        length = log_uniform(draw, *stall)
+    def made(draw: Draw, drawn: float, overload: Overload) -> Sut:
+        every, length = log_uniform(draw, *interval), log_uniform(draw, *stall)
         return RareStalls(drawn, every, length, drawn * length * draw.uniform(*queued_share), overload)
 
-    return made
+    return _at(capacity, made)
 
 
 def drift(capacity: Range, rate: Range, signs: tuple[float, ...]) -> Make:
     """Becomes steadily faster or slower, by a share of its capacity per second."""
-
-    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
-        drawn = max_load * log_uniform(draw, *capacity)
-        return CapacityDrift(drawn, float(draw.choice(signs)) * log_uniform(draw, *rate), overload)
-
-    return made
+    return _at(
+        capacity,
+        lambda draw, drawn, overload: CapacityDrift(
+            drawn, float(draw.choice(signs)) * log_uniform(draw, *rate), overload
+        ),
+    )
 
 
 MAX_LOADS = (14_880_952.0, 37_202_381.0)

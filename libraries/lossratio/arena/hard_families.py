@@ -85,23 +85,19 @@ class _Inconstant:
         return float(whole * self._model.stall + max(0.0, rest - (self._model.every - self._model.stall)))
 
 
-def _inconstant(capacity: tuple[float, float] = CAPACITY, **ranges: tuple[float, float]) -> Make:
+def _inconstant(frames: int = 0, **ranges: tuple[float, float]) -> Make:
     """A SUT whose parameters are drawn from ranges; a parameter that may be negative has any sign."""
 
     def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
         drawn: dict[str, Any] = {name: log_uniform(draw, *limits) for name, limits in ranges.items()}
         if "per_trial" in drawn:
             drawn["per_trial"] *= float(draw.choice((-1.0, 1.0)))
-        most = max_load * log_uniform(draw, *capacity)
+        most = max_load * log_uniform(draw, *CAPACITY)
         if "plateau" in drawn:
             drawn["plateau"] *= most
-        return Inconstant(most, **drawn)
+        return Inconstant(most, frames=frames, **drawn)
 
     return made
-
-
-def _one_frame_per_trial(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    return Inconstant(max_load * log_uniform(draw, *CAPACITY), frames=1)
 
 
 def _dead(draw: Draw, max_load: float, overload: Overload) -> Sut:
@@ -114,7 +110,7 @@ HARD_FAMILIES: Mapping[str, Family] = MappingProxyType(
         for family in (
             Family("dead", "quiet", _dead, MAX_LOADS, MIN_LOAD),
             Family("always lossy", "quiet", _inconstant(share=(0.001, 0.5)), MAX_LOADS, MIN_LOAD),
-            Family("one frame per trial", "quiet", _one_frame_per_trial, MAX_LOADS, MIN_LOAD),
+            Family("one frame per trial", "quiet", _inconstant(frames=1), MAX_LOADS, MIN_LOAD),
             Family("plateau", "quiet", _inconstant(share=(1e-4, 0.02), plateau=(0.1, 0.9)), MAX_LOADS, MIN_LOAD),
             Family("cold start", "mix", _inconstant(less=(0.02, 0.3), warm_up=(10.0, 60.0)), MAX_LOADS, MIN_LOAD),
             Family("overload memory", "mix", _inconstant(less=(0.02, 0.3), memory=(5.0, 60.0)), MAX_LOADS, MIN_LOAD),

@@ -5,39 +5,32 @@ result of a perfect search.
 """
 
 from lossratio.simulation.constant_capacity import (
-    BackgroundLoss as BackgroundLoss,
-    Buffer as Buffer,
-    ConnectionTable as ConnectionTable,
-    ConstantLoss as ConstantLoss,
-    LossInversion as LossInversion,
-    Policer as Policer,
-    SharpKnee as SharpKnee,
-    SmoothKnee as SmoothKnee,
+    BackgroundLoss,
+    Buffer,
+    ConnectionTable,
+    ConstantLoss,
+    LossInversion,
+    Policer,
+    SharpKnee,
+    SmoothKnee,
 )
-from lossratio.simulation.losses import Course as Course, LocatingSut as LocatingSut, Loss as Loss
+from lossratio.simulation.losses import Course, LocatingSut, Loss
 from lossratio.simulation.measurer import (
-    LATENCY_RATE as LATENCY_RATE,
-    LATENCY_SHARE as LATENCY_SHARE,
-    FrameFaults as FrameFaults,
-    SimulatedMeasurer as SimulatedMeasurer,
-    faults_from as faults_from,
-    simulated_latency as simulated_latency,
+    LATENCY_RATE,
+    LATENCY_SHARE,
+    FrameFaults,
+    SimulatedMeasurer,
+    faults_from,
+    simulated_latency,
 )
-from lossratio.simulation.recorded import Recorded as Recorded
-from lossratio.simulation.registry import SUT_MODELS as SUT_MODELS, sut_from as sut_from
-from lossratio.simulation.sut import (
-    GRACEFUL as GRACEFUL,
-    Overload as Overload,
-    RunningSut as RunningSut,
-    Sut as Sut,
-    Traffic as Traffic,
-    WithoutTruth as WithoutTruth,
-)
+from lossratio.simulation.recorded import Recorded
+from lossratio.simulation.registry import SUT_MODELS, sut_from
+from lossratio.simulation.sut import GRACEFUL, Overload, RunningSut, Sut, Traffic, WithoutTruth
 from lossratio.simulation.varying_capacity import (
-    CapacityDrift as CapacityDrift,
-    CapacityStep as CapacityStep,
-    Device as Device,
-    PerformanceSpectrum as PerformanceSpectrum,
-    RareStalls as RareStalls,
-    TwoStates as TwoStates,
+    CapacityDrift,
+    CapacityStep,
+    Device,
+    PerformanceSpectrum,
+    RareStalls,
+    TwoStates,
 )
