@@ -20,5 +20,6 @@ from lossratio.drawing.plot import (
     title,
     trial_hint,
     unit_of,
+    values_axis,
     xml_text,
 )

@@ -13,11 +13,9 @@ import jinja2
 PAGES = "lossratio.drawing"
 """The package with the templates of pages, in its folder ``templates``."""
 
-_NO_FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType({})
-
 
 def html_fragment(
-    package: str, template: str, *, filters: Mapping[str, Callable[..., str]] = _NO_FILTERS, **values: object
+    package: str, template: str, *, filters: Mapping[str, Callable[..., str]] = MappingProxyType({}), **values: object
 ) -> str:
     """Makes a page or a part of it from a template. Values are escaped, unless the template marks them as markup."""
     return _template(package, template, tuple(filters.items())).render(values)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from html import escape
 
 from lossratio.results import Trial, format_loss
-from lossratio.units import format_frame_rate
+from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate
 
 INK = "#333333"
 FAINT = "#E6E6E6"
@@ -103,10 +103,8 @@ LOSSY = (
 )
 """Marks of trials that lost frames, each with the largest loss ratio that it is used for."""
 
-
 MARKS = (LOSSLESS, *(mark for _, mark in LOSSY), UNSENT, WARM_UP, SET_ASIDE)
 """All marks, in the order of the legend."""
-
 
 _SERIES_COLOURS = ("#009E73", "#CC79A7", "#56B4E9", "#D9A400", "#777777")
 
@@ -283,6 +281,12 @@ def unit_of(value: float) -> tuple[str, float]:
 def in_unit(scale: float) -> Callable[[float], str]:
     """A function that formats a value in a unit of this scale, without needless zeros."""
     return lambda value: f"{value / scale:,.8g}"
+
+
+def values_axis(unit: Unit, quantity: str, high: float) -> tuple[str, Callable[[float], str]]:
+    """The title of an axis of values up to `high`, and a function that formats a value on it; rates are aggregates."""
+    prefix, scale = unit_of(high) if unit == FRAMES_PER_SECOND else ("", 1.0)
+    return f"{'aggregate rate' if unit == FRAMES_PER_SECOND else quantity}, {prefix}{unit.name}", in_unit(scale)
 
 
 def by_mark(trials: Iterable[Trial]) -> dict[Mark, list[Trial]]:

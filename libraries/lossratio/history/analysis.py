@@ -162,16 +162,6 @@ def add_runs(history: History, runs: Iterable[Path]) -> list[str]:
     return problems
 
 
-def trends_with(history: History, result: TestResult, rules: TrendRules) -> list[Trend]:
-    """The trends of a test with a result at the end of its history, which is not changed."""
-    entries = list(entries_of(Run(history.path, (result,))))
-    table = continued(history.read(testbed=entries[0].testbed).table, entries)
-    # One result more than usual: the one that is judged.
-    found = {each.key: each for each in series_of(table, LAST + 1)}
-    series = [found[SeriesKey(entry.testbed, entry.test, entry.quantity)] for entry in entries]
-    return trends_of(series, known_changes(history, None), rules)
-
-
 def require_no_regression(
     history: History,
     result: TestResult,
@@ -182,12 +172,18 @@ def require_no_regression(
 ) -> list[Trend]:
     """Checks that a result is no regression by `TrendRules`, and returns all trends of the quantity (None: of all).
 
+    The history with the result at its end is judged; the history itself is not changed.
+
     Raises:
         RegressionError: If a value got worse or is missing, and no known change explains it.
         ReportError: If the history cannot be read, or the result has no such quantity.
     """
-    # A demand judges this one result: no other one must confirm it.
-    trends = trends_with(history, result, TrendRules(fresh, least_change, confirm=1))
+    entries = list(entries_of(Run(history.path, (result,))))
+    table = continued(history.read(testbed=entries[0].testbed).table, entries)
+    # One result more than usual: the one that is judged. No other one must confirm it.
+    found = {each.key: each for each in series_of(table, LAST + 1)}
+    series = [found[SeriesKey(entry.testbed, entry.test, entry.quantity)] for entry in entries]
+    trends = trends_of(series, known_changes(history, None), TrendRules(fresh, least_change, confirm=1))
     chosen = [trend for trend in trends if quantity in (None, trend.series.key.quantity)]
     if not chosen:
         known = [trend.series.key.quantity for trend in trends]

@@ -177,20 +177,17 @@ class _Segments:
         self.high_total = self._sum(high * logs)
         self.low = self.count - self.high
         before, now = high[:, :-1], high[:, 1:]
-        self.rises = self._pairs((1.0 - before) * now)
-        self.stays_high = self._pairs(before * now)
+        # Sums over the pairs of neighbours inside the segments.
+        self.rises = self._sum((1.0 - before) * now, last=1)
+        self.stays_high = self._sum(before * now, last=1)
         # Of the values but the last one, the high ones either stay or fall; and the low ones likewise.
-        self.falls = self._pairs(before) - self.stays_high
+        self.falls = self._sum(before, last=1) - self.stays_high
         self.stays_low = self.count - 1.0 - self.rises - self.stays_high - self.falls
 
-    def _sum(self, rows: Values) -> Values:
+    def _sum(self, rows: Values, last: int = 0) -> Values:
+        """Sums over the segments, without so many of their last items."""
         sums = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1)], axis=1)
-        return np.asarray(sums[:, self.end] - sums[:, self.begin])
-
-    def _pairs(self, rows: Values) -> Values:
-        """Sums over the pairs of neighbours inside the segments."""
-        sums = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1)], axis=1)
-        return np.asarray(sums[:, self.end - 1] - sums[:, self.begin])
+        return np.asarray(sums[:, self.end - last] - sums[:, self.begin])
 
     def matrix(self, values: Values) -> Values:
         """Values of the segments by begin and end; there is no other segment."""

@@ -4,9 +4,10 @@ A picture has a real axis of dates, the bounds of each value as error bars, and 
 hundred results have no hints; the page's script lists the results with their runs when a section is opened.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from functools import partial
 from urllib.parse import quote
 
@@ -24,14 +25,13 @@ from lossratio.drawing import (
     drawing,
     element,
     html_fragment,
-    in_unit,
     legend,
     number_column,
     packed,
     sparkline,
     test_column,
     text_at,
-    unit_of,
+    values_axis,
     verdict,
 )
 from lossratio.history.analysis import Analysis
@@ -52,8 +52,7 @@ _MOST_HINTS = 300
 _FEW, _MANY_SERIES, _MANY_RESULTS = 3, 200, 20_000
 _SPARK = 60
 """Results in a small picture: more would lie on each other."""
-_HOURS = (1, 2, 3, 6, 12)
-_DAYS = (1, 2, 7, 14)
+_HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 336)
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
 
 
@@ -255,13 +254,10 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     """Draws a trend."""
     series = trend.series
     plot = Plot(*_axes(series))
-    is_rate = series.unit == FRAMES_PER_SECOND
-    prefix, scale = unit_of(plot.y.high) if is_rate else ("", 1.0)
+    about, in_words = values_axis(series.unit, series.key.quantity, plot.y.high)
     ticks, words = date_ticks(plot.x.low, plot.x.high)
-    plot.frame(ticks, plot.y.ticks(4), words, in_unit(scale))
-    plot.parts.append(
-        text_at(4.0, 14.0, f"{'aggregate rate' if is_rate else series.key.quantity}, {prefix}{series.unit.name}")
-    )
+    plot.frame(ticks, plot.y.ticks(4), words, in_words)
+    plot.parts.append(text_at(4.0, 14.0, about))
     changes = [change for change in known if change.concerns(series.key)]
     for change in changes:
         day = datetime(change.date.year, change.date.month, change.date.day, tzinfo=timezone.utc).timestamp() / _DAY
@@ -275,22 +271,16 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
             f"M{plot.x.place(x):.1f} {plot.y.place(low):.1f}V{plot.y.place(high):.1f}" for x, low, high in bars
         )
         plot.parts.append(element("path", d=path, fill="none", stroke=_BOUNDS, stroke_width=1.6))
-    for mark in (_MEASURED, _DOUBTFUL, _MISSING):
-        shown = [index for index in range(len(times)) if _mark(series, index) is mark]
-        if len(times) <= _MOST_HINTS or mark is not _MEASURED:
-            hints = len(times) <= _MOST_HINTS
-            plot.marks(
-                mark,
-                [
-                    (times[index], _value(series, index, plot.y), _hint(series, index) if hints else "")
-                    for index in shown
-                ],
-            )
+    hints = len(times) <= _MOST_HINTS
+    by_mark: dict[Mark, list[tuple[float, float, str]]] = {mark: [] for mark in (_MEASURED, _DOUBTFUL, _MISSING)}
+    for index, (day, value) in enumerate(zip(times, series.values, strict=True)):
+        height = float(value) if np.isfinite(value) else plot.y.low
+        by_mark[_mark(series, index)].append((day, height, _hint(series, index) if hints else ""))
+    for mark, points in by_mark.items():
+        if hints or mark is not _MEASURED:
+            plot.marks(mark, points)
         else:
-            path = "".join(
-                f"M{plot.x.place(times[index]):.1f} {plot.y.place(_value(series, index, plot.y)):.1f}h0"
-                for index in shown
-            )
+            path = "".join(f"M{plot.x.place(day):.1f} {plot.y.place(height):.1f}h0" for day, height, _ in points)
             dots = {"fill": "none", "stroke": mark.colour, "stroke_width": 3.0, "stroke_linecap": "round"}
             plot.parts.append(element("path", d=path or "M0 0", **dots))
     levels = ((times[step.first], times[step.last], level) for step in trend.steps for level in step.levels)
@@ -298,39 +288,25 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     swatches = [("steps", _STEP, 1.0)]
     swatches += [("bounds", _BOUNDS, 1.0)] if bars else []
     swatches += [("known changes", _KNOWN, 1.0)] if changes else []
-    used = {_mark(series, index).name for index in range(len(times))}
-    marks = [mark for mark in (_MEASURED, _DOUBTFUL, _MISSING) if mark.name in used]
-    plot.parts += legend(marks, swatches, _LEFT, _HEIGHT - 12.0)
+    plot.parts += legend([mark for mark, points in by_mark.items() if points], swatches, _LEFT, _HEIGHT - 12.0)
     return drawing(_WIDTH, _HEIGHT, describe_trend(trend), plot.parts)
 
 
 def date_ticks(low: float, high: float, most: int = 8) -> tuple[list[float], Callable[[float], str]]:
     """Dates in days since 1970 for an axis, at most so many and none twice, and a function that formats one."""
-    start, end = _moment(low), _moment(high)
-    for hours in _HOURS:
-        if (high - low) * 24 / hours <= most:
-            ticks = _every(start.replace(minute=0, second=0, microsecond=0, hour=0), end, timedelta(hours=hours))
-            return _within(ticks, low, high), lambda day: f"{_moment(day):%m-%d %H:%M}"
-    for days in _DAYS:
-        if (high - low) / days <= most:
-            # Weeks begin on Monday.
-            first = start.replace(hour=0, minute=0, second=0, microsecond=0)
-            first -= timedelta(days=first.weekday() if days >= 7 else 0)
-            return _within(_every(first, end, timedelta(days=days)), low, high), lambda day: f"{_moment(day):%Y-%m-%d}"
+    hours = next((hours for hours in _HOURS if (high - low) * 24 / hours <= most), None)
+    if hours is not None:
+        # Weeks begin on Monday, as the fifth day of 1970 was one.
+        midnight = math.floor(low)
+        first = midnight - ((midnight - 4) % 7 if hours >= 168 else 0)
+        ticks = (second / _DAY for second in range(first * 86_400, math.ceil(high * _DAY) + 1, hours * 3600))
+        pattern = "%m-%d %H:%M" if hours < 24 else "%Y-%m-%d"
+        return [day for day in ticks if low <= day <= high], lambda day: f"{_moment(day):{pattern}}"
     months = next((step for step in _MONTHS if (high - low) / 30.44 / step <= most), _MONTHS[-1])
-    whole = [year * 12 + month for year in range(start.year, end.year + 1) for month in range(12)]
-    dates = [datetime(month // 12, month % 12 + 1, 1, tzinfo=timezone.utc) for month in whole if month % months == 0]
-    return _within(dates, low, high), lambda day: f"{_moment(day):%Y-%m}" if months < 12 else f"{_moment(day):%Y}"
-
-
-def _every(first: datetime, last: datetime, step: timedelta) -> Iterator[datetime]:
-    while first <= last:
-        yield first
-        first += step
-
-
-def _within(dates: Iterable[datetime], low: float, high: float) -> list[float]:
-    return [day for date in dates if low <= (day := date.timestamp() / _DAY) <= high]
+    whole = [year * 12 + month for year in range(_moment(low).year, _moment(high).year + 1) for month in range(12)]
+    dates = (datetime(month // 12, month % 12 + 1, 1, tzinfo=timezone.utc) for month in whole if month % months == 0)
+    days = [day for date in dates if low <= (day := date.timestamp() / _DAY) <= high]
+    return days, lambda day: f"{_moment(day):%Y-%m}" if months < 12 else f"{_moment(day):%Y}"
 
 
 def _axes(series: Series) -> tuple[Axis, Axis]:
@@ -359,11 +335,6 @@ def _mark(series: Series, index: int) -> Mark:
     if not np.isfinite(series.values[index]):
         return _MISSING
     return _DOUBTFUL if series.kinds[index] else _MEASURED
-
-
-def _value(series: Series, index: int, axis: Axis) -> float:
-    value = float(series.values[index])
-    return value if np.isfinite(value) else axis.low
 
 
 def _hint(series: Series, index: int) -> str:

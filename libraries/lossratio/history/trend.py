@@ -243,7 +243,9 @@ class _Judged:
 def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> Trend:
     series, indices, steps = judged.series, judged.indices, judged.steps
     new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - rules.fresh : -1])))
-    if _is_missing(series, indices):
+    # A series without values is judged by its failures.
+    failed = FAILED in series.kinds[-1] and any(FAILED not in kinds for kinds in series.kinds)
+    if not np.isfinite(series.values[-1]) if len(indices) else failed:
         first = len(series.times) - missing_in_a_row(series)
         cause = _explanation(series, first - 1, first, known)
         verdict = TrendVerdict.NO_VALUE if cause is None else TrendVerdict.EXPLAINED
@@ -308,13 +310,6 @@ def missing_in_a_row(series: Series) -> int:
     if not there.any():
         there = np.array([FAILED not in kinds for kinds in series.kinds])
     return len(there) - (int(np.flatnonzero(there)[-1]) + 1 if there.any() else 0)
-
-
-def _is_missing(series: Series, indices: np.ndarray) -> bool:
-    """Whether the newest result has no value and earlier ones had; or, in a series without values, failed for once."""
-    if len(indices):
-        return not np.isfinite(series.values[-1])
-    return FAILED in series.kinds[-1] and any(FAILED not in kinds for kinds in series.kinds)
 
 
 def _last_old_step(steps: tuple[Step, ...], indices: np.ndarray, fresh: int) -> Step:

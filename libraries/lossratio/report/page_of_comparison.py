@@ -19,12 +19,11 @@ from lossratio.drawing import (
     difference_bar,
     drawing,
     html_fragment,
-    in_unit,
     legend,
     series_colour,
     test_column,
     text_at,
-    unit_of,
+    values_axis,
     verdict,
 )
 from lossratio.report.comparison import ComparedQuantity, Comparison, Difference, Verdict, quantity_in_words, summary_of
@@ -256,9 +255,8 @@ def _draw(values: Sequence[_Value]) -> str:
     low, high = min(ends), max(ends)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
     plot = Plot(Axis(low - room, high + room, _LEFT, _RIGHT), Axis(0.0, 2.0, _BOTTOM, _TOP))
-    is_rate = unit == FRAMES_PER_SECOND
-    prefix, scale = unit_of(high) if is_rate else ("", 1.0)
-    plot.frame(plot.x.ticks(9), [0.5, 1.5], in_unit(scale), lambda ratio: "A" if ratio > 1.0 else "B")
+    about, in_words = values_axis(unit, shown[-1][0].finding.quantity, high)
+    plot.frame(plot.x.ticks(9), [0.5, 1.5], in_words, lambda ratio: "A" if ratio > 1.0 else "B")
     for side, middle in (("A", 1.5), ("B", 0.5)):
         of_side = [(value, number) for value, number in shown if value.side == side]
         for index, (value, number) in enumerate(of_side):
@@ -267,7 +265,6 @@ def _draw(values: Sequence[_Value]) -> str:
             plot.line([(min(reach), y), (max(reach), y)], "#777777", width=1.2)
             hint = f"{side}, {value.finding.result.started:%Y-%m-%d %H:%M}: {value.in_words}; bounds {value.bounds}"
             plot.marks(_MARKS[value.is_odd], [(number, y, hint)])
-    about = f"{'aggregate rate' if is_rate else shown[-1][0].finding.quantity}, {prefix}{unit.name}"
     plot.parts.append(text_at(4.0, 14.0, about))
     marks = [_MARKS[is_odd] for is_odd in sorted({value.is_odd for value, _ in shown})]
     plot.parts += legend(marks, [("bounds of the search", "#777777", 1.0)], _LEFT, _HEIGHT - 12.0)
