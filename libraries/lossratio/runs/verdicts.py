@@ -64,9 +64,11 @@ def failure_kind(error: BaseException, default: FailureKind = FailureKind.TEST) 
 
 def exit_status(return_code: int, verdicts: Sequence[TestVerdict], troubles: Sequence[str] = ()) -> ExitStatus:
     """The exit status of a run."""
-    if return_code in _ROBOT_STATUSES:
-        return _ROBOT_STATUSES[return_code]
+    status = _ROBOT_STATUSES.get(return_code)
     kinds = {verdict.failure for verdict in verdicts if verdict.failure is not None}
+    # After Ctrl-C within a message, Robot Framework cannot read its own output, and takes that for bad input.
+    if status is not None and not (status is ExitStatus.BAD_INPUT and FailureKind.INTERRUPTED in kinds):
+        return status
     return status_of_kinds(kinds | ({FailureKind.INFRASTRUCTURE} if troubles else set()))
 
 

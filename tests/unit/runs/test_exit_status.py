@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import signal
+
 import pytest
 from robot.errors import ExecutionFailed
+from robot.utils import XmlWriter
 from runner_examples import SIMULATED, write_suite
 
 from lossratio.errors import ArchiveError, DutError, NodeError
@@ -198,6 +201,23 @@ def test_a_record_that_was_cut_off_or_is_none_leaves_the_test_to_another_attempt
 @pytest.mark.parametrize(("code", "status"), [(252, 2), (253, 130), (255, 70)])
 def test_errors_that_stop_robot_itself_have_a_status_of_their_own(code, status):
     assert exit_status(code, [TestVerdict("t", "FAIL", "too slow", FailureKind.TEST)]) is ExitStatus(status)
+
+
+def test_ctrl_c_while_robot_writes_a_message_is_an_interrupt_and_no_bad_input(lossratio, tmp_path, monkeypatch):
+    write, signals = XmlWriter.content, [signal.SIGINT]
+
+    def interrupted(writer, text=None, *others, **more):
+        write(writer, text, *others, **more)
+        if text == "half" and signals:
+            signal.raise_signal(signals.pop())
+
+    monkeypatch.setattr(XmlWriter, "content", interrupted)
+    file, out = write_suite(tmp_path, "Writes\n    Log    half\n" + PASSES), tmp_path / "out"
+    done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out)
+    assert (done.status, f"lossratio run --resume {out}" in done.err) == (130, True), done.err
+    monkeypatch.undo()
+    resumed = lossratio("run", "--resume", out)
+    assert (resumed.status, "2 of 2 tests passed" in resumed.err) == (0, True), resumed.err
 
 
 def test_a_tear_down_that_fails_counts_although_the_tests_had_passed_by_then(lossratio, tmp_path):
