@@ -88,8 +88,8 @@ MUTATIONS = (
     Mutation(
         "a lease is taken over without its token",
         "testbed/reservation/keeper/main.py",
-        'if lease is None or lease["token"] != self._request.get("succeeds"):',
-        'if lease is None or "succeeds" not in self._request:',
+        'is_own = lease["token"] == self._request.get("succeeds")',
+        'is_own = "succeeds" in self._request',
         ("reservation/test_lease.py::test_a_lease_is_not_taken_over_with_another_token_than_its_own",),
     ),
     Mutation(

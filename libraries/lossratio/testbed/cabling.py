@@ -19,7 +19,6 @@ from lossratio.topology import Port, RealGenerator, Topology, TrafficPath
 from lossratio.traffic import (
     FCS_BYTES,
     AgentClient,
-    Arrival,
     Configuration,
     GeneratorNode,
     Marker,
@@ -247,8 +246,10 @@ class _Probe:
         for arrival in answer.arrivals:
             mark = self._marker.mark_in(arrival.head)
             if mark is None:
-                if arrival.port in names:
-                    self._note_other(names[arrival.port], arrival)
+                if arrival.port in names and arrival.chatter is not None:
+                    self.chatter[names[arrival.port], arrival.chatter] += arrival.count
+                elif arrival.port in names and arrival.head[6:12].hex(":") not in {end.mac for end in self.ends}:
+                    self.foreign[names[arrival.port], arrival.in_words] += arrival.count
                 continue
             seen, name = self.seen[self.ends[mark[0]].name], (names | self.others)[arrival.port]
             seen.copies.setdefault(name, Counter())[mark[1]] += arrival.count
@@ -265,14 +266,6 @@ class _Probe:
                 "switch a port of it off."
             )
 
-    def _note_other(self, name: str, arrival: Arrival) -> None:
-        is_own = any(arrival.head[6:12].hex(":") == end.mac for end in self.ends)
-        what = arrival.chatter
-        if what is not None:
-            self.chatter[name, what] += arrival.count
-        elif not is_own:
-            self.foreign[name, arrival.in_words] += arrival.count
-
 
 class _Cabling:
     """Draws the conclusions."""
@@ -285,6 +278,7 @@ class _Cabling:
         self._sessions = sessions
         self._counted: dict[str, dict[str, int]] = {}
         self._notes: list[str] = []
+        self._problems = probe.problems
         self._largest: dict[str, list[int]] = {end.name: [] for end in probe.ends}
 
     def report(self) -> CablingReport:
@@ -303,8 +297,24 @@ class _Cabling:
         through = [end for end in self._probe.ends if self._largest.get(end.name)]
         sizes = {end.name: " and ".join(map(str, sorted(self._largest[end.name]))) for end in through}
         works = (f"{end.name} > {end.peer}: frames of {sizes[end.name]} bytes come out" for end in through)
-        notes, problems = self._notes + self._chatter_notes(), self._probe.problems + self._foreign_problems()
-        return CablingReport(tuple(works), tuple(notes), tuple(problems))
+        kinds: dict[str, set[str]] = {}
+        for name, what in self._probe.chatter:
+            kinds.setdefault(name, set()).add(what)
+        chatter = (
+            f"{name}: the device sends {', '.join(sorted(whats))}, as devices do" for name, whats in kinds.items()
+        )
+        # The most frequent frame of somebody else at each port is the example.
+        totals: Counter[str] = Counter()
+        examples: dict[str, str] = {}
+        for (name, what), count in self._probe.foreign.most_common():
+            totals[name] += count
+            examples.setdefault(name, what)
+        foreign = (
+            f"{name}: foreign traffic: {count} frames of somebody else, such as {examples[name]}. They take capacity "
+            "of the device; find out who sends them."
+            for name, count in totals.items()
+        )
+        return CablingReport(tuple(works), (*self._notes, *chatter), (*self._problems, *foreign))
 
     def _ask_gateways(self) -> None:
         asked = []
@@ -319,7 +329,7 @@ class _Cabling:
             if macs:
                 self._probe.destinations[end.name] = macs[0]
                 if len(macs) > 1:
-                    self._probe.problems.append(
+                    self._problems.append(
                         f"{end.name}: several devices have the address of the gateway {question.target}: "
                         f"{', '.join(macs)}."
                     )
@@ -328,7 +338,7 @@ class _Cabling:
             moved = [replace(question, port=other.interface) for other in others]
             elsewhere = self._probe.agent.resolve(moved, 1.0, through=self._probe.through)
             there = next((other for other, answers in zip(others, elsewhere, strict=True) if answers), None)
-            self._probe.problems.append(
+            self._problems.append(
                 f"{end.name}: the gateway {question.target} does not answer there"
                 + (
                     f", and answers on {there.name}: the links are swapped."
@@ -359,26 +369,26 @@ class _Cabling:
         if self._link_is_swapped(end):
             return
         if arrived[end.name]:
-            self._probe.problems.append(f"{end.name}: a loop: frames that it sends come back to it, on the same port.")
+            self._problems.append(f"{end.name}: a loop: frames that it sends come back to it, on the same port.")
         if copies >= _MOST_COPIES:
-            self._probe.problems.append(
+            self._problems.append(
                 f"{end.name}: a loop: each frame that it sends comes out {copies} times. Look for a second way."
             )
         if arrived[end.peer]:
             if others:
-                self._probe.problems.append(
+                self._problems.append(
                     f"{end.name}: frames to {end.peer} come out of {', '.join(others)} as well: a hub, or a switch "
                     "that does not learn. The ports of different paths must not share a segment."
                 )
             if arrived[end.peer] < len(numbers):
-                self._probe.problems.append(
+                self._problems.append(
                     f"{end.name} > {end.peer}: only {arrived[end.peer]} of {len(numbers)} frames come out, at a "
                     "rate near zero. Look at the cable, and at errors of the ports (ip -s link)."
                 )
             else:
                 self._largest[end.name].append(size)
         elif others:
-            self._probe.problems.append(
+            self._problems.append(
                 f"{end.name}: swapped links: frames to {end.peer} come out of {', '.join(others)}. Change the cables, "
                 "or the links in the topology file."
             )
@@ -390,7 +400,7 @@ class _Cabling:
         here, there = str(end.neighbour), str(end.wrong)
         if counted.get(here, _FRAMES) >= _FRAMES or counted.get(there, 0) < _FRAMES:
             return False
-        self._probe.problems.append(
+        self._problems.append(
             f"{end.name}: swapped links: what it sends arrives at {there}, and not at {here}. Change the cables, or "
             "the links in the topology file."
         )
@@ -404,7 +414,7 @@ class _Cabling:
         counted = self._counted.get(end.name, {})
         here = str(end.neighbour)
         if here in counted and counted[here] < _FRAMES:
-            self._probe.problems.append(
+            self._problems.append(
                 f"{end.name}: it sends, and nothing arrives at {here}. Look at the link between them."
             )
         elif here in counted and not back:
@@ -413,12 +423,12 @@ class _Cabling:
                 "up forwards nothing before; any other one drops them."
             )
         elif back:
-            self._probe.problems.append(
+            self._problems.append(
                 f"{end.name} > {end.peer}: a one-way path: nothing comes out, and the other direction works. Look at "
                 "filters, routes and addresses of the device for this direction."
             )
         else:
-            self._probe.problems.append(
+            self._problems.append(
                 f"{end.name} > {end.peer}: nothing comes out, in either direction. Look at the cables, whether the "
                 "device forwards, and at the destination MAC addresses (gateway)."
             )
@@ -435,7 +445,7 @@ class _Cabling:
             if (end.name, size) in self._probe.unsent:
                 continue
             largest = max(self._largest[end.name])
-            self._probe.problems.append(
+            self._problems.append(
                 f"{end.name} > {end.peer}: frames of {size} bytes do not come out, and frames of {largest} bytes do: "
                 f"an MTU on the way is too small for the sizes asked. Raise it to {size - FCS_BYTES - 14} or more."
             )
@@ -454,28 +464,10 @@ class _Cabling:
                     if not vlans
                     else f"frames are sent {_in_vlans(own)} and come out {_in_vlans(vlans)}"
                 )
-                self._probe.problems.append(
+                self._problems.append(
                     f"{end.name} > {end.peer}: {what}, and the profile's other direction is "
                     f"{_in_vlans(wanted)}. Look at the mode of the ports (trunk or access), or at the profile's tags."
                 )
-
-    def _chatter_notes(self) -> list[str]:
-        kinds: dict[str, set[str]] = {}
-        for name, what in self._probe.chatter:
-            kinds.setdefault(name, set()).add(what)
-        return [f"{name}: the device sends {', '.join(sorted(whats))}, as devices do" for name, whats in kinds.items()]
-
-    def _foreign_problems(self) -> list[str]:
-        totals: Counter[str] = Counter()
-        examples: dict[str, str] = {}
-        for (name, what), count in self._probe.foreign.most_common():
-            totals[name] += count
-            examples.setdefault(name, what)
-        return [
-            f"{name}: foreign traffic: {count} frames of somebody else, such as {examples[name]}. They take capacity "
-            "of the device; find out who sends them."
-            for name, count in totals.items()
-        ]
 
 
 def _received(session: NodeSession, ports: Sequence[Port]) -> dict[str, int]:

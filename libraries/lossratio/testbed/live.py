@@ -190,10 +190,6 @@ class LiveTestbed(Testbed):
         for dut in self._set_up.managed:
             dut.verify()
 
-    def _check_lease(self) -> None:
-        if self._set_up.lease is not None:
-            self._set_up.lease.check()
-
     def _configured(self, configuration: Configuration) -> tuple[AgentClient, Mapping[str, Any]]:
         """A running agent whose traffic gets through, and the facts that its generator reports."""
         generator = self._set_up.generator
@@ -223,8 +219,12 @@ class LiveTestbed(Testbed):
             agent, _ = self._configured(configuration)
             return measurer_with(agent)
 
+        def check() -> None:
+            if self._set_up.lease is not None:
+                self._set_up.lease.check()
+
         repairing = RepairingMeasurer(
-            measurer, repair=repair, check=self._check_lease, watch=self._watch, recovery=self.request.recovery
+            measurer, repair=repair, check=check, watch=self._watch, recovery=self.request.recovery
         )
         return resetting(repairing, self.duts)
 

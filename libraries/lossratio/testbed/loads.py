@@ -50,11 +50,6 @@ class TesterLimit(FileModel):
         """The values that identify a limit: a later limit with the same key replaces this one."""
         return str(self.frame_size), self.bidirectional, self.links
 
-    def is_for(self, profile: TrafficProfile, links: int) -> bool:
-        """Whether its self-test had the same frame sizes, and as many directions and links."""
-        same_size = str(self.frame_size).casefold() == str(profile.frame_size).casefold()
-        return same_size and self.bidirectional == profile.bidirectional and self.links == links
-
 
 class SelfTestRecord(FileModel):
     """The limits of one tester, by frame size, number of directions and number of links."""
@@ -68,7 +63,8 @@ class SelfTestRecord(FileModel):
 
     def limit_for(self, profile: TrafficProfile, links: int) -> TesterLimit | None:
         """The limit for such frames over this number of links; None: there is none."""
-        return next((limit for limit in self.limits if limit.is_for(profile, links)), None)
+        asked = (str(profile.frame_size).casefold(), profile.bidirectional, links)
+        return next((limit for limit in self.limits if (limit.key[0].casefold(), *limit.key[1:]) == asked), None)
 
     def with_limit(self, limit: TesterLimit) -> SelfTestRecord:
         """The record with one more limit, which replaces an earlier limit with the same key."""
@@ -138,25 +134,21 @@ def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, .
 
     On each link the direction with more bits counts. Between two DUTs, the DUTs' encapsulation makes frames longer.
     """
-    limits = [*_generator_limits(testbed), *_tester_limits(testbed, profile), *_port_limits(testbed, profile)]
+    limits = (*_generator_limits(testbed, profile), *_port_limits(testbed, profile))
     return tuple(sorted(limits, key=lambda limit: limit.load))
 
 
-def _generator_limits(testbed: Testbed) -> Iterator[LoadLimit]:
+def _generator_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimit]:
     rate = testbed.generator.max_rate
     if rate is not None:
         yield LoadLimit(
             rate, LoadOrigin.GENERATOR, f"the generator's max_rate, {format_frame_rate(rate)} per interface"
         )
-
-
-def _tester_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimit]:
     request = testbed.request
     record = own_record(request.topology, request.file)
     limit = None if record is None else record.limit_for(profile, request.links)
     if limit is not None:
-        rate = format_frame_rate(limit.max_load)
-        reason = f"the tester's self-test of {limit.measured}, {rate} per interface"
+        reason = f"the tester's self-test of {limit.measured}, {format_frame_rate(limit.max_load)} per interface"
         yield LoadLimit(limit.max_load, LoadOrigin.GENERATOR, reason)
 
 
@@ -164,11 +156,7 @@ def _port_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimi
     topology = testbed.request.topology
     reasons: set[str] = set()
     for port in (port for path in testbed.request.paths for port in path.ports):
-        overhead = _overhead(testbed, port)
-        for limit in (
-            *_link_limits(port, profile, overhead),
-            *_nic_limits(topology.nic_model(port), profile, overhead),
-        ):
+        for limit in _limits_at(port, topology.nic_model(port), profile, _overhead(testbed, port)):
             if limit.reason not in reasons:
                 reasons.add(limit.reason)
                 yield limit
@@ -185,20 +173,15 @@ def _overhead(testbed: Testbed, port: Port) -> Overhead:
     return (0, westward) if ends[0] in [path.west for path in request.paths] else (eastward, 0)
 
 
-def _link_limits(port: Port, profile: TrafficProfile, overhead: Overhead) -> Iterator[LoadLimit]:
+def _limits_at(port: Port, nic: NicModel | None, profile: TrafficProfile, overhead: Overhead) -> Iterator[LoadLimit]:
     speed = port.interface.speed
     if speed is not None:
         load, computed = _within(speed, profile, overhead)
         yield LoadLimit(load, LoadOrigin.LINK, f"link {port.interface.link}, {computed}")
-
-
-def _nic_limits(nic: NicModel | None, profile: TrafficProfile, overhead: Overhead) -> Iterator[LoadLimit]:
-    if nic is None:
-        return
-    if nic.max_frame_rate is not None:
+    if nic is not None and nic.max_frame_rate is not None:
         reason = f"NIC {nic.name}, {format_frame_rate(nic.max_frame_rate)} per interface"
         yield LoadLimit(nic.max_frame_rate, LoadOrigin.NIC, reason)
-    if nic.max_bit_rate is not None:
+    if nic is not None and nic.max_bit_rate is not None:
         load, computed = _within(nic.max_bit_rate, profile, overhead)
         yield LoadLimit(load, LoadOrigin.NIC, f"NIC {nic.name}, {computed}")
 
@@ -290,15 +273,12 @@ def load_range(
         raise SearchError(
             f"The minimum load ({format_frame_rate(lowest)}) is above the maximum load ({format_frame_rate(highest)})."
         )
-    remarks = _remarks(highest, limits)
+    # Only the smallest limit that is exceeded.
+    exceeded = [limit for limit in limits if highest > limit.load][:1]
+    remarks = tuple(
+        f"{MAX_LOAD_REMARK} ({format_frame_rate(highest)}) is above {_NAMES[limit.origin]} ({limit.reason})"
+        for limit in exceeded
+    )
     # Not the nearest, as that may be above a limit.
     most = sendable(highest - highest % step, step) if step else highest
     return LoadRange(min(sendable(lowest, step), most), most, origin, tuple(limits), remarks, step)
-
-
-def _remarks(max_load: float, limits: Sequence[LoadLimit]) -> tuple[str, ...]:
-    exceeded = [limit for limit in limits if max_load > limit.load]
-    return tuple(
-        f"{MAX_LOAD_REMARK} ({format_frame_rate(max_load)}) is above {_NAMES[limit.origin]} ({limit.reason})"
-        for limit in exceeded[:1]
-    )

@@ -49,8 +49,9 @@ def find_next_hops(
     asked: list[tuple[Port, Question]] = []
     for link in links:
         for port, direction in zip(link.path.tg_ports, profile.directions, strict=False):
-            question = _question(link, port, direction, set_up.generator.port_name(port))
-            if question is not None:
+            if any(dut.is_managed for dut in link.duts) or (link.duts and _has_fixed_mac(link, port)):
+                continue
+            if (question := gateway_question(port, direction, set_up.generator.port_name(port))) is not None:
                 asked.append((port, question))
     macs: dict[str, str] = {}
     if asked:
@@ -144,13 +145,6 @@ def _route(name: str, answer: str) -> tuple[str, list[str]]:
         return str(route["dst"]), ways
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise NodeError(f"Node {name}: the answer of 'ip route get' cannot be read: {answer[:200]!r}.") from error
-
-
-def _question(link: LiveLink, port: Port, direction: TrafficDirection, name: str) -> Question | None:
-    """The question for a port's next hop; None: it is known, or there is no gateway."""
-    if any(dut.is_managed for dut in link.duts) or (link.duts and _has_fixed_mac(link, port)):
-        return None
-    return gateway_question(port, direction, name)
 
 
 def gateway_question(port: Port, direction: TrafficDirection, name: str) -> Question | None:

@@ -135,18 +135,13 @@ class Watch:
             if not any(change.is_fatal for change in changes):
                 changes = (*faults_in(self.read(), self._way), *changes)
         except NodeError:
-            changes = self._deaths()
+            # DUTs that do not answer, and whose links are lost, too.
+            seen = () if self._last is None else changes_between(self._last, self._reader.read_answering(), self._way)
+            changes = tuple(change for change in seen if change.rule.change == "dead")
         if not any(change.is_fatal for change in changes):
             return error, ()
         blamed = error_of(changes)
         return type(blamed)(f"{blamed} This error showed it: {error}"), changes
-
-    def _deaths(self) -> tuple[Change, ...]:
-        """Changes by DUTs that do not answer and whose links are lost, too."""
-        if self._last is None:
-            return ()
-        changes = changes_between(self._last, self._reader.read_answering(), self._way)
-        return tuple(change for change in changes if change.rule.change == "dead")
 
     @contextmanager
     def blaming(self) -> Iterator[None]:

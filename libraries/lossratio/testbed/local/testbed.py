@@ -44,7 +44,19 @@ class Holder:
     def build(self, plan: Plan, name: str) -> None:
         """Builds the testbed, and waits until it is up."""
         self._control.sendall(plan.to_json().encode() + b"\n")
-        built = _wait_until_built(self._control, name)
+        self._control.settimeout(_BUILD_TIMEOUT)
+        try:
+            with self._control.makefile() as lines:
+                line = lines.readline()
+        except TimeoutError as cause:
+            raise TopologyError(f"Testbed {name} was not up within {_BUILD_TIMEOUT:g} s.") from cause
+        message: dict[str, Any] = json.loads(line) if line else {"error": "its holder was killed"}
+        if "error" in message:
+            why = why_unavailable()
+            if why is None:
+                raise TopologyError(f"Testbed {name} cannot be built: {message['error']}.")
+            raise TestbedUnavailableError(f"No local testbed can be built: {why}.")
+        built = message["result"]
         self.pid = int(built["pid"])
         self.nodes = {name: state.Access(**access) for name, access in built["nodes"].items()}
 
@@ -96,22 +108,6 @@ def launch(plan: Plan, name: str) -> Iterator[Holder]:
                 os.kill(holder.pid, signal.SIGTERM)
         holder.close()
         raise
-
-
-def _wait_until_built(control: socket.socket, name: str) -> Any:
-    control.settimeout(_BUILD_TIMEOUT)
-    try:
-        with control.makefile() as lines:
-            line = lines.readline()
-    except TimeoutError as cause:
-        raise TopologyError(f"Testbed {name} was not up within {_BUILD_TIMEOUT:g} s.") from cause
-    message = json.loads(line) if line else {"error": "its holder was killed"}
-    if "error" in message:
-        why = why_unavailable()
-        if why is None:
-            raise TopologyError(f"Testbed {name} cannot be built: {message['error']}.")
-        raise TestbedUnavailableError(f"No local testbed can be built: {why}.")
-    return message["result"]
 
 
 def _wait_for_end_of(control: socket.socket) -> None:
@@ -276,12 +272,6 @@ def _has_xdp(topology: Topology) -> bool:
     return is_privileged() and isinstance(topology.nodes[topology.tg_name].generator, XdpGenerator)
 
 
-def _device_cpus(topology: Topology) -> tuple[int, ...]:
-    """The processors of DUTs that are programs, which senders keep off: the last ones, and never the first one."""
-    _, *others = sorted(os.sched_getaffinity(0))
-    return tuple(others[max(0, len(others) - len(topology.dut_names)) :]) if _has_xdp(topology) else ()
-
-
 def _end(port: Port) -> LinkEnd:
     return LinkEnd(port.node_name, str(port.interface.name), port.interface.mac_address)
 
@@ -301,35 +291,29 @@ def _home() -> str:
 
 
 def _resolved(directory: Path, known: state.State) -> Topology:
-    cpus = _device_cpus(known.topology)
-    nodes = {
-        name: _resolved_node(node, directory, known.username, known.nodes[name], cpus)
-        for name, node in known.topology.nodes.items()
-    }
-    return known.topology.model_copy(update={"nodes": nodes})
-
-
-def _resolved_node(
-    node: Node, directory: Path, username: str, access: state.Access, device_cpus: tuple[int, ...]
-) -> Node:
-    generator = node.generator
-    if isinstance(generator, XdpGenerator):
-        generator = generator.model_copy(update={"device_cpus": device_cpus})
-    if isinstance(generator, RealGenerator) and generator.any_python and "python" not in generator.model_fields_set:
-        # The nodes are this machine, and of its Pythons this one is known to have numpy.
-        generator = generator.model_copy(update={"python": sys.executable})
-    return node.model_copy(
-        update={
+    topology = known.topology
+    # DUTs that are programs have the last processors, and never the first one; senders keep off these.
+    _, *others = sorted(os.sched_getaffinity(0))
+    device_cpus = tuple(others[max(0, len(others) - len(topology.dut_names)) :]) if _has_xdp(topology) else ()
+    nodes: dict[str, Node] = {}
+    for name, node in topology.nodes.items():
+        generator = node.generator
+        if isinstance(generator, XdpGenerator):
+            generator = generator.model_copy(update={"device_cpus": device_cpus})
+        if isinstance(generator, RealGenerator) and generator.any_python and "python" not in generator.model_fields_set:
+            # The nodes are this machine, and of its Pythons this one is known to have numpy.
+            generator = generator.model_copy(update={"python": sys.executable})
+        reached = {
             "host": ADDRESS,
-            "port": access.port,
-            "username": username,
+            "port": known.nodes[name].port,
+            "username": known.username,
             "key_file": directory / "id_ed25519",
-            "host_key": access.host_key,
+            "host_key": known.nodes[name].host_key,
             "known_hosts": None,
             "sudo": False,
-            "generator": generator,
         }
-    )
+        nodes[name] = node.model_copy(update={**reached, "generator": generator})
+    return topology.model_copy(update={"nodes": nodes})
 
 
 def _write_ssh_config(testbed: LocalTestbed) -> None:

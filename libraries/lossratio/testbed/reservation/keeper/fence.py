@@ -157,7 +157,7 @@ def _guard(file: ReservationFile, token: str, report: int) -> None:
     # The lease is in the record as soon as the keeper gives the mutex back.
     with suppress(OSError, DamagedRecordError), file.mutex():
         pass
-    while _is_there(file, token) and not _has_ended(inside):
+    while _is_there(file, token) and (inside is None or os.waitpid(inside, os.WNOHANG)[0] == 0):
         # The guard before this one may still have the name, or a process that asks whether there is a guard.
         beacon = beacon or _beacon(file)
         watch.wait()
@@ -218,10 +218,6 @@ def _start_inside() -> tuple[int | None, int | None]:
 def _place(file: ReservationFile) -> str:
     # Testbeds in namespaces of one machine may see each other's processes, and have the same paths.
     return f"{file.path}@{os.fstat(file.fd).st_dev}"
-
-
-def _has_ended(child: int | None) -> bool:
-    return child is not None and os.waitpid(child, os.WNOHANG)[0] != 0
 
 
 def _libc() -> Any:

@@ -58,7 +58,7 @@ class Keeper:
     def serve(self) -> None:
         """Queues up, and keeps the lease if it is granted."""
         threading.Thread(target=self._listen, daemon=True).start()
-        granted = self._adopt() or self._succeed() or self._wait_for_turn()
+        granted = self._go_on() or self._wait_for_turn()
         if granted is None:
             with self._file.mutex() as record:
                 say("unavailable", holder=described(record["lease"]))
@@ -122,23 +122,18 @@ class Keeper:
                 return True
         return False
 
-    def _adopt(self) -> Message | None:
-        """Continues a lease that the controller has already, if it is still valid."""
+    def _go_on(self) -> Message | None:
+        """Continues the controller's lease, or takes over that of an earlier process of its run, which has ended."""
         with self._file.mutex() as record:
             lease = record["lease"]
-            if lease is None or lease["token"] != self._request.get("token"):
+            if lease is None:
                 return None
-            record["lease"] = self._extended(lease)
-            return {"lease": record["lease"], "adopted": True, "taken_over": None}
-
-    def _succeed(self) -> Message | None:
-        """Takes over the lease of an earlier process of the same run, which is known to have ended."""
-        with self._file.mutex() as record:
-            lease = record["lease"]
-            if lease is None or lease["token"] != self._request.get("succeeds"):
-                return None
-            # The lease is this run's own: no other holder's lease is ended.
-            return {**self._taken(record), "taken_over": None}
+            if lease["token"] == self._request.get("token"):
+                record["lease"] = self._extended(lease)
+                return {"lease": record["lease"], "adopted": True, "taken_over": None}
+            # A lease of this run's own: no other holder's lease is ended.
+            is_own = lease["token"] == self._request.get("succeeds")
+            return {**self._taken(record), "taken_over": None} if is_own else None
 
     def _wait_for_turn(self) -> Message | None:
         """Waits for all keepers that came earlier, then for the lease."""
