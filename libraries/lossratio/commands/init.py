@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,8 +128,11 @@ def init(
         {"name": _interface(f"Its interface in the {side}", usual_name)} if is_local or dut else {}
         for side, usual_name in zip(_SIDES, names, strict=True)
     ]
+    # The TG's first two ports are on the path, others have no link.
+    linked = ({"link": side} for side in _SIDES)
+    ports = {f"port{number}": {**port, **next(linked, {})} for number, port in enumerate(lab.ports)}
     nodes = {
-        "TG": {"type": "TG", **tg, "generator": lab.generator, "interfaces": dict(_named_ports(lab.ports))},
+        "TG": {"type": "TG", **tg, "generator": lab.generator, "interfaces": ports},
         "DUT1": {
             "type": "DUT",
             **dut,
@@ -197,12 +200,9 @@ def _asked_lab(is_local: bool) -> _Lab:
 
 def _trex_lab(file: Path) -> _Lab:
     """The TG of TRex's configuration."""
-
-    def as_mapping(text: str) -> str:
-        # TRex has a list of one mapping; every field stays in its line and column.
-        return re.sub(r"^-( ?)", r" \1", text, count=1, flags=re.MULTILINE)
-
-    config = load_yaml_file(file, _TrexFile, TopologyError, rewrite=as_mapping)
+    # TRex has a list of one mapping; every field stays in its line and column.
+    first = re.compile(r"^-( ?)", re.MULTILINE)
+    config = load_yaml_file(file, _TrexFile, TopologyError, rewrite=lambda text: first.sub(r" \1", text, count=1))
     used = [(place, port) for place, port in enumerate(config.interfaces[: config.port_limit]) if port != "dummy"]
     if len(used) < 2:
         raise TopologyError(
@@ -279,12 +279,6 @@ def _ask(question: str, usual: str | None, pattern: re.Pattern[str], form: str) 
         if pattern.match(answer):
             return answer
         click.echo(f"{answer!r} does not do: {form}.", err=True)
-
-
-def _named_ports(ports: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The TG's ports: the first two are on the path, others have no link."""
-    for number, port in enumerate(ports):
-        yield f"port{number}", {**port, **({"link": _SIDES[number]} if number < len(_SIDES) else {})}
 
 
 def _job(name: str) -> dict[str, Any]:

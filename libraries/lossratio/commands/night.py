@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from lossratio.commands.parameters import SUITE, OneOf, argument, command, option
 from lossratio.shipped import SUITES
-
-if TYPE_CHECKING:
-    from lossratio.runs import History
 
 ARCHIVE = option("The archive: a folder, or e.g. s3://bucket/path.", "--results", metavar="URL")
 
@@ -35,10 +31,14 @@ def plan(
     for its search.
     """
     # Imported here because Robot Framework, numpy and pyarrow take a while; a wrong option need not wait for them.
-    from lossratio.runs import Testbed, describe_plan, load_job, plan_job, plan_suites, write_argument_files
+    from lossratio.runs import History, Testbed, describe_plan, load_job, plan_job, plan_suites, write_argument_files
     from lossratio.topology import load_topology
 
-    times = _history(history)
+    times = History()
+    if history is not None:
+        from lossratio.history import open_history
+
+        times = History.of(open_history(history).read().table)
     if job_file is not None:
         if suites or topologies or include:
             raise click.UsageError("A job names suites, testbeds and tags: give --job without any of these.")
@@ -91,16 +91,6 @@ def csit_coverage_command(
     for job, tests in coverage.jobs.items():
         for test in tests:
             click.echo(f"{'+' if coverage.has(test) else '-'} {job} {test.id}")
-
-
-def _history(place: str | None) -> History:
-    from lossratio.runs import History
-
-    if place is None:
-        return History()
-    from lossratio.history import open_history
-
-    return History.of(open_history(place).read().table)
 
 
 @command()

@@ -3,7 +3,6 @@
 import logging
 import signal
 from ipaddress import ip_address
-from typing import Any
 
 import click
 
@@ -34,7 +33,7 @@ def otg_serve(
     for name in (None, "snappi"):
         logging.getLogger(name).setLevel(logging.ERROR)
     # As Ctrl-C does: a container is ended so.
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with server:
         click.echo(f"http://{address}:{server.server_port} serves {', '.join(locations)}. Ctrl-C ends it.")
         if not _is_loopback(address):
@@ -57,7 +56,3 @@ def _is_loopback(address: str) -> bool:
         return ip_address(address).is_loopback
     except ValueError:
         return address == "localhost"
-
-
-def _interrupt(_signal: int, _frame: Any) -> None:
-    raise KeyboardInterrupt

@@ -1,16 +1,10 @@
 """The command ``lossratio self-test``."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from lossratio.commands.parameters import FRAME_RATE, argument, command, option
-
-if TYPE_CHECKING:
-    from lossratio.measurements import Progress
 
 
 @command()
@@ -31,12 +25,15 @@ def self_test(
     TOPOLOGY is a file in which a cable joins the ports of the TG, or the name local-cable.
     """
     # Imported here because all that reaches a testbed takes a while; a wrong option need not wait for it.
-    from lossratio.measurements import TestPlace
+    from lossratio.measurements import Progress, TestPlace, progress_line
     from lossratio.measurements.self_test import SelfTestRequest, check_cable, find_tester_limit
     from lossratio.results import RunDirectory, TestIdentity
     from lossratio.testbed import open_testbed
     from lossratio.topology import load_topology
     from lossratio.traffic import load_profile
+
+    def tell(progress: Progress) -> None:
+        click.echo(progress_line(progress.number, progress.trial, progress.bounds), err=True)
 
     traffics = [load_profile(profile, frame_size=size, bidirectional=False if one_way else None) for size in sizes]
     described = load_topology(topology)
@@ -46,14 +43,8 @@ def self_test(
         for traffic in traffics:
             place = TestPlace(TestIdentity(name=f"self-test {traffic.frame_size}", suite=""), RunDirectory(output))
             request = SelfTestRequest(profile=traffic, max_load=max_load, record=record)
-            click.echo(find_tester_limit(testbed, request, place, _tell))
+            click.echo(find_tester_limit(testbed, request, place, tell))
     finally:
         testbed.close()
     if record is None:
         click.echo("To use it: --record FILE, and 'self_test: FILE' with the generator in the topology file.")
-
-
-def _tell(progress: Progress) -> None:
-    from lossratio.measurements import progress_line
-
-    click.echo(progress_line(progress.number, progress.trial, progress.bounds), err=True)
