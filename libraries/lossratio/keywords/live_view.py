@@ -124,22 +124,23 @@ class Terminal:
                 self._progress, self._began, self._so_far = progress, self._clock(), None
             else:
                 rows = [progress.line()]
-            self._stream.write(_CLEAR + "".join(f"{row[:width]}\n" for row in rows) + self._status(width))
-            self._stream.flush()
+            self._write("".join(f"{row[:width]}\n" for row in rows) + self._status(width))
 
     def tick(self) -> None:
         """Writes the moving line anew."""
         with self._lock:
             if self._progress is not None:
-                self._stream.write(_CLEAR + self._status(self._columns() - 1))
-                self._stream.flush()
+                self._write(self._status(self._columns() - 1))
 
     def close(self) -> None:
         """Removes the moving line."""
         with self._lock:
             self._progress = None
-            self._stream.write(_CLEAR)
-            self._stream.flush()
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(_CLEAR + text)
+        self._stream.flush()
 
     def _status(self, width: int) -> str:
         if self._progress is None:

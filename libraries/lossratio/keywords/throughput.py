@@ -1,6 +1,6 @@
 """Keywords that measure throughput, and that demand one: a least one, or that it has not regressed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -149,7 +149,7 @@ class ThroughputKeywords(Keywords):
         results: list[ThroughputResult] = []
 
         def begin() -> TestPlace:
-            announce(f"Searching for {_listed(request.goals)}: {describe_profile(request.profile)}")
+            announce(f"Searching for {', '.join(map(str, request.goals))}: {describe_profile(request.profile)}")
             return self.session.place(resume)
 
         def keep(result: ThroughputResult, place: TestPlace) -> None:
@@ -163,10 +163,6 @@ class ThroughputKeywords(Keywords):
         for result in results if must_find else ():
             require_lower_bounds(result)
         return last
-
-
-def _listed(goals: Iterable[SearchGoal]) -> str:
-    return ", ".join(str(goal) for goal in goals)
 
 
 class RegressionKeywords(Keywords):

@@ -135,10 +135,6 @@ def _merge(ours: TestSuite, later: TestSuite) -> None:
             ours.suites.append(suite)
 
 
-_WHOLE = frozenset({"test", "suite", "kw"})
-"""Elements below a suite that are kept if they are whole."""
-
-
 def salvage(path: Path) -> bytes | None:
     """The part of an output that Robot Framework can read, if the output was cut off; None: there is nothing to keep.
 
@@ -155,7 +151,7 @@ def salvage(path: Path) -> bytes | None:
 
     def end(name: str) -> None:
         opened.pop()
-        if name in _WHOLE and opened and opened[-1] == "suite":
+        if name in ("test", "suite", "kw") and opened and opened[-1] == "suite":
             # The parser is at the start of the end tag, which Robot Framework writes without any space.
             kept[:] = [(parser.CurrentByteIndex + len(f"</{name}>"), opened.count("suite"))]
 

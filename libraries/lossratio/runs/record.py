@@ -85,7 +85,11 @@ def make_record(request: RunRequest, assignment: Assignment, kernels: dict[str, 
         topology=assignment.topology.model_dump(mode="json"),
         suites=tuple(str(suite.resolve()) for suite in request.suites),
         job=None if request.job is None else str(request.job.resolve()),
-        sources={str(file.resolve()): _digest(file) for path in inputs for file in _files(path)},
+        sources={
+            str(file.resolve()): hashlib.sha256(file.read_bytes()).hexdigest()
+            for path in inputs
+            for file in _files(path)
+        },
         include=request.include,
         robot_options=request.robot_options,
         kernels=kernels,
@@ -108,10 +112,6 @@ def _files(suite: Path) -> Iterator[Path]:
         yield suite
     elif suite.is_dir():
         yield from (file for file in sorted(suite.rglob("*")) if file.suffix in _SOURCES)
-
-
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _differences(name: str, before: Any, now: Any) -> Iterator[str]:
