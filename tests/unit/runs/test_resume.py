@@ -129,7 +129,8 @@ def test_a_run_that_was_stopped_goes_on_and_is_one_run(lossratio, request, tmp_p
     assert status == {"Before": "PASS", "Fails Because Of The Device": "FAIL", "In Flight": "PASS", "After": "PASS"}
     assert directory.journal_path("Suite.Before").read_bytes() == before
     assert journal.read_bytes().splitlines(keepends=True)[:6] == lines[:6]
-    assert len(read_journal(journal).entries) == len(lines) - 1
+    # The stop may have come behind the search, when lines of its latency were there already.
+    assert len(read_journal(journal).entries) == sum(line.startswith(b'{"input"') for line in lines)
     assert result.suite.name == "Suite"
     assert not result.suite.message
     for page in ("log.html", "report.html", "lossratio.html"):
@@ -156,7 +157,8 @@ def test_a_damaged_run_is_refused_and_goes_on_when_it_is_repaired(lossratio, kil
     assert lossratio("run", "--resume", directory.path).status == 1
     assert statuses(directory)[0]["In Flight"] == "PASS"
     assert journal.read_bytes().splitlines(keepends=True)[:4] == lines[:4]
-    assert len(read_journal(journal).entries) == len(lines) - 1
+    # The stop may have come behind the search, when lines of its latency were there already.
+    assert len(read_journal(journal).entries) == sum(line.startswith(b'{"input"') for line in lines)
     # Nothing is measured anew of a test whose journal is good: its result is made from that.
     assert directory.journal_path("Suite.Before").read_bytes() == proved
     assert len(read_result(result).trials) == len(proved.splitlines()) - 1
