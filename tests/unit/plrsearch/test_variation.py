@@ -186,3 +186,18 @@ def test_a_sine_beside_capacities_that_are_alike_is_both():
     assert (order.swing, order.cycles) == pytest.approx((0.005, 10.0), rel=0.1)
     assert order.correlation == pytest.approx(0.8, abs=0.3)
     assert order.share < 0.3
+
+
+@pytest.mark.parametrize(
+    ("wave", "lowest"), [(lambda at: 1.0 if at % 1.0 < 0.5 else -1.0, 0.5), (lambda at: 2.0 * (at % 1.0) - 1.0, None)]
+)
+def test_capacities_that_follow_no_sine_are_covered_or_flagged(wave, lowest):
+    for periods in (8.3, 21.7):
+        number = iter(range(NUMBER))
+        draw = lambda rng: 1.0 + 0.005 * wave(periods * (next(number) + 0.5) / NUMBER)  # noqa: B023, E731
+        estimate = estimated(trials_with(draw), likelihood="varying")
+        low, high = estimate.interval(0.95)
+        of_share = (
+            (lambda share: np.where(share < lowest, 0.995, 1.005)) if lowest else (lambda share: 0.995 + 0.01 * share)
+        )
+        assert low <= critical_load_of(of_share) <= high or not estimate.misfit.fits
