@@ -6,8 +6,6 @@ is correlated with log c, a count reduces the variance of log c: by linear regre
 noise). In overload a count shows the capacity: of these, trials at equal loads say how many are needed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Protocol
 

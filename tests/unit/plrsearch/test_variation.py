@@ -103,8 +103,20 @@ def test_the_critical_load_of_a_sut_that_drifts_is_that_at_the_end():
     assert high - low < 3.0 * 0.99 * (steady.interval(0.95)[1] - steady.interval(0.95)[0])
     assert estimate.misfit.fits, estimate.misfit.reasons
     order = estimate.description.order
-    assert order.change == pytest.approx(-0.01, abs=3.0 * order.change_stdev)
-    assert order.change_stdev < 1e-4
+    to_the_middle_of_the_last = -0.01 * (number - 0.5) / number
+    assert order.change == pytest.approx(to_the_middle_of_the_last, abs=3.0 * order.change_stdev)
+    # Also the trials that lose little show the drift: those in overload alone leave 1e-5 open.
+    assert order.change_stdev < 8e-6
+
+
+def test_independent_capacities_have_no_order():
+    rng, number, seen = np.random.default_rng(11), 40, 0
+    time, load = (np.arange(number) + 0.5) / (number - 0.5), np.full(number, 1.02 * CAPACITY)
+    for _ in range(200):
+        certain, place = rng.random(number) < 0.8, 0.004 * rng.standard_normal(number)
+        seen += order_of(Capacities(CAPACITY, place, np.full(number, 1e-5), certain, time, load)) != NO_ORDER
+    # One of a hundred is expected; before it mattered how many sines are looked for, it was one of thirty.
+    assert seen <= 6
 
 
 @pytest.mark.long

@@ -1,7 +1,5 @@
 """The result of PLRsearch: the critical load of each fitting function and of both together, from any trials."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -9,8 +9,6 @@ count of losses of a group by the fitting function, the logarithms are
   many losses a trial has, lambda is uncertain by about 100 %.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -4,8 +4,6 @@ It is prior times likelihood. The prior is the draft's (section 5.4): the mrr is
 power of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar

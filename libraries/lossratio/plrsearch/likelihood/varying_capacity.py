@@ -19,6 +19,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import scipy
+from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.likelihood.constant_capacity import log_poisson_at_mean, poisson_deviance
@@ -275,22 +276,12 @@ def _moved(cells: _Cells, step: Array, *, bisect: bool) -> _Cells:
 
 
 def _rule(shape: int) -> tuple[Array, Array]:
-    """Nodes and weights for the logarithm of a gamma distributed variable: Stieltjes' procedure on a fine grid."""
+    """Nodes and weights for the logarithm of a gamma distributed variable, by polynomials on a fine grid."""
     x = np.linspace(np.log(shape) - 45.0 / shape - 3.0, np.log(shape + 12.0 * np.sqrt(shape) + 30.0), 4001)
-    log_density = shape * x - np.exp(x)
-    density = np.exp(log_density - log_density.max())
-    density /= density.sum()
-    last, polynomial = np.zeros_like(x), np.ones_like(x)
-    diagonal, products = np.zeros(_ORDER), np.ones(_ORDER)
-    last_norm = 1.0
-    for degree in range(_ORDER):
-        norm = float(np.sum(density * polynomial**2))
-        diagonal[degree] = np.sum(density * x * polynomial**2) / norm
-        products[degree] = norm / last_norm if degree else 0.0
-        last, polynomial = polynomial, (x - diagonal[degree]) * polynomial - products[degree] * last
-        last_norm = norm
-    off_diagonal = np.sqrt(products[1:])
-    nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1))
+    root = np.exp(0.5 * (shape * x - np.exp(x) - shape * np.log(shape) + shape))
+    # Orthonormal polynomials, the first of which is a constant; multiplying by x is a matrix in terms of them.
+    polynomials, _ = np.linalg.qr(root[:, None] * legvander(np.linspace(-1.0, 1.0, len(x)), _ORDER - 1))
+    nodes, vectors = np.linalg.eigh(polynomials.T @ (x[:, None] * polynomials))
     return nodes, vectors[0] ** 2
 
 

@@ -4,8 +4,6 @@ The outer integral is over log a, the inner one over log m around each row's own
 rough panels are halved until density, moments and quantiles are smooth in each of them. Rows are cut where they bend.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

@@ -79,8 +79,8 @@ def find_rows(density: RowDensity, starts: Array, drop: float = DROP) -> Rows:
     mode, peak, _ = maximum = _maximum(density, starts, scores, ceiling)
     low, high = _crossings(density, maximum, ceiling, drop)
     inside = scores.value > (peak - drop)[:, None]
-    low = np.minimum(low, _next_outside(starts, inside, low, density.log_spread, below=True))
-    high = np.maximum(high, _next_outside(starts, inside, high, ceiling, below=False))
+    low = np.minimum(low, -_next_outside(-starts, inside, -low, -density.log_spread))
+    high = np.maximum(high, _next_outside(starts, inside, high, ceiling))
     return Rows(mode, low, high, peak + np.log(np.maximum(high - low, 1e-300)) - 0.5 * np.log(drop))
 
 
@@ -203,17 +203,9 @@ def _crossings(
     return x[:, 0], x[:, 1]
 
 
-def _next_outside(starts: Array, inside: NDArray[np.bool_], bound: Array, end: Array, *, below: bool) -> Array:
-    """The support's bound, moved outwards beyond candidates that lie in the support of another maximum."""
-    beyond = starts < bound[:, None] if below else starts > bound[:, None]
-    exceeded = (inside & beyond).any(axis=1)
-    if not exceeded.any():
-        return bound
-    worst, best = (-np.inf, np.inf) if below else (np.inf, -np.inf)
-    outermost = np.where(inside & beyond, starts, best)
-    outermost = outermost.min(axis=1) if below else outermost.max(axis=1)
-    further = starts < outermost[:, None] if below else starts > outermost[:, None]
-    nearest = np.where(further, starts, worst)
-    nearest = nearest.max(axis=1) if below else nearest.min(axis=1)
-    nearest = np.where(np.isfinite(nearest), nearest, end)
-    return np.where(exceeded, nearest, bound)
+def _next_outside(starts: Array, inside: NDArray[np.bool_], high: Array, end: Array) -> Array:
+    """The support's end, moved outwards beyond candidates that lie in the support of another maximum."""
+    beyond = inside & (starts > high[:, None])
+    outermost = np.where(beyond, starts, -np.inf).max(axis=1, keepdims=True)
+    nearest = np.where(starts > outermost, starts, np.inf).min(axis=1)
+    return np.where(beyond.any(axis=1), np.where(np.isfinite(nearest), nearest, end), high)

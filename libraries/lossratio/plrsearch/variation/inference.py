@@ -38,6 +38,9 @@ _PHASES = 128
 """Points of half a sine's period."""
 _SETTLED = 0.1
 """Largest correction of drift or sine, in its standard deviations, after which it is known."""
+_PRIOR_PRECISION, _LARGEST_SHIFT = 0.1, 2.0
+"""What the order of the trials that are certain to lose says about the drift beside the evidence of all trials, and how
+far the likeliest drift may be from it, in its standard deviations."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +118,16 @@ def _of_varying(
     known = posteriors(counts, question, likelihood, for_selection=for_selection)
     if not counts.lost.any():
         return Description(known, counts, likelihood, replicates)
-    order, steady = order_of(_capacities(known, counts)), counts
+    order, rates = order_of(_capacities(known, counts)), [0.0] * len(known)
     if order.drift or order.swing:
-        order, steady = _settled(order, counts, question)
+        order = _settled(order, counts, question)
+    if order.drift:
+        order, rates = _likeliest_drift(order, counts, question)
+    steady = _steadied(counts, order)
     if order != NO_ORDER:
         known = posteriors(steady, question, likelihood, for_selection=for_selection, share=order.share)
     if order.drift or order.swing:
-        known = tuple(_at_end(posterior, order) for posterior in known)
+        known = tuple(_at_end(posterior, order, rate) for posterior, rate in zip(known, rates, strict=True))
     return Description(known, steady, likelihood, replicates, order=order)
 
 
@@ -167,8 +173,8 @@ def _best(known: Sequence[Posterior]) -> Posterior:
     return max(known, key=lambda posterior: posterior.log_evidence)
 
 
-def _settled(order: Order, counts: TrialCounts, question: CriticalLoadQuestion) -> tuple[Order, TrialCounts]:
-    """Drift or sine by the knee that is seen without it, until it changes no more, and the trials without it.
+def _settled(order: Order, counts: TrialCounts, question: CriticalLoadQuestion) -> Order:
+    """Drift or sine by the knee that is seen without it, until it changes no more.
 
     Without it, also more trials are certain to lose.
     """
@@ -182,7 +188,27 @@ def _settled(order: Order, counts: TrialCounts, question: CriticalLoadQuestion) 
         order = again
         if drift <= _SETTLED * order.drift_stdev and swing <= _SETTLED * order.swing_stdev:
             break
-    return order, _steadied(counts, order)
+    return order
+
+
+def _likeliest_drift(order: Order, counts: TrialCounts, question: CriticalLoadQuestion) -> tuple[Order, list[float]]:
+    """The drift that all trials show, and by function how the critical load at the end changes with it, as a share.
+
+    A wrong drift widens the knee, so the critical load changes more than the capacity does. The order of the trials
+    that are certain to lose is a weak prior; the evidence is taken as normal around its largest.
+    """
+    stdev, likelihood = order.drift_stdev, LikelihoodName.VARYING
+    at_end, evidence = [], []
+    for drift in (replace(order, drift=order.drift + side * stdev) for side in (-1.0, 0.0, 1.0)):
+        steady = _steadied(counts, drift)
+        known = posteriors(steady, question, likelihood, for_selection=True, share=order.share)
+        at_end.append([np.log(posterior.mean * drift.scale(np.array(1.0))) for posterior in known])
+        evidence.append([posterior.log_evidence for posterior in known])
+    less, middle, more = np.transpose(evidence)[int(np.argmax(evidence[1]))].tolist()
+    precision = max(2.0 * middle - less - more, 0.0) + _PRIOR_PRECISION
+    shift = float(np.clip(0.5 * (more - less) / precision, -_LARGEST_SHIFT, _LARGEST_SHIFT))
+    rates = (np.array(at_end[2]) - np.array(at_end[0])) / (2.0 * stdev)
+    return replace(order, drift=order.drift + shift * stdev, drift_stdev=stdev / precision**0.5), rates.tolist()
 
 
 def _steadied(counts: TrialCounts, order: Order) -> TrialCounts:
@@ -222,10 +248,19 @@ def _of_sine(posterior: Posterior, swing: float) -> Array:
     return np.asarray(root + below[likeliest] - below)
 
 
-def _at_end(posterior: Posterior, order: Order) -> Posterior:
-    """The posterior at the end of the trials: moved by drift or sine, and wider by what is not known about these."""
+def _at_end(posterior: Posterior, order: Order, rate: float) -> Posterior:
+    """The posterior at the end of the trials: moved by drift or sine, and wider by what is not known about these.
+
+    Args:
+        posterior: Of the trials without drift or sine.
+        order: The drift or sine.
+        rate: Change of the critical load with the drift, as a share.
+    """
     nodes, question = posterior.nodes, posterior.question
-    share, stdev = (_of_sine(posterior, order.swing), order.swing_stdev) if order.swing else order.at_end
+    if order.swing:
+        share, stdev = _of_sine(posterior, order.swing), order.swing_stdev
+    else:
+        share, stdev = order.scale(np.array(1.0)), rate * order.drift_stdev
     moved = nodes.critical_load * (share + stdev * scipy.special.ndtri(even_points(len(nodes.mass), 1)[:, 0]))
     moved = np.clip(moved, question.min_load, question.max_load)
     return replace(posterior, nodes=replace(nodes, critical_load=moved))

@@ -148,12 +148,6 @@ class Order:
         return np.asarray(1.0 + self.drift * (time - self.centre) + self.swing * sine)
 
     @property
-    def at_end(self) -> tuple[float, float]:
-        """The capacity at the end of a drift as a share of that without it, and its standard deviation."""
-        left = 1.0 - self.centre
-        return 1.0 + self.drift * left, self.drift_stdev * left
-
-    @property
     def change(self) -> float:
         """Change of the capacity from the beginning to the end, as a share of that at the beginning."""
         return self.drift / (1.0 - self.drift * self.centre)
@@ -234,7 +228,9 @@ def order_of(capacities: Capacities) -> Order:
     sine = _sine(capacities, level)
     if sine.swing > _LEAST_SWING:
         left = level - sine.scale(time) + 1.0
-        trends.append((sine, left - np.median(left), _SINE * np.log(len(which)) + _CLEAR))
+        # Some half as many sines as trials are looked for: one of them is near to any values.
+        cost = _SINE * np.log(len(which)) + np.log(0.5 * len(capacities.time)) + _CLEAR
+        trends.append((sine, left - np.median(left), cost))
     for trend, left, cost in trends:
         gain = _log_probability(left) - _log_probability(level) - cost
         candidates.append((gain, trend, left))
