@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from statistics import median, quantiles
 
 import click
@@ -64,7 +65,7 @@ def compare(repetitions: int) -> None:
     """Lets both take turns, and prints what they cost and send."""
     profile = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
     pair = PortPair(TrafficPort("tg0", "tg0"), TrafficPort("tg1", "tg1"))
-    configuration = make_configuration(profile, [pair], settle_time=SETTLE, examines=False)
+    configuration = replace(make_configuration(profile, [pair], settle_time=SETTLE), examines=False)
     session = NodeSession.here("benchmark")
     with AgentClient.start(session, python=sys.executable) as bare, AgentClient.start(session) as asking:
         bare.configure(configuration)

@@ -24,7 +24,7 @@ import click
 from robot.api import TestSuite
 
 from lossratio.dut.vpp.configuration import VppOptions
-from lossratio.dut.vpp.features import Feature
+from lossratio.dut.vpp.features.feature import Feature
 from lossratio.errors import ReportError
 from lossratio.keywords import Catalogue
 from lossratio.results.findings import findings_of

@@ -4,7 +4,7 @@ import sys
 from itertools import accumulate
 from pathlib import Path
 
-from lossratio.drawing import INK, drawing, element, text_at
+from lossratio.drawing import INK, Drawing
 
 PAGE = Path(__file__).parents[1] / "architecture.md"
 STOREYS = (
@@ -28,36 +28,31 @@ def rows() -> list[str]:
     return [line.split("|")[1].strip().replace("`", "") for line in table.strip().splitlines()[2:]]
 
 
-def storey(number: int, name: str, colour: str, boxes: list[str]) -> list[str]:
-    """One storey: its name at the left, and a box for each line of the table."""
+def draw_storey(picture: Drawing, number: int, name: str, colour: str, boxes: list[str]) -> None:
+    """Draws one storey: its name at the left, and a box for each line of the table."""
     top = 10 + number * STOREY
     widths = [len(box) * CHARACTER + 16 for box in boxes]
     starts = accumulate((width + GAP for width in widths), initial=LEFT + 10)
-    parts = [
-        element("rect", x=LEFT, y=top, width=WIDTH - LEFT - 10, height=STOREY - 8, fill=colour, stroke="#999999"),
-        text_at(10.0, top + 29, name, font_weight="bold"),
-    ]
+    picture.add("rect", x=LEFT, y=top, width=WIDTH - LEFT - 10, height=STOREY - 8, fill=colour, stroke="#999999")
+    picture.text(10.0, top + 29, name, font_weight="bold")
     for box, width, start in zip(boxes, widths, starts, strict=False):
-        parts.append(element("rect", x=start, y=top + 8, width=width, height=BOX, rx=4, fill="#fff", stroke=INK))
-        parts.append(text_at(start + width / 2, top + 29, box, text_anchor="middle"))
-    return parts
+        picture.add("rect", x=start, y=top + 8, width=width, height=BOX, rx=4, fill="#fff", stroke=INK)
+        picture.text(start + width / 2, top + 29, box, text_anchor="middle")
 
 
-def main(picture: Path) -> None:
+def main(file: Path) -> None:
     """Draws the house."""
     rooms = rows()
     starts = [next(n for n, row in enumerate(rooms) if room in row.split(", ")) for _, room, _ in STOREYS]
     ends = [*starts[1:], len(rooms)]
-    parts = [
-        part
-        for number, ((name, _, colour), start, end) in enumerate(zip(STOREYS, starts, ends, strict=True))
-        for part in storey(number, name, colour, rooms[start:end])
-    ]
+    picture = Drawing()
+    for number, ((name, _, colour), start, end) in enumerate(zip(STOREYS, starts, ends, strict=True)):
+        draw_storey(picture, number, name, colour, rooms[start:end])
     bottom = 10 + len(STOREYS) * STOREY
     caption = "Imports point down, and within a storey to the right. Rooms in one box do not import each other."
-    parts.append(text_at(LEFT, bottom + 12, caption))
+    picture.text(LEFT, bottom + 12, caption)
     description = "The rooms of lossratio, in six storeys: " + "; ".join(rooms)
-    picture.write_text(drawing(WIDTH, bottom + 24, description, parts) + "\n", encoding="utf-8")
+    file.write_text(picture.svg(WIDTH, bottom + 24, description) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,14 +16,14 @@ from bpf_objects import EXIT, elf, instruction, mov
 
 from lossratio.bpf import (
     Array,
+    Attachment,
     BpfError,
     ObjectFile,
+    Program,
     Table,
     TableType,
     XdpAction,
-    XdpLink,
     XdpMode,
-    XdpProgram,
     attached_program,
     kernel,
     program_info,
@@ -101,7 +101,7 @@ def sum_of_bytes(array):
 @needs_bpf
 def test_the_kernel_runs_a_program_on_a_frame_and_shares_its_memory():
     array = Array(16, "sums")
-    program = XdpProgram(sum_of_bytes(array), "sum_of_bytes")
+    program = Program(sum_of_bytes(array), "sum_of_bytes")
     struct.pack_into("=Q", array.memory, 8, 5)
     assert program.run(FRAME) == (XdpAction.TX.value, FRAME[:2] + b"\x06" + FRAME[3:])
     assert struct.unpack_from("=QQ", array.memory) == (0, 6)
@@ -118,7 +118,7 @@ def test_tables_are_found_by_the_number_of_the_program_that_has_them_and_changed
         + (instruction(MOVE, 0xA2) + instruction(ADD, 2, 0, -4) + instruction(0x85, number=1))
         + (instruction(0x15, 0, 1, 0) + instruction(LOAD, 0x00) + EXIT)
     )
-    program = XdpProgram(code, "look_up")
+    program = Program(code, "look_up")
     assert program.run(FRAME) == (0, FRAME)
     info = program_info(program.number)
     assert (info.number, info.name) == (program.number, "look_up")
@@ -138,15 +138,15 @@ def test_tables_are_found_by_the_number_of_the_program_that_has_them_and_changed
 def test_live_frames_end_after_so_many_runs():
     array = Array(16, "sums")
     memory = instruction(WIDE, MAP_VALUE | 1, 0, array.descriptor) + instruction(0)
-    program = XdpProgram(memory + mov(2, 1) + instruction(ATOMIC, 0x21) + mov(0, 1) + EXIT, "counter")
+    program = Program(memory + mov(2, 1) + instruction(ATOMIC, 0x21) + mov(0, 1) + EXIT, "counter")
     assert program.run_live(FRAME, 1000, 8)
     assert struct.unpack_from("=Q", array.memory) == (1000,)
 
 
 @needs_bpf
 def test_a_program_that_is_attached_nowhere_is_on_no_interface_here_and_still_sends():
-    program = XdpProgram(mov(0, 1) + EXIT, "nowhere")
-    link = XdpLink.nowhere(program)
+    program = Program(mov(0, 1) + EXIT, "nowhere")
+    link = Attachment.nowhere(program)
     try:
         assert attached_program(socket.if_nametoindex("lo")) is None
         assert program.run_live(FRAME, 1000, 8)
@@ -159,14 +159,14 @@ def test_a_program_that_is_attached_nowhere_is_on_no_interface_here_and_still_se
 def test_the_verifiers_last_words_are_in_the_error():
     code = instruction(LOAD, 0x12) + instruction(LOAD_BYTE, 0x20) + EXIT
     with pytest.raises(BpfError, match=r"too_bold of 3 instructions.*last words: .*invalid access to packet"):
-        XdpProgram(code, "too_bold")
+        Program(code, "too_bold")
 
 
 @needs_bpf
 def test_there_is_no_program_on_an_interface_that_does_not_exist():
-    program = XdpProgram(mov(0, XdpAction.PASS.value) + EXIT, "pass")
+    program = Program(mov(0, XdpAction.PASS.value) + EXIT, "pass")
     with pytest.raises(BpfError) as refused:
-        XdpLink(program, 0x7FFFFFFF, XdpMode.GENERIC)
+        Attachment(program, 0x7FFFFFFF, XdpMode.GENERIC)
     assert refused.value.error_number in (errno.ENODEV, errno.EINVAL)
 
 

@@ -9,7 +9,7 @@ import click
 import pytest
 from local_testbeds import LOCAL, local_topology, needs_testbed
 
-from lossratio.commands.main import COMMANDS, commands
+from lossratio.commands.main import COMMANDS, commands, first_line
 from lossratio.errors import ArchiveError, BuildError, JobError, NodeError, ReservationError, StorageError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
 
@@ -185,9 +185,9 @@ def test_the_help_shows_every_command_in_its_group_and_every_exit_status(lossrat
 
 @pytest.mark.parametrize("name", [name for group in COMMANDS.values() for name in group])
 def test_the_line_of_a_command_in_the_help_is_the_first_of_its_own_help(name):
-    (line,) = [group[name][1] for group in COMMANDS.values() if name in group]
+    (place,) = [group[name] for group in COMMANDS.values() if name in group]
     command = commands.get_command(click.Context(commands), name)
-    assert command.help.splitlines()[0] == line
+    assert command.help.splitlines()[0] == first_line(place)
 
 
 def test_the_help_imports_none_of_the_libraries_that_commands_need():

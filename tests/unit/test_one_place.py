@@ -54,7 +54,7 @@ def seen(tmp_path_factory):
     insert(library / "measurements" / "back_to_back.py", "    settle: Annotated[Duration", PARAMETER)
     bridge = library / "dut" / "linux_bridge.py"
     insert(bridge, "    @property\n    def filters", OPTION)
-    insert(bridge, '        changes.run("ip", "link", "set", "dev", bridge, "up")\n', ITS_CHANGE)
+    insert(bridge, '        changes.set_link(bridge, "up")\n', ITS_CHANGE)
     command = [sys.executable, __file__, str(directory / "work")]
     environment = {**os.environ, "PYTHONPATH": str(directory)}
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -169,6 +169,8 @@ def look_for_option() -> dict[str, object]:
 
         def write(self, *file, **settings):
             pass
+
+        add_link = set_link = run
 
     try:
         parse_options("linux_bridge", {"waiting": 1001})

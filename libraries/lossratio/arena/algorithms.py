@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from lossratio.arena.outcome import Outcome, searched
 from lossratio.arena.peer import PEER_VERSION, search_with_peer
-from lossratio.arena.suts import Subject
+from lossratio.arena.suts import Subject, named
 from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchResult, SequentialGoal
 from lossratio.trials import Measurer
 
@@ -68,15 +67,10 @@ def _short_trials(goals: Goals) -> bool:
     return all(goal.exceed_ratio == 0.5 and goal.final_trial_duration == 1.0 for goal in goals)
 
 
-ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
-    {
-        algorithm.name: algorithm
-        for algorithm in (
-            Algorithm(OURS, search_with_ours),
-            Algorithm(EARLY, partial(search_with_ours, early_verdict=True), early_verdict=True),
-            Algorithm(SEQUENTIAL, _search_with_sequential_goals, _short_trials, follows_rfc9971=False),
-            Algorithm(PEER, search_with_peer),
-        )
-    }
+ALGORITHMS: Mapping[str, Algorithm] = named(
+    Algorithm(OURS, search_with_ours),
+    Algorithm(EARLY, partial(search_with_ours, early_verdict=True), early_verdict=True),
+    Algorithm(SEQUENTIAL, _search_with_sequential_goals, _short_trials, follows_rfc9971=False),
+    Algorithm(PEER, search_with_peer),
 )
 """All algorithms by name."""

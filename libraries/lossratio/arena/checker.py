@@ -154,8 +154,9 @@ def _goal_faults(
         yield f"the relevant lower bound is {lower!r}, not {claimed.relevant_lower_bound!r}"
     if claimed.relevant_upper_bound != (lower if at_max else upper):
         yield f"the relevant upper bound is {upper!r}, not {claimed.relevant_upper_bound!r}"
-    if not _same(claimed.conditional_throughput, shown.conditional_throughput):
-        yield f"the conditional throughput is {shown.conditional_throughput!r}, not {claimed.conditional_throughput!r}"
+    ours, theirs = shown.conditional_throughput, claimed.conditional_throughput
+    if ours != theirs and (ours is None or theirs is None or not math.isclose(ours, theirs, rel_tol=ROUNDING)):
+        yield f"the conditional throughput is {ours!r}, not {theirs!r}"
     narrow = lower is not None and upper is not None and upper - lower <= goal.width * upper * (1.0 + ROUNDING)
     if claimed.regular != (narrow and not shown.unsure):
         yield f"with bounds {lower!r} and {upper!r} the result is {'irregular' if claimed.regular else 'regular'}"
@@ -260,9 +261,3 @@ def _quantile(goal: SearchGoal, trials: Iterable[TrialResult]) -> float:
         if remaining <= 0:
             return loss_ratio
     return 1.0
-
-
-def _same(claimed: float | None, shown: float | None) -> bool:
-    if claimed is None or shown is None:
-        return claimed is shown
-    return abs(claimed - shown) <= ROUNDING * max(abs(claimed), abs(shown))

@@ -9,10 +9,9 @@ Gaps, jitters and spreads are shares of the capacity.
 """
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Literal, TypeVar
 
-from lossratio.arena.suts import Draw, Family, Series, log_uniform
+from lossratio.arena.suts import Draw, Family, Series, log_uniform, named
 from lossratio.simulation import (
     BackgroundLoss,
     Buffer,
@@ -142,9 +141,9 @@ def _jittery_smooth_knee(draw: Draw, max_load: float, overload: Overload) -> Sut
     return Series((jitter, SmoothKnee(mrr, mrr * log_uniform(draw, 0.001, 0.01))))
 
 
-FAMILIES: Mapping[str, Family] = MappingProxyType(
-    {
-        name: Family(name, group, make, MAX_LOADS, MIN_LOAD)
+FAMILIES: Mapping[str, Family] = named(
+    *(
+        Family(name, group, make, MAX_LOADS, MIN_LOAD)
         for name, group, make in (
             ("sharp knee", "quiet", sharp_knee(CAPACITY)),
             ("collapse", "quiet", overloaded(sharp_knee(CAPACITY), drop_cost=(0.5, 0.9), dip=(0.05, 0.3))),
@@ -165,7 +164,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
             ("jittery smooth knee", "mix", _jittery_smooth_knee),
             ("drift", "mix", drift(CAPACITY, (1e-6, 3e-5), (-1.0, 1.0))),
         )
-    }
+    )
 )
 """All families by name."""
 
@@ -189,10 +188,10 @@ def _two_workers(draw: Draw, max_load: float, overload: Overload) -> Sut:
     return Series((first, second))
 
 
-HELD_OUT_FAMILIES: Mapping[str, Family] = MappingProxyType(
-    {
+HELD_OUT_FAMILIES: Mapping[str, Family] = named(
+    *(
         # 64-byte frames on 100 Mbit/s, 1 and 40 Gbit/s, and 1518-byte frames on 100 Gbit/s.
-        name: Family(name, group, make, (148_809.5, 1_488_095.0, 8_127_438.0, 59_523_810.0), 300.0)
+        Family(name, group, make, (148_809.5, 1_488_095.0, 8_127_438.0, 59_523_810.0), 300.0)
         for name, group, make in (
             ("plain knee", "quiet", sharp_knee(HELD_OUT_CAPACITY)),
             ("cliff", "quiet", overloaded(sharp_knee(HELD_OUT_CAPACITY), dip=(0.2, 0.7))),
@@ -217,6 +216,6 @@ HELD_OUT_FAMILIES: Mapping[str, Family] = MappingProxyType(
             ("two workers", "mix", _two_workers),
             ("warming up", "mix", drift(HELD_OUT_CAPACITY, (2e-6, 2e-5), (-1.0,))),
         )
-    }
+    )
 )
 """All held-out families by name."""

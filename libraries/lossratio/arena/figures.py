@@ -169,7 +169,13 @@ def figures(rows: Any, growth: float) -> Iterator[Figure]:
     over_all = mean_spread_ratio(free)
     yield Figure("spread / peer's", "all", over_all, standard_error(mean_spread_ratio, free), 1.0, 1.0)
     if EARLY in set(rows.algorithm.unique()):
-        yield from _early_figures(free)
+        worst, most = dict.fromkeys(EARLY_TIME, (1.10, 1.02)), {name: (each, each) for name, each in BIAS.items()}
+        for what, early, limits in (
+            ("time / peer's", mean_time_ratio, EARLY_TIME),
+            ("time / peer's, worst family", worst_time_ratio, worst),
+            ("bias beside peer's, %", bias_beside_peer, most),
+        ):
+            yield from _by_goal_set(f"early verdicts: {what}", partial(early, algorithm=EARLY), free, limits)
     for other in sorted(set(free.algorithm.unique()) - {OURS, PEER, SEQUENTIAL, EARLY}):
         beside = free[free.goal_set.isin(free[free.algorithm == other].goal_set.unique())]
         no_demands = dict.fromkeys(beside.goal_set.unique(), (math.inf, math.inf))
@@ -180,17 +186,6 @@ def figures(rows: Any, growth: float) -> Iterator[Figure]:
     yield Figure("results with faults", "all", float((ours.faults != "").sum()), math.nan, 0.0, 0.0)
     yield Figure("ms per decision", "all", milliseconds, math.nan, 1.0, 1.0)
     yield Figure("time per decision, 1,000 trials / 100", "all", growth, math.nan, 2.0, 1.5)
-
-
-def _early_figures(rows: Any) -> Iterator[Figure]:
-    """The figures of searches with early verdicts, at overhead 0."""
-    worst, most = dict.fromkeys(EARLY_TIME, (1.10, 1.02)), {name: (each, each) for name, each in BIAS.items()}
-    mean_time, worst_time, biased = (
-        partial(figure, algorithm=EARLY) for figure in (mean_time_ratio, worst_time_ratio, bias_beside_peer)
-    )
-    yield from _by_goal_set("early verdicts: time / peer's", mean_time, rows, EARLY_TIME)
-    yield from _by_goal_set("early verdicts: time / peer's, worst family", worst_time, rows, worst)
-    yield from _by_goal_set("early verdicts: bias beside peer's, %", biased, rows, most)
 
 
 def _by_goal_set(

@@ -5,13 +5,12 @@ They are for robustness: a search must end soon, with a result that its trials b
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from lossratio.arena.families import MAX_LOADS, MIN_LOAD, Make, sharp_knee, two_states
-from lossratio.arena.suts import Draw, Family, log_uniform
+from lossratio.arena.suts import Draw, Family, log_uniform, named
 from lossratio.simulation import Overload, RunningSut, Sut, Traffic, WithoutTruth
 
 CAPACITY = (0.03, 0.9)
@@ -104,22 +103,17 @@ def _dead(draw: Draw, max_load: float, overload: Overload) -> Sut:
     return Inconstant(max_load * draw.uniform(0.5, 1.0), share=1.0)
 
 
-HARD_FAMILIES: Mapping[str, Family] = MappingProxyType(
-    {
-        family.name: family
-        for family in (
-            Family("dead", "quiet", _dead, MAX_LOADS, MIN_LOAD),
-            Family("always lossy", "quiet", _inconstant(share=(0.001, 0.5)), MAX_LOADS, MIN_LOAD),
-            Family("one frame per trial", "quiet", _inconstant(frames=1), MAX_LOADS, MIN_LOAD),
-            Family("plateau", "quiet", _inconstant(share=(1e-4, 0.02), plateau=(0.1, 0.9)), MAX_LOADS, MIN_LOAD),
-            Family("cold start", "mix", _inconstant(less=(0.02, 0.3), warm_up=(10.0, 60.0)), MAX_LOADS, MIN_LOAD),
-            Family("overload memory", "mix", _inconstant(less=(0.02, 0.3), memory=(5.0, 60.0)), MAX_LOADS, MIN_LOAD),
-            Family("trial drift", "mix", _inconstant(per_trial=(3e-4, 5e-3)), MAX_LOADS, MIN_LOAD),
-            Family("period", "mix", _inconstant(every=(5.0, 20.0), stall=(0.02, 0.1)), MAX_LOADS, MIN_LOAD),
-            Family("flapping", "mix", two_states(CAPACITY, (0.1, 0.5), (5.0, 40.0), (5.0, 40.0)), MAX_LOADS, MIN_LOAD),
-            Family("quantised", "quiet", sharp_knee((0.1, 0.9)), (200.0,), 2.0),
-            Family("generator-limited", "quiet", sharp_knee((0.7, 1.5)), MAX_LOADS, MIN_LOAD, generator=0.8),
-        )
-    }
+HARD_FAMILIES: Mapping[str, Family] = named(
+    Family("dead", "quiet", _dead, MAX_LOADS, MIN_LOAD),
+    Family("always lossy", "quiet", _inconstant(share=(0.001, 0.5)), MAX_LOADS, MIN_LOAD),
+    Family("one frame per trial", "quiet", _inconstant(frames=1), MAX_LOADS, MIN_LOAD),
+    Family("plateau", "quiet", _inconstant(share=(1e-4, 0.02), plateau=(0.1, 0.9)), MAX_LOADS, MIN_LOAD),
+    Family("cold start", "mix", _inconstant(less=(0.02, 0.3), warm_up=(10.0, 60.0)), MAX_LOADS, MIN_LOAD),
+    Family("overload memory", "mix", _inconstant(less=(0.02, 0.3), memory=(5.0, 60.0)), MAX_LOADS, MIN_LOAD),
+    Family("trial drift", "mix", _inconstant(per_trial=(3e-4, 5e-3)), MAX_LOADS, MIN_LOAD),
+    Family("period", "mix", _inconstant(every=(5.0, 20.0), stall=(0.02, 0.1)), MAX_LOADS, MIN_LOAD),
+    Family("flapping", "mix", two_states(CAPACITY, (0.1, 0.5), (5.0, 40.0), (5.0, 40.0)), MAX_LOADS, MIN_LOAD),
+    Family("quantised", "quiet", sharp_knee((0.1, 0.9)), (200.0,), 2.0),
+    Family("generator-limited", "quiet", sharp_knee((0.7, 1.5)), MAX_LOADS, MIN_LOAD, generator=0.8),
 )
 """All hard families by name."""

@@ -9,13 +9,12 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import MappingProxyType
 
 import numpy as np
 
 from lossratio.arena.algorithms import Algorithm, search_with_ours
 from lossratio.arena.outcome import Outcome
-from lossratio.arena.suts import Overhead, Scaled, Subject
+from lossratio.arena.suts import Overhead, Scaled, Subject, named
 from lossratio.mlrsearch import EARLIER_SEARCHES, SearchGoal
 from lossratio.trials import Measurer, TrialResult
 
@@ -76,19 +75,14 @@ def _either_way(rng: np.random.Generator, change: float) -> float:
     return 1.0 + float(rng.choice((-change, change)))
 
 
-CHANGES: Mapping[str, Change] = MappingProxyType(
-    {
-        change.name: change
-        for change in (
-            Change("unchanged"),
-            Change("up to 5 %", lambda rng: 1.0 + rng.uniform(-0.05, 0.05)),
-            Change("20 %", lambda rng: _either_way(rng, 0.2)),
-            Change("nonsense", lambda rng: math.exp(rng.uniform(-3.0, 3.0)), is_nonsense=True),
-            Change("1 %", lambda rng: _either_way(rng, 0.01)),
-            Change("forty nights", nights=40),
-            Change("drift 0.1 % a night", nights=40, drift=0.001),
-        )
-    }
+CHANGES: Mapping[str, Change] = named(
+    Change("unchanged"),
+    Change("up to 5 %", lambda rng: 1.0 + rng.uniform(-0.05, 0.05)),
+    Change("20 %", lambda rng: _either_way(rng, 0.2)),
+    Change("nonsense", lambda rng: math.exp(rng.uniform(-3.0, 3.0)), is_nonsense=True),
+    Change("1 %", lambda rng: _either_way(rng, 0.01)),
+    Change("forty nights", nights=40),
+    Change("drift 0.1 % a night", nights=40, drift=0.001),
 )
 """All changes by name."""
 
@@ -112,11 +106,7 @@ def _algorithm(name: str, change: Change) -> Algorithm:
     return Algorithm(name, search, tonight=change.tonight)
 
 
-HINT_ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
-    {
-        name: _algorithm(name, change)
-        for change in CHANGES.values()
-        for name in (change.with_hints, change.without_hints)
-    }
+HINT_ALGORITHMS: Mapping[str, Algorithm] = named(
+    *(_algorithm(name, change) for change in CHANGES.values() for name in (change.with_hints, change.without_hints))
 )
 """The searches that are compared with and without hints, by name."""

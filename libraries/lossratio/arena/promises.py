@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from lossratio.mlrsearch import GoalResult, MLRsearch, SearchGoalWarning, SequentialGoal
-from lossratio.trials import TrialInput, TrialOutput, TrialResult
+from lossratio.trials import TrialOutput, TrialResult
 
 Curve = Callable[[float], float]
 """The probability that a trial is lossy, by its load in frames per second."""
@@ -97,7 +97,8 @@ def search_on_curve(goal: SequentialGoal, seed: int, stuck: int = 1) -> tuple[Go
     luck = 0.0
     while (trial := controller.next_trial()) is not None:
         luck = luck if controller.trials % stuck else draw.random()
-        controller.record(_measured(trial, goal.loss_ratio + LOST if luck < curve(trial.load) else 0.0))
+        lost = goal.loss_ratio + LOST if luck < curve(trial.load) else 0.0
+        controller.record(TrialResult(trial, TrialOutput(lost)))
     return controller.result()[goal], curve, controller.trials
 
 
@@ -120,7 +121,3 @@ def _curve(goal: SequentialGoal, draw: random.Random, *, hardest: bool) -> Curve
     least, most = draw.uniform(0.0, good), draw.uniform(bad, 1.0)
     spread = math.exp(draw.uniform(*map(math.log, SPREADS)))
     return lambda load: least + (most - least) / (1.0 + math.exp(min(50.0, (1.0 - load / capacity) / spread)))
-
-
-def _measured(trial: TrialInput, loss_ratio: float) -> TrialResult:
-    return TrialResult(trial, TrialOutput(loss_ratio))

@@ -11,11 +11,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 
 from lossratio.arena.algorithms import Algorithm
 from lossratio.arena.checker import DurationSums, faults
-from lossratio.arena.suts import Overhead, Subject
+from lossratio.arena.suts import Overhead, Subject, named
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import (
     NDR,
@@ -63,18 +62,13 @@ def _csit(loss_ratio: float) -> SearchGoal:
         return SearchGoal(loss_ratio, 0.5, 1.0, 21.0, 0.005, 1.0, name=f"loss {loss_ratio * 100:g} %")
 
 
-GOAL_SETS: Mapping[str, GoalSet] = MappingProxyType(
-    {
-        goal_set.name: goal_set
-        for goal_set in (
-            GoalSet("G1", "NDR and PDR of CSIT", (NDR, PDR)),
-            GoalSet("G2", "RFC 2544", (RFC2544,)),
-            GoalSet("G3", "TST009", (TST009,), countable_overhead=False),
-            GoalSet("G4", "quick NDR", (SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01, 1.0, name="quick NDR"),)),
-            GoalSet("G5", "loss 0, 0.1, 0.5, 1 %", (_csit(0.0), _csit(0.001), _csit(0.005), _csit(0.01))),
-            GoalSet("G6", "NDR and PDR by single trials, as CSIT had them first", (_one_trial(0.0), _one_trial(0.005))),
-        )
-    }
+GOAL_SETS: Mapping[str, GoalSet] = named(
+    GoalSet("G1", "NDR and PDR of CSIT", (NDR, PDR)),
+    GoalSet("G2", "RFC 2544", (RFC2544,)),
+    GoalSet("G3", "TST009", (TST009,), countable_overhead=False),
+    GoalSet("G4", "quick NDR", (SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01, 1.0, name="quick NDR"),)),
+    GoalSet("G5", "loss 0, 0.1, 0.5, 1 %", (_csit(0.0), _csit(0.001), _csit(0.005), _csit(0.01))),
+    GoalSet("G6", "NDR and PDR by single trials, as CSIT had them first", (_one_trial(0.0), _one_trial(0.005))),
 )
 """All goal sets by name."""
 

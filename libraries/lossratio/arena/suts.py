@@ -5,11 +5,30 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from lossratio.errors import SearchError
 from lossratio.simulation import GRACEFUL, Overload, Recorded, RunningSut, SimulatedMeasurer, Sut, Traffic, WithoutTruth
+
+
+class Named(Protocol):
+    """What is known by its name."""
+
+    @property
+    def name(self) -> str:
+        """Its name in tables."""
+
+
+NamedT = TypeVar("NamedT", bound=Named)
+
+
+def named(*objects: NamedT) -> Mapping[str, NamedT]:
+    """Objects by their names."""
+    return MappingProxyType({one.name: one for one in objects})
+
 
 Draw = np.random.Generator
 """The random numbers that a SUT's parameters are drawn from."""

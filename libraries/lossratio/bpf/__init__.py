@@ -4,26 +4,27 @@ Programs on nodes import this room, too: it needs nothing but Python 3.8.
 """
 
 from lossratio.bpf.interfaces import (
-    SENDS,
     STAMPS,
     XdpFeatures,
     ask_netlink,
     attached_program,
     default_networks,
+    may_send,
     netlink_attributes,
     xdp_features,
 )
 from lossratio.bpf.kernel import (
     LEAST_KERNEL,
     Array,
+    Attachment,
     BpfError,
+    Program,
     ProgramInfo,
     Table,
     TableType,
     XdpAction,
-    XdpLink,
     XdpMode,
-    XdpProgram,
+    possible_cpus,
     program_info,
     why_impossible,
 )

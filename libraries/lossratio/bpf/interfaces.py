@@ -10,9 +10,6 @@ from enum import Enum
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 from typing import Any, Collection, Iterator, Union
 
-SENDS = 1 << 2
-"""The driver sends frames that an XDP program redirects to it (``ndo_xdp_xmit``), as things are at present."""
-
 STAMPS = 1 << 0
 """The driver has the time at which its card received a frame (``bpf_xdp_metadata_rx_timestamp``)."""
 
@@ -22,6 +19,7 @@ _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _CTRL_GET_FAMILY, _CTRL_FAMILY_ID, _CTRL_FAMILY_NAME = 3, 1, 2
 _NETDEV_DEV_GET, _NETDEV_IFINDEX = 1, 1
 _IFLA_XDP, _XDP_PROGRAM = 43, 4
+_SENDS = 1 << 2
 _NETLINK_HEADER, _GENL_HEADER, _LINK_HEADER = 16, 4, 16
 
 
@@ -45,6 +43,12 @@ def xdp_features(interface: int, kind: XdpFeatures = XdpFeatures.ACTIONS) -> int
         answer = netlink_attributes(ask_netlink(_NETLINK_GENERIC, number, asked)[0][_GENL_HEADER:])
         return int(struct.unpack("=Q", answer[kind.value])[0])
     return None
+
+
+def may_send(interface: int) -> bool:
+    """Whether a driver sends frames that XDP programs redirect to it (``ndo_xdp_xmit``), as far as the kernel says."""
+    features = xdp_features(interface)
+    return features is None or bool(features & _SENDS)
 
 
 def attached_program(interface: int) -> int | None:

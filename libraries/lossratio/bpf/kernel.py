@@ -12,7 +12,7 @@ import os
 import platform
 import struct
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import Enum
 
@@ -25,11 +25,8 @@ _PER_CPU = (5, 6, 10)
 _READABLE = (1, 2, 9, 11, 14, 25, *_PER_CPU)
 """Types of maps whose entries have a key and a plain value: hashes, arrays, devices."""
 
-_PROG_TYPE_XDP = 6
-_ATTACH_TYPE_XDP = 37
 _READ_ONLY_FOR_PROGRAMS, _MMAPABLE = 1 << 7, 1 << 10
-_LIVE_FRAMES = 1 << 1
-_HAS_FRAGMENTS, _BOUND_TO_DEVICE = 1 << 5, 1 << 6
+_LIVE_FRAMES, _BOUND_TO_DEVICE = 1 << 1, 1 << 6
 _ATTRIBUTE_BYTES = 152
 _LOG_BYTES = 1 << 20
 _LOG_LINES = 12
@@ -39,7 +36,6 @@ _LICENCE, _LICENCE_OF_CALLERS = b"Apache-2.0", b"GPL"
 _CAP_NET_ADMIN, _CAP_SYS_ADMIN, _CAP_BPF = 12, 21, 39
 _STATUS = "/proc/self/status"
 _LOCKDOWN = "/sys/kernel/security/lockdown"
-_POSSIBLE_CPUS = "/sys/devices/system/cpu/possible"
 _INFO_BYTES = 256
 _MOST_MAPS = 64
 
@@ -51,6 +47,13 @@ class XdpAction(Enum):
     """The verdict of an XDP program on a frame."""
 
     ABORTED, DROP, PASS, TX, REDIRECT = range(5)
+
+
+class ProgramType(Enum):
+    """Types of programs: the kernel's numbers of the type, of its place at an interface, and of the flags it needs."""
+
+    XDP = 6, 37, 1 << 5
+    INGRESS = 3, 46, 0
 
 
 class XdpMode(Enum):
@@ -88,6 +91,12 @@ class _Descriptor:
         if descriptor >= 0:
             os.close(descriptor)
 
+    def _entry(self, command: int, key: bytes | None, value: ctypes.Array[ctypes.c_char], what: str) -> None:
+        """Has the kernel do something with a map's entry."""
+        place = None if key is None else ctypes.create_string_buffer(key, len(key))
+        where = 0 if place is None else ctypes.addressof(place)
+        _bpf(command, struct.pack("=I4xQQQ", self.descriptor, where, ctypes.addressof(value), 0), what)
+
 
 class Array(_Descriptor):
     """An array with one value of any number of bytes, which the programs and this process share.
@@ -103,8 +112,8 @@ class Array(_Descriptor):
 
     def __init__(self, size: int, name: str) -> None:
         size = -(-size // 8) * 8
-        whole = struct.pack("=5I8x16s", _MAP_TYPE_ARRAY, 4, size, 1, _MMAPABLE, name.encode()[:_NAME_BYTES])
-        super().__init__(_bpf(_MAP_CREATE, whole, f"the map {name} of {size} bytes")[0])
+        what = f"the map {name} of {size} bytes"
+        super().__init__(_new_map(_MAP_TYPE_ARRAY, 4, size, 1, name, what, _MMAPABLE))
         pages = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         self.memory = memoryview(mmap.mmap(self.descriptor, pages))[:size]
         self.words = self.memory.cast("Q")
@@ -115,11 +124,8 @@ class FrozenArray(_Descriptor):
 
     def __init__(self, value: bytes, name: str) -> None:
         what, data = f"the constants of {name}", ctypes.create_string_buffer(value, len(value))
-        kind = (_MAP_TYPE_ARRAY, 4, len(value), 1, _READ_ONLY_FOR_PROGRAMS)
-        super().__init__(_bpf(_MAP_CREATE, struct.pack("=5I8x16s", *kind, name.encode()[:_NAME_BYTES]), what)[0])
-        place = ctypes.c_uint32(0)
-        where = (ctypes.addressof(place), ctypes.addressof(data), 0)
-        _bpf(_MAP_UPDATE, struct.pack("=I4xQQQ", self.descriptor, *where), what)
+        super().__init__(_new_map(_MAP_TYPE_ARRAY, 4, len(value), 1, name, what, _READ_ONLY_FOR_PROGRAMS))
+        self._entry(_MAP_UPDATE, bytes(4), data, what)
         _bpf(_MAP_FREEZE, struct.pack("=I", self.descriptor), what)
 
 
@@ -152,8 +158,7 @@ class Table(_Descriptor):
     @classmethod
     def create(cls, kind: TableType, key_bytes: int, value_bytes: int, entries: int, name: str) -> Table:
         """Makes a map."""
-        whole = struct.pack("=5I8x16s", kind.value, key_bytes, value_bytes, entries, 0, name.encode()[:_NAME_BYTES])
-        return cls(_bpf(_MAP_CREATE, whole, f"the map {name} of {entries} entries")[0])
+        return cls(_new_map(kind.value, key_bytes, value_bytes, entries, name, f"the map {name} of {entries} entries"))
 
     @classmethod
     def open(cls, number: int) -> Table:
@@ -162,7 +167,7 @@ class Table(_Descriptor):
 
     def update(self, key: bytes, value: bytes) -> None:
         """Adds an entry, or changes its value."""
-        self._entry(_MAP_UPDATE, key, ctypes.create_string_buffer(value, self.value_bytes), "an entry in")
+        self._entry(_MAP_UPDATE, key, ctypes.create_string_buffer(value, self.value_bytes), f"an entry in {self.name}")
 
     def entries(self, most: int) -> dict[bytes, bytes] | None:
         """Its first entries; maps per CPU have the values of all CPUs. None: this type of map has no plain values."""
@@ -170,16 +175,16 @@ class Table(_Descriptor):
             return None
         size = self.value_bytes
         if self.kind in _PER_CPU:
-            size = -(-size // 8) * 8 * _possible_cpus()
+            size = -(-size // 8) * 8 * possible_cpus()
         entries: dict[bytes, bytes] = {}
         following = ctypes.create_string_buffer(self.key_bytes)
         key: bytes | None = None
         # Places of a map of devices may be empty, so keys are counted and not entries.
         for _ in range(most):
             try:
-                self._entry(_MAP_GET_NEXT_KEY, key, following, "the next key of")
+                self._entry(_MAP_GET_NEXT_KEY, key, following, f"the next key of {self.name}")
                 key, value = following.raw, ctypes.create_string_buffer(size)
-                self._entry(_MAP_LOOKUP, key, value, "an entry of")
+                self._entry(_MAP_LOOKUP, key, value, f"an entry of {self.name}")
             except BpfError as error:
                 if error.error_number != errno.ENOENT:
                     raise
@@ -209,50 +214,48 @@ class Table(_Descriptor):
             first = places[0]
         return total
 
-    def _entry(self, command: int, key: bytes | None, value: ctypes.Array[ctypes.c_char], what: str) -> None:
-        place = None if key is None else ctypes.create_string_buffer(key, self.key_bytes)
-        where = 0 if place is None else ctypes.addressof(place)
-        _bpf(command, struct.pack("=I4xQQQ", self.descriptor, where, ctypes.addressof(value), 0), f"{what} {self.name}")
 
-
-class XdpProgram(_Descriptor):
-    """An XDP program that the kernel has verified. It takes frames of several pages, too, of which it sees the first.
+class Program(_Descriptor):
+    """A program that the kernel has verified. An XDP program takes frames of several pages, too: it sees the first one.
 
     Args:
         code: Its instructions.
         name: Its name in the kernel's lists: 15 characters.
         driver: Index of the only interface that it is for, if it calls functions of that one's driver. The kernel has
             these for programs under GPL alone, and the program is declared as one.
+        kind: Where it sees frames.
 
     Attributes:
         name: Its name.
+        kind: Where it sees frames.
         number: The kernel's number of it.
 
     Raises:
         BpfError: If the kernel refuses it; ends with the verifier's last lines.
     """
 
-    def __init__(self, code: bytes, name: str, driver: int | None = None) -> None:
+    def __init__(self, code: bytes, name: str, driver: int | None = None, kind: ProgramType = ProgramType.XDP) -> None:
+        number, place, flags = kind.value
         instructions = ctypes.create_string_buffer(code, len(code))
         licence = ctypes.create_string_buffer(_LICENCE if driver is None else _LICENCE_OF_CALLERS)
-        flags = _HAS_FRAGMENTS if driver is None else _HAS_FRAGMENTS | _BOUND_TO_DEVICE
+        flags |= 0 if driver is None else _BOUND_TO_DEVICE
         places = len(code) // 8, ctypes.addressof(instructions), ctypes.addressof(licence)
-        rest = struct.pack("=4xI16sII", flags, name.encode()[:_NAME_BYTES], driver or 0, _ATTACH_TYPE_XDP)
+        rest = struct.pack("=4xI16sII", flags, name.encode()[:_NAME_BYTES], driver or 0, place)
         what = f"the program {name} of {len(code) // 8} instructions"
         try:
-            descriptor, _ = _bpf(_PROG_LOAD, struct.pack("=IIQQIIQ", _PROG_TYPE_XDP, *places, 0, 0, 0) + rest, what)
+            descriptor, _ = _bpf(_PROG_LOAD, struct.pack("=IIQQIIQ", number, *places, 0, 0, 0) + rest, what)
         except BpfError as error:
             if error.error_number in (errno.EPERM, errno.ENOSYS):
                 raise
             # Only now, as the log of a large program takes the verifier's time.
             log = ctypes.create_string_buffer(_LOG_BYTES)
-            logged = struct.pack("=IIQQIIQ", _PROG_TYPE_XDP, *places, 1, _LOG_BYTES, ctypes.addressof(log))
+            logged = struct.pack("=IIQQIIQ", number, *places, 1, _LOG_BYTES, ctypes.addressof(log))
             with suppress(BpfError):
                 os.close(_bpf(_PROG_LOAD, logged + rest, what)[0])
             lines = log.value.decode(errors="replace").strip().splitlines()[-_LOG_LINES:]
             raise BpfError(f"{error} The verifier's last words: {' / '.join(lines)}", error.error_number) from error
         super().__init__(descriptor)
-        self.name = name
+        self.name, self.kind = name, kind
         info = _object_info(descriptor, bytes(_INFO_BYTES), f"a look at the program {name}")
         self.number = int(struct.unpack_from("=I", info, 4)[0])
 
@@ -284,7 +287,7 @@ class XdpProgram(_Descriptor):
         """Runs it on frames that are sent where the program redirects them, until a signal or so many times.
 
         The calling thread is busy in the kernel until then. Some 20 us precede and follow the runs if the program is
-        attached somewhere, such as `XdpLink.nowhere`, and otherwise some 20 ms.
+        attached somewhere, such as `Attachment.nowhere`, and otherwise some 20 ms.
 
         Args:
             frame: What each new frame holds, without FCS. The memory of frames is used again, as they were left.
@@ -308,21 +311,25 @@ class XdpProgram(_Descriptor):
         return True
 
 
-class XdpLink(_Descriptor):
-    """The attachment of an XDP program to an interface, which ends with this process at the latest.
+class Attachment(_Descriptor):
+    """The attachment of a program to an interface, which ends with this process at the latest.
+
+    An XDP program has a mode. Others are behind packet sockets, and before the IP stack.
 
     Raises:
-        BpfError: If the kernel refuses it: with EBUSY if the interface has a program already, which is never replaced.
+        BpfError: If the kernel refuses it: with EBUSY if the interface has an XDP program already, which is never
+            replaced, and of other programs before Linux 6.6.
     """
 
-    def __init__(self, program: XdpProgram, interface: int, mode: XdpMode) -> None:
-        attribute = struct.pack("=4I", program.descriptor, interface, _ATTACH_TYPE_XDP, mode.value)
+    def __init__(self, program: Program, interface: int, mode: XdpMode | None = None) -> None:
+        _, place, _ = program.kind.value
+        attribute = struct.pack("=4I", program.descriptor, interface, place, 0 if mode is None else mode.value)
         what = f"the program {program.name} on interface {interface}"
         super().__init__(_bpf(_LINK_CREATE, attribute, what)[0])
-        self._network = -1
+        self._network = _Descriptor(-1)
 
     @classmethod
-    def nowhere(cls, program: XdpProgram) -> XdpLink:
+    def nowhere(cls, program: Program) -> Attachment:
         """Attaches a program where no frame is: the loopback interface of a network namespace of its own.
 
         The kernel writes the addresses of attached programs, and of those with live frames, into its own code. Each
@@ -333,20 +340,18 @@ class XdpLink(_Descriptor):
             return thread.submit(cls._in_a_namespace, program).result()
 
     @classmethod
-    def _in_a_namespace(cls, program: XdpProgram) -> XdpLink:
+    def _in_a_namespace(cls, program: Program) -> Attachment:
         if _libc.unshare(_CLONE_NEWNET):
             error_number = ctypes.get_errno()
             raise BpfError(_in_words(error_number, "a network namespace"), error_number)
         link = cls(program, _LOOPBACK, XdpMode.GENERIC)
-        link._network = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        link._network = _Descriptor(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
         return link
 
     def close(self) -> None:
         """See `_Descriptor.close`."""
         super().close()
-        network, self._network = self._network, -1
-        if network >= 0:
-            os.close(network)
+        self._network.close()
 
 
 @dataclass(frozen=True)
@@ -369,14 +374,12 @@ class ProgramInfo:
 
 def program_info(number: int) -> ProgramInfo:
     """Looks a program up by its number."""
-    descriptor, _ = _bpf(_PROG_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), f"a look at program {number}")
+    what = f"a look at program {number}"
     maps = (ctypes.c_uint32 * _MOST_MAPS)()
-    try:
-        asked = bytearray(_INFO_BYTES)
-        struct.pack_into("=IQ", asked, 52, _MOST_MAPS, ctypes.addressof(maps))
-        info = _object_info(descriptor, bytes(asked), f"a look at program {number}")
-    finally:
-        os.close(descriptor)
+    asked = bytearray(_INFO_BYTES)
+    struct.pack_into("=IQ", asked, 52, _MOST_MAPS, ctypes.addressof(maps))
+    with closing(_Descriptor(_bpf(_PROG_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), what)[0])) as program:
+        info = _object_info(program.descriptor, bytes(asked), what)
     count = struct.unpack_from("=I", info, 52)[0]
     times = struct.unpack_from("=QQ", info, 192)
     return ProgramInfo(number, _name(info, 64), info[8:16].hex(), tuple(maps[: min(count, _MOST_MAPS)]), *times)
@@ -390,10 +393,15 @@ def why_impossible() -> str | None:
     if platform.machine() not in _SYSCALL_NUMBERS:
         return f"the BPF programs were compiled for {', '.join(_SYSCALL_NUMBERS)}, and not for {platform.machine()}"
     try:
-        _bpf(_MAP_CREATE, struct.pack("=5I", _MAP_TYPE_ARRAY, 4, 8, 1, 0), "a map")
+        os.close(_new_map(_MAP_TYPE_ARRAY, 4, 8, 1, "", "a map"))
     except BpfError as error:
         return str(error).rstrip(".")
     return None
+
+
+def _new_map(kind: int, key_bytes: int, value_bytes: int, entries: int, name: str, what: str, flags: int = 0) -> int:
+    attribute = struct.pack("=5I8x16s", kind, key_bytes, value_bytes, entries, flags, name.encode()[:_NAME_BYTES])
+    return _bpf(_MAP_CREATE, attribute, what)[0]
 
 
 def _object_info(descriptor: int, asked: bytes, what: str) -> bytes:
@@ -406,8 +414,9 @@ def _name(info: bytes, offset: int) -> str:
     return info[offset : offset + 16].split(b"\0")[0].decode(errors="replace")
 
 
-def _possible_cpus() -> int:
-    with open(_POSSIBLE_CPUS, encoding="ascii") as file:
+def possible_cpus() -> int:
+    """How many processors the machine may have."""
+    with open("/sys/devices/system/cpu/possible", encoding="ascii") as file:
         return int(file.read().strip().replace(",", "-").split("-")[-1]) + 1
 
 

@@ -1,7 +1,7 @@
 """Programs that a compiler has written: an object file (ELF) is read, gets its constants and maps, and is loaded.
 
-The section ``xdp`` has the program. What its source declares as ``extern`` is a map, or a constant. The kernel
-knows a constant's value when it verifies the program, and leaves out the code that it rules out.
+The section ``xdp`` or ``ingress`` has the program. What its source declares as ``extern`` is a map, or a constant.
+The kernel knows a constant's value when it verifies the program, and leaves out the code that it rules out.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import errno
 import os
 import struct
 import sys
+from contextlib import ExitStack, closing
 from functools import lru_cache
 from typing import Any, Mapping
 
-from lossratio.bpf.kernel import Array, BpfError, FrozenArray, Table, XdpProgram
+from lossratio.bpf.kernel import Array, BpfError, FrozenArray, Program, ProgramType, Table
 
 _HEADER, _SECTION, _SYMBOL = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
 _RELOCATION, _WIDE = struct.Struct("<QII"), struct.Struct("<BBhiBBhi")
@@ -58,7 +59,7 @@ class ObjectFile:
         maps: Mapping[str, Array | Table | None],
         constants: Mapping[str, bytes] | None = None,
         driver: int | None = None,
-    ) -> XdpProgram:
+    ) -> Program:
         """Has the kernel verify the program.
 
         Args:
@@ -66,7 +67,7 @@ class ObjectFile:
             maps: The maps that it uses, by their names in the source. An array is the memory that it has, and a table
                 is one for the functions of the kernel. None: the constants rule out what would use it.
             constants: Values of constants by their names.
-            driver: Index of the interface whose driver it calls, see `XdpProgram`. None: the constants rule out calls
+            driver: Index of the interface whose driver it calls, see `Program`. None: the constants rule out calls
                 of functions by name.
 
         Raises:
@@ -77,9 +78,10 @@ class ObjectFile:
         for constant, value in (constants or {}).items():
             places[constant] = len(values)
             values += value + bytes(-len(value) % 8)
-        frozen = FrozenArray(bytes(values), name) if values else None
-        code = bytearray(self.sections["xdp"])
-        try:
+        form = next(form for form in ProgramType if form.name.lower() in self.sections)
+        code = bytearray(self.sections[form.name.lower()])
+        with ExitStack() as opened:
+            frozen = opened.enter_context(closing(FrozenArray(bytes(values), name))) if values else None
             for place, kind, symbol in self._relocations:
                 if kind == _CALL:
                     call = (_CALLS, _KERNEL_FUNCTION << 4, 0, _function_number(symbol)) if driver else _RETURNS_ZERO
@@ -94,10 +96,7 @@ class ObjectFile:
                 operation, registers, _, offset, *_ = _WIDE.unpack_from(code, place)
                 offset += places.get(symbol, 0)
                 _WIDE.pack_into(code, place, operation, registers | pseudo << 4, 0, one.descriptor, 0, 0, 0, offset)
-            return XdpProgram(bytes(code), name, driver)
-        finally:
-            if frozen is not None:
-                frozen.close()
+            return Program(bytes(code), name, driver, form)
 
 
 def read_object(package: str, name: str) -> ObjectFile:

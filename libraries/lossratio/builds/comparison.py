@@ -370,7 +370,8 @@ def comparison_comment(results: Mapping[str, ComparisonResult], record: BuildRec
         low, high = result.interval
         interval = "" if math.isinf(high) else f"{low:+.2%} to {high:+.2%}"
         verdict = f"**{result.verdict.value}**" if result.verdict is ComparisonVerdict.SLOWER else result.verdict.value
-        lines.append(f"| {_cell(name)} | {verdict} | {change} | {interval} | {result.measurements} |")
+        cell = escape(name).replace("|", "\\|")
+        lines.append(f"| {cell} | {verdict} | {change} | {interval} | {result.measurements} |")
     lines += ["", "Measured in turns until each verdict was clear, or the limit was reached.", ""]
     for name in results:
         head = f"<details><summary>Measurements of {escape(name)}</summary>"
@@ -399,11 +400,6 @@ def _chart(name: str, record: BuildRecord) -> list[str]:
         "```",
         "",
     ]
-
-
-def _cell(text: str) -> str:
-    """Text as a cell of a Markdown table."""
-    return escape(text).replace("|", "\\|")
 
 
 def _next(comparisons: Mapping[str, BuildComparison], step: int, request: AbRequest) -> Build | None:

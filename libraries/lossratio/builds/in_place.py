@@ -1,7 +1,5 @@
 """Builds that are exchanged while the testbed stays: a trial of one build costs little more than its duration."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass

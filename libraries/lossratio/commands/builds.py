@@ -17,7 +17,7 @@ from lossratio.errors import BuildError
 from lossratio.exit_status import ExitStatus
 
 if TYPE_CHECKING:
-    from lossratio.builds import BuildBench, TrialBench
+    from lossratio import builds
 
 _MOST_RUNS, _MOST_TRIALS = 40, 2000
 
@@ -67,8 +67,8 @@ class _Measured:
         """The most measurements."""
         return self.limit or (_MOST_RUNS if self.in_place is None else _MOST_TRIALS)
 
-    def bench(self) -> BuildBench | TrialBench:
-        from lossratio.builds import BuildBench, InPlace, TrialBench
+    def bench(self) -> builds.BuildBench | builds.TrialBench:
+        from lossratio import builds
         from lossratio.runs import RunRequest
 
         if bool(self.suites) is (self.in_place is not None):
@@ -79,10 +79,10 @@ class _Measured:
                 raise click.UsageError(f"--option {wrong[0]}: an option is NAME=VALUE.")
             given = dict(text.split("=", 1) for text in self.options)
             asked = (self.in_place, self.profile, self.dut, given, self.max_load, self.trial_duration)
-            return TrialBench(InPlace(self.topology, *asked), self._note)
+            return builds.TrialBench(builds.InPlace(self.topology, *asked), self._note)
         options = tuple(part for name in self.tests for part in ("--test", name))
         request = RunRequest((self.topology,), self.suites, self.include, options, purpose="builds compared")
-        return BuildBench(request, self.quantity, self._note)
+        return builds.BuildBench(request, self.quantity, self._note)
 
     def _note(self, caveat: str) -> None:
         click.echo(f"Note: {caveat}", err=True)
@@ -109,40 +109,31 @@ def ab(
     Exit status: 0 B is no slower, 3 B is slower, 1 undecided at the limit; or that of the run that failed.
     """
     # Imported here because Robot Framework and all that measures take a while; a wrong option need not wait for them.
-    from lossratio.builds import (
-        AbRequest,
-        Build,
-        BuildRecord,
-        ComparisonVerdict,
-        compare_builds,
-        comparison_comment,
-        describe_comparison,
-    )
+    from lossratio import builds
     from lossratio.report import write_report
     from lossratio.results import in_columns
 
     bench = measured.bench()
-    commands = {Build.A: set_up_a, Build.B: set_up_b}
-    record = BuildRecord(measured.output, {"set_up_a": set_up_a, "set_up_b": set_up_b, **measured.conditions})
+    commands = {builds.Build.A: set_up_a, builds.Build.B: set_up_b}
+    record = builds.BuildRecord(measured.output, {"set_up_a": set_up_a, "set_up_b": set_up_b, **measured.conditions})
 
-    def measure(build: Build, record: BuildRecord) -> Any:
+    def measure(build: builds.Build, record: builds.BuildRecord) -> Any:
         if not bench.set_up(commands[build], build.value):
             raise BuildError(f"The set-up of build {build.value} says that it cannot be measured.", ExitStatus.FAILED)
         return bench.measure(record.next_directory(build.value))
 
-    request = AbRequest(
-        measured.least_change / 100, measured.most, certainty / 100, pairs=measured.in_place is not None
-    )
+    pairs = measured.in_place is not None
+    request = builds.AbRequest(measured.least_change / 100, measured.most, certainty / 100, pairs=pairs)
     with closing(bench):
-        results = compare_builds(request, record, measure, click.echo)
+        results = builds.compare_builds(request, record, measure, click.echo)
     for name, result in results.items():
-        click.echo(in_columns(describe_comparison(name, result)))
+        click.echo(in_columns(builds.describe_comparison(name, result)))
     if markdown is not None:
-        write_report(markdown, comparison_comment(results, record, request))
+        write_report(markdown, builds.comparison_comment(results, record, request))
     verdicts = {result.verdict for result in results.values()}
-    if ComparisonVerdict.SLOWER in verdicts:
+    if builds.ComparisonVerdict.SLOWER in verdicts:
         sys.exit(ExitStatus.REGRESSION)
-    if ComparisonVerdict.UNDECIDED in verdicts:
+    if builds.ComparisonVerdict.UNDECIDED in verdicts:
         sys.exit(ExitStatus.FAILED)
 
 
@@ -170,17 +161,7 @@ def bisect(
     Exit status: 0 found, or no alarm to bisect, 1 undecided at the limit or no change that matters; or that of the run
     that failed.
     """
-    from lossratio.builds import (
-        BISECTED_BY,
-        Bisection,
-        BisectionVerdict,
-        BuildRecord,
-        alarm_to_bisect,
-        bisect as search_revisions,
-        describe_bisection,
-        revisions_between,
-        subject_of,
-    )
+    from lossratio import builds
     from lossratio.history import TrendRequest, analyse, explain_alarms, is_url, open_history, put_annotations
     from lossratio.results import in_columns
     from lossratio.topology import load_topology
@@ -195,7 +176,7 @@ def bisect(
             test="|".join(measured.tests) or "*",
             quantity=measured.quantity or "*",
         )
-        found = alarm_to_bisect(analyse(folder, chosen).alarms, repository)
+        found = builds.alarm_to_bisect(analyse(folder, chosen).alarms, repository)
         if found is None:
             click.echo("There is no alarm to bisect.")
             return
@@ -209,23 +190,23 @@ def bisect(
     if good is None or bad is None:
         raise click.UsageError("Name the revisions by --good and --bad, or a --history whose alarm has them.")
     bench = measured.bench()
-    revisions = revisions_between(good, bad, repository)
+    revisions = builds.revisions_between(good, bad, repository)
     asked = {"good": revisions[0], "bad": revisions[-1], "set_up": set_up, **measured.conditions}
-    record = BuildRecord(measured.output, asked)
+    record = builds.BuildRecord(measured.output, asked)
 
-    def measure(revision: str, record: BuildRecord) -> Any:
+    def measure(revision: str, record: builds.BuildRecord) -> Any:
         is_set_up = bench.set_up(set_up, revision, "LOSSRATIO_REVISION")
         return bench.measure(record.next_directory(revision)) if is_set_up else None
 
-    search = Bisection(revisions, least_change=measured.least_change / 100, limit=measured.most)
+    search = builds.Bisection(revisions, least_change=measured.least_change / 100, limit=measured.most)
     click.echo(f"{len(revisions) - 1} revisions could have changed the throughput.")
     with closing(bench):
-        result = search_revisions(search, record, measure, click.echo)
-    answer = describe_bisection(result, subject_of(repository))
+        result = builds.bisect(search, record, measure, click.echo)
+    answer = builds.describe_bisection(result, builds.subject_of(repository))
     click.echo(in_columns(answer))
     if chosen is not None and folder is not None and history is not None:
-        explain_alarms(folder, chosen, " ".join(answer.split()), BISECTED_BY, keeps_open=True)
+        explain_alarms(folder, chosen, " ".join(answer.split()), builds.BISECTED_BY, keeps_open=True)
         if is_url(history):
             put_annotations(history, folder)
-    if result.verdict is not BisectionVerdict.FOUND:
+    if result.verdict is not builds.BisectionVerdict.FOUND:
         sys.exit(ExitStatus.FAILED)

@@ -19,6 +19,7 @@ from lossratio.topology import load_topology
 from lossratio.yaml_file import load_yaml_file
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*$")
+_INTERFACE = re.compile(r"[^-/:\s][^/:\s]{0,14}$")
 _PCI = re.compile(r"(?:(?P<domain>[0-9a-fA-F]{4}):)?(?P<rest>[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])$")
 _SIDES = ("west", "east")
 
@@ -124,27 +125,17 @@ def init(
     if is_local or dut:
         kind = click.prompt("Kind of the device", default=usual, type=OneOf(kinds))
     names = ("dut0", "dut1") if is_local else ("eth1", "eth2")
-    ends = [
-        {"name": _interface(f"Its interface in the {side}", usual_name)} if is_local or dut else {}
-        for side, usual_name in zip(_SIDES, names, strict=True)
-    ]
+    ends = _interfaces("Its interface", names) if is_local or dut else ({}, {})
     # The TG's first two ports are on the path, others have no link.
     linked = ({"link": side} for side in _SIDES)
     ports = {f"port{number}": {**port, **next(linked, {})} for number, port in enumerate(lab.ports)}
+    sides = {side: {**end, "link": side} for side, end in zip(_SIDES, ends, strict=True)}
     nodes = {
         "TG": {"type": "TG", **tg, "generator": lab.generator, "interfaces": ports},
-        "DUT1": {
-            "type": "DUT",
-            **dut,
-            "interfaces": {side: {**end, "link": side} for side, end in zip(_SIDES, ends, strict=True)},
-        },
+        "DUT1": {"type": "DUT", **dut, "interfaces": sides},
     }
-    topology = {
-        "format": "lossratio-topology/1",
-        "name": name,
-        **({"testbed": "local"} if is_local else {}),
-        "nodes": nodes,
-    }
+    kept = {"testbed": "local"} if is_local else {}
+    topology = {"format": "lossratio-topology/1", "name": name, **kept, "nodes": nodes}
     options, demand = "", {}
     if is_local and kind == _POLICED:
         # Without it, the generator ends before the bridge does, and the search has no upper bound.
@@ -190,12 +181,9 @@ def _confirmed(question: str) -> bool:
 
 def _asked_lab(is_local: bool) -> _Lab:
     rate = click.prompt("Most frames per second that the generator sends per port", default="100 kfps", type=FRAME_RATE)
-    ports = [
-        {"name": _interface(f"Interface of the traffic generator in the {side}", usual)}
-        for side, usual in zip(_SIDES, ("tg0", "tg1") if is_local else ("eth1", "eth2"), strict=True)
-    ]
+    ports = _interfaces("Interface of the traffic generator", ("tg0", "tg1") if is_local else ("eth1", "eth2"))
     catch_up = {"catch_up": "5 ms"} if is_local else {}
-    return _Lab({"kind": "afpacket", "max_rate": float(rate), **catch_up}, ports)
+    return _Lab({"kind": "afpacket", "max_rate": float(rate), **catch_up}, list(ports))
 
 
 def _trex_lab(file: Path) -> _Lab:
@@ -225,9 +213,8 @@ def _trex_lab(file: Path) -> _Lab:
             generator["software"] = True
             lab.ports.append({"name": port})
             continue
-        mac = _mac(info.src_mac) or _ask(
-            f"MAC address of TRex's port {place} ({port})", None, _MAC, "02:00:00:00:00:01"
-        )
+        question = f"MAC address of TRex's port {place} ({port})"
+        mac = _mac(info.src_mac) or _ask(question, None, _MAC, "02:00:00:00:00:01")
         lab.ports.append({"pci_address": f"{match['domain'] or '0000'}:{match['rest']}", "mac_address": mac})
     lab.next_hops = (_next_hop(infos[0], infos[1]), _next_hop(infos[1], infos[0]))
     if any(info.default_gw for info in infos):
@@ -239,11 +226,7 @@ _MAC = re.compile(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")
 
 
 def _mac(value: str | tuple[int, ...] | None) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return value.strip().lower()
-    return ":".join(f"{byte:02x}" for byte in value)
+    return ":".join(f"{byte:02x}" for byte in value) if isinstance(value, tuple) else value and value.strip().lower()
 
 
 def _next_hop(port: _PortInfo, opposite: _PortInfo) -> str | None:
@@ -268,8 +251,13 @@ def _reach(what: str, *, needs_one: bool) -> dict[str, Any]:
     return {"host": answer, "username": user, **({} if user == "root" else {"sudo": True})}
 
 
-def _interface(question: str, usual: str) -> str:
-    return _ask(question, usual, re.compile(r"[^-/:\s][^/:\s]{0,14}$"), "a name in Linux such as eth1")
+def _interfaces(what: str, usual: tuple[str, str]) -> tuple[dict[str, str], ...]:
+    """The fields of a node's interfaces on the path."""
+    names = zip(_SIDES, usual, strict=True)
+    return tuple(
+        {"name": _ask(f"{what} in the {side}", name, _INTERFACE, "a name in Linux such as eth1")}
+        for side, name in names
+    )
 
 
 def _ask(question: str, usual: str | None, pattern: re.Pattern[str], form: str) -> str:

@@ -1,7 +1,9 @@
 """The `lossratio` command: its commands by group, each imported when it is used, and how errors end it."""
 
+import ast
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -11,60 +13,50 @@ from lossratio.shipped import did_you_mean
 from lossratio.version import __version__
 
 COMMANDS = {
-    "Measure": {
-        "demo": (
-            "demo:demo",
-            "Measure this machine's Linux bridge with real frames, behind a policer whose truth is known.",
-        ),
-        "run": ("run:run", "Run suites on a testbed, which is reserved for the time of the run."),
-        "self-test": ("self_test:self_test", "Find the largest load that the tester itself can send and receive."),
-    },
+    "Measure": {"demo": "demo:demo", "run": "run:run", "self-test": "self_test:self_test"},
     "Read results": {
-        "report": ("report:report", "Report the runs in directories DIR."),
-        "compare": ("report:compare", "Compare the tests of run B with the tests of run A."),
-        "trend": ("trend:trend", "Report what changed lately in HISTORY, a folder or the URL of an archive."),
-        "ack": ("trend:ack", "Explain the open alarms of HISTORY: WHY is known, and they are alarms no more."),
-        "site": (
-            "site:site",
-            "Write a site with the trends, coverage and comparisons of HISTORY, which needs no server.",
-        ),
-        "replay": ("replay:replay", "Compute the result of a search again from the trials in its JOURNAL."),
-        "repair": ("report:repair", "Save the good part of damaged journals and results."),
-        "csit": ("report:csit", "Export the results of the run in DIR for FD.io CSIT's dashboards, below FOLDER."),
+        "report": "report:report",
+        "compare": "report:compare",
+        "trend": "trend:trend",
+        "ack": "trend:ack",
+        "site": "site:site",
+        "replay": "replay:replay",
+        "repair": "report:repair",
+        "csit": "report:csit",
     },
     "Testbeds": {
-        "doctor": ("doctor:doctor", "Show what this machine can do, and what it lacks for the rest."),
-        "init": ("init:init", "Write topology, suite and job of a new lab to DIRECTORY."),
-        "check": ("testbed:check", "Check a topology FILE, and draw what it describes."),
-        "import": ("lab:import_command", "Write a topology file for the lab in FILE, which another TOOL made."),
-        "testbed": ("testbed:testbed", "Build and take down local testbeds: network namespaces of this machine."),
-        "reserve": ("reserve:reserve", "Reserve the testbed of a topology FILE for some time, e.g. to work by hand."),
-        "release": ("reserve:release", "End the reservation of the testbed of a topology FILE."),
-        "status": ("reserve:status", "Show who has reserved the testbeds of topology FILEs."),
+        "doctor": "doctor:doctor",
+        "init": "init:init",
+        "check": "testbed:check",
+        "import": "lab:import_command",
+        "testbed": "testbed:testbed",
+        "reserve": "reserve:reserve",
+        "release": "reserve:release",
+        "status": "reserve:status",
     },
     "Nights and builds": {
-        "plan": ("night:plan", "Show how long a night will take, and spread its tests over equal testbeds."),
-        "csit-coverage": (
-            "night:csit_coverage_command",
-            "Show which tests of FD.io CSIT's jobs in DIRECTORY are in our suites.",
-        ),
-        "matrix": ("night:matrix", "Print the jobs of a nightly as JSON for CI systems, one for each testbed."),
-        "send": ("night:send", "Send the runs in directories DIR to the archive."),
-        "fetch": ("night:fetch", "Fetch the newest runs of a testbed from the archive into DIR."),
-        "ab": ("builds:ab", "Compare two builds of the SUT: measure TEST on both until the verdict is clear."),
-        "bisect": ("builds:bisect", "Find the revision that changed the throughput of TEST."),
+        "plan": "night:plan",
+        "csit-coverage": "night:csit_coverage_command",
+        "matrix": "night:matrix",
+        "send": "night:send",
+        "fetch": "night:fetch",
+        "ab": "builds:ab",
+        "bisect": "builds:bisect",
     },
-    "Serve": {
-        "otg-serve": (
-            "otg:otg_serve",
-            "Serve the Open Traffic Generator's REST interface, with INTERFACEs of this machine as ports.",
-        )
-    },
-    "Study": {"study": ("study:study", "Compare search algorithms side by side on simulated SUTs.")},
+    "Serve": {"otg-serve": "otg:otg_serve"},
+    "Study": {"study": "study:study"},
 }
-"""Module, attribute and first line of each command's help, by group and name. To print the help imports no command."""
+"""Module and attribute of each command, by group and name."""
 
-_PLACES = {name: place for group in COMMANDS.values() for name, (place, _) in group.items()}
+_PLACES = {name: place for group in COMMANDS.values() for name, place in group.items()}
+
+
+def first_line(place: str) -> str:
+    """The first line of a command's help, from its source: to print the help imports no command."""
+    module, _, attribute = place.partition(":")
+    tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8"))
+    found = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == attribute)
+    return (ast.get_docstring(next(found)) or "").partition("\n")[0]
 
 
 class _Commands(click.Group):
@@ -90,7 +82,7 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, group in COMMANDS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, line) for name, (_, line) in group.items()])
+                formatter.write_dl([(name, first_line(place)) for name, place in group.items()])
         with formatter.section("Exit statuses"):
             formatter.write_dl([(str(int(status)), meaning) for status, meaning in MEANINGS.items()])
 

@@ -1,7 +1,5 @@
 """The commands around a night: for its tests `plan`, `matrix`, `csit-coverage`; for its results `send` and `fetch`."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

@@ -46,23 +46,16 @@ def replay(journal: Path, **asked: Any) -> None:
         click.echo(f"Note: its last {rest} trials are left out, as nobody looked at the devices after them", err=True)
     is_throughput = contents.search.get("algorithm") == "MLRsearch"
     if is_throughput:
-        for line in _describe_search(replay_search(contents, journal)):
-            click.echo(line)
+        from lossratio.measurements.throughput import replayed
+
+        click.echo("\n".join(_describe_search(replayed(contents, f"The journal {journal}").result())))
         options = [name for name, value in asked.items() if value is not None]
         if options and asked["target_loss_ratio"] is None:
             raise click.UsageError(
                 f"--{options[0].replace('_', '-')} is for a critical load: give --target-loss-ratio, too."
             )
     if not is_throughput or asked["target_loss_ratio"] is not None:
-        for line in _describe_estimate(replay_estimate(contents, journal, **asked)):
-            click.echo(line)
-
-
-def replay_search(journal: JournalContents, path: Path) -> SearchResult:
-    """The result of a search for conditional throughput, from the trials in its journal."""
-    from lossratio.measurements.throughput import replayed
-
-    return replayed(journal, f"The journal {path}").result()
+        click.echo("\n".join(_describe_estimate(replay_estimate(contents, journal, **asked))))
 
 
 def replay_estimate(

@@ -38,13 +38,10 @@ def self_test(
     traffics = [load_profile(profile, frame_size=size, bidirectional=False if one_way else None) for size in sizes]
     described = load_topology(topology)
     check_cable(topology, described, described.path())
-    testbed = open_testbed(topology)
-    try:
+    with open_testbed(topology) as testbed:
         for traffic in traffics:
             place = TestPlace(TestIdentity(name=f"self-test {traffic.frame_size}", suite=""), RunDirectory(output))
             request = SelfTestRequest(profile=traffic, max_load=max_load, record=record)
             click.echo(find_tester_limit(testbed, request, place, tell))
-    finally:
-        testbed.close()
     if record is None:
         click.echo("To use it: --record FILE, and 'self_test: FILE' with the generator in the topology file.")

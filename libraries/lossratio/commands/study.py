@@ -8,35 +8,7 @@ from typing import Any
 
 import click
 
-from lossratio.arena import (
-    ALGORITHMS,
-    CHANGES,
-    FAMILY_SETS,
-    GOAL_SETS,
-    HINT_ALGORITHMS,
-    NO_OVERHEAD,
-    OURS,
-    OVERHEADS,
-    PEER,
-    PROMISES,
-    Store,
-    Study,
-    algorithm_table,
-    at_overhead,
-    bounds_table,
-    decision_time_growth,
-    families_of,
-    family_tables,
-    figure_table,
-    figures,
-    group_table,
-    hint_family_tables,
-    hint_figures,
-    promise_table,
-    promises_kept,
-    run_study,
-    why_not_installed,
-)
+from lossratio import arena
 from lossratio.commands.parameters import OneOf, command, option
 from lossratio.report import replay_page
 
@@ -68,7 +40,7 @@ def study(
         "Families of SUTs: those that controllers may be tuned on, those for judging them, or those that break the "
         "suppositions of a search.",
         "--families",
-        type=OneOf(list(FAMILY_SETS)),
+        type=OneOf(list(arena.FAMILY_SETS)),
         default="development",
     ),
     replay: Path | None = option(
@@ -82,14 +54,14 @@ def study(
         "SUTs of each family.  [default: 0..1; with --full 0..19]", metavar="N..M", type=str, callback=_seed_range
     ),
     repeats: int | None = option("Searches on each SUT.  [default: 2; with --full 3]", type=click.IntRange(min=1)),
-    goal_sets: tuple[str, ...] = option("Only this goal set.", "--goals", type=OneOf(list(GOAL_SETS))),
+    goal_sets: tuple[str, ...] = option("Only this goal set.", "--goals", type=OneOf(list(arena.GOAL_SETS))),
     overheads: tuple[str, ...] = option(
         "Seconds that each trial takes besides its traffic, and whether they count.  [default: 0; with --full all]",
         "--overhead",
-        type=OneOf(list(OVERHEADS)),
+        type=OneOf(list(arena.OVERHEADS)),
     ),
     algorithms: tuple[str, ...] = option(
-        f"Only this algorithm: {', '.join(ALGORITHMS)}, or an object of a module of yours, as module:NAME.  "
+        f"Only this algorithm: {', '.join(arena.ALGORITHMS)}, or an object of a module of yours, as module:NAME.  "
         "[default: all of lossratio's]",
         "--algorithm",
         metavar="NAME",
@@ -98,7 +70,7 @@ def study(
         "Compare searches with hints from earlier nights with those without, after this change of the SUT, in "
         "place of algorithms.",
         "--hints",
-        type=OneOf(list(CHANGES)),
+        type=OneOf(list(arena.CHANGES)),
     ),
     promises: int | None = option(
         "Measure how often sequential goals have a wrong bound, on so many SUTs for each goal, and nothing else. "
@@ -120,77 +92,76 @@ def study(
     one core.
     """
     if promises is not None:
-        click.echo(promise_table(promises_kept(PROMISES, promises, 0 if seeds is None else seeds[0])))
+        click.echo(arena.promise_table(arena.promises_kept(arena.PROMISES, promises, 0 if seeds is None else seeds[0])))
         return
-    _check_packages()
+    if missing := [name for name in PACKAGES if util.find_spec(name) is None]:
+        raise click.ClickException(
+            f"Studies need {', '.join(missing)}, not installed here: pip install '.[bench]' (in a checkout)."
+        )
     family_set = family_set if replay is None else str(replay)
-    known = families_of(family_set)
+    known = arena.families_of(family_set)
     unknown = [name for name in families if name not in known]
     if unknown:
         raise click.BadParameter(f"the {family_set} families are {', '.join(known)}, not {unknown}.")
-    plan = Study(
+    compared = [arena.CHANGES[name] for name in changes]
+    of_changes = tuple(name for change in compared for name in (change.with_hints, change.without_hints))
+    plan = arena.Study(
         family_set=family_set,
         families=families or tuple(known),
-        goal_sets=goal_sets or tuple(GOAL_SETS),
-        algorithms=tuple(
-            name for change in changes for name in (CHANGES[change].with_hints, CHANGES[change].without_hints)
-        )
-        or _installed(algorithms or tuple(ALGORITHMS)),
-        overheads=tuple(OVERHEADS[name] for name in overheads)
-        or (tuple(OVERHEADS.values()) if full else (NO_OVERHEAD,)),
+        goal_sets=goal_sets or tuple(arena.GOAL_SETS),
+        algorithms=of_changes or _installed(algorithms or tuple(arena.ALGORITHMS)),
+        overheads=tuple(arena.OVERHEADS[name] for name in overheads)
+        or (tuple(arena.OVERHEADS.values()) if full else (arena.NO_OVERHEAD,)),
         seeds=tuple(seeds or (FULL_SEEDS if full else QUICK_SEEDS)),
         repeats=repeats or (FULL_REPEATS if full else QUICK_REPEATS),
     )
-    store = Store(results)
+    store = arena.Store(results)
     cells = list(plan.cells())
     if not cells:
         raise click.UsageError("None of these algorithms can search for these goals.")
     with click.progressbar(length=len(cells), label="Cells finished", file=sys.stderr) as bar:
-        run_study(cells, store, jobs=jobs, scheduler=scheduler, on_progress=lambda done: bar.update(done - bar.pos))
+        arena.run_study(
+            cells, store, jobs=jobs, scheduler=scheduler, on_progress=lambda done: bar.update(done - bar.pos)
+        )
     rows = store.load(cells)
     for title, table in _tables(rows, family_set):
         click.echo(f"\n{title}\n{table}")
     if replay is not None:
         page = results / REPLAY_PAGE
-        titles = {name: goal_set.title for name, goal_set in GOAL_SETS.items()}
+        titles = {name: goal_set.title for name, goal_set in arena.GOAL_SETS.items()}
         page.write_text(replay_page(rows, titles, str(replay)), encoding="utf-8")
         click.echo(f"\nWhich goals repeat on these SUTs, and at what price: {page}")
 
 
-def _check_packages() -> None:
-    missing = [name for name in PACKAGES if util.find_spec(name) is None]
-    if missing:
-        raise click.ClickException(
-            f"Studies need {', '.join(missing)}, not installed here: pip install '.[bench]' (in a checkout)."
-        )
-
-
 def _installed(algorithms: tuple[str, ...]) -> tuple[str, ...]:
-    missing = why_not_installed()
-    if missing is None or PEER not in algorithms:
+    missing = arena.why_not_installed()
+    if missing is None or arena.PEER not in algorithms:
         return algorithms
-    click.echo(f"{PEER} is skipped: {missing}", err=True)
-    return tuple(name for name in algorithms if name != PEER)
+    click.echo(f"{arena.PEER} is skipped: {missing}", err=True)
+    return tuple(name for name in algorithms if name != arena.PEER)
 
 
 def _tables(rows: Any, family_set: str) -> Iterator[tuple[str, str]]:
-    if family_set not in FAMILY_SETS:
-        yield "Searches on recorded trials; loads in frames/s", bounds_table(rows)
+    if family_set not in arena.FAMILY_SETS:
+        yield "Searches on recorded trials; loads in frames/s", arena.bounds_table(rows)
         return
-    groups = {name: family.group for name, family in FAMILY_SETS[family_set].items()}
-    free = at_overhead(rows, 0.0, counted=False)
+    groups = {name: family.group for name, family in arena.FAMILY_SETS[family_set].items()}
+    free = arena.at_overhead(rows, 0.0, counted=False)
     if len(free):
-        yield "Mean seconds of a search on quiet / jittery / mixed SUTs, overhead 0", group_table(free, groups)
+        yield "Mean seconds of a search on quiet / jittery / mixed SUTs, overhead 0", arena.group_table(free, groups)
     for (overhead, counted), chosen in rows.groupby(["overhead", "counted"]):
         title = f"Overhead {overhead:g} s{', counted' if counted else ''}: searches (mean, median, 95th percentile)"
-        yield title, algorithm_table(chosen)
-    if set(rows.algorithm) <= set(HINT_ALGORITHMS):
+        yield title, arena.algorithm_table(chosen)
+    if set(rows.algorithm) <= set(arena.HINT_ALGORITHMS):
         if len(free):
-            yield from hint_family_tables(free)
-        yield "With hints from earlier nights beside without", figure_table(hint_figures(free))
+            yield from arena.hint_family_tables(free)
+        yield "With hints from earlier nights beside without", arena.figure_table(arena.hint_figures(free))
         return
-    if not {OURS, PEER} <= set(rows.algorithm.unique()):
+    if not {arena.OURS, arena.PEER} <= set(rows.algorithm.unique()):
         return
     if len(free):
-        yield from family_tables(free)
-    yield f"{OURS} beside {PEER}", figure_table(figures(rows, decision_time_growth().ratio))
+        yield from arena.family_tables(free)
+    yield (
+        f"{arena.OURS} beside {arena.PEER}",
+        arena.figure_table(arena.figures(rows, arena.decision_time_growth().ratio)),
+    )

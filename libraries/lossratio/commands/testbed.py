@@ -19,9 +19,7 @@ from lossratio.topology import (
     TrafficPath,
     TrexGenerator,
     draw_topology,
-    generator_problems,
     load_topology,
-    twin_problems,
 )
 from lossratio.units import format_frame_rate
 from lossratio.yaml_file import Problem, describe_problem
@@ -123,14 +121,14 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
     from lossratio.traffic import load_generator
 
     wired = [port for ports in topology.links().values() for port in ports if port.node_name == topology.tg_name]
-    yield from generator_problems(topology, wired, len(paths))
+    yield from topology.generator_problems(wired, len(paths))
     generator = topology.nodes[topology.tg_name].generator
     if isinstance(generator, RealGenerator):
         try:
             load_generator(generator.kind)
         except TopologyError as error:
             yield ("nodes", topology.tg_name, "generator"), str(error)
-    yield from twin_problems(topology)
+    yield from topology.twin_problems()
     for hop in (hop for path in paths for hop in path.hops):
         if (problem := vpp_problem(hop)) is not None:
             yield ("nodes", hop.node_name, "vpp", "driver"), problem
@@ -187,7 +185,10 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
         draw_topology(topology, paths),
     ]
     if generator is not None:
-        load = _without_max_rate(topology, paths) if limit is None else f"{format_frame_rate(limit)} per interface"
+        load = f"{format_frame_rate(limit)} per interface" if limit is not None else "unknown: searches need max_load="
+        ports = [port for path in paths for port in path.ports]
+        if limit is None and any(port.interface.speed is not None or topology.nic_model(port) for port in ports):
+            load = "from NIC models and link speeds"
         lines.append(f"  generator: {generator.kind}, maximum load {load}")
     if isinstance(generator, TrexGenerator) and generator.home is None:
         lines.append(
@@ -208,10 +209,3 @@ def _unknown_models(topology: Topology, paths: Sequence[TrafficPath]) -> Iterato
                 f"  NOTE: {port}: no limits are known of the NIC model {model!r}; give them in 'nics', or correct the "
                 f"model.{meant}"
             )
-
-
-def _without_max_rate(topology: Topology, paths: Sequence[TrafficPath]) -> str:
-    """The source of the maximum load of searches if the generator has no ``max_rate``."""
-    ports = [port for path in paths for port in path.ports]
-    limited = any(port.interface.speed is not None or topology.nic_model(port) is not None for port in ports)
-    return "from NIC models and link speeds" if limited else "unknown: searches need max_load="

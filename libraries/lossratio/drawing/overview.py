@@ -120,12 +120,12 @@ class Overview(Generic[RowT]):
         shown = {column: cells for column, cells in by_column.items() if any(cells) or not self.rows}
         columns = [[cell or column.empty for cell in cells] for column, cells in shown.items()]
         rows = zip(self.rows, *columns, strict=True)
-        return [column.head for column in shown], [self._marked(row, cells) for row, *cells in rows]
-
-    def _marked(self, row: RowT, cells: Iterable[str]) -> str:
-        chosen = "".join(f' data-{name}="{escape(value(row))}"' for name, (_, value) in self.filters.items())
-        odd = "true" if row.is_odd else "false"
-        return f'<tr{chosen} data-words="{escape(row.words)}" data-only="{odd}">{"".join(cells)}</tr>'
+        marked = []
+        for row, *cells in rows:
+            chosen = "".join(f' data-{name}="{escape(value(row))}"' for name, (_, value) in self.filters.items())
+            only = str(row.is_odd).lower()
+            marked.append(f'<tr{chosen} data-words="{escape(row.words)}" data-only="{only}">{"".join(cells)}</tr>')
+        return [column.head for column in shown], marked
 
 
 def test_column(row_type: type[RowT]) -> Column[RowT]:

@@ -20,6 +20,7 @@ INK = "#333333"
 FAINT = "#E6E6E6"
 LINE_HEIGHT = 14.0
 """Distance of lines of text, in pixels."""
+_LEGEND_END = 885.0
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -57,22 +58,6 @@ def title(text: str) -> str:
 def text_at(x: float, y: float, text: str, **attributes: object) -> str:
     """Text whose baseline begins at a position."""
     return element("text", plain(text), x=x, y=y, **attributes)
-
-
-def drawing(width: float, height: float, description: str, parts: Iterable[str]) -> str:
-    """One ``<svg>`` element. It fills the width of the page, but never exceeds the width that it was drawn with."""
-    return element(
-        "svg",
-        title(description),
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {number(width)} {number(height)}",
-        width="100%",
-        role="img",
-        font_size="11",
-        fill=INK,
-        style=f"max-width:{width:.0f}px;height:auto;background:#fff;font-family:sans-serif",
-    )
 
 
 @dataclass(frozen=True)
@@ -171,13 +156,70 @@ class Axis:
         return [index * step for index in range(first, last + 1)]
 
 
-class Plot:
-    """The area between two axes; the markup of everything drawn is in `parts`."""
+class Drawing:
+    """A picture, part by part: later parts lie above earlier ones."""
 
-    def __init__(self, x: Axis, y: Axis) -> None:
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+
+    def add(self, name: str, *content: str, **attributes: object) -> None:
+        """Adds an element, see `element`."""
+        self.parts.append(element(name, *content, **attributes))
+
+    def text(self, x: float, y: float, text: str, **attributes: object) -> None:
+        """Adds text whose baseline begins at a position."""
+        self.parts.append(text_at(x, y, text, **attributes))
+
+    def line_key(self, x: float, y: float, name: str, colour: str, dash: str | None) -> None:
+        """Adds the key of a line: a piece of the line, and its name."""
+        stroke = {"stroke": colour, "stroke_width": 1.6, "stroke_dasharray": dash}
+        self.add("path", d=f"M{x:.0f} {y - 4:.0f}h26", fill="none", **stroke)
+        self.text(x + 34, y, name)
+
+    def legend(self, marks: Iterable[Mark], swatches: Iterable[tuple[str, str, float]], x: float, y: float) -> float:
+        """Adds lines that explain marks, and the other colours by text, colour and opacity; returns the y of the last.
+
+        A line ends where a picture of the usual width does.
+        """
+        start = x
+        keys: list[Mark | tuple[str, str, float]] = [*marks, *swatches]
+        for key in keys:
+            label, room = (key.label, 34.0) if isinstance(key, Mark) else (key[0], 37.0)
+            width = room + 6.1 * len(label)
+            if start < x > _LEGEND_END - width:
+                x, y = start, y + LINE_HEIGHT
+            if isinstance(key, Mark):
+                self.add("g", mark_at(key, x + 5, y - 4), **mark_style(key))
+                self.text(x + 15, y, label)
+            else:
+                self.add("rect", x=x, y=y - 9, width=13, height=9, fill=key[1], fill_opacity=key[2])
+                self.text(x + 18, y, label)
+            x += width
+        return y
+
+    def svg(self, width: float, height: float, description: str) -> str:
+        """One ``<svg>`` element. It fills the width of the page, but never exceeds the width that it was drawn with."""
+        return element(
+            "svg",
+            title(description),
+            *self.parts,
+            xmlns="http://www.w3.org/2000/svg",
+            viewBox=f"0 0 {number(width)} {number(height)}",
+            width="100%",
+            role="img",
+            font_size="11",
+            fill=INK,
+            style=f"max-width:{width:.0f}px;height:auto;background:#fff;font-family:sans-serif",
+        )
+
+
+class Plot(Drawing):
+    """The area between two axes: a drawing of its own, or a part of another one."""
+
+    def __init__(self, x: Axis, y: Axis, onto: Drawing | None = None) -> None:
         self.x = x
         self.y = y
-        self.parts: list[str] = []
+        self.parts = [] if onto is None else onto.parts
 
     def line(
         self, points: Iterable[tuple[float, float]], colour: str, *, width: float = 1.6, dash: str | None = None
@@ -203,13 +245,13 @@ class Plot:
             for start, end, low, high in bands
         )
         if path:
-            self.parts.append(element("path", d=path, fill=colour, fill_opacity=opacity, shape_rendering="crispEdges"))
+            self.add("path", d=path, fill=colour, fill_opacity=opacity, shape_rendering="crispEdges")
 
     def marks(self, mark: Mark, points: Iterable[tuple[float, float, str]]) -> None:
         """Draws marks; each point has its two values, and a hint (empty: no hint)."""
         shapes = [mark_at(mark, self.x.place(x), self.y.place(y), hint) for x, y, hint in points]
         if shapes:
-            self.parts.append(element("g", *shapes, **mark_style(mark)))
+            self.add("g", *shapes, **mark_style(mark))
 
     def frame(
         self,
@@ -226,14 +268,17 @@ class Plot:
         outline = f"M{number(left)} {number(top)}V{number(bottom)}H{number(right)}"
         self._stroke(outline + notches, _FRAME, 1.0, None)
         labels = [text_at(left - 6, self.y.place(tick) + 4, y_format(tick)) for tick in y_ticks]
-        self.parts.append(element("g", *labels, text_anchor="end"))
+        self.add("g", *labels, text_anchor="end")
         labels = [text_at(self.x.place(tick), bottom + 17, x_format(tick)) for tick in x_ticks]
-        self.parts.append(element("g", *labels, text_anchor="middle"))
+        self.add("g", *labels, text_anchor="middle")
+
+    def titles(self, x: str, y: str, below: float = 34.0) -> None:
+        """Writes what the values are: those of y at the top left of the drawing, those of x below the axis."""
+        self.text(4.0, 14.0, y)
+        self.text((self.x.start + self.x.end) / 2, self.y.start + below, x, text_anchor="middle")
 
     def _stroke(self, path: str, colour: str, width: float, dash: str | None) -> None:
-        self.parts.append(
-            element("path", d=path, fill="none", stroke=colour, stroke_width=width, stroke_dasharray=dash)
-        )
+        self.add("path", d=path, fill="none", stroke=colour, stroke_width=width, stroke_dasharray=dash)
 
 
 def mark_style(mark: Mark) -> dict[str, object]:
@@ -259,20 +304,6 @@ def mark_at(mark: Mark, x: float, y: float, hint: str = "") -> str:
     return f'<path d="{path}">{inside}</path>'
 
 
-def legend(marks: Iterable[Mark], swatches: Iterable[tuple[str, str, float]], x: float, y: float) -> list[str]:
-    """The legend: one line that explains marks, and the other colours by text, colour and opacity."""
-    parts = []
-    for mark in marks:
-        parts.append(element("g", mark_at(mark, x + 5, y - 4), **mark_style(mark)))
-        parts.append(text_at(x + 15, y, mark.label))
-        x += 34 + 6.1 * len(mark.label)
-    for label, colour, opacity in swatches:
-        parts.append(element("rect", x=x, y=y - 9, width=13, height=9, fill=colour, fill_opacity=opacity))
-        parts.append(text_at(x + 18, y, label))
-        x += 37 + 6.1 * len(label)
-    return parts
-
-
 def unit_of(value: float) -> tuple[str, float]:
     """The unit prefix and its scale that give an axis up to this value the shortest numbers."""
     return next(((prefix, scale) for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)) if value >= scale), ("", 1))
@@ -283,10 +314,17 @@ def in_unit(scale: float) -> Callable[[float], str]:
     return lambda value: f"{value / scale:,.8g}"
 
 
+def rates_axis(quantity: str, high: float) -> tuple[str, Callable[[float], str]]:
+    """The title of an axis of rates up to `high`, and a function that formats a rate on it."""
+    prefix, scale = unit_of(high)
+    return f"{quantity}, {prefix}{FRAMES_PER_SECOND.name}", in_unit(scale)
+
+
 def values_axis(unit: Unit, quantity: str, high: float) -> tuple[str, Callable[[float], str]]:
     """The title of an axis of values up to `high`, and a function that formats a value on it; rates are aggregates."""
-    prefix, scale = unit_of(high) if unit == FRAMES_PER_SECOND else ("", 1.0)
-    return f"{'aggregate rate' if unit == FRAMES_PER_SECOND else quantity}, {prefix}{unit.name}", in_unit(scale)
+    return (
+        rates_axis("aggregate rate", high) if unit == FRAMES_PER_SECOND else (f"{quantity}, {unit.name}", in_unit(1.0))
+    )
 
 
 def by_mark(trials: Iterable[Trial]) -> dict[Mark, list[Trial]]:

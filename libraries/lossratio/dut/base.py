@@ -30,7 +30,6 @@ WESTWARD = "east>west"
 SIDES = ("west", "east")
 """Names of the sides of a DUT."""
 
-
 DurationOption = Annotated[
     float, BeforeValidator(lambda value: 0.0 if str(value) in ("0", "0.0") else parse_duration(value))
 ]
@@ -196,7 +195,7 @@ class ConnectionTable(ABC):
     translates: bool
     is_one_way: bool
     known_ports: int | None = None
-    safe_rate: float | None
+    safe_rate: float | None = None
 
     @abstractmethod
     def timeout_of(self, tcp_state: TcpState | None) -> float:

@@ -15,7 +15,6 @@ from lossratio.topology import Hop
 BLACK_BOX = "black_box"
 """Name of the kind."""
 
-
 MacAddress = Annotated[str, Field(pattern="^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")]
 
 

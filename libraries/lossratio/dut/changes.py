@@ -49,6 +49,15 @@ class Changes:
             raise
         self.commands.append(shown(command, stdin))
 
+    def add_link(self, name: str, *words: str) -> None:
+        """Makes an interface with ``ip link add``. The undo deletes it."""
+        self.run("ip", "link", "add", "name", name, *words, undo=("ip", "link", "delete", "dev", name))
+
+    def set_link(self, name: str, *words: str, undo: Sequence[str] = ()) -> None:
+        """Changes an interface with ``ip link set``. The undo sets it to other words."""
+        set_link = ("ip", "link", "set", "dev", name)
+        self.run(*set_link, *words, undo=(*set_link, *undo) if undo else ())
+
     def write(self, path: str, value: str, *, optional: bool = False) -> None:
         """Gives a kernel setting, a file in /proc/sys or /sys, a value, unless it has that value already.
 

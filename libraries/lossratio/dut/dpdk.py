@@ -11,8 +11,8 @@ from pydantic import Field
 from lossratio.dut.base import DutCounters
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
-from lossratio.dut.linux.interfaces import existing_links
-from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions, Sockets, detach_afterwards
+from lossratio.dut.linux.interfaces import read_links
+from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions, detach_afterwards
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
 
@@ -62,9 +62,9 @@ class DpdkDut(ProgramDut[OptionsT_co]):
     def check_kind(self) -> None:
         """Checks that there are enough cores, and that AF_XDP can have the interfaces."""
         super().check_kind()
-        if self.options.sockets is not Sockets.AF_XDP or not self.kernel_interfaces:
+        if not self.options.uses_af_xdp or not self.kernel_interfaces:
             return
-        links = existing_links(self.node, *self.kernel_interfaces)
+        links = read_links(self.node, *self.kernel_interfaces)
         for name in self.kernel_interfaces:
             mtu = int(links[name]["mtu"])
             if mtu > _LARGEST_XDP_MTU:
@@ -88,15 +88,15 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         answers = self._ask("/ethdev/stats,0", "/ethdev/stats,1")
         west, east = answers["/ethdev/stats,0"], answers["/ethdev/stats,1"]
         counts = ("ipackets", "imissed", "ierrors", "rx_nombuf")
-        received = {side: sum(map(stats.__getitem__, counts)) for side, stats in (("west", west), ("east", east))}
+        ports = (("west", west), ("east", east))
+        received = {side: sum(map(stats.__getitem__, counts)) for side, stats in ports}
         if self.kernel_interfaces:
             received = {side: int(stats["rx"]["packets"]) for side, stats in self.packets_of_kernel().items()}
         return DutCounters(
             received=received,
             transmitted={"west": west["opackets"], "east": east["opackets"]},
             dropped={
-                **_dropped("west", west),
-                **_dropped("east", east),
+                **{f"{side} port, {what}": stats[name] for side, stats in ports for name, what in _DROPS.items()},
                 f"{self.kind} west>east, no room to transmit": west["ipackets"] - east["opackets"] - east["oerrors"],
                 f"{self.kind} east>west, no room to transmit": east["ipackets"] - west["opackets"] - west["oerrors"],
             },
@@ -124,7 +124,7 @@ class DpdkDut(ProgramDut[OptionsT_co]):
     def run_program(self, changes: Changes, program: Sequence[str], directory: str, name: str) -> Daemon:
         """Starts it, and waits until its telemetry reports that both links are up."""
         daemon = Daemon(self.node, directory, name, ("env", f"RUNTIME_DIRECTORY={directory}", *program))
-        if self.options.sockets is Sockets.AF_XDP:
+        if self.options.uses_af_xdp:
             detach_afterwards(changes, self.node, self.kernel_interfaces)
         daemon.start(changes, lambda: self.is_ready(daemon))
         return daemon
@@ -142,7 +142,7 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         frame = max(FRAME_BYTES, power_of_two(self.options.largest_frame + RING_HEADROOM))
         ring = f"blocksz={max(frame, 4096)},framesz={frame},framecnt={_FRAMES},qpairs={queues}"
         kind, settings = "net_af_packet", ring
-        if self.options.sockets is Sockets.AF_XDP:
+        if self.options.uses_af_xdp:
             kind, settings = "net_af_xdp", f"queue_count={queues}"
         names = enumerate((self.west, self.east))
         devices = (f"--vdev={kind}{number},iface={name},{settings}" for number, name in names)
@@ -156,6 +156,7 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         return answers
 
 
+_DROPS = {"imissed": "ring full", "ierrors": "receive errors", "rx_nombuf": "no buffer", "oerrors": "transmit errors"}
 _RECEIVE_QUEUE = re.compile(r"rx_q(\d+)_packets")
 
 
@@ -171,15 +172,6 @@ def are_linked(node: DutNode, directory: str) -> bool:
 
 def _telemetry_socket(directory: str) -> str:
     return f"{directory}/dpdk/lossratio/dpdk_telemetry.v2"
-
-
-def _dropped(side: str, stats: dict[str, int]) -> dict[str, int]:
-    return {
-        f"{side} port, ring full": stats["imissed"],
-        f"{side} port, receive errors": stats["ierrors"],
-        f"{side} port, no buffer": stats["rx_nombuf"],
-        f"{side} port, transmit errors": stats["oerrors"],
-    }
 
 
 def power_of_two(least: int) -> int:

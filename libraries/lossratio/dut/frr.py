@@ -5,8 +5,6 @@ network namespace of its own on the same node, behind a veth pair. It announces 
 TG's ports (or the next DUTs) as next hops, so frames go nowhere else.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,7 +70,7 @@ class FrrOptions(LinuxOptions):
     """How long withdrawn routes stay withdrawn, from when the kernel has none of them, e.g. ``1 s``; 0 unless given."""
 
     @model_validator(mode="after")
-    def _outage_belongs_to_a_withdrawal(self) -> FrrOptions:
+    def _outage_belongs_to_a_withdrawal(self) -> "FrrOptions":
         if self.outage and self.reconfiguration is not Reconfiguration.WITHDRAW:
             raise ValueError("outage is the time between withdrawal and announcement; give reconfiguration=withdraw")
         return self
@@ -238,10 +236,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
 
         space.start(changes, lambda: self.node.attempt("sh", "-c", _IS_SEPARATE, "separate", pid()).exit_status == 0)
         inside = ("nsenter", f"--net=/proc/{pid()}/ns/net", "--")
-        changes.run(
-            *("ip", "link", "add", "name", peer.link, "type", "veth", "peer", "name", "router", "netns", pid()),
-            undo=("ip", "link", "delete", "dev", peer.link),
-        )
+        changes.add_link(peer.link, "type", "veth", "peer", "name", "router", "netns", pid())
         for where, address, name in (((), peer.router, peer.link), (inside, peer.own, "router")):
             changes.run(*where, "ip", "address", "add", f"{address}/30", "dev", name)
             changes.run(*where, "ip", "link", "set", "dev", name, "up")

@@ -153,12 +153,8 @@ class HookCaller:
 
     def _of_snmp(self, name: str, hook: CountersHook | DescribeHook, agent: SnmpAgent) -> dict[str, Any]:
         oids = [oid.lstrip(".") for own in hook.places.values() for oid in own.values()]
-        try:
-            values = _snmp_get(self.name, agent, oids, hook.timeout)
-        except _SnmpError as error:
-            raise NodeError(
-                f"{self.name}: the hook {name!r} failed: SNMP at {agent.host}, port {agent.port}: {error}."
-            ) from error
+        where = f"{self.name}: the hook {name!r} failed: SNMP at {agent.host}, port {agent.port}"
+        values = _snmp_get(_load_snmp(self.name), where, agent, oids, hook.timeout)
         found = {
             field: {key: values[oid.lstrip(".")] for key, oid in own.items()} for field, own in hook.places.items()
         }
@@ -186,13 +182,8 @@ class HookCaller:
         return DutError(f"{self.name}: the hook {name!r} failed: {text}.")
 
 
-class _SnmpError(Exception):
-    """An SNMP agent does not answer, or has no such value."""
-
-
-def _snmp_get(name: str, agent: SnmpAgent, oids: list[str], timeout: float) -> dict[str, Any]:
+def _snmp_get(snmp: Any, where: str, agent: SnmpAgent, oids: list[str], timeout: float) -> dict[str, Any]:
     """Asks an SNMP agent by SNMPv2c."""
-    snmp = _load_snmp(name)
 
     async def get() -> dict[str, Any]:
         engine = snmp.SnmpEngine()
@@ -204,15 +195,15 @@ def _snmp_get(name: str, agent: SnmpAgent, oids: list[str], timeout: float) -> d
                 engine, community, target, snmp.ContextData(), *objects, lookupMib=False
             )
         except snmp.error.PySnmpError as error:
-            raise _SnmpError(str(error).rstrip(".")) from error
+            raise NodeError(f"{where}: {str(error).rstrip('.')}.") from error
         finally:
             engine.close_dispatcher()
         if failure or status:
-            raise _SnmpError(str(failure or status.prettyPrint()).rstrip("."))
+            raise NodeError(f"{where}: {str(failure or status.prettyPrint()).rstrip('.')}.")
         answers = {}
         for oid, (_, value) in zip(oids, values, strict=True):
             if type(value).__name__.startswith(("NoSuch", "EndOfMib")):
-                raise _SnmpError(f"it has no value {oid}")
+                raise NodeError(f"{where}: it has no value {oid}.")
             text = value.prettyPrint()
             answers[oid] = text if (count := _count(text)) is None else count
         return answers

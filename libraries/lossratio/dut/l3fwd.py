@@ -29,15 +29,11 @@ class Lookup(str, Enum):
     """DPDK's forwarding information base."""
 
 
-def _program() -> str:
-    return os.environ.get("L3FWD", "dpdk-l3fwd")
-
-
 class L3fwdOptions(DpdkOptions):
     """The options of l3fwd."""
 
     is_router = True
-    program: str = Field(default_factory=_program)
+    program: str = Field(default_factory=lambda: os.environ.get("L3FWD", "dpdk-l3fwd"))
     """The program on the node; where missing, the value of the environment variable ``L3FWD`` on the machine that runs
     the suite, or ``dpdk-l3fwd``, the name that DPDK's own build gives it."""
     lookup: Lookup = Lookup.LPM

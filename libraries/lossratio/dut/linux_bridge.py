@@ -66,11 +66,7 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
         for protocol in ("iptables", "ip6tables", "arptables"):
             changes.write(f"/proc/sys/net/bridge/bridge-nf-call-{protocol}", "0", optional=True)
         bridge = self.stem
-        plain = ("stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
-        changes.run(
-            *("ip", "link", "add", "name", bridge, "type", "bridge", *plain),
-            undo=("ip", "link", "delete", "dev", bridge),
-        )
+        changes.add_link(bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
         for name in (bridge, self.west, self.east):
             changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
         if self.options.vxlan:
@@ -78,12 +74,11 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
                 tunnel.configure(changes, neighbour)
                 changes.write(f"/proc/sys/net/ipv6/conf/{tunnel.name}/disable_ipv6", "1", optional=True)
         for name, neighbour in zip(self._ports, (west_mac, east_mac), strict=True):
-            set_link = ("ip", "link", "set", "dev", name)
-            changes.run(*set_link, "master", bridge, undo=(*set_link, "nomaster"))
-            changes.run(*set_link, "type", "bridge_slave", "learning", "off")
+            changes.set_link(name, "master", bridge, undo=("nomaster",))
+            changes.set_link(name, "type", "bridge_slave", "learning", "off")
             if not self.options.vxlan:
                 changes.run("bridge", "fdb", "replace", neighbour, "dev", name, "master", "static")
-        changes.run("ip", "link", "set", "dev", bridge, "up")
+        changes.set_link(bridge, "up")
 
     def reconfigure(self, entries: int) -> None:
         """Adds static entries to the forwarding database, half of them for each port."""

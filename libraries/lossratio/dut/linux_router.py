@@ -1,7 +1,5 @@
 """A Linux router between two interfaces, for IPv4 or IPv6. Rules can make it slow enough to lose frames by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
@@ -14,7 +12,7 @@ from lossratio.dut.changes import Changes
 from lossratio.dut.linux import LinuxDut, LinuxOptions
 from lossratio.dut.linux.addressing import IpVersion, RouterSide, add_host_routes, check_hosts, halves, router_sides
 from lossratio.dut.linux.conntrack import Conntrack, ConntrackOptions
-from lossratio.dut.linux.interfaces import check_free, existing_links, read_routes
+from lossratio.dut.linux.interfaces import check_free, read_links, read_routes
 from lossratio.dut.linux.nftables import Ruleset
 from lossratio.dut.linux.requirements import PYTHON
 from lossratio.errors import DutError
@@ -104,19 +102,16 @@ class Handover:
 
     def configure(self, changes: Changes, node: DutNode) -> None:
         """Makes the stage, and routes the frames through it."""
-        links = existing_links(node, self.west.interface, self.east.interface)
+        links = read_links(node, self.west.interface, self.east.interface)
         mtu = ("mtu", str(max(links[side.interface]["mtu"] for side in (self.west, self.east))))
-        changes.run(
-            *("ip", "link", "add", "name", self.west_end, *mtu, "type", "veth", "peer", "name", self.east_end, *mtu),
-            undo=("ip", "link", "delete", "dev", self.west_end),
-        )
+        changes.add_link(self.west_end, *mtu, "type", "veth", "peer", "name", self.east_end, *mtu)
         enable_forwarding(changes, node, self.interfaces, self.west.network.version)
         for end in self.interfaces:
             # A veth queues only if its other end does not send data that the stack has not yet cut into frames.
             changes.run("ethtool", "-K", end, "tso", "off", "gro", "on")
-            changes.run("ip", "link", "set", "dev", end, "up")
+            changes.set_link(end, "up")
             changes.write(f"/sys/class/net/{end}/threaded", "1")
-        macs = {end: link["address"] for end, link in existing_links(node, *self.interfaces).items()}
+        macs = {end: link["address"] for end, link in read_links(node, *self.interfaces).items()}
         ends = (self.west_end, self.east_end)
         self._lead(changes, self.west, self.east, ends, mac=macs[self.east_end], table=_EASTWARD_TABLE)
         self._lead(changes, self.east, self.west, ends[::-1], mac=macs[self.west_end], table=_WESTWARD_TABLE)
@@ -161,7 +156,7 @@ class RouterOptions(LinuxOptions, ConntrackOptions):
         return self.rules
 
     @model_validator(mode="after")
-    def _one_truth(self) -> RouterOptions:
+    def _one_truth(self) -> "RouterOptions":
         if self.rules and self.police is not None:
             raise ValueError("police and rules do not go together: the slower one would hide the other")
         if self.rules and self.routes is not None:

@@ -1,7 +1,5 @@
 """Open vSwitch between two interfaces: a learning switch, or OpenFlow rules, with an optional meter."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,14 +18,13 @@ from lossratio.dut.linux.addressing import unused_macs
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.interfaces import read_links
 from lossratio.dut.linux.kernel_dut import PolicedOptions
-from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions, Sockets, detach_afterwards
+from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions, detach_afterwards
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
 from lossratio.topology import EAST, WEST
 
 _PLACES = ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR")
 _OPENFLOW = ("-O", "OpenFlow13")
-
 
 _PMD_NUMBER = re.compile(r"^\s+(?P<name>[^:]+):\s+(?P<value>\d+(\.\d+)?)\b")
 
@@ -188,7 +185,7 @@ class OvsOptions(SocketOptions, PolicedOptions):
     """Connections that the firewall keeps at once (``ct-set-maxconns``)."""
 
     @model_validator(mode="after")
-    def _rules_are_openflow(self) -> OvsOptions:
+    def _rules_are_openflow(self) -> "OvsOptions":
         if self.firewall is None and self.most_connections is not None:
             raise ValueError("most_connections is a limit of a firewall; give firewall=conntrack")
         if self.firewall and (self.rules > 1 or self.police or self.forwarding is OvsForwarding.LEARNING):
@@ -196,20 +193,6 @@ class OvsOptions(SocketOptions, PolicedOptions):
         if self.forwarding is OvsForwarding.LEARNING and (self.rules > 1 or self.police is not None):
             raise ValueError("rules and police need OpenFlow; leave them out with forwarding=learning")
         return self
-
-
-def bridge_arguments(
-    bridge: str, ports: Sequence[str], cards: Sequence[str], queues: int, sockets: Sockets
-) -> Iterator[str]:
-    """Arguments of ovs-vsctl that make the bridge and its two ports, on cards (PCI addresses) if there are any."""
-    yield from ("add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev", "fail_mode=secure")
-    yield from ("protocols=OpenFlow13", "other-config:disable-in-band=true")
-    for index, port in enumerate(ports):
-        yield from ("--", "add-port", bridge, port, "--", "set", "interface", port, f"ofport_request={index + 1}")
-        if cards:
-            yield from ("type=dpdk", f"options:dpdk-devargs={cards[index]}", f"options:n_rxq={queues}")
-        elif sockets is Sockets.AF_XDP:
-            yield "type=afxdp"
 
 
 _FIREWALL = """
@@ -334,16 +317,14 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             }
             polls = (f"other_config:{name}={value}" for name, value in settings.items())
             changes.run(*control.vsctl("--no-wait", "set", "Open_vSwitch", ".", *polls))
-        if self.options.sockets is Sockets.AF_XDP:
+        if self.options.uses_af_xdp:
             detach_afterwards(changes, self.node, self.kernel_interfaces)
         # The datapath's TAP devices stay when the switch ends.
         for tap in (self.stem, _DATAPATH_TAP):
             changes.clean_up("ip", "link", "delete", "dev", tap)
         control.switch.start(changes, lambda: control.answers(control.switch))
         bridge = self.stem
-        queues = self.options.queues or len(cores.workers)
-        cards = (self.west, self.east) if self.uses_cards else ()
-        changes.run(*control.vsctl(*bridge_arguments(bridge, self._ports, cards, queues, self.options.sockets)))
+        changes.run(*control.vsctl(*self._bridge_arguments(len(cores.workers))))
         if self.options.forwarding is OvsForwarding.LEARNING:
             for port, neighbour in zip(self._ports, (west_mac, east_mac), strict=True):
                 changes.run(*control.appctl("fdb/add", bridge, port, "0", neighbour))
@@ -416,6 +397,18 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         report["workers"] = parse_pmd_workers(statistics, report["pmd-rxq-show"])
         report["dpctl/show"] = self.node.run(*appctl("dpctl/show", "--statistics")).splitlines()
         report["coverage/show"] = self.node.run(*appctl("coverage/show")).splitlines()
+
+    def _bridge_arguments(self, workers: int) -> Iterator[str]:
+        """Arguments of ovs-vsctl that make the bridge and its two ports, on cards if there are any."""
+        yield from ("add-br", self.stem, "--", "set", "bridge", self.stem, "datapath_type=netdev", "fail_mode=secure")
+        yield from ("protocols=OpenFlow13", "other-config:disable-in-band=true")
+        for number, (port, card) in enumerate(zip(self._ports, (self.west, self.east), strict=True), start=1):
+            yield from ("--", "add-port", self.stem, port, "--", "set", "interface", port, f"ofport_request={number}")
+            if self.uses_cards:
+                queues = self.options.queues or workers
+                yield from ("type=dpdk", f"options:dpdk-devargs={card}", f"options:n_rxq={queues}")
+            elif self.options.uses_af_xdp:
+                yield "type=afxdp"
 
     @property
     def _control(self) -> OvsControl:

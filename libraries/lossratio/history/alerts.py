@@ -38,6 +38,7 @@ from lossratio.callouts import (
 from lossratio.errors import ReportError, StorageError
 from lossratio.history.trend import ALARMS, LOOK_AT, Trend, TrendVerdict, describe_trend, missing_in_a_row
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
+from lossratio.records import FileModel
 from lossratio.report import write_report
 from lossratio.yaml_file import load_yaml_file
 
@@ -53,11 +54,7 @@ _ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 Address = Annotated[str, Field(pattern=r"^[^@\s<>,;]+@[^@\s<>,;]+$")]
 
 
-class _FileModel(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class Webhook(_FileModel):
+class Webhook(FileModel):
     """An HTTP request with the alert as JSON."""
 
     url: str
@@ -77,8 +74,10 @@ class Webhook(_FileModel):
         return url
 
 
-class Email(_FileModel):
+class Email(FileModel):
     """A mail by SMTP."""
+
+    model_config = ConfigDict(populate_by_name=True)
 
     host: str = Field(min_length=1)
     """The mail server."""
@@ -106,7 +105,7 @@ class Email(_FileModel):
         return self
 
 
-class Alert(_FileModel):
+class Alert(FileModel):
     """An alert: a way to send it, and which trends it is for."""
 
     name: str = Field(min_length=1, max_length=100)
@@ -154,7 +153,7 @@ class Alert(_FileModel):
         return trend.series.key.fits(self)
 
 
-class _AlertsFile(_FileModel):
+class _AlertsFile(FileModel):
     alerts: tuple[Alert, ...]
     memory: Path | None = None
     """File of the alerts that were sent; relative to this file. Left out: beside it, ``NAME.sent.json``."""

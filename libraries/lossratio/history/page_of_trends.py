@@ -22,15 +22,11 @@ from lossratio.drawing import (
     Mark,
     Overview,
     Plot,
-    drawing,
-    element,
     html_fragment,
-    legend,
     number_column,
     packed,
     sparkline,
     test_column,
-    text_at,
     values_axis,
     verdict,
 )
@@ -186,7 +182,7 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
         data={"series": packed({row.link: _columns(row.series, links) for row in rows})} if rows else {},
         title=title,
         headline=_headline(rows),
-        problems=analysis.problems,
+        problems=[f"Not read: {problem}" for problem in analysis.problems],
     )
 
 
@@ -223,15 +219,18 @@ def _headline(rows: Sequence[_Row]) -> str:
 def _columns(series: Series, links: Callable[[str], str | None]) -> dict[str, JsonValue]:
     """All results of a series in columns: minutes since the first one, values and bounds, and texts by their index."""
     texts: dict[str, int] = {"": 0}
-    first = series.times[0]
-    runs = series.runs or (None,) * len(series.times)
+    first, count = series.times[0], len(series.times)
+    runs = series.runs or (None,) * count
+    columns = {
+        "values": (_in_words(series, index) for index in range(count)),
+        "bounds": (_bounds(series, index) for index in range(count)),
+        "states": ("; ".join(filter(None, (*sorted(series.kinds[at]), series.reasons[at]))) for at in range(count)),
+        "runs": (run or "" for run in runs),
+    }
     return {
         "first": first.astimezone(timezone.utc).isoformat(timespec="minutes"),
         "minutes": [round((time - first).total_seconds() / 60.0) for time in series.times],
-        "values": [texts.setdefault(_in_words(series, index), len(texts)) for index in range(len(series.times))],
-        "bounds": [texts.setdefault(_bounds(series, index), len(texts)) for index in range(len(series.times))],
-        "states": [texts.setdefault(_state(series, index), len(texts)) for index in range(len(series.times))],
-        "runs": [texts.setdefault(run or "", len(texts)) for run in runs],
+        **{name: [texts.setdefault(text, len(texts)) for text in column] for name, column in columns.items()},
         "texts": list(texts),
         "links": {str(texts[run]): link for run in dict.fromkeys(runs) if run and (link := links(run)) is not None},
     }
@@ -246,10 +245,6 @@ def _bounds(series: Series, index: int) -> str:
     return " to ".join(series.unit.format(end) for end in series.bounds_of(index) if end is not None)
 
 
-def _state(series: Series, index: int) -> str:
-    return "; ".join((*sorted(series.kinds[index]), *filter(None, (series.reasons[index],))))
-
-
 def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     """Draws a trend."""
     series = trend.series
@@ -257,39 +252,40 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     about, in_words = values_axis(series.unit, series.key.quantity, plot.y.high)
     ticks, words = date_ticks(plot.x.low, plot.x.high)
     plot.frame(ticks, plot.y.ticks(4), words, in_words)
-    plot.parts.append(text_at(4.0, 14.0, about))
+    plot.text(4.0, 14.0, about)
     changes = [change for change in known if change.concerns(series.key)]
     for change in changes:
         day = datetime(change.date.year, change.date.month, change.date.day, tzinfo=timezone.utc).timestamp() / _DAY
         if plot.x.holds(day):
             plot.line([(day, plot.y.low), (day, plot.y.high)], _KNOWN, dash="2 3")
-            plot.parts.append(text_at(plot.x.place(day) + 4, _TOP - 2, str(change)))
+            plot.text(plot.x.place(day) + 4, _TOP - 2, str(change))
     times = [time.timestamp() / _DAY for time in series.times]
     bars = list(_error_bars(series, times))
     if bars:
         path = "".join(
             f"M{plot.x.place(x):.1f} {plot.y.place(low):.1f}V{plot.y.place(high):.1f}" for x, low, high in bars
         )
-        plot.parts.append(element("path", d=path, fill="none", stroke=_BOUNDS, stroke_width=1.6))
+        plot.add("path", d=path, fill="none", stroke=_BOUNDS, stroke_width=1.6)
     hints = len(times) <= _MOST_HINTS
     by_mark: dict[Mark, list[tuple[float, float, str]]] = {mark: [] for mark in (_MEASURED, _DOUBTFUL, _MISSING)}
     for index, (day, value) in enumerate(zip(times, series.values, strict=True)):
-        height = float(value) if np.isfinite(value) else plot.y.low
-        by_mark[_mark(series, index)].append((day, height, _hint(series, index) if hints else ""))
+        mark = _DOUBTFUL if series.kinds[index] else _MEASURED
+        mark, height = (mark, float(value)) if np.isfinite(value) else (_MISSING, plot.y.low)
+        by_mark[mark].append((day, height, _hint(series, index) if hints else ""))
     for mark, points in by_mark.items():
         if hints or mark is not _MEASURED:
             plot.marks(mark, points)
         else:
             path = "".join(f"M{plot.x.place(day):.1f} {plot.y.place(height):.1f}h0" for day, height, _ in points)
             dots = {"fill": "none", "stroke": mark.colour, "stroke_width": 3.0, "stroke_linecap": "round"}
-            plot.parts.append(element("path", d=path or "M0 0", **dots))
+            plot.add("path", d=path or "M0 0", **dots)
     levels = ((times[step.first], times[step.last], level) for step in trend.steps for level in step.levels)
     plot.steps(levels, _STEP)
     swatches = [("steps", _STEP, 1.0)]
     swatches += [("bounds", _BOUNDS, 1.0)] if bars else []
     swatches += [("known changes", _KNOWN, 1.0)] if changes else []
-    plot.parts += legend([mark for mark, points in by_mark.items() if points], swatches, _LEFT, _HEIGHT - 12.0)
-    return drawing(_WIDTH, _HEIGHT, describe_trend(trend), plot.parts)
+    end = plot.legend([mark for mark, points in by_mark.items() if points], swatches, _LEFT, _HEIGHT - 12.0)
+    return plot.svg(_WIDTH, end + 12.0, describe_trend(trend))
 
 
 def date_ticks(low: float, high: float, most: int = 8) -> tuple[list[float], Callable[[float], str]]:
@@ -329,12 +325,6 @@ def _error_bars(series: Series, times: Sequence[float]) -> Iterator[tuple[float,
         low, high = series.bounds_of(index)
         if low is not None and high is not None and np.isfinite(series.values[index]):
             yield day, low, high
-
-
-def _mark(series: Series, index: int) -> Mark:
-    if not np.isfinite(series.values[index]):
-        return _MISSING
-    return _DOUBTFUL if series.kinds[index] else _MEASURED
 
 
 def _hint(series: Series, index: int) -> str:

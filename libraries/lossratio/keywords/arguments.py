@@ -154,10 +154,8 @@ def seconds(duration: timedelta | None) -> float | None:
 
 def credentials(password: Secret | None, passphrase: Secret | None) -> Credentials:
     """Secrets for log-ins where keys are not enough."""
-    return Credentials(
-        password=None if password is None else password.value,
-        passphrase=None if passphrase is None else passphrase.value,
-    )
+    secrets = {"password": password, "passphrase": passphrase}
+    return Credentials(**{name: secret.value for name, secret in secrets.items() if secret is not None})
 
 
 CONVERTERS: Mapping[type, Any] = MappingProxyType(

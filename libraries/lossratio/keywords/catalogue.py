@@ -1,7 +1,5 @@
 """Expands suites: one test becomes a test for each frame size, number of cores and NIC model."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -192,13 +190,9 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
         models = (self._nic,) if self._nic is not None else _models_with_a_path(self._topology, duts)
         several = len(models) > 1
         links = int(_literal_argument(suite, "links") or 1)
-        return tuple(
-            _place(
-                self._file, self._topology.paths(links, duts=duts, nic=model), self._topology, model, several=several
-            )
-            for model in models
-            if _has_path(self._topology, duts, model, links)
-        ) or (_Setting(variables={_TOPOLOGY: str(self._file)}),)
+        found = [(model, _paths(self._topology, duts, model, links)) for model in models]
+        places = [_place(self._file, paths, self._topology, model, several=several) for model, paths in found if paths]
+        return (*places,) or (_Setting(variables={_TOPOLOGY: str(self._file)}),)
 
     def _expand(self, suite: TestSuite, setting: _Setting) -> None:
         if suite.has_setup:
@@ -273,15 +267,15 @@ def _models_with_a_path(topology: Topology, duts: int | None) -> tuple[str | Non
     """NIC models of DUT ports for which there is a path; only None if the topology names no models."""
     ports = (port for ends in topology.links().values() for port in ends if port.node_name != topology.tg_name)
     models = dict.fromkeys(port.interface.model for port in ports if port.interface.model is not None)
-    return tuple(model for model in models if _has_path(topology, duts, model)) or (None,)
+    return tuple(model for model in models if _paths(topology, duts, model)) or (None,)
 
 
-def _has_path(topology: Topology, duts: int | None, nic: str | None, links: int = 1) -> bool:
+def _paths(topology: Topology, duts: int | None, nic: str | None, links: int = 1) -> Sequence[TrafficPath]:
+    """The parallel paths; none where there are not so many."""
     try:
-        topology.paths(links, duts=duts, nic=nic)
+        return topology.paths(links, duts=duts, nic=nic)
     except TopologyError:
-        return False
-    return True
+        return ()
 
 
 def _listed(text: str | None) -> tuple[str, ...]:

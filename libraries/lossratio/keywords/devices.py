@@ -143,11 +143,8 @@ class DeviceKeywords(Keywords):
         else:
             # A search before it would be in vain.
             BuiltIn().run_keyword("Keyword Should Exist", keyword)
-        return measured(
-            self.session,
-            f"Measuring the loss of a reconfiguration: {describe_profile(request.profile)}",
-            lambda testbed, place, show: measure_reconfiguration_loss(testbed, request, place, show),
-        )
+        what = f"Measuring the loss of a reconfiguration: {describe_profile(request.profile)}"
+        return measured(self.session, what, lambda testbed, *at: measure_reconfiguration_loss(testbed, request, *at))
 
 
 def telemetry_after_search(
@@ -160,8 +157,6 @@ def telemetry_after_search(
     name, load = search.result.relevant_load(goal)
     request = TelemetryRequest(profile=search.profile, load=load, goal=name, duration=duration)
     announce(f"Collecting telemetry at {name}: {describe_profile(search.profile)}")
-    with session.after_search("telemetry"):
-        result = add_telemetry(session.ready_testbed(), request, search.place, search.result)
-    session.remember_search(result, search.profile, search.place)
+    result = session.add_to(search, "telemetry", lambda testbed, *at: add_telemetry(testbed, request, *at))
     logger.info(describe_telemetry(result.telemetry[-1]))
     return result

@@ -75,13 +75,9 @@ class LatencyKeywords(Keywords):
             raise SearchError("Say the frame_size of the traffic, e.g. frame_size=64B.")
         points = [LatencyPoint(load) for load in sorted(loads, reverse=True)]
         request = request_of(self.session, LatencyRequest, frame_size, profile, {"points": points, **fields})
-        result = measured(
-            self.session,
-            f"Measuring latency: {describe_profile(request.profile)}",
-            lambda testbed, place, _: measure_latency(testbed, request, place, _show),
-        )
-        _require_some(result.latency)
-        _show_average(result.latency, request.repeats)
+        what = f"Measuring latency: {describe_profile(request.profile)}"
+        result = measured(self.session, what, lambda testbed, at, _: measure_latency(testbed, request, at, _show))
+        _check(result.latency, request.repeats)
         return result
 
 
@@ -98,12 +94,11 @@ def latency_after_search(
     points = points_of(search.result, goal=goal, shares=shares)
     request = LatencyRequest(profile=search.profile, points=points, **fields)
     announce(f"Measuring latency: {describe_profile(search.profile)}")
-    with session.after_search("latency"):
-        result = add_latency(session.ready_testbed(), request, search.place, search.result, _show)
-    session.remember_search(result, search.profile, search.place)
+    result = session.add_to(
+        search, "latency", lambda testbed, place, found: add_latency(testbed, request, place, found, _show)
+    )
     show_result(result, search.place.directory)
-    _require_some(result.latency)
-    _show_average(result.latency, request.repeats)
+    _check(result.latency, request.repeats)
     return result
 
 
@@ -113,16 +108,11 @@ def _show(latency: LatencyAtLoad) -> None:
         logger.warn(f"Latency at {name_load(latency)} is not known: {fault}")
 
 
-def _require_some(latency: Sequence[LatencyAtLoad]) -> None:
+def _check(latency: Sequence[LatencyAtLoad], repeats: int) -> None:
+    """Requires a latency, and shows the average of the repeats at each load (RFC 2544, section 26.2)."""
     if not any(load.is_measured for load in latency):
         raise TrafficError(f"No latency could be measured at any load. {'; '.join(latency[0].faults)}")
-
-
-def _show_average(latency: Sequence[LatencyAtLoad], repeats: int) -> None:
-    """Shows the average of the repeats at each load (RFC 2544, section 26.2)."""
-    if repeats == 1:
-        return
-    for load, trials in groupby(latency, key=name_load):
+    for load, trials in groupby(latency if repeats > 1 else (), key=name_load):
         means = [one.mean_us for trial in trials for one in trial.directions if one.mean_us is not None]
         if means:
             text = f"latency at {load}: {fmean(means):.1f} µs on average of {repeats} repeats and all directions"

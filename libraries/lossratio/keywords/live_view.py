@@ -61,8 +61,12 @@ def live_view(testbed: Testbed) -> Iterator[Show]:
         elif stdout is None or not stdout.isatty():
             yield lambda progress: logger.console(progress.line())
         else:
-            with Terminal(stdout).moving() as terminal, _watched(testbed, terminal.see):
-                yield terminal.show
+            with Terminal(stdout).moving() as terminal:
+                testbed.watch_trials(terminal.see)
+                try:
+                    yield terminal.show
+                finally:
+                    testbed.watch_trials(None)
     except ExecutionFailed as error:
         # Robot Framework's form of Ctrl-C within a keyword.
         directory = BuiltIn().get_variable_value("${OUTPUT DIR}")
@@ -70,15 +74,6 @@ def live_view(testbed: Testbed) -> Iterator[Show]:
         if command is not None:
             say(f"\nTo go on with it: {command}")
         raise
-
-
-@contextmanager
-def _watched(testbed: Testbed, see: Callable[[int, int], None]) -> Iterator[None]:
-    testbed.watch_trials(see)
-    try:
-        yield
-    finally:
-        testbed.watch_trials(None)
 
 
 def resuming_command(arguments: list[str], directory: Path) -> str | None:

@@ -126,32 +126,24 @@ def request_of(
 
 
 def _measured(session: Session, kind: Kind[ResultT], request: Request, resume: Path | None) -> ResultT:
-    return measured(
-        session,
-        f"{kind.title}: {describe_profile(request.profile)}",
-        lambda testbed, place, show: measure(kind(), testbed, request, place, show),
-        resume,
-    )
+    what = f"{kind.title}: {describe_profile(request.profile)}"
+    return measured(session, what, lambda testbed, *place: measure(kind(), testbed, request, *place), resume)
 
 
-def measurement_keyword(
-    name: str, kind: Kind[ResultT], default_profile: str = DEFAULT_PROFILE
-) -> Callable[..., ResultT]:
-    """A keyword that measures; its arguments, their types and its documentation come from the kind's request."""
+def measurement_keyword(name: str, kind: Kind[ResultT], default_profile: str | None = None) -> Callable[..., ResultT]:
+    """A keyword that measures; its arguments, their types and its documentation come from the kind's request.
+
+    Where all trials open connections, so do the frames of the default profile, unless another one is named.
+    """
+    usual = default_profile or (CONNECTIONS_PROFILE if kind.request.connects else DEFAULT_PROFILE)
 
     @asks(kind.request)
     @typed_keyword(name)
     def method(
-        self: Keywords,
-        frame_size: FrameSize,
-        profile: str = default_profile,
-        *,
-        resume: Path | None = None,
-        **fields: Any,
+        self: Keywords, frame_size: FrameSize, profile: str = usual, *, resume: Path | None = None, **fields: Any
     ) -> ResultT:
-        return _measured(
-            self.session, kind, request_of(self.session, kind.request, frame_size, profile, fields), resume
-        )
+        request = request_of(self.session, kind.request, frame_size, profile, fields)
+        return _measured(self.session, kind, request, resume)
 
     return method
 
@@ -173,16 +165,10 @@ class MeasurementKeywords(Keywords):
     measure_mrr = measurement_keyword("Measure MRR", MaximumReceiveRate)
     measure_frame_loss_rate = measurement_keyword("Measure Frame Loss Rate", FrameLossRate)
     measure_back_to_back_frames = measurement_keyword("Measure Back-To-Back Frames", BackToBack)
-    find_connection_table_capacity = measurement_keyword(
-        "Find Connection Table Capacity", ConnectionCapacity, CONNECTIONS_PROFILE
-    )
-    measure_connection_mrr = measurement_keyword("Measure Connection MRR", ConnectionMrr, CONNECTIONS_PROFILE)
-    find_critical_connection_rate = measurement_keyword(
-        "Find Critical Connection Rate", ConnectionSoak, CONNECTIONS_PROFILE
-    )
-    measure_connection_teardown_rate = measurement_keyword(
-        "Measure Connection Teardown Rate", ConnectionTeardown, CONNECTIONS_PROFILE
-    )
+    find_connection_table_capacity = measurement_keyword("Find Connection Table Capacity", ConnectionCapacity)
+    measure_connection_mrr = measurement_keyword("Measure Connection MRR", ConnectionMrr)
+    find_critical_connection_rate = measurement_keyword("Find Critical Connection Rate", ConnectionSoak)
+    measure_connection_teardown_rate = measurement_keyword("Measure Connection Teardown Rate", ConnectionTeardown)
     measure_system_recovery = measurement_keyword("Measure System Recovery", Recovery)
 
     @asks(ConnectionRateRequest, without="goals warm_up_duration fail_fast hints early_verdict memory_rest")
@@ -217,10 +203,8 @@ class MeasurementKeywords(Keywords):
         resume: Path | None = None,
         **fields: Any,
     ) -> ResetResult:
-        fields |= reset_of(command, keyword)
-        return _measured(
-            self.session, Reset, request_of(self.session, ResetRequest, frame_size, profile, fields), resume
-        )
+        request = request_of(self.session, ResetRequest, frame_size, profile, fields | reset_of(command, keyword))
+        return _measured(self.session, Reset, request, resume)
 
     @asks(ConfirmationRequest, without="load")
     @typed_keyword()

@@ -12,7 +12,6 @@ from lossratio.keywords.measurements import reset_of
 from lossratio.keywords.measuring import announce
 from lossratio.keywords.session import Keywords
 from lossratio.measurements import seconds_in_words
-from lossratio.measurements.reset import DEVICES
 from lossratio.measurements.rfc2544 import (
     ALL_TESTS,
     FULL,
@@ -75,21 +74,16 @@ class Rfc2544Keywords(Keywords):
         | `Run RFC 2544`    throughput    back-to-back    frame_sizes=["64B", "1518B", "9000B"]    quick=True
         | `Run RFC 2544`    modifier=management    modifier_commands=["snmpget -v2c -c public box sysUpTime.0"]
         """
-        profiles = [
-            modified(load_profile(profile, frame_size=size, bidirectional=bidirectional), modifier)
-            for size in frame_sizes
-        ]
-        reset = reset_of(command, keyword)
+        profiles = [load_profile(profile, frame_size=size, bidirectional=bidirectional) for size in frame_sizes]
         request = Rfc2544Request(
-            profiles,
+            [modified(each, modifier) for each in profiles],
             tests or ALL_TESTS,
             QUICK if quick else FULL,
             max_load,
-            reset.get("reset"),
-            reset.get("reset_name", DEVICES),
-            modifier,
-            modifier_commands,
-            integrity,
+            modifier=modifier,
+            modifier_commands=modifier_commands,
+            integrity=integrity,
+            **reset_of(command, keyword),
         )
         place = self.session.place(resume)
         testbed = self.session.ready_testbed()
@@ -99,9 +93,8 @@ class Rfc2544Keywords(Keywords):
             logger.info(f'Report: <a href="{path.name}">{path.name}</a>', html=True)
             logger.console(f"lossratio: {path}")
         if run.problems:
-            raise TrafficError(
-                f"{len(run.problems)} of {len(run.parts)} tests have no result: {'; '.join(run.problems)}"
-            )
+            listed = "; ".join(run.problems)
+            raise TrafficError(f"{len(run.problems)} of {len(run.parts)} tests have no result: {listed}")
         return run
 
 

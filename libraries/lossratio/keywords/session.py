@@ -1,8 +1,8 @@
 """The state that the keywords of one suite share: the testbed, the last result, the running test."""
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from lossratio.measurements import TestPlace
 from lossratio.measurements.throughput import GoalSet, ThroughputResult, goal_set_from
 from lossratio.report import RunReport
 from lossratio.results import RunDirectory, TestIdentity, TestResult, result_name
-from lossratio.testbed import RunningTraffic, Testbed, describe_traffic
+from lossratio.testbed import RunningTraffic, Testbed
 from lossratio.traffic import TrafficProfile
 
 
@@ -102,7 +102,7 @@ class Session:
     def throughput_of(self, traffic: TrafficProfile) -> float | None:
         """The throughput without loss of the last search with this traffic, frames/s per interface; None: not known."""
         search = self.last_search
-        if search is None or describe_traffic(search.profile) != describe_traffic(traffic):
+        if search is None or search.profile.described() != traffic.described():
             return None
         for report in search.result.goals:
             if report.goal.loss_ratio == 0.0 and report.throughput is not None:
@@ -114,22 +114,22 @@ class Session:
         self.last_result = result
         self.last_search = Search(result, profile, place, self.test_name)
 
-    @contextmanager
-    def after_search(self, what: str) -> Iterator[None]:
-        """Measures something after the last search: if it fails, the result of the search says so, and why."""
+    def add_to(
+        self, search: Search, what: str, measure: Callable[[Testbed, TestPlace, ThroughputResult], ThroughputResult]
+    ) -> ThroughputResult:
+        """Measures something after a search: if it fails, the result of the search says so, and why."""
         try:
-            yield
-        except SearchError:
-            # Nothing was tried.
-            raise
+            result = measure(self.ready_testbed(), search.place, search.result)
         except LossRatioError as error:
-            search = self.last_search
-            if search is not None:
+            # After a SearchError, nothing was tried.
+            if not isinstance(error, SearchError):
                 remarks = (*search.result.remarks, f"{what} was not measured after the search: {error}")
-                result = search.result.model_copy(update={"remarks": remarks})
-                search.place.directory.write(result)
-                self.remember_search(result, search.profile, search.place)
+                failed = search.result.model_copy(update={"remarks": remarks})
+                search.place.directory.write(failed)
+                self.remember_search(failed, search.profile, search.place)
             raise
+        self.remember_search(result, search.profile, search.place)
+        return result
 
     def place(self, resume: Path | None) -> TestPlace:
         """The place of the measurement that begins now: the running test, or the suite in its set-up."""

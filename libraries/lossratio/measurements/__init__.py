@@ -3,7 +3,6 @@
 Functions import testbeds, devices, traffic (paramiko) and Robot Framework: that takes a while, and reports need none.
 """
 
-from lossratio.measurements.csit import CsitExportError as CsitExportError, csit_rate as csit_rate
 from lossratio.measurements.measure import (
     MEMORY_REST as MEMORY_REST,
     MEMORY_SECONDS as MEMORY_SECONDS,
@@ -13,7 +12,6 @@ from lossratio.measurements.measure import (
     PlannedKind as PlannedKind,
     PlannedTrials as PlannedTrials,
     measure as measure,
-    run_warm_up as run_warm_up,
     warm_up_like as warm_up_like,
 )
 from lossratio.measurements.measurement import (
@@ -21,7 +19,6 @@ from lossratio.measurements.measurement import (
     Measurement as Measurement,
     Span as Span,
     TestPlace as TestPlace,
-    perform as perform,
     what_stopped as what_stopped,
 )
 from lossratio.measurements.progress import (
@@ -38,8 +35,8 @@ from lossratio.measurements.request import (
     AfterThroughput as AfterThroughput,
     Audience as Audience,
     Request as Request,
-    Settings as Settings,
     SettingsOf as SettingsOf,
     WarmUp as WarmUp,
 )
 from lossratio.measurements.spread import SECONDS as SECONDS, Spread as Spread
+from lossratio.results import CsitExportError as CsitExportError, csit_rate as csit_rate

@@ -21,7 +21,6 @@ from lossratio.measurements import (
     MeasuredKind,
     Measurement,
     Progress,
-    Settings,
     SettingsOf,
     measure,
 )
@@ -29,7 +28,7 @@ from lossratio.measurements.repeated_search import RepeatedSearch
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Frames, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import LABEL_WIDTH, Finding, MaxLoad, View, format_frames_per_second, rate_line, value_line
+from lossratio.results import Finding, MaxLoad, View, format_frames_per_second, rate_line, value_line
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult
 from lossratio.units import Unit, format_milliseconds
 
@@ -138,7 +137,7 @@ class BackToBackResult(FoundResult):
     """The rate of the bursts."""
     throughput: Rate
     """The throughput (without loss) that was measured before."""
-    settings: Annotated[Settings, SettingsOf(BackToBackRequest)]
+    settings: SettingsOf[BackToBackRequest]
     """The parameters of the search, as RFC 9004 wants them reported."""
     longest_burst_frames: FrameCount
     """Frames of the longest burst that is tried."""
@@ -243,12 +242,9 @@ class SettlingMeasurer:
 class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBackResult]):
     """The kind: back-to-back frames."""
 
-    name = "back_to_back"
     follows = True
     title = "Measuring back-to-back frames"
     algorithm = "back-to-back frames"
-    request = BackToBackRequest
-    result = BackToBackResult
 
     def controller(self, request: BackToBackRequest, loads: LoadRange) -> BurstSearch:
         """Bisections over burst length; no trials where no buffer fills."""
@@ -259,14 +255,9 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
                 f"A burst of {request.longest_burst:g} s at {format_frames_per_second(rate)} has no frame. Raise "
                 "longest_burst."
             )
-        fills = throughput < rate * (1.0 - SAME)
-        return BurstSearch(
-            rate,
-            longest,
-            step=request.step,
-            repeats=request.repeats if fills else 0,
-            loss_verification=request.loss_verification,
-        )
+        repeats = request.repeats if throughput < rate * (1.0 - SAME) else 0
+        verification = request.loss_verification
+        return BurstSearch(rate, longest, step=request.step, repeats=repeats, loss_verification=verification)
 
     def measurer(self, request: BackToBackRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Waits after each burst."""
@@ -333,11 +324,11 @@ class BackToBackView(View[BackToBackResult]):
             return
         yield value_line(values.prefix.strip() or "average", values.average_frames, FRAMES)
         spread = f"{values.least_frames:,}, {values.most_frames:,}, {values.stdev_frames:.4g} frames"
-        yield f"  {'min, max, stddev':<{LABEL_WIDTH}}  {spread}"
+        yield value_line("min, max, stddev", spread)
         times = values.buffer_time
-        yield f"  {'implied buffer time':<{LABEL_WIDTH}}  {values.prefix}{format_milliseconds(times.implied_s)}"
+        yield value_line("implied buffer time", f"{values.prefix}{format_milliseconds(times.implied_s)}")
         corrected = f"{values.prefix}{format_milliseconds(times.corrected_s)} ({times.buffer_frames:,.1f} frames)"
-        yield f"  {'corrected buffer time':<{LABEL_WIDTH}}  {corrected}"
+        yield value_line("corrected buffer time", corrected)
 
     def caveats(self, result: BackToBackResult) -> Iterator[str]:
         """A rate that is not known."""

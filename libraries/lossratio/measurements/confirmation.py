@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from lossratio.drawing import MARKS, Axis, Plot, drawing, text_at
+from lossratio.drawing import MARKS, Axis, Plot
 from lossratio.errors import SearchError
-from lossratio.measurements import NOT_IN_FILES, FoundResult, Measurement, PlannedKind, PlannedTrials, Request, measure
+from lossratio.measurements import NOT_IN_FILES, FoundResult, Measurement, PlannedKind, PlannedTrials, Request
 from lossratio.measurements.soak import TARGET_LOSS_RATIO, timed
 from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_aside
@@ -94,11 +93,8 @@ class ConfirmationResult(FoundResult):
 class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, ConfirmationResult]):
     """The kind: confirmation of a critical load."""
 
-    name = "confirmation"
     title = "Confirming the critical load"
     algorithm = "confirmation at a fixed load"
-    request = ConfirmationRequest
-    result = ConfirmationResult
 
     def controller(self, request: ConfirmationRequest, loads: LoadRange) -> PlannedTrials:
         """Equal trials; they end early if more is lost for certain, whenever that is looked at."""
@@ -128,21 +124,15 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
             trials = [entry.result for entry in measured.entries]
             statement = confirmed(trials, request.loss_ratio, request.planned_trials, run.conditions)
             reason = None if statement.verdict is Verdict.VERIFIED else str(statement)
-        return ConfirmationResult(
-            **measured.stated(max_load, reason, self.why_set_aside),
-            loss_ratio=request.loss_ratio,
-            statement=statement,
-            reason=reason,
-        )
+        stated = measured.stated(max_load, reason, self.why_set_aside)
+        return ConfirmationResult(**stated, loss_ratio=request.loss_ratio, statement=statement, reason=reason)
 
 
 def bounds_of(trials: Sequence[TrialResult], looks: int = 1) -> LossBounds:
     """The loss ratio of the trials that are evidence, all at one load, whose lower bound is looked at so many times."""
     known = [trial.output for trial in trials if why_set_aside(trial) is None]
-    sent, lost = (
-        np.array([float(count or 0) for count in counts])
-        for counts in ([output.sent_frames for output in known], [output.lost_frames for output in known])
-    )
+    counts = [(float(output.sent_frames or 0), float(output.lost_frames or 0)) for output in known]
+    sent, lost = np.array(counts).reshape(-1, 2).T
     return LossBounds.of(sent, lost, looks)
 
 
@@ -155,8 +145,6 @@ def confirmed(trials: Sequence[TrialResult], loss_ratio: float, planned: int, co
         verdict = Verdict.VERIFIED
     return timed(GuardStatement.of(verdict, loss_ratio, (trials[0].load, trials[0].load), bounds), conditions)
 
-
-confirm_critical_load = partial(measure, Confirmation())
 
 _WIDTH, _HEIGHT = 900.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 96.0, 880.0, 30.0, 250.0
@@ -191,11 +179,9 @@ class ConfirmationView(View[ConfirmationResult]):
 
 def draw_confirmation(result: ConfirmationResult, statement: GuardStatement) -> str:
     """Draws the loss ratio of each trial with error bars, and the loss ratio of all."""
-    counted = [trial for trial in result.trials if trial.is_evidence and trial.sent_frames]
-    bounds = [
-        LossBounds.of(np.full(1, float(trial.sent_frames or 0)), np.full(1, float(trial.lost_frames or 0)))
-        for trial in counted
-    ]
+    evidence = (trial for trial in result.trials if trial.is_evidence and trial.sent_frames)
+    counted = [(float(trial.sent_frames or 0), float(trial.lost_frames or 0)) for trial in evidence]
+    bounds = [LossBounds.of(np.full(1, sent), np.full(1, lost)) for sent, lost in counted]
     floor = 0.1 * min(result.loss_ratio, statement.most_loss_ratio)
     highest = 2.0 * max([result.loss_ratio, statement.most_loss_ratio, *(one.most for one in bounds)])
     plot = Plot(
@@ -208,12 +194,9 @@ def draw_confirmation(result: ConfirmationResult, statement: GuardStatement) -> 
     for number, one in enumerate(bounds, start=1):
         plot.line([(float(number), max(one.least, floor)), (float(number), one.most)], _COLOUR)
     marks = [
-        (float(number), max((trial.lost_frames or 0) / (trial.sent_frames or 1), floor), f"{trial.lost_frames:,} lost")
-        for number, trial in enumerate(counted, start=1)
+        (float(number), max(lost / sent, floor), f"{lost:,.0f} lost")
+        for number, (sent, lost) in enumerate(counted, start=1)
     ]
     plot.marks(MARKS[0], marks)
-    captions = [
-        text_at(4.0, 14.0, "loss ratio"),
-        text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 38.0, "trial", text_anchor="middle"),
-    ]
-    return drawing(_WIDTH, _HEIGHT, f"Loss ratio at one load, {result.test.name}.", [*captions, *plot.parts])
+    plot.titles("trial", "loss ratio", below=38.0)
+    return plot.svg(_WIDTH, _HEIGHT, f"Loss ratio at one load, {result.test.name}.")

@@ -5,28 +5,18 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from lossratio.errors import TesterError
-from lossratio.measurements import (
-    FoundResult,
-    MeasuredKind,
-    Measurement,
-    Progress,
-    Settings,
-    SettingsOf,
-    TestPlace,
-    measure,
-)
+from lossratio.measurements import FoundResult, MeasuredKind, Measurement, Progress, SettingsOf, TestPlace
 from lossratio.measurements.connections import OpeningRequest, check_flows, percentiles
 from lossratio.measurements.repeated_search import RepeatedSearch
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record
-from lossratio.results import LABEL_WIDTH, MaxLoad, View, value_line
+from lossratio.results import MaxLoad, View, value_line
 from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import Unit
 
@@ -107,7 +97,7 @@ class ConnectionCapacityResult(FoundResult):
     kind: Literal["connection_capacity"] = "connection_capacity"
     max_load: MaxLoad
     """The rate at which connections were opened: each frame opens one."""
-    settings: Annotated[Settings, SettingsOf(CapacityRequest)]
+    settings: SettingsOf[CapacityRequest]
     """The parameters of the search."""
     most_connections: int
     """The most connections that were tried."""
@@ -174,12 +164,9 @@ class CapacitySearch(RepeatedSearch[CapacityFound]):
 class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress, ConnectionCapacityResult]):
     """The kind: the capacity of a table of connections."""
 
-    name = "connection_capacity"
     follows = True
     title = "Searching for the capacity of the table of connections"
     algorithm = "capacity of the table of connections"
-    request = CapacityRequest
-    result = ConnectionCapacityResult
 
     def prepare(self, testbed: Testbed, request: CapacityRequest, place: TestPlace) -> None:
         """Checks the traffic, and that no table is full from the start."""
@@ -227,9 +214,6 @@ class ConnectionCapacity(MeasuredKind[CapacityRequest, CapacitySearch, Progress,
         return None
 
 
-find_connection_table_capacity = partial(measure, ConnectionCapacity())
-
-
 class ConnectionCapacityView(View[ConnectionCapacityResult]):
     """How the capacity of a table of connections is shown."""
 
@@ -240,14 +224,13 @@ class ConnectionCapacityView(View[ConnectionCapacityResult]):
 
     def lines(self, result: ConnectionCapacityResult) -> Iterator[str]:
         """The median, and the percentiles."""
-        rate = result.max_load.rate.per_interface_fps
         yield self.head(result, f"capacity of the table of connections (RFC 9693), {result.settings.repeats} searches")
-        yield f"  {'opened at':<{LABEL_WIDTH}}  {rate:,.0f} connections/s"
+        yield value_line("opened at", f"{result.max_load.rate.per_interface_fps:,.0f} connections/s")
         values = result.capacity
         if values is not None:
             yield value_line("at least" if values.is_at_limit else "median", values.median_connections, CONNECTIONS)
             ends = f"{values.percentile_1_connections:,.6g}, {values.percentile_99_connections:,.6g} connections"
-            yield f"  {'1st, 99th percentile':<{LABEL_WIDTH}}  {ends}"
+            yield value_line("1st, 99th percentile", ends)
 
     def values(self, result: ConnectionCapacityResult) -> Mapping[str, Any]:
         """The median; only a lower bound where no connection was lost."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, JsonValue
 
-from lossratio.measurements import CsitExportError, FoundResult, PlannedKind, PlannedTrials, measure
+from lossratio.measurements import CsitExportError, FoundResult, PlannedKind, PlannedTrials
 from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest
-from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MrrRequest
+from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MrrRequest, at_maximum_load
 from lossratio.records import Record
-from lossratio.results import LABEL_WIDTH, Finding, MaxLoad, View, value_line
+from lossratio.results import Finding, MaxLoad, View, value_line
 from lossratio.trials import TrialInput, TrialResult
 
 if TYPE_CHECKING:
@@ -61,9 +61,7 @@ class ConnectionMrrResult(FoundResult):
 def connection_mrr(trials: Sequence[TrialResult]) -> ConnectionMrrValues:
     """The connections of trials, per second in which they were opened."""
     values = [
-        sum(
-            direction.received_frames / (direction.elapsed_s or trial.duration) for direction in trial.output.directions
-        )
+        sum(way.received_frames / (way.elapsed_s or trial.duration) for way in trial.output.directions)
         if trial.output.directions
         else trial.forwarding_rate
         for trial in trials
@@ -80,12 +78,9 @@ def connection_mrr(trials: Sequence[TrialResult]) -> ConnectionMrrValues:
 class ConnectionMrr(PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
     """The kind: the connection MRR."""
 
-    name = "connection_mrr"
     follows = True
     title = "Measuring connection MRR"
     algorithm = "MRR of connections"
-    request = ConnectionMrrRequest
-    result = ConnectionMrrResult
 
     def controller(self, request: ConnectionMrrRequest, loads: LoadRange) -> PlannedTrials:
         """Trials at the same rate, as many as requested."""
@@ -96,14 +91,12 @@ class ConnectionMrr(PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
         return connection_mrr(trials)
 
 
-measure_connection_mrr = partial(measure, ConnectionMrr())
-
-
 class ConnectionMrrView(View[ConnectionMrrResult]):
     """The view of a connection MRR."""
 
     quantity = "connection MRR"
     has_value = True
+    value_fields = MappingProxyType({"value": "mean_per_second", "deviation": "stdev_per_second"})
     measured_in = CONNECTIONS_PER_SECOND
     csit_type = "mrr"
     method = "RFC 9693"
@@ -117,19 +110,11 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
             yield value_line("mean", found.mean_per_second, CONNECTIONS_PER_SECOND)
             yield value_line("standard deviation", found.stdev_per_second, CONNECTIONS_PER_SECOND)
             lost = f"{found.lost_connections:,} connections; {found.unsent_connections:,} unsent, which is no loss"
-            yield f"  {'lost':<{LABEL_WIDTH}}  {lost}"
-
-    def values(self, result: ConnectionMrrResult) -> Mapping[str, Any]:
-        """The mean, with its deviation."""
-        found = result.connections
-        return {} if found is None else {"value": found.mean_per_second, "deviation": found.stdev_per_second}
+            yield value_line("lost", lost)
 
     def aspects(self, result: ConnectionMrrResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The rate, and the duration of trials."""
-        return {
-            "goal": {"load_per_interface_fps": result.max_load.rate.per_interface_fps},
-            "trial duration": [*sorted({trial.duration_s for trial in result.trials if trial.is_evidence})],
-        }
+        return at_maximum_load(result)
 
     def csit(self, result: ConnectionMrrResult) -> dict[str, Any]:
         """The rates of all trials, with mean and standard deviation."""

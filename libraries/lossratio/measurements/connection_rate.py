@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from lossratio.errors import SearchError
-from lossratio.measurements import NOT_IN_FILES, OnProgress, TestPlace, measure
+from lossratio.measurements import NOT_IN_FILES, TestPlace
 from lossratio.measurements.connections import (
     CONNECTIONS_PER_SECOND,
     LEAST_MORE,
@@ -149,11 +149,8 @@ class RateSearch(MLRsearch):
 class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
     """The kind: searches for the connection rate."""
 
-    name = "connection_rate"
     title = "Searching for the connection rate"
     algorithm = "MLRsearch over connections per second"
-    request = ConnectionRateRequest
-    result = ConnectionRateResult
     search = RateSearch
     _longest_trial = math.inf
 
@@ -179,13 +176,6 @@ class ConnectionRate(GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
     def inputs(self, request: ConnectionRateRequest, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
         """Goals, loads and settings, with the unit of the loads."""
         return {**super().inputs(request, loads, controller), "load_unit": CONNECTIONS_PER_SECOND.name}
-
-
-def find_connection_rate(
-    testbed: Testbed, request: ConnectionRateRequest, place: TestPlace, on_progress: OnProgress | None = None
-) -> ConnectionRateResult:
-    """Searches for the connection rate; see `lossratio.measurements.measure`."""
-    return measure(ConnectionRate(), testbed, request, place, on_progress)
 
 
 class ConnectionRateView(ThroughputView):

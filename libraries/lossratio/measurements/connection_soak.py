@@ -1,12 +1,9 @@
 """The rate of connections at which a device loses a given share of them in the long run, by PLRsearch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from functools import partial
 from typing import Annotated, Any, Literal
 
-from lossratio.measurements import NOT_IN_FILES, measure
+from lossratio.measurements import NOT_IN_FILES
 from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest, as_cps, in_connections
 from lossratio.measurements.soak.measure import SoakRequest, SoakSearch
 from lossratio.measurements.soak.result import SoakResult
@@ -41,14 +38,9 @@ class ConnectionSoakResult(SoakResult):
 class ConnectionSoak(SoakSearch[ConnectionSoakRequest]):
     """The kind: searches for the critical rate of connections."""
 
-    name = "connection_soak"
     title = "Searching for the critical connection rate"
     algorithm = "PLRsearch over connections per second"
-    request = ConnectionSoakRequest
     result = ConnectionSoakResult
-
-
-find_critical_connection_rate = partial(measure, ConnectionSoak())
 
 
 class ConnectionSoakView(SoakView):

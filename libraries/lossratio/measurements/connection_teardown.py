@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, JsonValue
 
 from lossratio.errors import DutError, SearchError
-from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials, Settings, SettingsOf, TestPlace, measure
-from lossratio.measurements.connections import CONNECTIONS_PER_SECOND, OpeningRequest, check_flows, percentiles
+from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials, SettingsOf, TestPlace
+from lossratio.measurements.connections import (
+    CONNECTIONS_PER_SECOND,
+    OpeningRequest,
+    check_flows,
+    percentiles,
+    tables_of,
+)
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record, Seconds
-from lossratio.results import LABEL_WIDTH, Finding, MaxLoad, View, value_line
+from lossratio.results import Finding, MaxLoad, View, value_line
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult
 
 if TYPE_CHECKING:
@@ -65,7 +71,7 @@ class ConnectionTeardownResult(FoundResult):
     kind: Literal["connection_teardown"] = "connection_teardown"
     max_load: MaxLoad
     """The rate at which connections were opened: each frame opens one."""
-    settings: Annotated[Settings, SettingsOf(TeardownRequest)]
+    settings: SettingsOf[TeardownRequest]
     """The parameters of the measurement."""
     teardown: TeardownValues | None
     """The tear-down rates; null if the measurement failed."""
@@ -97,30 +103,26 @@ class TeardownMeasurer:
 
 def teardown_values(trials: Sequence[TrialResult], connections: int) -> TeardownValues:
     """Median, 1st and 99th percentile of the rates: connections over the time of their deletion (RFC 9693)."""
-    times = [trial.output.forgotten for trial in trials]
-    known = [seconds for seconds in times if seconds]
-    if len(known) < len(times) or not known:
+    times = tuple(seconds for trial in trials if (seconds := trial.output.forgotten))
+    if len(times) < max(1, len(trials)):
         raise SearchError("teardown: a trial has no time in which the device deleted its connections")
-    low, middle, high = percentiles([connections / seconds for seconds in known])
+    low, middle, high = percentiles([connections / seconds for seconds in times])
     return TeardownValues(
-        times=tuple(known), median_per_second=middle, percentile_1_per_second=low, percentile_99_per_second=high
+        times=times, median_per_second=middle, percentile_1_per_second=low, percentile_99_per_second=high
     )
 
 
 class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult]):
     """The kind: the tear-down rate."""
 
-    name = "connection_teardown"
     follows = True
     title = "Measuring the tear-down rate of connections"
     algorithm = "tear-down rate of connections"
-    request = TeardownRequest
-    result = ConnectionTeardownResult
 
     def prepare(self, testbed: Testbed, request: TeardownRequest, place: TestPlace) -> None:
         """Checks devices and traffic."""
         check_flows(request.profile, request.connections, f"Give connections={request.profile.flows}")
-        if sum(dut.connections is not None for dut in testbed.duts) != 1:
+        if len(tables_of(testbed)) != 1:
             raise SearchError(
                 "The tear-down rate is that of one device whose table lossratio can empty, such as a linux_router with "
                 f"nat or firewall. {testbed.request.topology.name} has another number of these on its path."
@@ -132,15 +134,11 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
 
     def measurer(self, request: TeardownRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Opens connections, and has them deleted."""
-        tables = {dut.hop.node_name: dut.connections for dut in testbed.duts if dut.connections is not None}
-        return TeardownMeasurer(request.measurer(ready.measurer, testbed), *tables.popitem())
+        return TeardownMeasurer(request.measurer(ready.measurer, testbed), *tables_of(testbed).popitem())
 
     def found_in(self, result: ConnectionTeardownResult, trials: Sequence[TrialResult]) -> TeardownValues:
         """The rates of the trials."""
         return teardown_values(trials, result.settings.connections)
-
-
-measure_connection_teardown_rate = partial(measure, ConnectionTeardown())
 
 
 class ConnectionTeardownView(View[ConnectionTeardownResult]):
@@ -148,6 +146,7 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
 
     quantity = "tear-down"
     has_value = True
+    value_fields = MappingProxyType({"value": "median_per_second"})
     measured_in = CONNECTIONS_PER_SECOND
     method = "RFC 9693"
 
@@ -158,11 +157,7 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
         if values is not None:
             yield value_line("median", values.median_per_second, CONNECTIONS_PER_SECOND)
             ends = f"{values.percentile_1_per_second:,.6g}, {values.percentile_99_per_second:,.6g} connections/s"
-            yield f"  {'1st, 99th percentile':<{LABEL_WIDTH}}  {ends}"
-
-    def values(self, result: ConnectionTeardownResult) -> Mapping[str, Any]:
-        """The median."""
-        return {} if result.teardown is None else {"value": result.teardown.median_per_second}
+            yield value_line("1st, 99th percentile", ends)
 
     def aspects(self, result: ConnectionTeardownResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The number of connections."""

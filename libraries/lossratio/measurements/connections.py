@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import ceil, floor, lcm
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -75,13 +75,9 @@ def per_second(rate: Rate | float | None) -> float | None:
 
 def in_connections(finding: Finding) -> Finding:
     """A finding whose rates are connections per second."""
-    return replace(
-        finding,
-        value=per_second(finding.value),
-        lower_bound=per_second(finding.lower_bound),
-        upper_bound=per_second(finding.upper_bound),
-        deviation=per_second(finding.deviation),
-    )
+    names = ("value", "lower_bound", "upper_bound", "deviation")
+    rates: dict[str, Any] = {name: per_second(getattr(finding, name)) for name in names}
+    return replace(finding, **rates)
 
 
 def as_cps(exported: Any) -> Any:
@@ -169,14 +165,18 @@ class OpeningRequest(Request):
 
     def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:
         """Opens connections, and checks before each trial that no device forgets them meanwhile."""
-        tables, is_tcp = _tables(testbed), self.profile.is_tcp
-        opening = OpeningMeasurer(measurer, self.exchange, self.rounds, tables, is_tcp=is_tcp)
+        opening = OpeningMeasurer(measurer, self, testbed)
         # Trials of one duration show only by a longer one whether a table is full.
         return TableMeasurer(opening, self.longest_trial_of(testbed)) if hasattr(self, "trial_duration") else opening
 
     def longest_trial_of(self, testbed: Testbed) -> float:
         """Seconds of a trial after which a device that is known to keep connections forgets the first of them."""
-        return min(_timeouts(_tables(testbed), is_tcp=self.profile.is_tcp).values(), default=math.inf) / self.rounds
+        return min(self.timeouts(testbed).values(), default=math.inf) / self.rounds
+
+    def timeouts(self, testbed: Testbed) -> dict[str, float]:
+        """Seconds after which devices forget a connection that is being opened."""
+        state: TcpState | None = "syn_recv" if self.profile.is_tcp else None
+        return {name: table.timeout_of(state) for name, table in tables_of(testbed).items()}
 
     def check_tables(self, testbed: Testbed, connections: int, rate: float) -> None:
         """Checks, before any trial, that devices have room for connections, and keep them for long enough.
@@ -211,14 +211,9 @@ def percentiles(values: Iterable[float]) -> tuple[float, float, float]:
     return low, middle, high
 
 
-def _tables(testbed: Testbed) -> dict[str, ConnectionTable]:
+def tables_of(testbed: Testbed) -> dict[str, ConnectionTable]:
+    """The tables of the devices that are known to keep connections, by name."""
     return {dut.hop.node_name: dut.connections for dut in testbed.duts if dut.connections is not None}
-
-
-def _timeouts(tables: Mapping[str, ConnectionTable], *, is_tcp: bool) -> dict[str, float]:
-    """Seconds after which devices forget a connection that is being opened."""
-    state: TcpState | None = "syn_recv" if is_tcp else None
-    return {name: table.timeout_of(state) for name, table in tables.items()}
 
 
 class TableMeasurer:
@@ -251,26 +246,13 @@ class TableMeasurer:
 
 
 class OpeningMeasurer:
-    """Performs trials whose frames open connections, and are answered; by way of another measurer.
+    """Performs trials whose frames open connections, and are answered; by way of another measurer."""
 
-    A trial takes `rounds` times as long as the first frames of all connections. The devices' tables are by name.
-    """
-
-    def __init__(
-        self,
-        measurer: Measurer,
-        exchange: Exchange,
-        rounds: float,
-        tables: Mapping[str, ConnectionTable],
-        *,
-        is_tcp: bool = False,
-    ) -> None:
+    def __init__(self, measurer: Measurer, request: OpeningRequest, testbed: Testbed) -> None:
         self._measurer = measurer
-        self._exchange = exchange
-        self._rounds = rounds
-        self._tables = tables
-        self._timeouts = _timeouts(tables, is_tcp=is_tcp)
-        self._unseen = dict(tables)
+        self._exchange, self._rounds = request.exchange, request.rounds
+        self._unseen = tables_of(testbed)
+        self._timeouts = request.timeouts(testbed)
 
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Performs a trial.

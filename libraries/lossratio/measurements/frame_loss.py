@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from lossratio.drawing import MARKS, Axis, Plot, drawing, text_at
+from lossratio.drawing import MARKS, Axis, Plot
 from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials, Request, measure
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Share
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
-from lossratio.results import LABEL_WIDTH, Conditions, MaxLoad, Picture, View, load_per_interface
+from lossratio.results import Conditions, MaxLoad, Picture, View, load_per_interface, value_line
 from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -68,21 +68,17 @@ def lost_share(trial: TrialResult) -> float:
 
 def frame_loss(trials: Sequence[TrialResult], max_load: float, conditions: Conditions) -> FrameLoss:
     """Describes frame loss rate over falling loads; the maximum load is in frames per second per interface."""
-    return FrameLoss(
-        loads=tuple(
-            LossAtLoad(
-                share_of_max_load_ratio=min(1.0, trial.load / max_load),
-                load=conditions.rate(trial.load),
-                duration_s=trial.duration,
-                frame_loss_ratio=lost_share(trial),
-                sent_frames=trial.output.sent_frames,
-                lost_frames=trial.output.lost_frames,
-                unsent_frames=trial.output.unsent_frames,
-            )
-            for trial in trials
-        ),
-        is_complete=ends_without_loss(trials),
+    loads = tuple(
+        LossAtLoad(
+            share_of_max_load_ratio=min(1.0, trial.load / max_load),
+            load=conditions.rate(trial.load),
+            duration_s=trial.duration,
+            frame_loss_ratio=lost_share(trial),
+            **{name: getattr(trial.output, name) for name in ("sent_frames", "lost_frames", "unsent_frames")},
+        )
+        for trial in trials
     )
+    return FrameLoss(loads=loads, is_complete=ends_without_loss(trials))
 
 
 def ends_without_loss(trials: Sequence[TrialResult]) -> bool:
@@ -130,12 +126,9 @@ def falling_loads(max_load: float, step: float, trial_duration: float) -> Planne
 class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
     """The kind: frame loss rate over load."""
 
-    name = "frame_loss"
     follows = True
     title = "Measuring the frame loss rate"
     algorithm = "frame loss rate"
-    request = FrameLossRequest
-    result = FrameLossResult
 
     def controller(self, request: FrameLossRequest, loads: LoadRange) -> PlannedTrials:
         """Trials from the maximum load downwards."""
@@ -171,7 +164,7 @@ class FrameLossView(View[FrameLossResult]):
             share = format_ratio(loss.share_of_max_load_ratio)
             unsent = f", {loss.unsent_frames:,} unsent" if loss.unsent_frames else ""
             load = f"{loss.load.per_interface_fps:>12,.0f} fps per interface"
-            yield f"  {share:<{LABEL_WIDTH}}  {load}  loss {format_ratio(loss.frame_loss_ratio)}{unsent}"
+            yield value_line(share, f"{load}  loss {format_ratio(loss.frame_loss_ratio)}{unsent}")
 
     def pictures(self, result: FrameLossResult) -> Iterator[Picture]:
         """The graph."""
@@ -190,14 +183,9 @@ def draw_frame_loss(frame_loss: FrameLoss, test_name: str) -> str:
     plot.frame(plot.x.ticks(10), plot.y.ticks(6), "{:.4g}".format, "{:.4g}".format)
     points = [(100.0 * loss.share_of_max_load_ratio, 100.0 * loss.frame_loss_ratio) for loss in frame_loss.loads]
     plot.line(points, _COLOUR)
-    marks = [(x, y, _hint(loss)) for (x, y), loss in zip(points, frame_loss.loads, strict=True)]
-    plot.marks(MARKS[0], marks)
-    middle = (_LEFT + _RIGHT) / 2
-    captions = [
-        text_at(4.0, 14.0, "frame loss rate, %"),
-        text_at(middle, _BOTTOM + 38.0, "load, % of the maximum load", text_anchor="middle"),
-    ]
-    return drawing(_WIDTH, _HEIGHT, f"Frame loss rate over load, {test_name}.", [*captions, *plot.parts])
+    plot.marks(MARKS[0], [(x, y, _hint(loss)) for (x, y), loss in zip(points, frame_loss.loads, strict=True)])
+    plot.titles("load, % of the maximum load", "frame loss rate, %", below=38.0)
+    return plot.svg(_WIDTH, _HEIGHT, f"Frame loss rate over load, {test_name}.")
 
 
 def _hint(loss: LossAtLoad) -> str:

@@ -156,7 +156,11 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
     title: ClassVar[str]
     """The work in words, for consoles: ``Measuring ...``."""
     request: type[RequestT]
-    """The class of the requests."""
+    """The class of the requests, as the results' from the brackets behind the base."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls._take("request", Request)
 
     @classmethod
     def lacks(cls) -> list[str]:

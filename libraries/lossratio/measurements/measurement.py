@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed
 
 ResultT = TypeVar("ResultT")
+RecordT = TypeVar("RecordT", bound=Record)
 
 UNPROVED = "not proved, as nobody knows whether the DUT was still as it was set up: trials "
 """Beginning of the remark that names the trials which no run continues."""
@@ -152,11 +153,10 @@ class Additions(AbstractContextManager["Additions"]):
     def __exit__(self, *error: object) -> None:
         self._journal.close()
 
-    def known(self, place: int) -> str | None:
-        """What an earlier attempt at the run measured for a part, as JSON text; None: it must be measured."""
-        request = self._asked[place]
-        found = [addition.found for addition in self._known if addition.request == request]
-        return json.dumps(found[-1]) if found else None
+    def known(self, place: int, kind: type[RecordT]) -> RecordT | None:
+        """What an earlier attempt at the run measured for a part; None: it must be measured."""
+        found = [addition.found for addition in self._known if addition.request == self._asked[place]]
+        return kind.model_validate_json(json.dumps(found[-1]), strict=True) if found else None
 
     def add(self, place: int, found: Record) -> None:
         """Writes what was measured for a part.
@@ -227,6 +227,8 @@ class _Attempt:
         inputs = {**course.inputs, **({"rest_s": request.rest} if request.rest else {})}
         if request.integrity is not Integrity.DOUBT:
             inputs["integrity"] = request.integrity.value
+        forced = () if place.forced is None else (f"{FORCED}{place.forced}",)
+        self._remarks = (*course.remarks, *forced)
         conditions = ready.conditions
         # What a result says besides its numbers, for one that is made from the journal alone.
         about = {
@@ -240,11 +242,6 @@ class _Attempt:
         self._span, self._continued = Span(), len(self.journal.results)
         self.late: int | None = None
         self.failure: BaseException | None = None
-
-    @property
-    def _remarks(self) -> tuple[str, ...]:
-        forced = self._place.forced
-        return (*self._course.remarks, *(() if forced is None else (f"{FORCED}{forced}",)))
 
     def check_earlier(self) -> None:
         """Checks the frames of the trials that are continued, and of the check before them."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
@@ -28,7 +29,6 @@ from lossratio.measurements.throughput import ThroughputResult
 from lossratio.quantities import Duration, Repeats
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
 from lossratio.results import (
-    LABEL_WIDTH,
     Conditions,
     Doubt,
     DoubtKind,
@@ -40,6 +40,7 @@ from lossratio.results import (
     offered_in,
     rate_line,
     unsent_share,
+    value_line,
 )
 from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
@@ -120,15 +121,15 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
         raise SearchError(f"A maximum receive rate needs trials, all at one load; these have the loads {loads}.")
     values = tuple(_value(trial, conditions) for trial in trials)
     rates = [value.forwarding_rate.per_interface_fps for value in values]
-    sent = _total([trial.output.sent_frames for trial in trials])
-    lost = _total([trial.output.lost_frames for trial in trials])
+    counts = [(one.sent_frames, one.lost_frames, one.unsent_frames) for one in (trial.output for trial in trials)]
+    sent, lost, unsent = (None if None in count else sum(map(int, count)) for count in zip(*counts, strict=True))
     return Mrr(
         values=values,
         mean=conditions.rate(statistics.fmean(rates)),
         stdev=conditions.rate(statistics.pstdev(rates)),
         sent_frames=sent,
         lost_frames=lost,
-        unsent_frames=_total([trial.output.unsent_frames for trial in trials]),
+        unsent_frames=unsent,
         loss_ratio_of_sent=min(1.0, lost / sent) if sent and lost is not None else None,
     )
 
@@ -156,20 +157,12 @@ def _forwarded(trial: TrialResult, factor: float) -> float:
     return trial.forwarding_rate * trial.duration * factor
 
 
-def _total(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
-
-
 class MaximumReceiveRate(PlannedKind[MrrRequest, MrrResult]):
     """The kind: maximum receive rate."""
 
-    name = "mrr"
     follows = True
     title = "Measuring MRR"
     algorithm = "MRR"
-    request = MrrRequest
-    result = MrrResult
 
     def controller(self, request: MrrRequest, loads: LoadRange) -> PlannedTrials:
         """Trials at the same load, as many as requested."""
@@ -200,6 +193,7 @@ class MrrView(View[MrrResult]):
 
     quantity = "MRR"
     has_value = True
+    value_fields = MappingProxyType({"value": "mean", "deviation": "stdev"})
     value_name = "mean of an MRR with its standard deviation"
     csit_type = "mrr"
 
@@ -212,23 +206,16 @@ class MrrView(View[MrrResult]):
         yield rate_line("mean", result.mrr.mean)
         yield rate_line("standard deviation", result.mrr.stdev)
         values = " ".join(f"{value.forwarding_rate.per_interface_fps:,.0f}" for value in result.mrr.values)
-        yield f"  {'values':<{LABEL_WIDTH}}  {values} fps per interface"
+        yield value_line("values", f"{values} fps per interface")
         loss, unsent = "not counted", result.mrr.unsent_frames
         if result.mrr.loss_ratio_of_sent is not None:
             beside = "" if unsent is None else f"; {unsent:,} frames unsent, which is no loss"
             loss = f"{format_ratio(result.mrr.loss_ratio_of_sent)} of the frames sent{beside}"
-        yield f"  {'loss':<{LABEL_WIDTH}}  {loss}"
-
-    def values(self, result: MrrResult) -> Mapping[str, Any]:
-        """The mean."""
-        return {} if result.mrr is None else {"value": result.mrr.mean, "deviation": result.mrr.stdev}
+        yield value_line("loss", loss)
 
     def aspects(self, result: MrrResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The load, and the trials' durations, as bursts change what short trials forward."""
-        return {
-            "goal": {"load_per_interface_fps": result.max_load.rate.per_interface_fps},
-            "trial duration": [*sorted({trial.duration_s for trial in result.trials if trial.is_evidence})],
-        }
+        return at_maximum_load(result)
 
     def caveats(self, result: MrrResult) -> Iterator[str]:
         """The caveat that the SUT may forward more."""
@@ -237,7 +224,23 @@ class MrrView(View[MrrResult]):
 
     def doubts(self, result: MrrResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
         """The doubt that less is forwarded at maximum load than at a smaller load."""
-        yield from _below_throughput(result, [other for other in results if isinstance(other, ThroughputResult)])
+        mrr, offered = result.mrr, result.max_load.rate.per_interface_fps
+        if mrr is None:
+            return
+        # What the generator did not send is no degradation of the SUT.
+        sent_share = 1.0 - unsent_share(offered_in(result.trials))
+        most = mrr.mean.per_interface_fps + mrr.stdev.per_interface_fps
+        searches = [one for one in results if isinstance(one, ThroughputResult) and _setup(one) == _setup(result)]
+        for report in (report for search in searches for report in search.goals):
+            throughput = 0.0 if report.throughput is None else report.throughput.per_interface_fps
+            # At a load below the throughput, the forwarding rate cannot reach the throughput.
+            if throughput <= offered and most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * throughput * sent_share:
+                yield Doubt(
+                    DoubtKind.MRR_BELOW_PDR,
+                    f"{format_frame_rate(mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "
+                    f"less than the {report.goal.name} of {format_frame_rate(throughput)}",
+                )
+                return
 
     def csit(self, result: MrrResult) -> dict[str, Any]:
         """The rates of all trials, with mean and standard deviation."""
@@ -255,26 +258,14 @@ class MrrView(View[MrrResult]):
         return {"type": "mrr", "receive_rate": rates}
 
 
-def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]) -> Iterator[Doubt]:
-    if result.mrr is None:
-        return
-    offered = result.max_load.rate.per_interface_fps
-    # What the generator did not send is no degradation of the SUT.
-    sent_share = 1.0 - unsent_share(offered_in(result.trials))
-    most = result.mrr.mean.per_interface_fps + result.mrr.stdev.per_interface_fps
-    setups = [
-        (one.conditions.testbed.name, one.conditions.traffic, one.conditions.duts) for one in (result, *throughputs)
-    ]
-    same = [search for search, setup in zip(throughputs, setups[1:], strict=True) if setup == setups[0]]
-    for report in (report for search in same for report in search.goals):
-        throughput = report.throughput
-        # At a load below the throughput, the forwarding rate cannot reach the throughput.
-        if throughput is None or offered < throughput.per_interface_fps:
-            continue
-        if most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * throughput.per_interface_fps * sent_share:
-            yield Doubt(
-                DoubtKind.MRR_BELOW_PDR,
-                f"{format_frame_rate(result.mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "
-                f"less than the {report.goal.name} of {format_frame_rate(throughput.per_interface_fps)}",
-            )
-            return
+def _setup(result: TestResult) -> tuple[Any, ...]:
+    conditions = result.conditions
+    return conditions.testbed.name, conditions.traffic, conditions.duts
+
+
+def at_maximum_load(result: TestResult) -> dict[str, JsonValue]:
+    """The aspects of a result whose trials are all at the maximum load."""
+    return {
+        "goal": {"load_per_interface_fps": result.max_load.rate.per_interface_fps},
+        "trial duration": [*sorted({trial.duration_s for trial in result.trials if trial.is_evidence})],
+    }

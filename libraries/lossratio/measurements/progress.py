@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from lossratio.mlrsearch import Forecast, GoalBounds
+from lossratio.mlrsearch import Forecast, GoalBounds, RelevantBounds
 from lossratio.results import format_interval, format_loss
 from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
@@ -61,14 +61,13 @@ class Progress:
         # After an early verdict the loss ratio is a lower limit.
         loss = (">" if trial.is_early else "") + format_ratio(trial.loss_ratio)
         text = _HEAD.format(self.number, format_frame_rate(trial.load), f"{trial.duration:.4g} s", loss)
-        goals = [(f"{bounds.goal} {_interval(bounds)}", f"{bounds.goal} {_short(bounds)}") for bounds in self.bounds]
-        long = "".join(f"  {full:<{_INTERVAL_WIDTH + 4}}" for full, _ in goals)
-        if goals and len(text) + len(long) <= width:
-            text += long
-        elif goals:
-            text = _filled(text, [short for _, short in goals], width)
-        else:
-            text = _filled(text, [f"forwarded {format_frame_rate(trial.forwarding_rate)}"], width)
+        shown = [(bounds.goal, *_shown(bounds)) for bounds in self.bounds]
+        intervals = [f"{goal} {mark}{format_interval(*interval)}" for goal, mark, interval in shown]
+        long = "".join(f"  {interval:<{_INTERVAL_WIDTH + 4}}" for interval in intervals)
+        short = [f"{bounds.goal} {_short(bounds)}" for bounds in self.bounds]
+        fits = intervals and len(text) + len(long) <= width
+        forwarded = f"forwarded {format_frame_rate(trial.forwarding_rate)}"
+        text = text + long if fits else _filled(text, short or [forwarded], width)
         unsent = trial.output.unsent_frames
         rest = [f"{unsent:,} unsent"] if unsent else []
         rest += [part for part in (self.rule, self.purpose) if part is not None]
@@ -143,10 +142,8 @@ def _filled(text: str, parts: list[str], width: int, widest: int = _SHORT_WIDTH)
 
 def _short(bounds: GoalBounds) -> str:
     """An interval in few columns, e.g. ``~149.8-150.5k``."""
-    is_proved = None not in (bounds.proved.lower, bounds.proved.upper)
-    shown = bounds.proved if is_proved else bounds.leaning
-    mark = "" if is_proved else "~"
-    low, high = (None if bound is None else _short_rate(bound) for bound in (shown.lower, shown.upper))
+    mark, shown = _shown(bounds)
+    low, high = (None if bound is None else _short_rate(bound) for bound in shown)
     if low is None and high is None:
         return "?"
     if low is None or high is None:
@@ -186,18 +183,14 @@ def progress_line(
 def trial_in_words(number: int, trial: TrialResult) -> str:
     """The beginning of the line after a trial."""
     unsent = trial.output.unsent_frames
-    loss = (
-        "loss "
-        + format_loss(trial.loss_ratio, trial.output.decided_after)
-        + (f" ({unsent:,} unsent)" if unsent else "")
-    )
+    beside = f" ({unsent:,} unsent)" if unsent else ""
+    loss = f"loss {format_loss(trial.loss_ratio, trial.output.decided_after)}{beside}"
     return f"trial {number:>3}  {format_frame_rate(trial.load):>11} for {trial.duration:.4g} s  {loss:<13}"
 
 
-def _interval(bounds: GoalBounds) -> str:
-    if None in (bounds.proved.lower, bounds.proved.upper):
-        return f"~{format_interval(bounds.leaning.lower, bounds.leaning.upper)}"
-    return format_interval(bounds.proved.lower, bounds.proved.upper)
+def _shown(bounds: GoalBounds) -> tuple[str, RelevantBounds]:
+    """The bounds that are shown, and the mark before those that are not proved."""
+    return "" if bounds.shown == bounds.proved else "~", bounds.shown
 
 
 def seconds_in_words(seconds: float) -> str:

@@ -91,9 +91,7 @@ class ReconfigurationRequest(SearchRequest):
 class Reconfiguration(Kind[ReconfigurationResult]):
     """The kind: frames lost while the SUT is reconfigured. The journal is the journal of the search for the load."""
 
-    name = "reconfiguration"
     request = ReconfigurationRequest
-    result = ReconfigurationResult
 
     def contradictions(self, result: ReconfigurationResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Differences of the lost time from the time of the lost frames."""

@@ -19,7 +19,6 @@ from lossratio.measurements import (
     Measurement,
     PlannedKind,
     PlannedTrials,
-    Settings,
     SettingsOf,
     Spread,
     measure,
@@ -27,7 +26,7 @@ from lossratio.measurements import (
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats, Share
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import LABEL_WIDTH, Finding, MaxLoad, View, rate_line
+from lossratio.results import Finding, MaxLoad, View, rate_line, value_line
 from lossratio.trials import Step, Timeline, TrialInput, TrialResult
 from lossratio.units import format_milliseconds
 
@@ -107,7 +106,7 @@ class RecoveryResult(FoundResult):
     """The load of the overload."""
     after: Rate
     """The load after the change: half of the overload."""
-    settings: Annotated[Settings, SettingsOf(RecoveryRequest)]
+    settings: SettingsOf[RecoveryRequest]
     """The parameters of the test."""
     resolution_s: Seconds | None
     """The send time of a frame may be wrong by this; null: there was no trial."""
@@ -138,11 +137,8 @@ def _of_direction(timeline: Timeline) -> RecoveryTime:
 class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
     """The kind: system recovery."""
 
-    name = "recovery"
     title = "Measuring system recovery"
     algorithm = "system recovery"
-    request = RecoveryRequest
-    result = RecoveryResult
 
     def controller(self, request: RecoveryRequest, loads: LoadRange) -> PlannedTrials:
         """Trials of two steps without a gap; no trials where there is no overload."""
@@ -199,13 +195,11 @@ class RecoveryView(View[RecoveryResult]):
         yield rate_line("then", result.after)
         values = result.recovery
         yield from values.lines("average")
-        each = ", ".join(
-            "not recovered" if time.recovery_s is None else format_milliseconds(time.recovery_s)
-            for time in values.times
-        )
-        yield f"  {'times':<{LABEL_WIDTH}}  {each}"
+        times = (time.recovery_s for time in values.times)
+        each = ("not recovered" if time is None else format_milliseconds(time) for time in times)
+        yield value_line("times", ", ".join(each))
         if result.resolution_s is not None:
-            yield f"  {'resolution':<{LABEL_WIDTH}}  {format_milliseconds(result.resolution_s)}"
+            yield value_line("resolution", format_milliseconds(result.resolution_s))
 
     def values(self, result: RecoveryResult) -> Mapping[str, Any]:
         """The average; only a lower bound where the DUT did not recover."""

@@ -1,7 +1,5 @@
 """A search for the largest size (of a burst, of a table) at which nothing is lost, repeated several times."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Generic, TypeVar

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, get_args
 
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -168,19 +168,18 @@ class AfterThroughput(Request):
 class Settings(Record):
     """The settings of a measurement in its result: the fields of its request, with the units in their names."""
 
+
+class SettingsOf(Generic[RequestT]):
+    """The type of a field of a result that has the settings of a request: ``SettingsOf[MyRequest]``."""
+
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
 
-
-class SettingsOf:
-    """Says in an annotation whose settings a field of a result has: ``Annotated[Settings, SettingsOf(MyRequest)]``."""
-
-    def __init__(self, request: type[Request]) -> None:
-        self._request = request
-
-    def __get_pydantic_core_schema__(self, source: type[Settings], handler: GetCoreSchemaHandler) -> CoreSchema:
-        return handler.generate_schema(settings_model(self._request))
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        (request,) = get_args(source)
+        return handler.generate_schema(settings_model(request))
 
 
 @cache

@@ -29,7 +29,6 @@ from lossratio.measurements import (
     Measurement,
     PlannedKind,
     PlannedTrials,
-    Settings,
     SettingsOf,
     Spread,
     measure,
@@ -37,7 +36,7 @@ from lossratio.measurements import (
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import LABEL_WIDTH, Doubt, DoubtKind, Finding, MaxLoad, TestResult, View, rate_line
+from lossratio.results import Doubt, DoubtKind, Finding, MaxLoad, TestResult, View, rate_line, value_line
 from lossratio.trials import (
     Measurer,
     Outage,
@@ -140,7 +139,7 @@ class ResetResult(FoundResult):
     kind: Literal["reset"] = "reset"
     load: Rate
     """The load during the reset."""
-    settings: Annotated[Settings, SettingsOf(ResetRequest)]
+    settings: SettingsOf[ResetRequest]
     """The parameters of the test."""
     resolution_s: Seconds | None
     """The time of a frame may be wrong by this, and by the distance of two frames; null: there was no trial."""
@@ -266,9 +265,8 @@ class ResettingMeasurer:
             )
         # The traffic flowed as long as it flowed: it is no trial of a given number of frames.
         flowed = max(step.start + step.elapsed for timeline in timelines for step in timeline.steps)
-        output = output_from_counters(
-            TrialInput(flowed, trial.load), stopped.directions, negative_loss="csit", elapsed=elapsed
-        )
+        asked = TrialInput(flowed, trial.load)
+        output = output_from_counters(asked, stopped.directions, negative_loss="csit", elapsed=elapsed)
         return replace(output, timelines=timelines)
 
 
@@ -293,11 +291,8 @@ def _with_reset(timeline: Timeline, moment: float) -> Timeline:
 class Reset(PlannedKind[ResetRequest, ResetResult]):
     """The kind: reset."""
 
-    name = "reset"
     title = "Measuring the reset time"
     algorithm = "reset"
-    request = ResetRequest
-    result = ResetResult
 
     def controller(self, request: ResetRequest, loads: LoadRange) -> PlannedTrials:
         """Trials at one load, until the DUT does not come back."""
@@ -382,12 +377,10 @@ class ResetView(View[ResetResult]):
         yield rate_line("load", result.load)
         yield from values.lines("by time stamps", none="no loss")
         lost = f"{format_milliseconds(values.average_by_loss_s)} ({values.average_lost_frames:,.1f} frames on average)"
-        yield f"  {'by frame loss':<{LABEL_WIDTH}}  {lost}"
-        yield from (
-            f"  {number:<{LABEL_WIDTH}}  {_in_words(time)}" for number, time in enumerate(values.times, start=1)
-        )
+        yield value_line("by frame loss", lost)
+        yield from (value_line(f"{number}", _in_words(time)) for number, time in enumerate(values.times, start=1))
         if result.resolution_s is not None:
-            yield f"  {'resolution':<{LABEL_WIDTH}}  {format_milliseconds(result.resolution_s)}"
+            yield value_line("resolution", format_milliseconds(result.resolution_s))
 
     def doubts(self, result: ResetResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
         """The doubt that the resets are not the only cause of loss."""

@@ -12,7 +12,7 @@ from lossratio.measurements import NOT_IN_FILES, OnProgress, TestPlace
 from lossratio.measurements.throughput import SearchRequest, ThroughputResult, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results import LoadOrigin
-from lossratio.testbed import Testbed, TesterLimit, load_limits, write_limit
+from lossratio.testbed import Testbed, TesterLimit, load_limits
 from lossratio.topology import TestbedKind, Topology, TrafficPath
 
 TESTER = SearchGoal(0.0, 0.0, 1.0, 5.0, 0.02, 1.0, name="tester")
@@ -84,7 +84,7 @@ def find_tester_limit(
         measured=result.started.isoformat(timespec="seconds"),
     )
     if request.record is not None:
-        write_limit(request.record, str(result.conditions.generator["kind"]), limit)
+        limit.write(request.record, str(result.conditions.generator["kind"]))
     return SelfTest(limit, result)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lossratio.records import Record, Seconds
-from lossratio.results import LABEL_WIDTH
+from lossratio.results import value_line
 from lossratio.units import Unit, format_milliseconds
 
 SECONDS = Unit("s", lower_is_better=True)
@@ -52,5 +52,5 @@ class Spread(Record):
     def lines(self, label: str, none: str = "0 ms") -> Iterator[str]:
         """The lines of the console: the average with its label (or the words for none at all), and the spread."""
         if self.average_s is not None:
-            yield f"  {label:<{LABEL_WIDTH}}  {format_milliseconds(self.average_s) if self.most_s else none}"
-            yield f"  {'min, max, stddev':<{LABEL_WIDTH}}  {self.in_words}"
+            yield value_line(label, format_milliseconds(self.average_s) if self.most_s else none)
+            yield value_line("min, max, stddev", self.in_words)

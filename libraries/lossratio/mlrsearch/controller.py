@@ -3,8 +3,6 @@
 Each goal has a search of its own, which proposes the trial that would help most. The controller chooses among these.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ FD.io CSIT's call works with another import only. Which trials are measured, and
 ``docs/how-to/come-from-mlrsearch.md``. Loads are per interface, in frames (transactions) per second.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace

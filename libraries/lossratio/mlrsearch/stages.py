@@ -103,6 +103,11 @@ class GoalBounds:
     """The relevant bounds of the easiest target on the way to the goal, usually a single trial of the initial duration:
     what the trials so far point at."""
 
+    @property
+    def shown(self) -> RelevantBounds:
+        """The proved bounds, or those that the trials so far point at while one is not proved."""
+        return self.leaning if None in self.proved else self.proved
+
 
 @dataclass(frozen=True)
 class Interval:

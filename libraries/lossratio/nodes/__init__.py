@@ -2,8 +2,7 @@
 
 from lossratio.nodes.background import LIVES, BackgroundProgram, before_ordinary
 from lossratio.nodes.connection import NO_CREDENTIALS, Credentials, is_public_key
-from lossratio.nodes.facts import GatheredFacts, gather_facts
-from lossratio.nodes.hardware import Card, Core, Hardware, cores_in, read_hardware
+from lossratio.nodes.facts import Card, Core, GatheredFacts, Hardware, cores_in, gather_facts, read_hardware
 from lossratio.nodes.node import NOT_FOUND, DutNode, Will, reason, shown
 from lossratio.nodes.process import NodeProcess, Pulse
 from lossratio.nodes.program import NodeProgram, pack_program, read_sources

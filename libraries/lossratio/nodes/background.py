@@ -4,8 +4,6 @@ The node's shell does everything. A DUT needs no Python, and the command that st
 node's shell is left to run it (see `lossratio.nodes.node.Will`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

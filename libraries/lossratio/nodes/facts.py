@@ -1,52 +1,32 @@
-"""Facts of a node, gathered in one command over its session. No other module asks for them.
+"""Facts of a node, and the hardware that generators and DUTs are placed on: each in one command over its session.
 
-A fact that the node does not report (a tool is missing, a file cannot be read) is None, never an error.
+No other module asks for them. What the node does not report (a tool is missing, a file cannot be read) is None or
+missing, never an error.
 """
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lossratio.nodes.session import CommandRunner
 from lossratio.results import NodeFacts, ToolVersions
 
-REPORT = r"""
+_REPORT = r"""
 PATH=$PATH:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL
 report() { name=$1; shift; answer=$("$@" 2>/dev/null) && printf '\036%s\n%s\n' "$name" "$answer"; }
 """
-"""Shell code: ``report NAME COMMAND...`` gives a command's answer a name, for `answers_of`."""
+"""Shell code: ``report NAME COMMAND...`` gives a command's answer a name, for `_answers_of`."""
 
-_BOOT_PARAMETERS = frozenset(
-    {
-        "amd_iommu",
-        "amd_pstate",
-        "default_hugepagesz",
-        "hugepages",
-        "hugepagesz",
-        "idle",
-        "intel_idle.max_cstate",
-        "intel_iommu",
-        "intel_pstate",
-        "iommu",
-        "irqaffinity",
-        "isolcpus",
-        "mitigations",
-        "nohz",
-        "nohz_full",
-        "noht",
-        "nosmt",
-        "preempt",
-        "processor.max_cstate",
-        "rcu_nocbs",
-        "skew_tick",
-        "transparent_hugepage",
-        "tsc",
-    }
+_BOOT_PARAMETERS = re.compile(
+    r"(amd_iommu|amd_pstate|default_hugepagesz|hugepages|hugepagesz|idle|intel_idle\.max_cstate|intel_iommu|"
+    r"intel_pstate|iommu|irqaffinity|isolcpus|mitigations|nohz|nohz_full|noht|nosmt|preempt|processor\.max_cstate|"
+    r"rcu_nocbs|skew_tick|transparent_hugepage|tsc)(=.*)?"
 )
 """Parameters of the kernel's command line that change a throughput. Others are left out: some hold secrets."""
 
-_SCRIPT = r"""
+_FACTS = r"""
 report os_release cat /etc/os-release
 report kernel uname -r
 report kernel_version uname -srvm
@@ -66,6 +46,30 @@ report tool.python python3 --version
 exit 0
 """
 
+_SPEED_UNIT = 1e6
+_KIBI = 1024
+
+_HARDWARE = r"""
+report cores lscpu --json --online --extended=CPU,CORE,SOCKET,NODE
+report hugepages grep -sH "" /sys/devices/system/node/node*/hugepages/hugepages-*kB/nr_hugepages
+for address; do
+    device=/sys/bus/pci/devices/$address
+    report "card $address" ls -d "$device"
+    report "driver $address" readlink "$device/driver"
+    report "iommu_group $address" readlink "$device/iommu_group"
+    for file in numa_node vendor device subsystem_device current_link_speed current_link_width; do
+        report "$file $address" cat "$device/$file"
+    done
+    for net in "$device"/net/*; do
+        [ -d "$net" ] || continue
+        report "speed $address" cat "$net/speed"
+        report "carrier $address" cat "$net/carrier"
+        report "ethtool $address" ethtool -i "${net##*/}"
+    done
+done
+exit 0
+"""
+
 
 @dataclass(frozen=True)
 class GatheredFacts:
@@ -81,20 +85,84 @@ class GatheredFacts:
     """The NUMA nodes that are on line, as a list of ranges."""
 
 
+@dataclass(frozen=True)
+class Core:
+    """A physical core."""
+
+    cpus: tuple[int, ...]
+    """Its logical CPUs that are online: SMT siblings."""
+    numa_node: int
+    """Its NUMA node; 0 where the machine has none."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A port of a network card, by its PCI address."""
+
+    address: str
+    """Its PCI address."""
+    numa_node: int
+    """Its NUMA node; 0 where the machine has none."""
+    driver: str | None
+    """The driver that it is bound to; None: none."""
+    device: str | None
+    """Vendor and device, e.g. ``0x8086:0x1592``."""
+    pcie: str | None
+    """Speed and width of its PCI Express link."""
+    iommu_group: str | None
+    """Number of its IOMMU group; None: no IOMMU is switched on."""
+    speed: float | None
+    """Speed of its network link, bits per second; None: down, or the kernel does not have the card."""
+    has_link: bool | None
+    """Whether its network link is up; None: the kernel does not have the card, or the port is down."""
+    firmware: str | None
+    """Version of its firmware; None: the kernel does not have the card, or `ethtool` is missing."""
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """The hardware of a node."""
+
+    cores: tuple[Core, ...]
+    """Its physical cores that are online, in the order of their first CPUs."""
+    hugepages: Mapping[int, int]
+    """Hugepages of all sizes, free or not, megabytes by NUMA node."""
+    cards: Mapping[str, Card]
+    """The cards that were asked for and are there, by PCI address."""
+
+
 def gather_facts(session: CommandRunner) -> GatheredFacts:
     """Asks a node for its facts, in one command."""
-    answers = answers_of(session, _SCRIPT)
-    return GatheredFacts(
-        _from_answers(answers),
-        answers.get("kernel_version"),
-        answers.get("online_cpus"),
-        answers.get("online_numa_nodes"),
+    answers = _answers_of(session, _FACTS)
+    details = ("kernel_version", "online_cpus", "online_numa_nodes")
+    return GatheredFacts(_from_answers(answers), **{name: answers.get(name) for name in details})
+
+
+def read_hardware(session: CommandRunner, addresses: Sequence[str] = ()) -> Hardware:
+    """Asks a node for its hardware, in one command."""
+    answers = _answers_of(session, _HARDWARE, *addresses)
+    return Hardware(
+        cores=cores_in(_json(answers.get("cores", ""))),
+        hugepages=_hugepages(answers.get("hugepages", "")),
+        cards={address: _card(address, answers) for address in addresses if f"card {address}" in answers},
     )
 
 
-def answers_of(session: CommandRunner, script: str, *arguments: str) -> dict[str, str]:
-    """The answers of a script that begins with `REPORT`, by name; what the node does not report is missing."""
-    output = session.run("sh", "-c", REPORT + script, "report", *arguments, check=False).stdout
+def cores_in(listing: Mapping[str, Any]) -> tuple[Core, ...]:
+    """The physical cores in the output of ``lscpu --json --online --extended=CPU,CORE,SOCKET,NODE``."""
+    cpus: dict[tuple[int, int], list[int]] = {}
+    numa_nodes: dict[tuple[int, int], int] = {}
+    for row in listing.get("cpus", ()):
+        core = (_number(row.get("socket")) or 0, int(row["core"]))
+        cpus.setdefault(core, []).append(int(row["cpu"]))
+        numa_nodes[core] = _number(row.get("node")) or 0
+    cores = (Core(tuple(sorted(siblings)), numa_nodes[core]) for core, siblings in cpus.items())
+    return tuple(sorted(cores, key=lambda core: core.cpus[0]))
+
+
+def _answers_of(session: CommandRunner, script: str, *arguments: str) -> dict[str, str]:
+    """The answers of a script that begins with `_REPORT`, by name; what the node does not report is missing."""
+    output = session.run("sh", "-c", _REPORT + script, "report", *arguments, check=False).stdout
     parts = (part.partition("\n") for part in output.split("\x1e")[1:])
     return {name: answer.strip() for name, _, answer in parts if answer.strip()}
 
@@ -103,15 +171,11 @@ def _from_answers(answers: dict[str, str]) -> NodeFacts:
     cpu = _cpu_fields(answers.get("lscpu", ""))
     numa = {name.split(" ")[1]: value for name, value in cpu.items() if name.startswith("NUMA node") and "CPU" in name}
     memory = _assignments(answers.get("meminfo", ""), ":").get("MemTotal", "").split()
-    governors = answers.get("governors", "").split()
+    governors, line = answers.get("governors", "").split(), answers.get("command_line")
     return NodeFacts(
         os=_assignments(answers.get("os_release", ""), "=").get("PRETTY_NAME"),
         kernel=answers.get("kernel"),
-        boot_parameters=(
-            tuple(word for word in answers["command_line"].split() if word.partition("=")[0] in _BOOT_PARAMETERS)
-            if "command_line" in answers
-            else None
-        ),
+        boot_parameters=None if line is None else tuple(filter(_BOOT_PARAMETERS.fullmatch, line.split())),
         architecture=answers.get("architecture"),
         cpu_model=cpu.get("Model name") or answers.get("cpu_model", "").partition(":")[2].strip() or None,
         cpus=_number(answers.get("cpus")),
@@ -139,13 +203,60 @@ def _flattened(fields: Any) -> Iterator[tuple[str, str]]:
         yield from _flattened(field.get("children", ()))
 
 
+def _json(text: str) -> Mapping[str, Any]:
+    try:
+        listing = json.loads(text)
+    except ValueError:
+        return {}
+    return listing if isinstance(listing, dict) else {}
+
+
+def _hugepages(text: str) -> dict[int, int]:
+    reserved: dict[int, int] = {}
+    for line in text.splitlines():
+        path, _, count = line.rpartition(":")
+        # .../node/node0/hugepages/hugepages-2048kB/nr_hugepages
+        *_, numa_node, _, size, _ = path.split("/")
+        megabytes = int(count) * int(size.removeprefix("hugepages-").removesuffix("kB")) // _KIBI
+        number = int(numa_node.removeprefix("node"))
+        reserved[number] = reserved.get(number, 0) + megabytes
+    return reserved
+
+
+def _card(address: str, answers: Mapping[str, str]) -> Card:
+    def answer(name: str) -> str | None:
+        return answers.get(f"{name} {address}")
+
+    carrier = answer("carrier")
+    ids = [text for text in (answer("vendor"), answer("device")) if text is not None]
+    pcie = [text for text in (answer("current_link_speed"), answer("current_link_width")) if text is not None]
+    return Card(
+        address=address,
+        # The file of a device without a NUMA node holds -1.
+        numa_node=_number(answer("numa_node")) or 0,
+        driver=_last(answer("driver")),
+        device=":".join(ids) or None,
+        pcie=" x".join(pcie) or None,
+        iommu_group=_last(answer("iommu_group")),
+        # A link that is down has the speed -1.
+        speed=(_number(answer("speed")) or 0) * _SPEED_UNIT or None,
+        has_link=None if carrier is None else carrier == "1",
+        firmware=_assignments(answer("ethtool") or "", ":").get("firmware-version") or None,
+    )
+
+
+def _last(path: str | None) -> str | None:
+    return None if path is None else path.rpartition("/")[2]
+
+
 def _assignments(text: str, sign: str) -> dict[str, str]:
     pairs = (line.partition(sign) for line in text.splitlines())
     return {name.strip(): value.strip().strip('"') for name, _, value in pairs}
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
+def _number(value: object) -> int | None:
+    text = str(value)
+    return int(text) if text.isdecimal() else None
 
 
 def _first_line(text: str | None) -> str | None:

@@ -30,14 +30,6 @@ _PIPE_BYTES = 1 << 20
 _ENTER = 'mount -t sysfs sysfs /sys && exec sh -c "$1"'
 
 
-def enter_command(name: str, node: Node) -> tuple[str, ...]:
-    """The command that runs a line of shell code, which follows it, in a node's network namespace."""
-    sudo = ("sudo", "-n", "--") if node.sudo else ()
-    path = _of_container(name, node.container, sudo) if node.container is not None else _of_name(name, str(node.netns))
-    mount = ("unshare", "--mount", "--", "sh", "-c", _ENTER, "sh")
-    return (*sudo, "nsenter", f"--net={path}", "--", *mount)
-
-
 def _of_name(name: str, netns: str) -> Path:
     path = NETNS_DIRECTORY / netns
     try:
@@ -241,7 +233,9 @@ class Client:
 
 def open_namespace(name: str, node: Node) -> Client:
     """Finds the namespace of a node, and makes sure that it can be entered."""
-    enter = enter_command(name, node)
+    sudo = ("sudo", "-n", "--") if node.sudo else ()
+    path = _of_container(name, node.container, sudo) if node.container is not None else _of_name(name, str(node.netns))
+    enter = (*sudo, "nsenter", f"--net={path}", "--", "unshare", "--mount", "--", "sh", "-c", _ENTER, "sh")
     try:
         done = subprocess.run(
             [*enter, "true"], capture_output=True, text=True, timeout=node.connect_timeout, check=False

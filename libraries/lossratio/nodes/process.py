@@ -189,7 +189,9 @@ class NodeProcess:
         if not self._channel.closed:
             with within(timeout, lambda: close(self._channel)) as expired:
                 feed(self._channel, b"")
-                self._drain()
+                with suppress(*BROKEN):
+                    while self._channel.recv(CHUNK):
+                        pass
                 self._channel.status_event.wait()
             close(self._channel)
             if expired.is_set():
@@ -215,11 +217,6 @@ class NodeProcess:
             finally:
                 if deadline < math.inf:
                     self._channel.settimeout(None)
-
-    def _drain(self) -> None:
-        with suppress(*BROKEN):
-            while self._channel.recv(CHUNK):
-                pass
 
     def _obituary(self) -> str:
         # The end of the output may come before the exit status and the last of standard error.

@@ -4,8 +4,6 @@ The node keeps no file of a program. So nobody can start an old version, and the
 is full, or the user has no home directory.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

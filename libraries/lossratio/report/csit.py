@@ -104,7 +104,9 @@ def csit_names(result: TestResult) -> CsitNames:
         body = parts["body"]
         if driver and not body.startswith(f"{driver}-"):
             body = f"{driver}-{body}"
-        links = {0: "1n1l-", 1: "2n1l-"}.get(_devices(conditions), "")
+        in_path = {end.partition(".")[0] for end in conditions.testbed.path}
+        devices = sum((_nodes(conditions).get(node) or {}).get("type") == "DUT" for node in in_path)
+        links = {0: "1n1l-", 1: "2n1l-"}.get(devices, "")
         code = _nic_code(test, conditions)
         # The dashboards show the last folder above a suite as the area, except of DPDK's tests.
         kind = _dut_kind(result)
@@ -130,12 +132,6 @@ def csit_names(result: TestResult) -> CsitNames:
         test_type=parts["type"],
         nodes={"1n1l-": "1n", "2n1l-": "2n"}.get(links, "3n"),
     )
-
-
-def _devices(conditions: Conditions) -> int:
-    """The number of DUTs in the path."""
-    nodes = {end.partition(".")[0] for end in conditions.testbed.path}
-    return sum((_nodes(conditions).get(node) or {}).get("type") == "DUT" for node in nodes)
 
 
 def _nodes(conditions: Conditions) -> Mapping[str, Any]:
@@ -240,6 +236,8 @@ def csit_export(result: TestResult) -> CsitExport:
     version = generator.get("version", result.conditions.controller.lossratio_version)
     if not (kind and version):
         raise CsitExportError(f"{result.test.full_name} does not say what kind and version its generator was.")
+    # A node on this machine appears with its name.
+    hosts = {str((node or {}).get("host") or name) for name, node in _nodes(result.conditions).items()}
     metrics = [] if result.error is not None else [line.csit() for line in telemetry_metrics(result)]
     case = CsitTestCase(
         start_time=_time(result.started),
@@ -247,7 +245,7 @@ def csit_export(result: TestResult) -> CsitExport:
         duration=(result.ended - result.started).total_seconds(),
         passed=result.error is None,
         message=result.error or "",
-        hosts=_hosts(result.conditions),
+        hosts=tuple(sorted(hosts or result.conditions.nodes)),
         dut_type=_dut_kind(result),
         dut_version=_dut_version(result),
         tg_type=kind.lower(),
@@ -310,12 +308,6 @@ def _write(path: Path, fields: Mapping[str, Any]) -> Path:
         # Without the time in the archive's head, a result always gives the same file.
         write_whole(path, gzip.compress(json.dumps(fields, indent=1).encode() + b"\n", mtime=0))
     return path
-
-
-def _hosts(conditions: Conditions) -> tuple[str, ...]:
-    """The addresses of the nodes; a node on this machine appears with its name."""
-    hosts = {str((node or {}).get("host") or name) for name, node in _nodes(conditions).items()}
-    return tuple(sorted(hosts)) or tuple(sorted(conditions.nodes))
 
 
 def _dut_kind(result: TestResult) -> str:

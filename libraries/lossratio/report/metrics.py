@@ -5,8 +5,6 @@ Samples of findings have the unit in their names, as Prometheus asks for.
 Rates are aggregates of all directions, in frames per second. CSIT's telemetry has the same samples of the DUTs.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -17,12 +17,9 @@ from lossratio.drawing import (
     Overview,
     Plot,
     difference_bar,
-    drawing,
     html_fragment,
-    legend,
     series_colour,
     test_column,
-    text_at,
     values_axis,
     verdict,
 )
@@ -265,7 +262,7 @@ def _draw(values: Sequence[_Value]) -> str:
             plot.line([(min(reach), y), (max(reach), y)], "#777777", width=1.2)
             hint = f"{side}, {value.finding.result.started:%Y-%m-%d %H:%M}: {value.in_words}; bounds {value.bounds}"
             plot.marks(_MARKS[value.is_odd], [(number, y, hint)])
-    plot.parts.append(text_at(4.0, 14.0, about))
+    plot.text(4.0, 14.0, about)
     marks = [_MARKS[is_odd] for is_odd in sorted({value.is_odd for value, _ in shown})]
-    plot.parts += legend(marks, [("bounds of the search", "#777777", 1.0)], _LEFT, _HEIGHT - 12.0)
-    return drawing(_WIDTH, _HEIGHT, "Every value of A and B with its bounds.", plot.parts)
+    end = plot.legend(marks, [("bounds of the search", "#777777", 1.0)], _LEFT, _HEIGHT - 12.0)
+    return plot.svg(_WIDTH, end + 12.0, "Every value of A and B with its bounds.")

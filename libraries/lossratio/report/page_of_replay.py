@@ -15,13 +15,10 @@ from lossratio.drawing import (
     Mark,
     Overview,
     Plot,
-    drawing,
-    in_unit,
     number_column,
+    rates_axis,
     series_colour,
     test_column,
-    text_at,
-    unit_of,
 )
 from lossratio.units import FRAMES_PER_SECOND
 
@@ -138,14 +135,14 @@ def _draw(rows: Sequence[_Row]) -> str:
     room = 0.05 * (max(ends) - min(ends)) or 0.05 * max(ends)
     bottom = _TOP + _LANE * len(rows)
     plot = Plot(Axis(min(ends) - room, max(ends) + room, _LEFT, _RIGHT), Axis(0.0, len(rows), bottom, _TOP))
-    prefix, scale = unit_of(max(ends))
-    plot.frame(plot.x.ticks(9), range(1, len(rows)), in_unit(scale), lambda lane: "")
+    about, in_words = rates_axis("load", max(ends))
+    plot.frame(plot.x.ticks(9), range(1, len(rows)), in_words, lambda lane: "")
     for lane, (row, chosen) in enumerate(zip(reversed(rows), reversed(found), strict=True)):
         for number, search in enumerate(chosen.itertuples()):
             y = lane + 0.1 + 0.5 * (number + 0.5) / len(chosen)
             hint = f"{FRAMES_PER_SECOND.format(search.lower)}, {search.elapsed:,.0f} s, {search.trials} trials"
             plot.steps([(search.lower, search.upper if search.upper > 0.0 else search.lower, y)], series_colour(4))
             plot.marks(_MARK, [(search.lower, y, hint)])
-        plot.parts.append(text_at(_LEFT + 4.0, plot.y.place(lane + 0.72), row.goals))
-    plot.parts.append(text_at(_LEFT, bottom + 34.0, f"load, {prefix}{FRAMES_PER_SECOND.name}"))
-    return drawing(_WIDTH, bottom + 40.0, "The lower bound of each search, with its interval.", plot.parts)
+        plot.text(_LEFT + 4.0, plot.y.place(lane + 0.72), row.goals)
+    plot.text(_LEFT, bottom + 34.0, about)
+    return plot.svg(_WIDTH, bottom + 40.0, "The lower bound of each search, with its interval.")

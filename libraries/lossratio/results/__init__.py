@@ -15,8 +15,6 @@ from lossratio.results.conditions import (
     load_semantics as load_semantics,
     trial_timing as trial_timing,
     with_early_verdicts as with_early_verdicts,
-    with_ramp as with_ramp,
-    with_rest as with_rest,
 )
 from lossratio.results.contradictions import ROUNDING as ROUNDING, differences as differences, same_value as same_value
 from lossratio.results.doubts import (
@@ -98,10 +96,12 @@ from lossratio.results.unsent import (
 )
 from lossratio.results.view import (
     Charts as Charts,
+    CsitExportError as CsitExportError,
     Finding as Finding,
     LatencyPoint as LatencyPoint,
     Picture as Picture,
     Shown as Shown,
     View as View,
+    csit_rate as csit_rate,
     number_of as number_of,
 )

@@ -365,23 +365,20 @@ class Conditions(Record):
         rate = self.rate(per_interface)
         return MaxLoad(rate=rate, origin=origin, theoretical_maximum=maximum, limits=tuple(limits))
 
+    def with_ramp(self, ramp: float) -> Conditions:
+        """Adds a ramp of so many seconds before the counted part of every trial; 0: the conditions stay as they are."""
+        if not ramp:
+            return self
+        instead = f"a ramp of {ramp:g} s before it, in which the load grows from nothing and no frame is counted"
+        deviation = Deviation(step="start of the traffic", rfc2544="the trial begins with its load", instead=instead)
+        return _with_timing(self, (*self.timing.deviations, deviation), ramp_s=ramp)
 
-def with_ramp(conditions: Conditions, ramp: float) -> Conditions:
-    """Adds a ramp of so many seconds before the counted part of every trial; 0: the conditions stay as they are."""
-    if not ramp:
-        return conditions
-    instead = f"a ramp of {ramp:g} s before it, in which the load grows from nothing and no frame is counted"
-    deviation = Deviation(step="start of the traffic", rfc2544="the trial begins with its load", instead=instead)
-    return _with_timing(conditions, (*conditions.timing.deviations, deviation), ramp_s=ramp)
-
-
-def with_rest(conditions: Conditions, rest: float) -> Conditions:
-    """Adds a rest of so many seconds before every trial; a longer recovery of the DUT stays as it is."""
-    timing = conditions.timing
-    if rest <= timing.recovery_s:
-        return conditions
-    others = tuple(deviation for deviation in timing.deviations if deviation.step != _RECOVERY)
-    return _with_timing(conditions, (*others, *_short_recovery(rest)), recovery_s=rest)
+    def with_rest(self, rest: float) -> Conditions:
+        """Adds a rest of so many seconds before every trial; a longer recovery of the DUT stays as it is."""
+        if rest <= self.timing.recovery_s:
+            return self
+        others = tuple(deviation for deviation in self.timing.deviations if deviation.step != _RECOVERY)
+        return _with_timing(self, (*others, *_short_recovery(rest)), recovery_s=rest)
 
 
 _END_OF_TRAFFIC = "end of the traffic"

@@ -225,10 +225,7 @@ def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:
     is_early = trial.decided_after_s is not None
     whole = sum(direction.intended_frames if is_early else direction.sent_frames for direction in trial.directions)
     lost = sum(direction.lost for direction in trial.directions)
-    in_bursts = sum(
-        min(direction.lost, (direction.lateness_s or 0.0) * direction.intended_frames / trial.duration_s)
-        for direction in stalled
-    )
+    in_bursts = sum(min(one.lost, (one.lateness_s or 0.0) * one.intended_frames / trial.duration_s) for one in stalled)
     decides = any(lost - in_bursts <= ratio * whole < lost for ratio in allowed)
     return trial.lateness_s if decides else 0.0
 

@@ -25,7 +25,7 @@ from lossratio.results.doubts import (
     time_dependence_in,
     two_bands_in,
 )
-from lossratio.results.frame_integrity import FrameIntegrity, faults_with_sizes, integrity_lines, integrity_of
+from lossratio.results.frame_integrity import faults_with_sizes, integrity_lines, integrity_of
 from lossratio.results.kinds import view_of
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
 from lossratio.results.trials import STALL
@@ -109,13 +109,14 @@ def format_interval(least: Rate | float | None, most: Rate | float | None) -> st
 
 def rate_line(label: str, rate: Rate | None) -> str:
     """Formats a line with a rate in all its units, aligned with other such lines."""
-    return value_line(label, rate, FRAMES_PER_SECOND)
+    return value_line(label, rate)
 
 
-def value_line(label: str, value: Rate | float | None, unit: Unit) -> str:
-    """Formats a line with a value, aligned with other such lines; a rate is in all its units."""
-    words = "none" if value is None else _rate(value) if isinstance(value, Rate) else unit.format(value)
-    return f"  {label:<{LABEL_WIDTH}}  {words}"
+def value_line(label: str, value: Rate | float | str | None, unit: Unit = FRAMES_PER_SECOND) -> str:
+    """Formats a line with a value, aligned with other such lines; a rate is in all its units, words are as they are."""
+    if not isinstance(value, str):
+        value = "none" if value is None else _rate(value) if isinstance(value, Rate) else unit.format(value)
+    return f"  {label:<{LABEL_WIDTH}}  {value}"
 
 
 def load_per_interface(load: MaxLoad) -> str:
@@ -196,18 +197,15 @@ def _with_unit(finding: Finding, unit: Unit) -> Finding:
     """Fills in the unit of a finding, and checks that its values are in it."""
     is_rate = unit == FRAMES_PER_SECOND
     for value in (finding.value, finding.lower_bound, finding.upper_bound, finding.deviation):
-        if value is None or (isinstance(value, Rate) if is_rate else _is_number(value)):
-            continue
-        wanted = "a lossratio.records.Rate" if is_rate else "a finite number from 0"
-        raise ReportError(
-            f"The kind of measurement {finding.result.kind!r} is broken: {finding.quantity!r} is in {unit.name}, so a "
-            f"value must be {wanted}, and one is {value!r}. Its view (`unit`), or the field (`Shown`), names the unit."
-        )
+        is_number = isinstance(value, int | float) and math.isfinite(value) and value >= 0.0
+        if value is not None and not (isinstance(value, Rate) if is_rate else is_number):
+            wanted = "a lossratio.records.Rate" if is_rate else "a finite number from 0"
+            raise ReportError(
+                f"The kind of measurement {finding.result.kind!r} is broken: {finding.quantity!r} is in {unit.name}, "
+                f"so a value must be {wanted}, and one is {value!r}. Its view (`unit`), or the field (`Shown`), names "
+                "the unit."
+            )
     return replace(finding, unit=unit)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value) and value >= 0.0
 
 
 def aspects_of(finding: Finding) -> dict[str, JsonValue]:
@@ -312,17 +310,14 @@ def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[Doubt
     for remark in result.remarks:
         if remark.startswith(MEMORY_REMARK):
             yield Doubt(DoubtKind.MEMORY, remark)
-    integrity = integrity_of(result)
-    if integrity is not None and integrity.faults:
-        yield Doubt(DoubtKind.INTEGRITY, _integrity(integrity))
+    seen = integrity_of(result)
+    if seen is not None and seen.faults:
+        examined = f"{seen.examined:,}" if seen.is_sample else "all"
+        text = f"of {seen.arrived:,} frames that came back, {examined} of them examined: {faults_with_sizes(seen)}"
+        if seen.before_trials:
+            text = (
+                f"of {examined} frames examined before the first trial: {faults_with_sizes(seen)}; in trials frames "
+                "are counted only, and so many copies may make up for lost ones"
+            )
+        yield Doubt(DoubtKind.INTEGRITY, text)
     yield from view.doubts(result, results)
-
-
-def _integrity(seen: FrameIntegrity) -> str:
-    if seen.before_trials:
-        return (
-            f"of {seen.examined:,} frames examined before the first trial: {faults_with_sizes(seen)}; in trials frames "
-            "are counted only, and so many copies may make up for lost ones"
-        )
-    examined = f"{seen.examined:,}" if seen.is_sample else "all"
-    return f"of {seen.arrived:,} frames that came back, {examined} of them examined: {faults_with_sizes(seen)}"

@@ -73,9 +73,7 @@ class FrameIntegrity:
 
 def integrity_of(result: TestResult) -> FrameIntegrity | None:
     """Frame integrity from a result's trials, or from the check before them; None if no frame was examined."""
-    examined = [
-        direction for trial in result.trials for direction in trial.directions if direction.examined_frames is not None
-    ]
+    examined = [way for trial in result.trials for way in trial.directions if way.examined_frames is not None]
     checked = list(low_rate_check(result.conditions.generator))
     examined = examined or checked
     if not examined:

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union, get_args
 
 from pydantic import BaseModel, Field, TypeAdapter
 
@@ -59,17 +59,33 @@ ResultT = TypeVar("ResultT", bound=TestResult)
 class Kind(ABC, Generic[ResultT]):
     """A kind of measurement: its results, the numbers that follow from their trials, and their view.
 
-    A kind whose trials one controller chooses is a `lossratio.measurements.MeasuredKind`.
+    A kind whose trials one controller chooses is a `lossratio.measurements.MeasuredKind`. A class of results that is in
+    brackets behind the base, as ``Kind[MyResult]``, need not be stated again, nor need the name.
     """
 
     name: ClassVar[str]
-    """The ``kind`` in result files, and the name of the entry point."""
+    """The ``kind`` in result files, and the name of the entry point. Left out: the default of the results."""
     algorithm: ClassVar[str | None] = None
     """Name of the controller's algorithm in journals; None: measurements of this kind have no journal."""
     follows: ClassVar[bool] = False
     """Whether every number of the results follows from their trials; see `follows_from_trials`."""
     result: type[ResultT]
     """The class of the results, with the fields ``kind``, whose default is the name, and ``max_load``."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls._take("result", TestResult)
+        field = getattr(getattr(cls, "result", None), "model_fields", {}).get("kind")
+        if field is not None and "result" in vars(cls) and "name" not in vars(cls):
+            cls.name = field.default
+
+    @classmethod
+    def _take(cls, name: str, kind: type[object]) -> None:
+        """Takes a class that the kind does not state from the brackets behind its base."""
+        parts = (part for base in vars(cls).get("__orig_bases__", ()) for part in get_args(base))
+        found = [part for part in parts if isinstance(part, type) and issubclass(part, kind)]
+        if found and name not in vars(cls):
+            setattr(cls, name, found[0])
 
     @classmethod
     def lacks(cls) -> list[str]:

@@ -126,7 +126,7 @@ def _repair_journal(path: Path) -> Repair:
     except UnknownJournalError as error:
         return _left(path, error)
     except SearchError as error:
-        kept = _set_aside(path)
+        kept = path.rename(_free_name(path))
         return Repair(path, str(error), f"nothing of it can be used; it is {kept.name} now, and its test begins anew")
     number = len(contents.entries)
     if damage is None:
@@ -166,7 +166,7 @@ def _repair_result(path: Path) -> Repair:
         return Repair(path, None, _complete(path, good))
     result = _proved(path)
     if result is None:
-        kept = _set_aside(path)
+        kept = path.rename(_free_name(path))
         again = "lossratio run --resume DIR, or, if robot began the run, robot --variable RESUME:DIR"
         done = f"it does not follow from its journal; it is {kept.name} now, and its test goes on from its journal by:"
         return Repair(path, damage, f"{done} {again}")
@@ -241,10 +241,6 @@ def _keep(path: Path) -> Path:
     kept = _free_name(path)
     shutil.copyfile(path, kept)
     return kept
-
-
-def _set_aside(path: Path) -> Path:
-    return path.rename(_free_name(path))
 
 
 def _free_name(path: Path) -> Path:

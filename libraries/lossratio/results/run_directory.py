@@ -191,30 +191,21 @@ def _check_format(path: Path, text: bytes) -> None:
     file_format = data.get("format") if isinstance(data, dict) else None
     if file_format == FORMAT:
         return
-    if isinstance(file_format, str) and _has_digest(text.replace(file_format.encode(), FORMAT.encode(), 1)):
-        raise _damaged(path, f"its 'format' is {file_format!r}, and its digest belongs to {FORMAT!r}")
+    if isinstance(file_format, str):
+        with contextlib.suppress(DigestError):
+            take_digest(text.replace(file_format.encode(), FORMAT.encode(), 1).removesuffix(b"\n"))
+            raise _damaged(path, f"its 'format' is {file_format!r}, and its digest belongs to {FORMAT!r}")
     family = FORMAT.rpartition("/")[0] + "/"
     if isinstance(file_format, str) and file_format.startswith(family) and file_format.removeprefix(family).isdecimal():
-        is_older = int(file_format.removeprefix(family)) < int(FORMAT.removeprefix(family))
+        way_out = "Use the version that wrote it, or a newer one."
+        if int(file_format.removeprefix(family)) < int(FORMAT.removeprefix(family)):
+            way_out = f"Convert it: 'tools/convert-results {path}' in the sources of lossratio."
         raise ReportError(
-            f"{path} has the format {file_format!r}, and this version of lossratio reads {FORMAT!r}. "
-            + (
-                f"Convert it: 'tools/convert-results {path}' in the sources of lossratio."
-                if is_older
-                else "Use the version that wrote it, or a newer one."
-            )
+            f"{path} has the format {file_format!r}, and this version of lossratio reads {FORMAT!r}. {way_out}"
         )
     if (path.parent.parent / "trials" / f"{path.stem}.jsonl").exists():
         raise _damaged(path, f"its 'format' is {file_format!r}, and it has a journal")
     raise ReportError(f"{path} is not a result: its 'format' is {file_format!r}, not {FORMAT!r}.")
-
-
-def _has_digest(text: bytes) -> bool:
-    try:
-        take_digest(text.removesuffix(b"\n"))
-    except DigestError:
-        return False
-    return True
 
 
 def _damaged(path: Path, problem: str) -> DamagedResultError:

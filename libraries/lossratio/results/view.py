@@ -151,6 +151,18 @@ class Charts:
     """The further pictures of the result."""
 
 
+class CsitExportError(ReportError):
+    """A result has another meaning in CSIT's files, or lacks a value that they need; the message names it."""
+
+
+def csit_rate(rate: Rate) -> dict[str, Any]:
+    """An aggregate rate in CSIT's form: packets per second, and bandwidth on the wire (layer 1)."""
+    return {
+        "rate": {"value": rate.aggregate_fps, "unit": "pps"},
+        "bandwidth": {"value": rate.aggregate_l1_bps, "unit": "bps"},
+    }
+
+
 def number_of(value: Rate | float | None) -> float | None:
     """The number that is compared and followed: of a rate the aggregate, in frames per second; None: no value."""
     return value.aggregate_fps if isinstance(value, Rate) else value
@@ -163,6 +175,8 @@ class View(Generic[ResultT]):
     """Name of the only quantity in tables and trends; None: the name of the kind."""
     has_value: ClassVar[bool] = False
     """Whether the only quantity has a single value."""
+    value_fields: ClassVar[Mapping[str, str]] = {}
+    """Fields of the record with all numbers (`TestResult.found`) that are the ``value`` and the ``deviation``."""
     measured_in: ClassVar[Unit] = FRAMES_PER_SECOND
     """The unit of values; values in frames per second are a `lossratio.records.Rate`."""
     in_order: ClassVar[str] = "measured"
@@ -221,7 +235,8 @@ class View(Generic[ResultT]):
 
     def values(self, result: ResultT) -> Mapping[str, Any]:
         """Value, bounds and deviation of the only quantity, as far as there are any: fields of `Finding`."""
-        return {}
+        numbers = getattr(result, result.found or "", None)
+        return {} if numbers is None else {part: getattr(numbers, name) for part, name in self.value_fields.items()}
 
     def unit(self, quantity: str) -> Unit:
         """The unit of a quantity of this kind."""

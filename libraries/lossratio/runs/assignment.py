@@ -86,19 +86,15 @@ def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
     """Measures the tester over a cable: UnfitTesterError if it loses frames at the demanded load."""
     load = parse_frame_rate(demand.load)
     profile = load_profile(demand.profile, frame_size=demand.frame_size)
-    opened = open_testbed(job.cable_of(testbed, demand), dut=CABLE)
-    try:
+    with open_testbed(job.cable_of(testbed, demand), dut=CABLE) as opened, opened.ready_for(profile) as ready:
         trial = TrialInput(_TRIAL_SECONDS, load).sendable(opened.load_step(profile))
-        with opened.ready_for(profile) as ready:
-            for number in range(1, demand.trials + 1):
-                output = ready.measurer.measure(trial)
-                if output.lost_frames or output.unsent_frames:
-                    behind = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
-                    raise UnfitTesterError(
-                        f"{testbed.topology.name} is not fit now: at {format_frame_rate(load)} per interface over "
-                        f"a cable, its tester lost {output.lost_frames or 0:,} frames and could not send "
-                        f"{output.unsent_frames or 0:,} (trial {number}, behind by up to {behind * 1e3:.1f} ms). "
-                        f"Look for {'other work on its node' if output.unsent_frames else 'faults of the cable'}."
-                    )
-    finally:
-        opened.close()
+        for number in range(1, demand.trials + 1):
+            output = ready.measurer.measure(trial)
+            if output.lost_frames or output.unsent_frames:
+                behind = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
+                raise UnfitTesterError(
+                    f"{testbed.topology.name} is not fit now: at {format_frame_rate(load)} per interface over a cable, "
+                    f"its tester lost {output.lost_frames or 0:,} frames and could not send "
+                    f"{output.unsent_frames or 0:,} (trial {number}, behind by up to {behind * 1e3:.1f} ms). "
+                    f"Look for {'other work on its node' if output.unsent_frames else 'faults of the cable'}."
+                )

@@ -77,15 +77,9 @@ def merged(outputs: Sequence[Path]) -> Result:
 
 def verdicts_of(result: Result, kinds: Mapping[str, FailureKind]) -> tuple[TestVerdict, ...]:
     """The verdict of each test."""
-    return tuple(
-        TestVerdict(
-            test.full_name,
-            test.status,
-            test.message,
-            kinds.get(test.full_name, FailureKind.NO_VERDICT) if test.status == "FAIL" else None,
-        )
-        for test in result.suite.all_tests
-    )
+    unknown = FailureKind.NO_VERDICT
+    failures = ((test, kinds.get(test.full_name, unknown) if test.failed else None) for test in result.suite.all_tests)
+    return tuple(TestVerdict(test.full_name, test.status, test.message, failure) for test, failure in failures)
 
 
 def write_result(result: Result, directory: Path, options: Mapping[str, Any]) -> None:

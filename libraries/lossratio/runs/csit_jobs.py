@@ -5,7 +5,7 @@ frame sizes, cores, NICs and drivers. The innermost setting counts.
 """
 
 import re
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -132,14 +132,9 @@ def describe_coverage(coverage: Coverage) -> str:
     width = max(map(len, coverage.jobs))
     lines = [f"{'Job':{width}}  Tests   Ours"]
     for name, tests in {**coverage.jobs, "All": everything}.items():
-        lines.append(
-            f"{name:{width}}  {len(tests):5}  {coverage.covered(tests):5}  {coverage.covered(tests) / len(tests):6.1%}"
-        )
-    missing: dict[str, int] = {}
-    for test in everything:
-        if not coverage.has(test):
-            name = f"{test.dut} {test.suite}-{test.test_type}"
-            missing[name] = missing.get(name, 0) + 1
+        ours = coverage.covered(tests)
+        lines.append(f"{name:{width}}  {len(tests):5}  {ours:5}  {ours / len(tests):6.1%}")
+    missing = Counter(f"{test.dut} {test.suite}-{test.test_type}" for test in everything if not coverage.has(test))
     if missing:
         lines += ["", "Tests  Suite that is not ours"]
         lines += [f"{count:5}  {name}" for name, count in sorted(missing.items(), key=lambda item: (-item[1], item[0]))]
@@ -165,10 +160,8 @@ def _tests(name: str, job: _Job, test_set: _TestSet, groups: Mapping[str, tuple[
     dut = name.partition("-")[2].partition("-")[0]
     entries = ({entry: _Parameters()} if isinstance(entry, str) else entry for entry in test_set.groups)
     for group, inner in (item for entry in entries for item in entry.items()):
-        sizes, cores, infrastructure = (
-            _innermost(name, group, field, (inner, test_set, job))
-            for field in ("frame_sizes", "cores", "infrastructure")
-        )
+        fields, levels = ("frame_sizes", "cores", "infrastructure"), (inner, test_set, job)
+        sizes, cores, infrastructure = (_innermost(name, group, field, levels) for field in fields)
         points = [
             (str(size), str(count))
             for item in sizes
@@ -178,7 +171,7 @@ def _tests(name: str, job: _Job, test_set: _TestSet, groups: Mapping[str, tuple[
         for suite, nic in product(_found(groups, group, name), infrastructure):
             for driver in infrastructure[nic]:
                 found[suite, nic, driver] = {
-                    CsitTest(dut, nic, driver, suite, job.test_type, size, count) for size, count in points
+                    CsitTest(dut, nic, driver, suite, job.test_type, *point) for point in points
                 }
     return {test for tests in found.values() for test in tests}
 

@@ -110,10 +110,8 @@ class Job:
         for testbed in self.testbeds:
             if testbed.topology.name == str(name_or_file) or testbed.file.resolve() == Path(name_or_file).resolve():
                 return testbed
-        names = [testbed.topology.name for testbed in self.testbeds]
-        raise JobError(
-            f"{self.path}: the job has no testbed {name_or_file}; it has {names_near(str(name_or_file), names)}"
-        )
+        near = names_near(str(name_or_file), [testbed.topology.name for testbed in self.testbeds])
+        raise JobError(f"{self.path}: the job has no testbed {name_or_file}; it has {near}")
 
     def cable_of(self, testbed: Testbed, demand: TesterDemand) -> Path:
         """The topology file with the cable for the self-test of a testbed's tester."""
@@ -180,10 +178,8 @@ def matrix(places: Iterable[Path], kinds: Iterable[TestbedKind] = ()) -> dict[st
         JobError: If there is no testbed, or two have the same name.
         TopologyError: If a topology cannot be used.
     """
-    wanted = set(kinds) or set(TestbedKind)
-    include: list[dict[str, str]] = []
-    for place in places:
-        include += _jobs(place, wanted)
+    places, wanted = tuple(places), set(kinds) or set(TestbedKind)
+    include = [job for place in places for job in _jobs(place, wanted)]
     names = [job["testbed"] for job in include]
     if not include:
         raise JobError(f"No testbed in {', '.join(map(str, places))}.")
@@ -250,13 +246,8 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
         suite.suites = [child for child in suite.suites if child.test_count]
 
     def _choose(self, suite: TestSuite, tests: JobTests) -> None:
-        suite.visit(
-            SuiteExpander(
-                str(self._file),
-                frame_sizes=",".join(tests.frame_sizes) or None,
-                cores=",".join(str(count) for count in tests.cores) or None,
-            )
-        )
+        sizes, cores = (",".join(map(str, asked)) or None for asked in (tests.frame_sizes, tests.cores))
+        suite.visit(SuiteExpander(str(self._file), frame_sizes=sizes, cores=cores))
         suite.filter(included_tags=list(tests.include) or None, excluded_tags=list(tests.exclude) or None)
 
 

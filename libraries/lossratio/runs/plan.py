@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from glob import escape
@@ -11,17 +11,18 @@ from statistics import median
 from typing import Any
 
 from robot.running import Keyword, TestCase
-from robot.utils import NormalizedDict, is_truthy, timestr_to_secs
+from robot.utils import is_truthy, normalize, timestr_to_secs
 
 from lossratio.history import FAILED
 from lossratio.measurements.latency import LATENCY_DURATION, LATENCY_SHARES
 from lossratio.measurements.mrr import MrrRequest
 from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.measurements.throughput import NdrPdrGoals, duration_after_search
-from lossratio.mlrsearch import MLRsearch
+from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.plrsearch import TIMEOUT
 from lossratio.runs.job import Job, Testbed, job_tests, suite_tests
 
+_SEARCH, _MRR, _SOAK = "findndrandpdr", "measuremrr", "findcriticalload"
 _AFTER_SEARCHES = (("latency", len(LATENCY_SHARES) + 1, LATENCY_DURATION), ("telemetry", 1, TELEMETRY_DURATION))
 """What is measured after searches for NDR and PDR: the argument, the number of trials, and their usual duration."""
 
@@ -121,48 +122,41 @@ def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
 
     Keywords that measure nothing take no time. The variables ``GOALS``, ``LATENCY`` and ``TELEMETRY`` count.
     """
-    measurements = NormalizedDict(
-        {
-            "Find NDR And PDR": lambda named: (
-                MLRsearch(NdrPdrGoals[_goals(named, variables)].value, _MIN_LOAD, _MAX_LOAD).forecast().seconds
-            ),
-            "Measure MRR": _mrr_seconds,
-            "Find Critical Load": lambda named: _seconds(named.get("timeout"), TIMEOUT),
-        },
-        ignore="_",
-    )
-    times = [
-        measurements[keyword.name](_named(keyword.args))
-        for keyword in test.body
-        if isinstance(keyword, Keyword) and keyword.name in measurements
-    ]
+    times, usual = [], MrrRequest.model_fields
+    for keyword, named in _keywords(test):
+        if keyword == _SEARCH:
+            times.append(MLRsearch(_goals(named, variables), _MIN_LOAD, _MAX_LOAD).forecast().seconds)
+        elif keyword == _MRR:
+            trials = named.get("trials", "")
+            count = int(trials) if trials.isdecimal() else usual["trials"].default
+            times.append(count * _seconds(named.get("trial_duration"), usual["trial_duration"].default))
+        elif keyword == _SOAK:
+            times.append(_seconds(named.get("timeout"), TIMEOUT))
     return sum(times) + _seconds_after_searches(test, variables) if times else UNKNOWN_SECONDS
 
 
 def _seconds_after_searches(test: TestCase, variables: Mapping[str, str]) -> float:
     """Seconds of the trials for latency and telemetry in a test."""
-    searches = NormalizedDict({"Find NDR And PDR": None}, ignore="_")
-    taken = 0.0
+    return sum(
+        trials * duration_after_search(_goals(named, variables), usual)
+        for keyword, named in _keywords(test)
+        for what, trials, usual in _AFTER_SEARCHES
+        if keyword == _SEARCH and is_truthy(named.get(what, variables.get(what.upper(), "on")))
+    )
+
+
+def _keywords(test: TestCase) -> Iterator[tuple[str, dict[str, str]]]:
+    """The keywords of a test: their names without case, spaces and underscores, and their named arguments."""
     for keyword in test.body:
-        if isinstance(keyword, Keyword) and keyword.name in searches:
-            named = _named(keyword.args)
-            goals = NdrPdrGoals[_goals(named, variables)].value
-            for what, trials, usual in _AFTER_SEARCHES:
-                if is_truthy(named.get(what, variables.get(what.upper(), "on"))):
-                    taken += trials * duration_after_search(goals, usual)
-    return taken
+        if isinstance(keyword, Keyword):
+            named = dict(str(argument).split("=", 1) for argument in keyword.args if "=" in str(argument))
+            yield normalize(keyword.name, ignore="_"), named
 
 
-def _goals(named: Mapping[str, str], variables: Mapping[str, str]) -> str:
+def _goals(named: Mapping[str, str], variables: Mapping[str, str]) -> tuple[SearchGoal, ...]:
     name = named.get("goals", variables.get("GOALS", "csit"))
-    return name if name in NdrPdrGoals.__members__ else "csit"
-
-
-def _mrr_seconds(named: Mapping[str, str]) -> float:
-    usual = MrrRequest.model_fields
-    trials = named.get("trials", "")
-    count = int(trials) if trials.isdecimal() else usual["trials"].default
-    return float(count * _seconds(named.get("trial_duration"), usual["trial_duration"].default))
+    goals: tuple[SearchGoal, ...] = NdrPdrGoals[name if name in NdrPdrGoals.__members__ else "csit"].value
+    return goals
 
 
 def _seconds(text: str | None, otherwise: float) -> float:
@@ -172,10 +166,6 @@ def _seconds(text: str | None, otherwise: float) -> float:
         return float(timestr_to_secs(text))
     except ValueError:
         return otherwise
-
-
-def _named(arguments: Iterable[Any]) -> dict[str, str]:
-    return dict(str(argument).split("=", 1) for argument in arguments if "=" in str(argument))
 
 
 def plan_job(job: Job, history: History) -> Plan:
@@ -207,12 +197,10 @@ def write_argument_files(plan: Plan, directory: Path) -> list[Path]:
         The files, ``<testbed>.args``. A testbed without tests has none.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    files = []
-    for share in plan.shares:
-        if share.tests:
-            files.append(directory / f"{share.testbed}.args")
-            files[-1].write_text("".join(f"--test {escape(test.name)}\n" for test in share.tests), encoding="utf-8")
-    return files
+    files = {directory / f"{share.testbed}.args": share.tests for share in plan.shares if share.tests}
+    for file, tests in files.items():
+        file.write_text("".join(f"--test {escape(test.name)}\n" for test in tests), encoding="utf-8")
+    return list(files)
 
 
 def describe_plan(plan: Plan) -> str:
@@ -230,20 +218,16 @@ def describe_plan(plan: Plan) -> str:
 
 
 def _plan(tests: Mapping[str, Sequence[TestCase]], history: History, variables: Mapping[str, str]) -> Plan:
-    seconds: dict[str, dict[str, float]] = {}
-    known: dict[str, bool] = {}
+    planned: dict[str, PlannedTest] = {}
     for testbed, cases in tests.items():
         for case in cases:
-            expected = history.expected(testbed, case.full_name)
-            known[case.full_name] = expected is not None
-            if expected is None:
-                expected = expected_seconds(case, variables)
-            else:
-                # Histories have the time of the search alone.
-                expected += _seconds_after_searches(case, variables)
-            seconds.setdefault(case.full_name, {})[testbed] = expected
-    planned = [PlannedTest(name, times, known[name]) for name, times in seconds.items()]
-    return spread(planned, list(tests))
+            known = history.expected(testbed, case.full_name)
+            # Histories have the time of the search alone.
+            seconds = expected_seconds(case, variables) if known is None else _seconds_after_searches(case, variables)
+            times = planned[case.full_name].seconds if case.full_name in planned else {}
+            times = {**times, testbed: seconds + (known or 0.0)}
+            planned[case.full_name] = PlannedTest(case.full_name, times, known is not None)
+    return spread(list(planned.values()), list(tests))
 
 
 def _clock(seconds: float) -> str:

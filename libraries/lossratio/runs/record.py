@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -69,27 +70,21 @@ class RunRecord(Record):
 
     def differences(self, now: RunRecord) -> tuple[str, ...]:
         """The conditions that have changed since, in words. A resumed run repeats the command line of this record."""
-        return tuple(
-            difference
-            for name in ("version", "topology", "sources", "kernels")
-            for difference in _differences(name, getattr(self, name), getattr(now, name))
-        )
+        names = ("version", "topology", "sources", "kernels")
+        return tuple(chain(*(_differences(name, getattr(self, name), getattr(now, name)) for name in names)))
 
 
 def make_record(request: RunRequest, assignment: Assignment, kernels: dict[str, str | None]) -> RunRecord:
     """The record of a run that begins now."""
     inputs = (*assignment.suites, *(() if request.job is None else (request.job,)))
+    files = (file for path in inputs for file in _files(path))
     return RunRecord(
         version=__version__,
         topology_file=str(assignment.file.resolve()),
         topology=assignment.topology.model_dump(mode="json"),
         suites=tuple(str(suite.resolve()) for suite in request.suites),
         job=None if request.job is None else str(request.job.resolve()),
-        sources={
-            str(file.resolve()): hashlib.sha256(file.read_bytes()).hexdigest()
-            for path in inputs
-            for file in _files(path)
-        },
+        sources={str(file.resolve()): hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
         include=request.include,
         robot_options=request.robot_options,
         kernels=kernels,

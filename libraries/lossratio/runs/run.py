@@ -125,21 +125,15 @@ def resume(request: ResumeRequest) -> RunOutcome:
     """Resumes a run. An error before the first test is in the outcome, with its exit status."""
     directory = request.directory
     record = read_record(directory)
-    _refuse(
-        directory,
-        "files of it are damaged",
-        damages_in(directory),
-        f"Save the good part, and then resume the run: lossratio repair {directory}",
-    )
+    repair = f"Save the good part, and then resume the run: lossratio repair {directory}"
+    _refuse(directory, "files of it are damaged", damages_in(directory), repair)
     original = record.request()
     (assignment,) = assignments_of(original)
     command = original.robot_command(assignment.suites)
     # Differences that the files show are refused before any machine is touched.
     _check_conditions(request, record.differences(make_record(original, assignment, record.kernels)))
-    wanted = candidate(assignment.file, assignment.topology, purpose=assignment.name).succeeding(
-        _lease_left_behind(directory)
-    )
-    with reserved([wanted], request.wait) as chosen:
+    wanted = candidate(assignment.file, assignment.topology, purpose=assignment.name)
+    with reserved([wanted.succeeding(_lease_left_behind(directory))], request.wait) as chosen:
         now = make_record(original, assignment, _check_nodes(chosen))
         differences = record.differences(now)
         _check_conditions(request, differences)

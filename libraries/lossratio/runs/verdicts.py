@@ -7,6 +7,7 @@ kind of each failure while its exception passes. The record beside ``output.xml`
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,13 +96,10 @@ class FailureRecord:
     def read(self) -> Mapping[str, FailureKind]:
         """Why tests failed, by full name. A line that was cut off is left out."""
         kinds: dict[str, FailureKind] = {}
-        lines = self._path.read_bytes().splitlines() if self._path.exists() else []
-        for line in lines:
-            try:
+        for line in self._path.read_bytes().splitlines() if self._path.exists() else ():
+            with suppress(ValueError, TypeError, LookupError):
                 entry = json.loads(line)
                 kinds[str(entry["test"])] = FailureKind(entry["failure"])
-            except (ValueError, TypeError, LookupError):
-                continue
         return kinds
 
 

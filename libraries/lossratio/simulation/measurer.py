@@ -33,12 +33,6 @@ from lossratio.trials import (
 QUEUE_FRAMES = 1024
 """Frames that wait in a simulated SUT at most."""
 
-LATENCY_RATE = 1000.0
-"""Latency frames per second at most, in each direction."""
-
-LATENCY_SHARE = 0.1
-"""Share of a direction's frames that are latency frames at most."""
-
 RESOLUTION = 0.1
 """Width of the histogram's intervals, in microseconds."""
 

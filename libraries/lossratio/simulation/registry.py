@@ -8,44 +8,27 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from lossratio.shipped import did_you_mean
-from lossratio.simulation.constant_capacity import (
-    BackgroundLoss,
-    Buffer,
-    ConnectionTable,
-    ConstantLoss,
-    LossInversion,
-    Policer,
-    SharpKnee,
-    SmoothKnee,
-)
+from lossratio.simulation import constant_capacity as constant, varying_capacity as varying
 from lossratio.simulation.recorded import Recorded
 from lossratio.simulation.sut import Sut
-from lossratio.simulation.varying_capacity import (
-    CapacityDrift,
-    CapacityStep,
-    Device,
-    PerformanceSpectrum,
-    RareStalls,
-    TwoStates,
-)
 
 SUT_MODELS: Mapping[str, type] = MappingProxyType(
     {
-        "background_loss": BackgroundLoss,
-        "buffer": Buffer,
-        "capacity_drift": CapacityDrift,
-        "capacity_step": CapacityStep,
-        "connection_table": ConnectionTable,
-        "constant_loss": ConstantLoss,
-        "device": Device,
-        "loss_inversion": LossInversion,
-        "performance_spectrum": PerformanceSpectrum,
-        "policer": Policer,
-        "rare_stalls": RareStalls,
+        "background_loss": constant.BackgroundLoss,
+        "buffer": constant.Buffer,
+        "capacity_drift": varying.CapacityDrift,
+        "capacity_step": varying.CapacityStep,
+        "connection_table": constant.ConnectionTable,
+        "constant_loss": constant.ConstantLoss,
+        "device": varying.Device,
+        "loss_inversion": constant.LossInversion,
+        "performance_spectrum": varying.PerformanceSpectrum,
+        "policer": constant.Policer,
+        "rare_stalls": varying.RareStalls,
         "recorded": Recorded,
-        "sharp_knee": SharpKnee,
-        "smooth_knee": SmoothKnee,
-        "two_states": TwoStates,
+        "sharp_knee": constant.SharpKnee,
+        "smooth_knee": constant.SmoothKnee,
+        "two_states": varying.TwoStates,
     }
 )
 """All models by their names in files."""

@@ -29,7 +29,6 @@ from lossratio.traffic import (
     load_profile,
     make_configuration,
     open_generator,
-    send_probe,
     smallest_probe,
     start_agent,
     vlans_of,
@@ -239,8 +238,8 @@ class _Probe:
         networks = next(iter(self.configurations.values())).networks
         speakers = () if configuration is None else configuration.speakers
         names, others, own = {end.interface: end.name for end in self.ends}, [*self.others], self.through
-        answer = send_probe(
-            self.agent, [*names], sends, seconds, networks=networks, speakers=speakers, listen=others, through=own
+        answer = self.agent.probe(
+            [*names], sends, seconds, networks=networks, speakers=speakers, listen=others, through=own
         )
         self.is_storm = self.is_storm or answer.is_storm
         for arrival in answer.arrivals:
@@ -393,7 +392,7 @@ class _Cabling:
                 "or the links in the topology file."
             )
         elif not arrived[end.name]:
-            self._judge_silence(end, numbers)
+            self._judge_silence(end)
 
     def _link_is_swapped(self, end: _End) -> bool:
         counted = self._counted.get(end.name, {})
@@ -406,11 +405,9 @@ class _Cabling:
         )
         return True
 
-    def _judge_silence(self, end: _End, numbers: list[int]) -> None:
+    def _judge_silence(self, end: _End) -> None:
         """Nothing came out: where it was lost, as far as anybody knows."""
-        back = self._probe.seen[end.peer].numbers(end.name, numbers) or any(
-            self._probe.seen[end.peer].copies.get(end.name, Counter()).values()
-        )
+        back = any(self._probe.seen[end.peer].copies.get(end.name, Counter()).values())
         counted = self._counted.get(end.name, {})
         here = str(end.neighbour)
         if here in counted and counted[here] < _FRAMES:

@@ -1,7 +1,5 @@
 """The testbeds that a run may use, and the reservation of the first one that is free."""
 
-from __future__ import annotations
-
 import logging
 import os
 import threading
@@ -14,7 +12,7 @@ from queue import SimpleQueue
 from lossratio.errors import LossRatioError, NodeError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession
 from lossratio.testbed.local import find
-from lossratio.testbed.reservation import TOKEN_VARIABLE, Claim, Lease, TestbedReservedError, make_claim
+from lossratio.testbed.reservation.lease import TOKEN_VARIABLE, Claim, Lease, TestbedReservedError, make_claim
 from lossratio.topology import TestbedKind, Topology
 
 _LOG = logging.getLogger(__name__)
@@ -37,7 +35,7 @@ class Candidate:
         """The lease's token; None: there is no lease, or it is borrowed."""
         return None if self.claim is None else self.claim.token
 
-    def succeeding(self, token: str | None) -> Candidate:
+    def succeeding(self, token: str | None) -> "Candidate":
         """The same testbed, with a claim that takes over the lease with this token."""
         return replace(self, claim=self.claim and replace(self.claim, succeeds=token))
 

@@ -1,7 +1,5 @@
 """Changes between two fingerprints of a testbed, and the side to blame: one table of rules."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -221,7 +219,7 @@ class Way:
     """Whether the testbed is a local one: what its links have no room for is no loss of the DUT."""
 
     @classmethod
-    def of(cls, paths: Sequence[TrafficPath], *, is_local: bool = False) -> Way:
+    def of(cls, paths: Sequence[TrafficPath], *, is_local: bool = False) -> "Way":
         """The way of several parallel paths."""
         ends = [End(port.node_name, port.interface.name) for path in paths for port in path.ports]
         return cls(paths[0].tg_name, tuple(zip(ends[::2], ends[1::2], strict=True)), is_local)

@@ -1,7 +1,5 @@
 """Trials through devices that keep connections: each one begins with an empty table, in which all are established."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -143,7 +141,7 @@ class EstablishingMeasurer:
 
 
 def connections_through(
-    duts: Sequence[Dut[DutOptions]], configuration: Configuration, *, to_nat: bool = False
+    duts: Sequence[Dut[DutOptions]], configuration: Configuration, *, to_nat: bool
 ) -> Connections | None:
     """What empties and fills the tables of devices; None: no device keeps connections."""
     tables = {dut.hop.node_name: dut.connections for dut in duts}

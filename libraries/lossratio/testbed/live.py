@@ -1,18 +1,15 @@
 """Opens testbeds: of real nodes in a lab or in network namespaces of this machine, or simulated ones."""
 
-from __future__ import annotations
-
 import atexit
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from lossratio.dut import BLACK_BOX, CABLE
 from lossratio.errors import LinkError, ReservationError, TesterError, TopologyError, TrafficError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession, gather_facts
-from lossratio.results import with_ramp, with_rest
 from lossratio.shipped import TOPOLOGIES
 from lossratio.testbed.changes import Side, Way, error_of, faults_in
 from lossratio.testbed.connections import EstablishingMeasurer, connections_through
@@ -86,7 +83,7 @@ class LiveTestbed(Testbed):
         self._verify_duts()
         try:
             self._is_in_use = True
-            yield self._prepared(profile, ramp, rest, integrity, connects=connects, watches=watches)
+            yield self._prepared(profile, ramp, rest, integrity, connects, watches)
             # The trials are no result if the testbed was not ours any more, or a DUT was not as it was set up.
             with self._watch.allowing_absence():
                 self._restore()
@@ -104,21 +101,16 @@ class LiveTestbed(Testbed):
             self._is_in_use = False
 
     def _prepared(
-        self, profile: TrafficProfile, ramp: float, rest: float, integrity: Integrity, **modes: bool
+        self, profile: TrafficProfile, ramp: float, rest: float, integrity: Integrity, connects: bool, watches: bool
     ) -> Ready:
         """What performs trials, and their conditions; the generator is configured, and frames get through the path."""
         set_up = self._set_up
         next_hops = find_next_hops(self.request.topology, set_up, profile, self._running_agent)
-        configuration = make_configuration(
-            profile,
-            set_up.port_pairs(next_hops.destinations),
-            settle_time=set_up.settle_time,
-            examines=integrity is not Integrity.OFF and not set_up.translates,
-            **modes,
-            sides=next_hops.sides,
-            growth=self.request.growth,
-        )
-        set_up.generator.check_growth(self.request.growth)
+        pairs, sides, growth = set_up.port_pairs(next_hops.destinations), next_hops.sides, self.request.growth
+        made = make_configuration(profile, pairs, settle_time=set_up.settle_time, sides=sides, growth=growth)
+        examines = integrity is not Integrity.OFF and not set_up.translates
+        configuration = replace(made, examines=examines, connects=connects, watches=watches)
+        set_up.generator.check_growth(growth)
         check_mtus(set_up.ports, configuration)
         connections = connections_through(set_up.duts, configuration, to_nat=profile.directions[-1].to_nat)
         self._watch.begin()
@@ -151,7 +143,7 @@ class LiveTestbed(Testbed):
         repairing = self._repairing(measurer, configuration, measurer_with)
         if connections is not None:
             repairing = EstablishingMeasurer(repairing, connections)
-        stated = with_rest(with_ramp(conditions, ramp), rest)
+        stated = conditions.with_ramp(ramp).with_rest(rest)
         return Ready(repairing, source, stated, self._late_frames, lambda: self._watch.is_verified)
 
     def exchange(self) -> None:

@@ -3,8 +3,6 @@
 Topology files name the record of a tester's self-tests in the field ``self_test`` of the generator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +48,23 @@ class TesterLimit(FileModel):
         """The values that identify a limit: a later limit with the same key replaces this one."""
         return str(self.frame_size), self.bidirectional, self.links
 
+    def write(self, file: Path, generator: str) -> None:
+        """Writes the limit into the record of a generator, in place of one with its key. A missing record is made.
+
+        Raises:
+            TopologyError: If the file is no record, is the record of another generator, or cannot be written.
+        """
+        record = read_record(file) if file.exists() else SelfTestRecord(generator=generator)
+        if record.generator != generator:
+            raise TopologyError(
+                f"{file} is about the generator {record.generator}, and this one is {generator}. Name another file."
+            )
+        others = [other for other in record.limits if other.key != self.key]
+        data = record.model_copy(update={"limits": (*others, self)}).model_dump(mode="json")
+        with storing(f"write {file}", error=TopologyError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+
 
 class SelfTestRecord(FileModel):
     """The limits of one tester, by frame size, number of directions and number of links."""
@@ -66,32 +81,10 @@ class SelfTestRecord(FileModel):
         asked = (str(profile.frame_size).casefold(), profile.bidirectional, links)
         return next((limit for limit in self.limits if (limit.key[0].casefold(), *limit.key[1:]) == asked), None)
 
-    def with_limit(self, limit: TesterLimit) -> SelfTestRecord:
-        """The record with one more limit, which replaces an earlier limit with the same key."""
-        others = [other for other in self.limits if other.key != limit.key]
-        return self.model_copy(update={"limits": (*others, limit)})
-
 
 def read_record(file: Path) -> SelfTestRecord:
     """Reads a record."""
     return load_yaml_file(file, SelfTestRecord, TopologyError)
-
-
-def write_limit(file: Path, generator: str, limit: TesterLimit) -> None:
-    """Writes a limit into a record. A record that does not exist is made.
-
-    Raises:
-        TopologyError: If the file is no record, is the record of another generator, or cannot be written.
-    """
-    record = read_record(file) if file.exists() else SelfTestRecord(generator=generator)
-    if record.generator != generator:
-        raise TopologyError(
-            f"{file} is about the generator {record.generator}, and this one is {generator}. Name another file."
-        )
-    data = record.with_limit(limit).model_dump(mode="json")
-    with storing(f"write {file}", error=TopologyError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
 
 
 def own_record(topology: Topology, topology_file: Path) -> SelfTestRecord | None:

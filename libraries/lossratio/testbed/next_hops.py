@@ -106,9 +106,9 @@ def _check_route(
     session: NodeSession, ports: tuple[Port, Port], direction: TrafficDirection, source: Side, sink: Side
 ) -> None:
     entry, leaving = (port.interface.name for port in ports)
-    version = 6 if direction.headers.ipv4 is None else 4
-    ip = direction.headers.ipv4 or direction.headers.ipv6
-    if entry is None or leaving is None or ip is None:
+    ip = direction.headers.ip
+    version = ip.version
+    if entry is None or leaving is None:
         return
     settings = (f"ipv{version}/conf/{entry}/forwarding", f"ipv{version}/conf/all/forwarding")
     if "1" not in session.run("sh", "-c", _FORWARDING, "sh", *settings).stdout.split():
@@ -150,17 +150,12 @@ def _route(name: str, answer: str) -> tuple[str, list[str]]:
 def gateway_question(port: Port, direction: TrafficDirection, name: str) -> Question | None:
     """The question for a port's gateway, in a direction's version of IP and with its tags; None: there is none."""
     headers = direction.headers
-    version = 6 if headers.ipv4 is None else 4
+    version = headers.ip.version
     gateway = next((hop for hop in port.interface.gateway if hop.version == version), None)
     if gateway is None:
         return None
     source = next(own.ip for own in port.interface.address if own.version == version)
-    tags = b"".join(
-        ethertype + (tag.priority << 13 | tag.id).to_bytes(2, "big")
-        for ethertype, tag in ((b"\x88\xa8", headers.dot1ad), (b"\x81\x00", headers.dot1q))
-        if tag is not None
-    )
-    return Question(name, str(source), str(gateway), tags.hex())
+    return Question(name, str(source), str(gateway), headers.tags.hex())
 
 
 def _has_fixed_mac(link: LiveLink, port: Port) -> bool:

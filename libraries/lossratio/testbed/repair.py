@@ -1,7 +1,5 @@
 """Watches the testbed between trials, and repeats trials that failed because of the infrastructure."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -182,6 +180,34 @@ REPAIRABLE_KINDS = frozenset(
 _LOG = logging.getLogger(__name__)
 
 
+@dataclass
+class _Attempts:
+    """The attempts at one trial."""
+
+    repairs: list[str] = field(default_factory=list)
+    incidents: list[Incident] = field(default_factory=list)
+    repeats: int = 0
+    """Number of attempts that were thrown away without a repair."""
+    wasted: float = 0.0
+    """Seconds that these attempts took."""
+
+    def repeat(self, output: TrialOutput, changes: Sequence[Change]) -> None:
+        self.incidents += (change.incident("repeated") for change in changes)
+        self.repeats += 1 + output.repeats
+        self.wasted += output.elapsed or 0.0
+
+    def completed(self, output: TrialOutput, changes: Sequence[Change]) -> TrialOutput:
+        """The output of the attempt that stands, with the record of the earlier attempts."""
+        incidents = (*self.incidents, *(change.incident("stands") for change in changes))
+        return replace(
+            output,
+            repeats=self.repeats + output.repeats,
+            elapsed=None if output.elapsed is None else self.wasted + output.elapsed,
+            repairs=tuple(self.repairs),
+            incidents=incidents,
+        )
+
+
 class RepairingMeasurer:
     """Performs trials with another measurer, which is replaced after each repair of the infrastructure.
 
@@ -269,34 +295,6 @@ class RepairingMeasurer:
         kind = type(cause) if isinstance(cause, TesterError | LinkError) else TrafficError
         last = "" if cause is fault else f" The last error: {fault}"
         raise kind(f"{cause} Attempts to repair this, without success: {len(repairs)}.{last}") from fault
-
-
-@dataclass
-class _Attempts:
-    """The attempts at one trial."""
-
-    repairs: list[str] = field(default_factory=list)
-    incidents: list[Incident] = field(default_factory=list)
-    repeats: int = 0
-    """Number of attempts that were thrown away without a repair."""
-    wasted: float = 0.0
-    """Seconds that these attempts took."""
-
-    def repeat(self, output: TrialOutput, changes: Sequence[Change]) -> None:
-        self.incidents += (change.incident("repeated") for change in changes)
-        self.repeats += 1 + output.repeats
-        self.wasted += output.elapsed or 0.0
-
-    def completed(self, output: TrialOutput, changes: Sequence[Change]) -> TrialOutput:
-        """The output of the attempt that stands, with the record of the earlier attempts."""
-        incidents = (*self.incidents, *(change.incident("stands") for change in changes))
-        return replace(
-            output,
-            repeats=self.repeats + output.repeats,
-            elapsed=None if output.elapsed is None else self.wasted + output.elapsed,
-            repairs=tuple(self.repairs),
-            incidents=incidents,
-        )
 
 
 def is_repairable(error: LossRatioError) -> bool:

@@ -1,7 +1,5 @@
 """Running traffic: it flows beside other keywords or code until it is stopped, and belongs to no trial."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from types import TracebackType
 
@@ -45,7 +43,7 @@ class RunningTraffic:
             self._opened = opened.pop_all()
         self._flows = True
 
-    def __enter__(self) -> RunningTraffic:
+    def __enter__(self) -> "RunningTraffic":
         return self
 
     def __exit__(

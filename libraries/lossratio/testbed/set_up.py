@@ -6,36 +6,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from lossratio.dut import (
-    BLACK_BOX,
-    CommandRunner,
-    DestinationMacs,
-    Dut,
-    DutOptions,
-    create_dut,
-    load_kind,
-    make_reflector,
-)
+from lossratio.dut import BLACK_BOX, DestinationMacs, Dut, DutOptions, create_dut, load_kind, make_reflector
 from lossratio.dut.linux import NodeDut, ProgramDut, ProgramOptions
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import CommandResult, NodeSession
-from lossratio.results import (
-    Conditions,
-    FrameSizeShare,
-    LoadSemantics,
-    NodeFacts,
-    Traffic,
-    TrialTiming,
-    controller_facts,
-    describe_testbed,
-    load_semantics,
-    trial_timing,
-)
+from lossratio.results import Conditions, NodeFacts, TrialTiming, controller_facts, describe_testbed, trial_timing
 from lossratio.testbed.inspection import PortState
 from lossratio.testbed.reservation import Lease
 from lossratio.testbed.testbed import DutRequest, TestbedRequest
 from lossratio.testbed.undo import LastWill, execute_last_wills, put_off_interruption
-from lossratio.topology import EAST, WEST, AddressKind, Port, RealGenerator, Side, TrafficPath
+from lossratio.topology import EAST, WEST, AddressKind, Port, RealGenerator, TrafficPath
 from lossratio.traffic import (
     CHECK_DURATION,
     CHECK_LOAD,
@@ -45,38 +25,19 @@ from lossratio.traffic import (
     PortPair,
     TrafficPort,
     TrafficProfile,
-    addresses,
-    frame_format,
-    ip_versions,
-    modifiers,
 )
 from lossratio.trials import START_TOLERANCE
 
 
-@dataclass(frozen=True)
-class Neighbours:
-    """Destination MAC addresses of frames that leave a DUT."""
-
-    west: str
-    """Destination of frames that leave on the west side."""
-    east: str
-    """Destination of frames that leave on the east side."""
-
-
-@dataclass(frozen=True)
-class Addressing:
-    """The destination MAC addresses of frames on each link of a path."""
-
-    from_tg: DestinationMacs
-    """The destinations of frames that leave the TG's west port, and its east port."""
-    neighbours: tuple[Neighbours, ...]
-    """The neighbours of each DUT, from west to east."""
-
-
-def address_path(duts: Sequence[Dut[DutOptions]], west_mac: str, east_mac: str) -> Addressing:
+def address_path(
+    duts: Sequence[Dut[DutOptions]], west_mac: str, east_mac: str
+) -> tuple[DestinationMacs, tuple[tuple[str, str], ...]]:
     """Finds the destinations on each link, beginning at the ends of the path.
 
     A bridge does not change frames, so frames have the same destination before and behind it. A router changes it.
+
+    Returns:
+        The destinations of frames that leave the TG; and of frames that leave each DUT, on its west and its east side.
     """
     eastward = [east_mac]
     for dut in reversed(duts):
@@ -84,8 +45,8 @@ def address_path(duts: Sequence[Dut[DutOptions]], west_mac: str, east_mac: str) 
     westward = [west_mac]
     for dut in duts:
         westward.append(dut.destination_macs(westward[-1], east_mac).from_east)
-    neighbours = tuple(Neighbours(west, east) for west, east in zip(westward, eastward[1:], strict=False))
-    return Addressing(DestinationMacs(from_west=eastward[0], from_east=westward[-1]), neighbours)
+    neighbours = tuple(zip(westward, eastward[1:], strict=False))
+    return DestinationMacs(from_west=eastward[0], from_east=westward[-1]), neighbours
 
 
 def checked_duts(
@@ -113,10 +74,19 @@ def checked_duts(
             f"the node. Add 'host', 'netns' or 'container'; or measure it as it is, with dut={BLACK_BOX}."
         )
     duts = tuple(
-        tuple(create_dut(request.kind, _session(hop.node_name, sessions), hop, options) for hop in path.hops)
+        tuple(
+            create_dut(request.kind, sessions.get(hop.node_name, _Unreachable(hop.node_name)), hop, options)
+            for hop in path.hops
+        )
         for path in paths
     )
-    _check_cores(duts)
+    for dut in itertools.chain(*duts[1:]):
+        # Programs would share cores, and so halve each other's throughput.
+        if isinstance(dut, ProgramDut):
+            raise DutError(
+                f"{dut.hop.node_name}: a {dut.kind} for each of {len(duts)} parallel links would forward on the same "
+                "cores, and measure how they share them. Take one link, or a DUT in the kernel."
+            )
     for path in duts:
         for dut in path:
             dut.chain = path
@@ -138,28 +108,14 @@ class _Unreachable:
         raise NodeError(f"Node {self.name} cannot be reached: the topology file says no way to it.")
 
 
-def _session(name: str, sessions: Mapping[str, NodeSession]) -> CommandRunner:
-    return sessions[name] if name in sessions else _Unreachable(name)
-
-
-def _check_cores(duts: Sequence[Sequence[Dut[DutOptions]]]) -> None:
-    """Refuses programs that would share cores, and so halve each other's throughput."""
-    for dut in itertools.chain(*duts[1:]):
-        if isinstance(dut, ProgramDut):
-            raise DutError(
-                f"{dut.hop.node_name}: a {dut.kind} for each of {len(duts)} parallel links would forward on the same "
-                "cores, and measure how they share them. Take one link, or a DUT in the kernel."
-            )
-
-
-def _set_up(dut: Dut[DutOptions], neighbours: Neighbours, sessions: Mapping[str, NodeSession], undo: ExitStack) -> None:
+def _set_up(dut: Dut[DutOptions], macs: tuple[str, str], sessions: Mapping[str, NodeSession], undo: ExitStack) -> None:
     if not dut.is_managed:
         return
     session = sessions[dut.hop.node_name]
     if isinstance(dut, NodeDut):
         dut.node.will = LastWill(session)
     undo.callback(_put_back, dut, session)
-    dut.set_up(neighbours.west, neighbours.east)
+    dut.set_up(*macs)
 
 
 def last_wills(duts: Iterable[Dut[DutOptions]]) -> Iterator[LastWill]:
@@ -220,16 +176,16 @@ def set_up_link(
 
     Without DUTs, lossratio does not manage them.
     """
-    addressing = address_path(duts, *mac_addresses)
-    for dut, neighbours in zip(duts, addressing.neighbours, strict=True):
+    from_tg, neighbours_of_duts = address_path(duts, *mac_addresses)
+    for dut, neighbours in zip(duts, neighbours_of_duts, strict=True):
         _set_up(dut, neighbours, sessions, undo)
     if not path.is_reflected:
-        return LiveLink(path, duts, addressing.from_tg if duts else None)
+        return LiveLink(path, duts, from_tg if duts else None)
     reflector = make_reflector(sessions[path.east.node_name], path.east)
     execute_last_wills(sessions[path.east.node_name])
     reflector.check()
-    _set_up(reflector, Neighbours(addressing.from_tg.from_east, addressing.from_tg.from_east), sessions, undo)
-    return LiveLink(path, duts, addressing.from_tg, reflector)
+    _set_up(reflector, (from_tg.from_east, from_tg.from_east), sessions, undo)
+    return LiveLink(path, duts, from_tg, reflector)
 
 
 @dataclass(frozen=True)
@@ -327,9 +283,8 @@ class LiveSetUp:
                 for path in paths
                 for hop in path.hops
             },
-            traffic=describe_traffic(profile, own),
-            load=describe_load(
-                profile,
+            traffic=profile.described(own),
+            load=profile.described_load(
                 [(path.west.name, path.tg_ports[-1].name) for path in paths],
                 encapsulation_overhead=request.encapsulation_overhead,
                 growth=(sum(request.growth), 0) if paths[0].is_reflected else request.growth,
@@ -359,53 +314,6 @@ class LiveSetUp:
                 "twice at such a load"
             ),
         )
-
-
-def describe_traffic(profile: TrafficProfile, sides: Sequence[tuple[Side, Side]] = ((WEST, EAST),)) -> Traffic:
-    """The description of a traffic profile for test reports.
-
-    Args:
-        profile: The traffic.
-        sides: The networks west and east of each path, in whose addresses the paths differ.
-    """
-    weights = profile.size_weights
-    total = sum(weights.values())
-    return Traffic(
-        name=profile.name,
-        frame_sizes=tuple(
-            FrameSizeShare(size_bytes=size, share_ratio=weight / total) for size, weight in weights.items()
-        ),
-        average_frame_size_bytes=profile.average_frame_size,
-        frame_format=frame_format(profile),
-        addresses=addresses(profile, sides),
-        modifiers=modifiers(profile),
-        ip_versions=ip_versions(profile),
-        pattern="bidirectional" if profile.bidirectional else "unidirectional",
-        profile=profile.description_in_full(),
-    )
-
-
-def describe_load(
-    profile: TrafficProfile,
-    pairs: Sequence[tuple[str, str]],
-    *,
-    encapsulation_overhead: int = 0,
-    growth: tuple[int, int] = (0, 0),
-) -> LoadSemantics:
-    """The description of what a load means with this profile."""
-    ways = [
-        (f"{source}>{sink}", direction.load_share, grown)
-        for west, east in pairs
-        # A reflector's frames come back by the port that they left from.
-        for direction, (source, sink), grown in zip(
-            profile.directions, dict.fromkeys(((west, east), (east, west))), growth, strict=False
-        )
-    ]
-    return load_semantics(
-        {name: share for name, share, _ in ways},
-        encapsulation_overhead=encapsulation_overhead,
-        growth=[grown for _, _, grown in ways],
-    )
 
 
 def threads_and_cores(duts: Sequence[Dut[DutOptions]]) -> tuple[str, ...]:

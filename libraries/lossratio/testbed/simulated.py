@@ -8,33 +8,16 @@ from typing import Any
 import numpy as np
 
 from lossratio.errors import TopologyError, TrafficError
-from lossratio.results import (
-    Conditions,
-    NodeFacts,
-    controller_facts,
-    describe_testbed,
-    trial_timing,
-    with_ramp,
-    with_rest,
-)
-from lossratio.simulation import (
-    LATENCY_RATE,
-    LATENCY_SHARE,
-    Course,
-    FrameFaults,
-    SimulatedMeasurer,
-    Sut,
-    faults_from,
-    simulated_latency,
-    sut_from,
-)
-from lossratio.testbed.set_up import describe_load, describe_traffic
+from lossratio.results import Conditions, NodeFacts, controller_facts, describe_testbed, trial_timing
+from lossratio.simulation import Course, FrameFaults, SimulatedMeasurer, Sut, faults_from, simulated_latency, sut_from
 from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest
 from lossratio.topology import SimulatedGenerator
 from lossratio.traffic import StoppedTraffic, TrafficProfile
 from lossratio.trials import START_TOLERANCE, Integrity, LatencyOutput, Step, TrialInput
 
 _FAULTS = "faults"
+_LATENCY_RATE, _LATENCY_SHARE = 1000.0, 0.1
+"""Latency frames at most: per second in each direction, and as a share of a direction's frames."""
 
 
 class SimulatedSource:
@@ -57,7 +40,7 @@ class SimulatedSource:
         at_queue = load * (len(directions) if self._shared else 1)
         latencies = []
         for direction in directions:
-            sent = math.ceil(min(LATENCY_RATE * duration, LATENCY_SHARE * direction.sent_frames))
+            sent = math.ceil(min(_LATENCY_RATE * duration, _LATENCY_SHARE * direction.sent_frames))
             received = int(self._rng.binomial(sent, min(1.0, direction.received_frames / direction.sent_frames)))
             counted = {"sent": sent, "received": received}
             latencies.append(simulated_latency(direction.name, at_queue, self._capacity, **counted, rng=self._rng))
@@ -160,7 +143,7 @@ class SimulatedTestbed(Testbed):
             faults=None if integrity is Integrity.OFF else self._faults,
         )
         source = SimulatedSource(measurer, self._capacity, shared=not self._has_known_truth, seed=self.generator.seed)
-        yield Ready(measurer, source, with_rest(with_ramp(self._conditions(profile), ramp), rest), lambda: 0)
+        yield Ready(measurer, source, self._conditions(profile).with_ramp(ramp).with_rest(rest), lambda: 0)
 
     @property
     def _capacity(self) -> float | None:
@@ -180,9 +163,9 @@ class SimulatedTestbed(Testbed):
             controller=controller_facts(),
             generator=self.generator.model_dump(mode="json"),
             duts=dict.fromkeys(topology.dut_names, dut),
-            traffic=describe_traffic(profile),
-            load=describe_load(
-                profile, [("port0", "port1")], encapsulation_overhead=self.request.encapsulation_overhead
+            traffic=profile.described(),
+            load=profile.described_load(
+                [("port0", "port1")], encapsulation_overhead=self.request.encapsulation_overhead
             ),
             timing=trial_timing(
                 learning="never",

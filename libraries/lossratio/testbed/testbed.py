@@ -13,7 +13,7 @@ from lossratio.dut import Dut, DutOptions, load_kind, parse_options
 from lossratio.errors import DutError, TopologyError
 from lossratio.nodes import NO_CREDENTIALS, Credentials
 from lossratio.results import Conditions
-from lossratio.topology import GeneratorSettings, Topology, TrafficPath, generator_problems
+from lossratio.topology import GeneratorSettings, Topology, TrafficPath
 from lossratio.traffic import ANSWER_SECONDS, StoppedTraffic, TrafficProfile
 from lossratio.trials import Integrity, LatencyOutput, Measurer
 from lossratio.yaml_file import describe_problem
@@ -105,7 +105,7 @@ class TestbedRequest:
         except TopologyError as error:
             raise TopologyError(describe_problem(self.file, ("nodes",), str(error))) from error
         ends = [port for path in paths for port in path.tg_ports]
-        problems = list(generator_problems(self.topology, ends, len(paths)))
+        problems = list(self.topology.generator_problems(ends, len(paths)))
         if problems:
             raise TopologyError("\n".join(describe_problem(self.file, where, text) for where, text in problems))
         return paths

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from lossratio.dut import Changes
-from lossratio.dut.linux import bind, card_driver, check_pci
+from lossratio.dut.linux import BIFURCATED, bind, card_driver, check_pci
 from lossratio.errors import DutError, TesterError
 from lossratio.nodes import Card, DutNode, Hardware, NodeSession, read_hardware
 from lossratio.testbed.undo import LastWill, put_off_interruption
@@ -13,8 +13,7 @@ from lossratio.topology import Node, Port, RealGenerator, TrexGenerator
 _PAGES = "/sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages"
 _PAGE_MEGABYTES = 2
 _NEEDS_IOMMU = "vfio-pci"
-_BIFURCATED = ("mlx4_core", "mlx5_core")
-_FOR_USER_SPACE = ("vfio-pci", "igb_uio", "uio_pci_generic", *_BIFURCATED)
+_FOR_USER_SPACE = ("vfio-pci", "igb_uio", "uio_pci_generic", *BIFURCATED)
 
 
 def takes_cards(node: Node) -> bool:
@@ -107,7 +106,7 @@ def _give_back(changes: Changes, session: NodeSession) -> None:
 
 def _driver(node: Node, port: Port, card: Card) -> str | None:
     """The driver that a card must have: with ``uio_driver`` that one, except for cards that share with the kernel."""
-    if card.driver in _BIFURCATED or node.uio_driver is None:
+    if card.driver in BIFURCATED or node.uio_driver is None:
         return card.driver
     return card_driver(port.interface.driver, node.uio_driver)
 

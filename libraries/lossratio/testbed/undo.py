@@ -4,8 +4,6 @@ Ctrl-C and SIGTERM wait until the end of work that must not stay half-done. Afte
 one starts the undo. The node's shell runs the commands, because a DUT needs no Python.
 """
 
-from __future__ import annotations
-
 import base64
 import logging
 import os

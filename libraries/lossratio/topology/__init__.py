@@ -5,11 +5,7 @@ Field names come from FD.io CSIT's topology files wherever both mean the same.
 
 from lossratio.topology.addressing import EAST as EAST, WEST as WEST, Side as Side, split_sides as split_sides
 from lossratio.topology.containerlab import read_containerlab as read_containerlab
-from lossratio.topology.files import (
-    generator_problems as generator_problems,
-    load_topology as load_topology,
-    twin_problems as twin_problems,
-)
+from lossratio.topology.files import load_topology as load_topology
 from lossratio.topology.generators import (
     ADDED_GENERATORS as ADDED_GENERATORS,
     TREX_HOME as TREX_HOME,

@@ -6,7 +6,7 @@ containerlab itself accepts is read, also where the schema is stricter.
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -116,12 +116,12 @@ class _Deployed(LabPart):
     links: list[dict[str, Any]] | None = None
 
 
-def read_containerlab(path: str | Path, environment: Mapping[str, str] = os.environ) -> Lab:
+def read_containerlab(path: str | Path) -> Lab:
     """Reads a lab of containerlab.
 
     Args:
-        path: Its file: ``*.clab.yml``, or ``topology-data.json`` of the deployed lab.
-        environment: Variables that the file may name.
+        path: Its file: ``*.clab.yml``, which may name variables of the environment, or ``topology-data.json`` of the
+            deployed lab.
 
     Raises:
         TopologyError: If the file cannot be read, or containerlab would not take it; each problem with its line.
@@ -139,7 +139,7 @@ def read_containerlab(path: str | Path, environment: Mapping[str, str] = os.envi
 
     def expanded(text: str) -> str:
         texts.append(text)
-        return _VARIABLE.sub(_value_in(environment), text)
+        return _VARIABLE.sub(_value, text)
 
     try:
         loaded = load_yaml_file(path, _File, TopologyError, _problems, rewrite=expanded)
@@ -151,21 +151,18 @@ def read_containerlab(path: str | Path, environment: Mapping[str, str] = os.envi
     return _Reader(loaded).lab()
 
 
-def _value_in(environment: Mapping[str, str]) -> Callable[[re.Match[str]], str]:
-    def value(match: re.Match[str]) -> str:
-        name = match["bare"] or match["name"]
-        if name is None:
-            return "$"
-        known, how, word = environment.get(name), match["how"] or "", match["word"] or ""
-        is_set = bool(known) if how.startswith(":") else known is not None
-        if how.endswith("+"):
-            return word.strip('"') if is_set else ""
-        if is_set:
-            return known or ""
-        # Most variables are parts of images and licences: one that is not set does no harm as a text.
-        return word.strip('"') if how else match[0]
-
-    return value
+def _value(match: re.Match[str]) -> str:
+    name = match["bare"] or match["name"]
+    if name is None:
+        return "$"
+    known, how, word = os.environ.get(name), match["how"] or "", match["word"] or ""
+    is_set = bool(known) if how.startswith(":") else known is not None
+    if how.endswith("+"):
+        return word.strip('"') if is_set else ""
+    if is_set:
+        return known or ""
+    # Most variables are parts of images and licences: one that is not set does no harm as a text.
+    return word.strip('"') if how else match[0]
 
 
 def _problems(file: _File) -> Iterator[Problem]:
@@ -205,7 +202,10 @@ class _Reader:
 
     def lab(self) -> Lab:
         """The lab as a graph."""
-        nodes = {name: self._node(name) for name in self._nodes}
+        nodes = {
+            name: _lab_node(name, self.kind(name) or "", self._reach(name), self._setting(name, "image"))
+            for name in self._nodes
+        }
         links, left_out = [], []
         for link in self._file.topology.links or ():
             type_, ends = self.ends(link)
@@ -253,10 +253,6 @@ class _Reader:
         if name != interface:
             facts = {**facts, "alias": interface}
         return None, LabEnd(node, name, facts, None if mac_address is None else str(mac_address))
-
-    def _node(self, name: str) -> LabNode:
-        kind = self.kind(name) or ""
-        return _lab_node(name, kind, self._reach(name), self._setting(name, "image"))
 
     def _setting(self, name: str, field: str) -> str:
         node, kind = self._nodes.get(name) or _Settings(), self._kinds.get(self.kind(name) or "") or _Settings()

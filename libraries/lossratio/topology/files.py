@@ -8,7 +8,7 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from lossratio.errors import TopologyError
 from lossratio.shipped import TOPOLOGIES
 from lossratio.topology.generators import RealGenerator
 from lossratio.topology.model import AddressKind, Node, NodeType, TestbedKind, Topology
-from lossratio.topology.path import Interface, Port
+from lossratio.topology.path import Interface
 from lossratio.topology.vpp import VppStart
 from lossratio.yaml_file import Problem, load_yaml_file
 
@@ -35,31 +35,6 @@ def load_topology(path: str | Path) -> Topology:
     if not os.path.exists(file) and (hint := TOPOLOGIES.hint(path)):
         raise TopologyError(f"There is no file {path}.{hint}")
     return load_yaml_file(file, Topology, TopologyError, _topology_problems, convert=_from_csit)
-
-
-def generator_problems(topology: Topology, ports: Iterable[Port], pairs: int) -> Iterator[Problem]:
-    """Finds reasons why the generator could not send, as far as the file shows them."""
-    if isinstance(topology.generator, RealGenerator):
-        for where, text in topology.generator.problems({port.name: port.interface for port in ports}, pairs):
-            yield ("nodes", topology.tg_name, *where), text
-
-
-def twin_problems(topology: Topology) -> Iterator[Problem]:
-    """Finds interfaces that have the same address, although each has its own."""
-    addresses: dict[tuple[str, str], Port] = {}
-    for port in (port for ports in topology.links().values() for port in ports):
-        pci_address, mac_address = port.interface.pci_address, port.interface.mac_address
-        own = {
-            "pci_address": None if pci_address is None else f"{port.node_name} {pci_address.lower()}",
-            "mac_address": None if mac_address is None else mac_address.lower(),
-        }
-        for field, address in own.items():
-            if address is None:
-                continue
-            other = addresses.setdefault((field, address), port)
-            if other is not port:
-                where = ("nodes", port.node_name, "interfaces", port.name, field)
-                yield where, f"{other} has the same {field}"
 
 
 def _topology_problems(topology: Topology) -> Iterator[Problem]:
@@ -173,7 +148,7 @@ def _from_csit(data: dict[str, Any], path: Path) -> dict[str, Any]:
     if "format" in data or "metadata" not in data or "nodes" not in data:
         return data
     nodes = data["nodes"]
-    secrets = sorted(_secrets_in(data))
+    secrets = sorted(set(_secrets_in(data)))
     if secrets:
         logging.getLogger(__name__).warning(
             "%s: %s ignored; secrets do not belong in a file. Use a key, or the environment variable "
@@ -239,10 +214,9 @@ def _without_secrets(value: Any) -> Any:
     return value
 
 
-def _secrets_in(value: Any) -> set[str]:
+def _secrets_in(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
-        own = {str(name) for name in value if name in _SECRETS}
-        return own.union(*(_secrets_in(item) for item in value.values()))
-    if isinstance(value, list):
-        return set().union(*(_secrets_in(item) for item in value))
-    return set()
+        yield from _SECRETS.intersection(value)
+        value = list(value.values())
+    for item in value if isinstance(value, list) else ():
+        yield from _secrets_in(item)

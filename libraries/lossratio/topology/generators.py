@@ -4,8 +4,6 @@ Another package adds a generator by an entry point of the group ``lossratio.gene
 kind, and its object a class with a `settings_type` (a subclass of `lossratio.traffic.Generator`).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -263,45 +261,41 @@ class TrexGenerator(RealGenerator):
             )
 
     @model_validator(mode="after")
-    def _goes_together(self) -> TrexGenerator:
+    def _goes_together(self) -> "TrexGenerator":
+        if problem := next(self._contradictions(), None):
+            raise ValueError(problem)
+        return self
+
+    def _contradictions(self) -> Iterator[str]:
         threads = [thread for pair in self.cores for thread in pair.threads]
         others = [core for core in (self.master_core, self.latency_core) if core is not None]
-        if len(others) != (2 if self.cores else 0):
-            raise ValueError("'cores', 'master_core' and 'latency_core' go together: give all of them, or none")
-        if len({len(pair.threads) for pair in self.cores}) > 1:
-            raise ValueError("each pair of ports needs the same number of 'threads'")
-        taken = [*threads, *others]
-        if self.cores and (self.cores_per_pair is not None or self.hyper_threads):
-            raise ValueError(
-                "'cores' names CPUs, and 'cores_per_pair' or 'hyper_threads' choose them: give one of both"
-            )
-        if self.low_end and self.wishes_for_cores:
-            raise ValueError(
-                f"with 'low_end' TRex uses one CPU, and no {self.wishes_for_cores[0]}: leave one of them out"
-            )
+        chooses = self.cores_per_pair is not None or self.hyper_threads
         single = self.cores_per_pair == 1 or any(len(pair.threads) == 1 for pair in self.cores)
+        if len(others) != (2 if self.cores else 0):
+            yield "'cores', 'master_core' and 'latency_core' go together: give all of them, or none"
+        if len({len(pair.threads) for pair in self.cores}) > 1:
+            yield "each pair of ports needs the same number of 'threads'"
+        if self.cores and chooses:
+            yield "'cores' names CPUs, and 'cores_per_pair' or 'hyper_threads' choose them: give one of both"
+        if self.low_end and self.wishes_for_cores:
+            yield f"with 'low_end' TRex uses one CPU, and no {self.wishes_for_cores[0]}: leave one of them out"
         if self.pin_cores and (self.low_end or (single and not self.hyper_threads)):
-            raise ValueError(
-                "'pin_cores' needs two or more cores for each pair of ports: TRex refuses to send with one"
-            )
+            yield "'pin_cores' needs two or more cores for each pair of ports: TRex refuses to send with one"
         if not self.software and CORES_ARGUMENT in self.arguments:
-            raise ValueError(
-                f"the number of cores is 'cores_per_pair' (or 'cores'), and no {CORES_ARGUMENT} in 'arguments'"
-            )
-        if self.software and (self.cores_per_pair is not None or self.hyper_threads):
-            raise ValueError(
+            yield f"the number of cores is 'cores_per_pair' (or 'cores'), and no {CORES_ARGUMENT} in 'arguments'"
+        if self.software and chooses:
+            yield (
                 "in software mode TRex has one core of its own choice, or 'cores': leave 'cores_per_pair' and "
                 "'hyper_threads' out"
             )
         if self.software and self.hugepages is not None:
-            raise ValueError("in software mode TRex needs no 'hugepages'")
+            yield "in software mode TRex needs no 'hugepages'"
         if self.mbuf_factor is not None and "--mbuf-factor" in self.arguments:
-            raise ValueError("'mbuf_factor' is in 'arguments', too: give it once")
+            yield "'mbuf_factor' is in 'arguments', too: give it once"
         if self.rpc_port == self.publisher_port:
-            raise ValueError("'rpc_port' and 'publisher_port' must differ")
-        if len(set(taken)) < len(taken):
-            raise ValueError("each CPU can only be used once among 'cores', 'master_core' and 'latency_core'")
-        return self
+            yield "'rpc_port' and 'publisher_port' must differ"
+        if len({*threads, *others}) < len(threads) + len(others):
+            yield "each CPU can only be used once among 'cores', 'master_core' and 'latency_core'"
 
 
 class SimulatedGenerator(GeneratorSettings):

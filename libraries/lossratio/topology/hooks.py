@@ -13,6 +13,7 @@ from lossratio.records import FileModel
 from lossratio.topology.quantities import ONE_OR_SEVERAL, Duration, HostName
 
 _OID = re.compile(r"^\.?\d+(\.\d+)+$")
+_WAYS = ("command", "url", "snmp")
 _SECRET_IN_URL = re.compile(r"^\w+://[^/@]*:[^/@]*@")
 
 Side = Literal["west", "east"]
@@ -76,7 +77,7 @@ class Hook(FileModel):
     @property
     def ways(self) -> tuple[str, ...]:
         """Which ways to the device it has."""
-        return tuple(name for name in ("command", "url", "snmp") if getattr(self, name, None) is not None)
+        return tuple(name for name in _WAYS if getattr(self, name, None) is not None)
 
     def secrets(self) -> Iterator[str]:
         """Names of the variables of the environment that it needs."""
@@ -85,15 +86,11 @@ class Hook(FileModel):
     @model_validator(mode="after")
     def _has_one_way(self) -> Hook:
         if len(self.ways) != 1:
-            raise ValueError(
-                f"a hook is one of {', '.join(self._possible())}, and this one has {len(self.ways)} of them"
-            )
+            possible = ", ".join(name for name in _WAYS if name in type(self).model_fields)
+            raise ValueError(f"a hook is one of {possible}, and this one has {len(self.ways)} of them")
         if self.url is not None and _SECRET_IN_URL.match(self.url):
             raise ValueError("a password does not belong in a file; use headers: {Authorization: $NAME}")
         return self
-
-    def _possible(self) -> tuple[str, ...]:
-        return tuple(name for name in ("command", "url", "snmp") if name in type(self).model_fields)
 
 
 class Question(Hook):

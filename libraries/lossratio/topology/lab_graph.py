@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_interface
-from itertools import count, pairwise
+from itertools import combinations, count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +95,10 @@ class Lab:
             elif other.node == node:
                 yield other, one
 
-    def way(self, stops: Sequence[str], closed: Collection[str]) -> list[str] | None:
-        """The nodes of the shortest way over some nodes in this order; no node comes twice."""
-        nodes = [stops[0]]
+    def way(self, first: str, over: Sequence[str], last: str, closed: Collection[str] = ()) -> list[str] | None:
+        """The nodes of the shortest way between two nodes, over others in this order; no node comes twice."""
+        stops = [first, *(node for node in over if node not in (first, last)), last]
+        nodes = [first]
         for number, (here, there) in enumerate(pairwise(stops)):
             part = self._shortest(here, there, {*closed, *nodes, *stops[number + 2 :]} - {here, there})
             if part is None:
@@ -106,19 +107,15 @@ class Lab:
         return nodes
 
     def _shortest(self, here: str, there: str, closed: Collection[str]) -> list[str] | None:
-        before: dict[str, str] = {here: here}
-        queue = deque([here])
-        while queue:
-            node = queue.popleft()
-            if node == there:
-                way = [there]
-                while way[-1] != here:
-                    way.append(before[way[-1]])
-                return way[::-1]
-            for _, other in self.links_of(node):
-                if other.node not in before and other.node not in closed:
-                    before[other.node] = node
-                    queue.append(other.node)
+        ways, seen = deque([[here]]), {here, *closed}
+        while ways:
+            way = ways.popleft()
+            if way[-1] == there:
+                return way
+            for _, other in self.links_of(way[-1]):
+                if other.node not in seen:
+                    seen.add(other.node)
+                    ways.append([*way, other.node])
         return None
 
 
@@ -172,12 +169,12 @@ def import_lab(
 def _chosen_path(lab: Lab, source: Path, tg: str | None, join: Sequence[str], duts: Sequence[str]) -> _Path:
     if tg is not None and join:
         raise TopologyError("The generator is either on a node (--tg) or in a namespace of its own (--join), not both.")
+    through = f" through {', '.join(duts)}" if duts else ""
     if tg is not None:
         if not lab.nodes[tg].reach:
             raise TopologyError(f"{source}: {tg} is of kind {lab.nodes[tg].kind}: the generator cannot be on it.")
         way = _round(lab, tg, duts)
         if way is None:
-            through = f" through {', '.join(duts)}" if duts else ""
             raise TopologyError(
                 f"{source}: there is no way from {tg} into the lab{through} and back to it by another link. Name "
                 "another node with --tg, or two nodes with --join A --join B."
@@ -206,13 +203,11 @@ def _chosen_path(lab: Lab, source: Path, tg: str | None, join: Sequence[str], du
                 f"{source}: {name} is of kind {lab.nodes[name].kind}, which takes no other link while it runs. Join "
                 "another node, or add a node of kind linux with two links to the lab."
             )
-    ends = [join[0], join[-1]]
     nowhere = "" if lab.links else ", and no link joins two nodes"
-    way = lab.way([ends[0], *(dut for dut in duts if dut not in ends), ends[1]], ())
+    way = lab.way(join[0], duts, join[-1])
     if way is None:
-        through = f" through {', '.join(duts)}" if duts else ""
         raise TopologyError(
-            f"{source}: there is no way from {ends[0]} to {ends[1]}{through} over links that frames can take"
+            f"{source}: there is no way from {join[0]} to {join[-1]}{through} over links that frames can take"
             f"{nowhere}. Join two nodes that have one: --join A --join B."
         )
     return _Path(None, way)
@@ -221,13 +216,8 @@ def _chosen_path(lab: Lab, source: Path, tg: str | None, join: Sequence[str], du
 def _round(lab: Lab, tg: str, duts: Sequence[str]) -> list[str] | None:
     """The shortest way from a node into the lab, and back to it by another link."""
     doors = [other.node for _, other in lab.links_of(tg)]
-    ways = []
-    for number, first in enumerate(doors):
-        for last in doors[number + 1 :]:
-            for here, there in {(first, last): None, (last, first): None}:
-                way = lab.way([here, *(dut for dut in duts if dut not in (here, there)), there], {tg})
-                if way is not None and set(duts) <= set(way):
-                    ways.append(way)
+    pairs = (pair for both in combinations(doors, 2) for pair in dict.fromkeys((both, both[::-1])))
+    ways = [way for here, there in pairs if (way := lab.way(here, duts, there, {tg})) and set(duts) <= set(way)]
     return min(ways, key=len, default=None)
 
 
@@ -235,27 +225,22 @@ def _ends(lab: Lab, duts: Sequence[str]) -> tuple[str, ...]:
     """Two nodes with a way between them that a namespace can be joined to: routers before hosts, if there are two."""
     joinable = [name for name, node in lab.nodes.items() if node.joined_by is not None]
     joinable.sort(key=lambda name: lab.nodes[name].is_host)
-    for number, first in enumerate(joinable):
-        for last in joinable[number + 1 :]:
-            if lab.way([first, *(dut for dut in duts if dut not in (first, last)), last], ()) is not None:
-                return first, last
-    return tuple(joinable[:1])
+    pairs = (pair for pair in combinations(joinable, 2) if lab.way(pair[0], duts, pair[1]) is not None)
+    return next(pairs, tuple(joinable[:1]))
 
 
-def _next_hops(own: LabEnd, other: LabEnd) -> dict[str, Any]:
+def _next_hops(own: LabEnd, other: LabEnd) -> dict[str, list[str]]:
     """The addresses of the generator's port and of the next hop on its link, as far as the lab says them."""
-    pairs = []
+    hops: dict[str, list[str]] = {}
     for version in ("ipv4", "ipv6"):
         try:
             here, there = (ip_interface(str(end.facts[version])) for end in (own, other))
         except (KeyError, ValueError):
             continue
         if there.ip in here.network and there.ip != here.ip:
-            pairs.append((str(here), str(there.ip)))
-    if not pairs:
-        return {}
-    addresses, gateways = zip(*pairs, strict=True)
-    return {"address": list(addresses), "gateway": list(gateways)}
+            hops.setdefault("address", []).append(str(here))
+            hops.setdefault("gateway", []).append(str(there.ip))
+    return hops
 
 
 def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A testbed as its file describes it: nodes, links between them, the way of the test traffic, and a drawing of them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -11,8 +11,8 @@ from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import TopologyError
 from lossratio.records import FileModel
-from lossratio.topology.addressing import Side, lab_side, split_sides
-from lossratio.topology.generators import Generator, GeneratorSettings
+from lossratio.topology.addressing import Side, split_sides
+from lossratio.topology.generators import Generator, GeneratorSettings, RealGenerator
 from lossratio.topology.hooks import Hooks
 from lossratio.topology.path import Interface, Port, TrafficPath, find_paths
 from lossratio.topology.quantities import (
@@ -29,6 +29,7 @@ from lossratio.topology.quantities import (
 )
 from lossratio.topology.vpp import VppStart
 from lossratio.units import format_bit_rate, format_frame_rate
+from lossratio.yaml_file import Problem
 
 
 class TestbedKind(str, Enum):
@@ -149,11 +150,7 @@ class NicModel:
         return f"nic_{self.name.lower()}"
 
 
-def _models(*models: NicModel) -> Mapping[str, NicModel]:
-    return MappingProxyType({model.name.lower(): model for model in models})
-
-
-NIC_MODELS = _models(
+_MODELS = (
     NicModel("Intel-X520-DA2", 14_880_952, 10e9),
     NicModel("Intel-X710", 14_880_952, 10e9),
     NicModel("Intel-XL710", 18_750_000, 24.5e9),
@@ -171,6 +168,7 @@ NIC_MODELS = _models(
     NicModel("Amazon-Nitro-200G", 6_000_000, 16e9),
     NicModel("virtual", 14_880_952, 100e6),
 )
+NIC_MODELS: Mapping[str, NicModel] = MappingProxyType({model.name.lower(): model for model in _MODELS})
 """Models by their name in lower case, with the limits that FD.io CSIT measures within, so that numbers compare."""
 
 
@@ -286,19 +284,15 @@ class Topology(FileModel):
         Raises:
             TopologyError: If traffic is to have the lab's addresses, and a port has none of such a version.
         """
-        unused = split_sides(len(paths))
-        if self.addresses is AddressKind.BENCHMARK:
-            return tuple(
-                (replace(west, taken=path.west.interface.gateway), replace(east, taken=path.east.interface.gateway))
-                for path, (west, east) in zip(paths, unused, strict=True)
-            )
         return tuple(
-            (self._lab_side(path.west, versions, west), self._lab_side(path.east, versions, east))
-            for path, (west, east) in zip(paths, unused, strict=True)
+            (self._side(path.west, versions, west), self._side(path.east, versions, east))
+            for path, (west, east) in zip(paths, split_sides(len(paths)), strict=True)
         )
 
-    def _lab_side(self, port: Port, versions: Collection[int], unused: Side) -> Side:
+    def _side(self, port: Port, versions: Collection[int], unused: Side) -> Side:
         interface = port.interface
+        if self.addresses is AddressKind.BENCHMARK:
+            return replace(unused, taken=interface.gateway)
         known = {value.version for value in (*interface.address, *interface.network)}
         missing = sorted(set(versions) - known)
         if missing:
@@ -306,7 +300,7 @@ class Topology(FileModel):
                 f"Topology {self.name}: the traffic has IPv{missing[0]}, 'addresses: lab' is said, and {port} has no "
                 f"IPv{missing[0]} address. Give the port an 'address' (or a 'network'), or take another profile."
             )
-        return lab_side(interface.address, interface.gateway, interface.network, unused)
+        return interface.side(unused)
 
     def _completed(self, path: TrafficPath, link: int | None) -> TrafficPath:
         hops = []
@@ -314,6 +308,27 @@ class Topology(FileModel):
             node = self.nodes[hop.node_name]
             hops.append(replace(hop, uio_driver=node.uio_driver, link=link, hooks=node.hooks, vpp=node.vpp))
         return replace(path, hops=tuple(hops))
+
+    def generator_problems(self, ports: Iterable[Port], pairs: int) -> Iterator[Problem]:
+        """Finds reasons why the generator could not send, as far as the file shows them."""
+        if isinstance(self.generator, RealGenerator):
+            for where, text in self.generator.problems({port.name: port.interface for port in ports}, pairs):
+                yield ("nodes", self.tg_name, *where), text
+
+    def twin_problems(self) -> Iterator[Problem]:
+        """Finds interfaces that have the same address, although each has its own."""
+        addresses: dict[tuple[str, str], Port] = {}
+        for port in (port for ports in self.links().values() for port in ports):
+            pci_address, mac_address = port.interface.pci_address, port.interface.mac_address
+            own = {
+                "pci_address": None if pci_address is None else f"{port.node_name} {pci_address.lower()}",
+                "mac_address": None if mac_address is None else mac_address.lower(),
+            }
+            for field, address in own.items():
+                other = port if address is None else addresses.setdefault((field, address), port)
+                if other is not port:
+                    where = ("nodes", port.node_name, "interfaces", port.name, field)
+                    yield where, f"{other} has the same {field}"
 
     def nic_model(self, port: Port) -> NicModel | None:
         """The limits of a port; None: its model is not given, or not known."""

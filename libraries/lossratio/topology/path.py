@@ -1,19 +1,20 @@
 """The way of the test traffic through a testbed."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network
 
 from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import TopologyError
 from lossratio.records import FileModel
-from lossratio.topology.addressing import Addresses, Gateways, Networks, check_port_addresses
+from lossratio.topology.addressing import Address, Addresses, Gateways, Network, Networks, Side
 from lossratio.topology.hooks import Hooks
 from lossratio.topology.quantities import BitRate, DriverName, InterfaceName, Label, MacAddress, PciAddress
 from lossratio.topology.vpp import VppStart
+
+_SHORTEST_PREFIX = {4: 8, 6: 16}
 
 
 class Interface(FileModel):
@@ -45,9 +46,54 @@ class Interface(FileModel):
     other: dict[str, JsonValue] = Field(default_factory=dict)
     """Further facts about it, which every result states."""
 
+    def side(self, unused: Side) -> Side:
+        """The networks behind the port with the lab's own addresses.
+
+        Where a network is routed to the port, traffic has the addresses 1, 2 ... of it. Otherwise the port is a host:
+        traffic has its own address, and those that follow it.
+        Networks of `unused` stand for versions of IP that the port does not have, and traffic must not have either.
+        """
+        networks: dict[int, Network] = {4: unused.ipv4, 6: unused.ipv6}
+        offsets = {4: 0, 6: 0}
+        taken: list[Address] = list(self.gateway)
+        for own in self.address:
+            networks[own.version] = own.network
+            offsets[own.version] = int(own.ip) - int(own.network.network_address) - 1
+            if own.version == 4 and own.network.prefixlen < own.max_prefixlen - 1:
+                taken.append(own.network.broadcast_address)
+        for routed in self.network:
+            networks[routed.version], offsets[routed.version] = routed, 0
+        ipv4, ipv6 = networks[4], networks[6]
+        if not isinstance(ipv4, IPv4Network) or not isinstance(ipv6, IPv6Network):
+            raise TypeError(f"{ipv4} and {ipv6} are not one of each version of IP")
+        return Side(ipv4, ipv6, offsets[4], offsets[6], tuple(taken), unused.wide_ipv4)
+
     @model_validator(mode="after")
-    def _can_ask(self) -> Interface:
-        check_port_addresses(self.address, self.gateway, self.network)
+    def _has_addresses_of_hosts(self) -> "Interface":
+        for name, values in (("address", self.address), ("gateway", self.gateway), ("network", self.network)):
+            versions = [value.version for value in values]
+            if len(set(versions)) < len(versions):
+                raise ValueError(f"{name}: give one of each version of IP at most")
+        for own in (*(interface.ip for interface in self.address), *self.gateway):
+            if own.is_multicast or own.is_loopback or own.is_unspecified:
+                raise ValueError(f"{own} is no address of a host on a link")
+        own_networks = {interface.version: interface for interface in self.address}
+        for hop in self.gateway:
+            asker = own_networks.get(hop.version)
+            if asker is None:
+                raise ValueError(
+                    f"gateway {hop} needs an IPv{hop.version} 'address' of the port, which asks for its MAC"
+                )
+            if hop == asker.ip or (hop not in asker.network and not hop.is_link_local):
+                raise ValueError(f"gateway {hop} is not another address in {asker.network}, the network of {asker}")
+        for routed in self.network:
+            if routed.prefixlen < _SHORTEST_PREFIX[routed.version]:
+                raise ValueError(
+                    f"network {routed} is as large as a default route, and test traffic never goes towards one; take "
+                    f"a network of the lab, /{_SHORTEST_PREFIX[routed.version]} or smaller"
+                )
+            if routed.is_multicast or routed.is_loopback or routed.is_link_local:
+                raise ValueError(f"network {routed} is not routed")
         return self
 
 
@@ -87,6 +133,18 @@ class Hop:
         """Its name in reports: its node, and the number of its path where there are several."""
         return self.node_name if self.link is None else f"{self.node_name} (link {self.link})"
 
+    @property
+    def ports(self) -> tuple[Port, Port]:
+        """Both ports, west and east."""
+        return self.west, self.east
+
+    def is_card(self, port: Port) -> bool:
+        """Whether a program takes the card of one of its ports from the kernel."""
+        interface = port.interface
+        if interface.driver is not None or interface.name is None:
+            return True
+        return self.uio_driver is not None and interface.pci_address is not None
+
 
 @dataclass(frozen=True)
 class TrafficPath:
@@ -117,7 +175,7 @@ class TrafficPath:
     @property
     def ports(self) -> tuple[Port, ...]:
         """All ports on the way, from west to east."""
-        return (self.west, *(port for hop in self.hops for port in (hop.west, hop.east)), self.east)
+        return (self.west, *(port for hop in self.hops for port in hop.ports), self.east)
 
 
 def find_paths(
@@ -128,49 +186,24 @@ def find_paths(
     The names are the TG, the DUTs from west to east, and the end, which may be the TG again.
     """
     free = {name: (ends[0], ends[1]) for name, ends in links.items() if len(ends) == 2}
-    paths: list[TrafficPath] = []
-    while len(paths) < count:
-        ends = _take_links(free, names, nic)
-        if isinstance(ends, _Gap):
-            few = f"{count} parallel links are asked for, and there are {len(paths)}: " if count > 1 else ""
-            raise TopologyError(few + _why_not(links, ends, nic))
-        paths.append(_joined(names, ends))
-    return tuple(paths)
-
-
-@dataclass(frozen=True)
-class _Gap:
-    """Two neighbours that have no unused link in common."""
-
-    here: str
-    there: str
-
-
-def _take_links(
-    free: dict[str, tuple[Port, Port]], names: Sequence[str], nic: str | None
-) -> list[tuple[Port, Port]] | _Gap:
-    """Takes the links of one way out of those that are free; each with its ends in the order of the way."""
 
     def is_usable(port: Port) -> bool:
         is_of_nic = nic is None or (port.interface.model or "").casefold() == nic.casefold()
         return is_of_nic or port.node_name not in names[1:-1]
 
-    ends: list[tuple[Port, Port]] = []
-    for here, there in itertools.pairwise(names):
-        link = _first_link(free, here, there, is_usable)
-        if link is None:
-            return _Gap(here, there)
-        del free[str(link[0].interface.link)]
-        ends.append(link)
-    return ends
-
-
-def _joined(names: Sequence[str], ends: Sequence[tuple[Port, Port]]) -> TrafficPath:
-    hops = tuple(
-        Hop(name, arriving[1], leaving[0])
-        for name, (arriving, leaving) in zip(names[1:-1], itertools.pairwise(ends), strict=True)
-    )
-    return TrafficPath(names[0], ends[0][0], ends[-1][1], hops)
+    paths: list[TrafficPath] = []
+    while len(paths) < count:
+        ports: list[Port] = []
+        for here, there in itertools.pairwise(names):
+            link = _first_link(free, here, there, is_usable)
+            if link is None:
+                few = f"{count} parallel links are asked for, and there are {len(paths)}: " if count > 1 else ""
+                raise TopologyError(few + _why_not(links, here, there, nic))
+            del free[str(link[0].interface.link)]
+            ports += link
+        hops = tuple(map(Hop, names[1:-1], ports[1::2], ports[2::2]))
+        paths.append(TrafficPath(names[0], ports[0], ports[-1], hops))
+    return tuple(paths)
 
 
 def _first_link(
@@ -183,12 +216,10 @@ def _first_link(
     return None
 
 
-def _why_not(links: Mapping[str, Sequence[Port]], gap: _Gap, nic: str | None) -> str:
-    text = f"no unused link between {gap.here} and {gap.there}"
+def _why_not(links: Mapping[str, Sequence[Port]], here: str, there: str, nic: str | None) -> str:
+    text = f"no unused link between {here} and {there}"
     if nic is not None:
-        models = {
-            port.interface.model for ends in links.values() for port in ends if port.node_name in (gap.here, gap.there)
-        }
+        models = {port.interface.model for ends in links.values() for port in ends if port.node_name in (here, there)}
         known = ", ".join(sorted(model for model in models if model)) or "none"
         text += f" on a NIC of model {nic!r} (models on them: {known})"
     return (

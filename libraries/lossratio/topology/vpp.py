@@ -1,7 +1,5 @@
 """How VPP is started on a node: which driver it has cards by, its memory, and free sections of its startup.conf."""
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import Annotated, Any
 
@@ -84,7 +82,7 @@ class VppStart(FileModel):
     """Further lines of its startup.conf, by section, e.g. ``{dpdk: "dev default { devargs llq_policy=2 }"}``."""
 
     @model_validator(mode="after")
-    def _leaves_ours(self) -> VppStart:
+    def _leaves_ours(self) -> "VppStart":
         for section, lines in self.startup.items():
             for line in lines:
                 word = line.split()[0]

@@ -25,8 +25,8 @@ from lossratio.traffic.generators import (
     open_generator as open_generator,
     start_agent as start_agent,
 )
-from lossratio.traffic.generators.afpacket import AfPacket as AfPacket
 from lossratio.traffic.generators.base import Generator as Generator, GeneratorNode as GeneratorNode
+from lossratio.traffic.generators.own import AfPacket as AfPacket
 from lossratio.traffic.measurer import (
     CHECK_DURATION as CHECK_DURATION,
     CHECK_LOAD as CHECK_LOAD,
@@ -43,7 +43,6 @@ from lossratio.traffic.probe import (
     Arrival as Arrival,
     Marker as Marker,
     ProbeAnswer as ProbeAnswer,
-    send_probe as send_probe,
     smallest_probe as smallest_probe,
     vlans_of as vlans_of,
 )
@@ -51,11 +50,7 @@ from lossratio.traffic.profile import (
     TrafficDirection as TrafficDirection,
     TrafficProfile as TrafficProfile,
     address_span as address_span,
-    addresses as addresses,
-    frame_format as frame_format,
-    ip_versions as ip_versions,
     load_profile as load_profile,
-    modifiers as modifiers,
     parse_frame_size as parse_frame_size,
     profile_names as profile_names,
 )

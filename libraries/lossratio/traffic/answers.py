@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lossratio.traffic.probe import Arrival, ProbeAnswer
 from lossratio.trials import (
     DirectionCounters,
     Examination,
@@ -144,6 +145,18 @@ def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> LatencyOutp
     latency = tuple(read_record(LatencyCounters, json.dumps(direction)) for direction in answer["latency"])
     _check_names([direction.direction for direction in latency], names)
     return LatencyOutput(read_counters(answer, names), latency)
+
+
+def read_probe(answer: Mapping[str, Any], _names: Sequence[str]) -> ProbeAnswer:
+    """An answer to ``probe``."""
+    return ProbeAnswer(
+        tuple(
+            Arrival(str(port), bytes.fromhex(head), int(length), int(count))
+            for port, head, length, count in answer["arrivals"]
+        ),
+        tuple((str(port), int(length), str(reason)) for port, length, reason in answer["unsent"]),
+        bool(answer["is_storm"]),
+    )
 
 
 def _check_names(answered: Sequence[str], names: Sequence[str]) -> None:

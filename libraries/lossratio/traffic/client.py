@@ -21,10 +21,12 @@ from lossratio.traffic.answers import (
     read_counters,
     read_late,
     read_latency,
+    read_probe,
     read_stop,
     read_timelines,
     read_watched,
 )
+from lossratio.traffic.probe import ProbeAnswer
 from lossratio.trials import DirectionCounters, Exchange, LatencyOutput, Timeline, TrialInput
 
 AnswerT = TypeVar("AnswerT")
@@ -186,8 +188,7 @@ class AgentClient:
         busy = (2.0 if is_burst else 1.0) * trial.duration + self.settle_time
         answer = self._ask("schedule", busy=busy, steps=steps, burst=is_burst)
         counters = self._read(read_counters, answer)
-        clock = self._clock()
-        return counters, self._read(lambda answer, _: read_timelines(answer, counters, clock), answer)
+        return counters, self._timelines(answer, counters)
 
     def start_traffic(self, load: float, *, watch: bool = False) -> None:
         """Begins traffic of a constant load until `stop_traffic`; with `watch`, losses are located in time."""
@@ -205,11 +206,7 @@ class AgentClient:
         busy = self.settle_time + late_wait
         answer = self._ask("stop", busy=busy, late_wait=late_wait)
         stopped = self._read(read_stop, answer)
-        if not self._is_watched:
-            return stopped
-        clock = self._clock()
-        timelines = self._read(lambda answer, _: read_timelines(answer, stopped.directions, clock), answer)
-        return replace(stopped, timelines=timelines)
+        return replace(stopped, timelines=self._timelines(answer, stopped.directions)) if self._is_watched else stopped
 
     def late_frames(self, wait: float) -> dict[str, int]:
         """Frames of the trial before that were counted as lost, and came back in the `wait` seconds after that."""
@@ -233,23 +230,25 @@ class AgentClient:
     def probe(
         self,
         ports: Sequence[str],
-        sends: Sequence[tuple[str, str]],
+        sends: Sequence[tuple[str, bytes]],
         seconds: float,
         *,
         networks: Sequence[str],
-        speakers: Sequence[Speaker],
+        speakers: Sequence[Speaker] = (),
         listen: Sequence[str] = (),
         through: Mapping[str, Any] | None = None,
-    ) -> Mapping[str, Any]:
-        """Sends single frames, and notes what arrives; see `lossratio.traffic.agent.core.packets.probe`.
+    ) -> ProbeAnswer:
+        """Sends frames from interfaces, and notes what arrives on all ports until so many seconds after the last frame.
 
-        `listen` are further interfaces, as far as they are there, up and free. `through` is as for `resolve`.
+        `networks` have the frames' addresses, and `speakers` answer for addresses meanwhile. `listen` are further
+        interfaces, as far as they are there, up and free: nothing is sent from them, and frames may arrive there all
+        the same. `through` is as for `resolve`.
         """
         busy = seconds + 0.01 * len(sends)
-        fields: dict[str, Any] = {"ports": list(ports), "sends": list(sends), "networks": list(networks)}
+        frames = [(port, frame.hex()) for port, frame in sends]
+        fields: dict[str, Any] = {"ports": list(ports), "sends": frames, "networks": list(networks)}
         fields |= {"speakers": [asdict(speaker) for speaker in speakers], "through": through, "listen": list(listen)}
-        answer = self._ask("probe", busy=busy, seconds=seconds, **fields)
-        return self._read(lambda answer, _: {name: answer[name] for name in ("arrivals", "unsent", "is_storm")}, answer)
+        return self._read(read_probe, self._ask("probe", busy=busy, seconds=seconds, **fields))
 
     def close(self) -> None:
         """Ends the agent, and with it all traffic; doing it again changes nothing."""
@@ -257,15 +256,16 @@ class AgentClient:
         self._stop_pulse()
         self._process.close()
 
-    def _clock(self) -> AgentClock:
-        """Compares the clocks: the quickest answer gives the least error."""
+    def _timelines(self, answer: Mapping[str, Any], counters: Sequence[DirectionCounters]) -> tuple[Timeline, ...]:
+        """Compares the clocks, and reads timelines by them: the quickest answer gives the least error."""
         readings = []
         for _ in range(_CLOCK_READINGS):
             before = time.monotonic()
             now = self._read(lambda answer, _: float(answer["now"]), self._ask("clock"))
             after = time.monotonic()
             readings.append(AgentClock((before + after) / 2 - now, (after - before) / 2))
-        return min(readings, key=lambda reading: reading.error)
+        clock = min(readings, key=lambda reading: reading.error)
+        return self._read(lambda answer, _: read_timelines(answer, counters, clock), answer)
 
     def _ask_trial(self, operation: str, load: float, duration: float, ramp: float, **watch: Any) -> Mapping[str, Any]:
         notes: dict[str, Any] = {} if self.see is None else {"notes": True}
@@ -289,10 +289,8 @@ class AgentClient:
                 f"Node {self.node_name}: the traffic agent speaks protocol {answer.get('protocol')!r}, and this "
                 f"lossratio protocol {PROTOCOL}. Use the same version of lossratio everywhere."
             )
-        try:
-            return AgentFacts(**{field.name: answer[field.name] for field in fields(AgentFacts)})
-        except KeyError as error:
-            raise self._garbled(json.dumps(answer), f" ({error!r})") from error
+        names = [field.name for field in fields(AgentFacts)]
+        return self._read(lambda answer, _: AgentFacts(**{name: answer[name] for name in names}), answer)
 
     def _ask(self, operation: str, busy: float = 0.0, advice: str = _AFTER_THE_END, **fields: Any) -> Mapping[str, Any]:
         if not self._is_open:

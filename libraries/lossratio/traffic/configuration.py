@@ -4,7 +4,7 @@ The outer MAC addresses are left to the generator, which knows its ports' own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from lossratio.errors import TopologyError, TrafficError
@@ -33,7 +33,6 @@ _ETHERTYPES = {4: _IPV4_ETHERTYPE, 6: _IPV6_ETHERTYPE}
 _MOST_NEIGHBOURS = 256
 _MOST_HOSTS = 1 << 20
 _LOCAL_MAC = 0x02 << 20
-_DOT1Q_ETHERTYPE, _DOT1AD_ETHERTYPE = b"\x81\x00", b"\x88\xa8"
 _STEPPING_BYTES = 8
 _TCP_ACK, _TCP_WINDOW = 0x10, 8192
 _FIRST_NUMBERS = (1).to_bytes(4, "big") * 2
@@ -52,27 +51,24 @@ def frames_spec(direction: TrafficDirection, source: Side, destination: Side) ->
     return frame.spec(tuple(direction.size_weights.items()))
 
 
+@dataclass(eq=False)
 class FrameHeaders:
-    """Headers that are put one behind the other.
+    """Headers that are put one behind the other."""
 
-    Attributes:
-        data: Their bytes so far.
-        fields: Fields that step.
-        lengths: Fields that hold a length.
-        checksums: Fields that hold a checksum.
-        rewritable: Starts and ends of fields that devices on the way may rewrite.
-        addresses: Starts and ends of IP addresses that they may not rewrite.
-        urgent_pointer: Place of TCP's urgent pointer; None: there is none.
-    """
-
-    def __init__(self) -> None:
-        self.data = b""
-        self.fields: list[SteppingField] = []
-        self.lengths: list[LengthField] = []
-        self.checksums: list[ChecksumField] = []
-        self.rewritable: list[tuple[int, int]] = [(0, len(_MAC_ADDRESSES))]
-        self.addresses: list[tuple[int, int]] = []
-        self.urgent_pointer: int | None = None
+    data: bytes = b""
+    """Their bytes so far."""
+    fields: list[SteppingField] = field(default_factory=list)
+    """Fields that step."""
+    lengths: list[LengthField] = field(default_factory=list)
+    """Fields that hold a length."""
+    checksums: list[ChecksumField] = field(default_factory=list)
+    """Fields that hold a checksum."""
+    rewritable: list[tuple[int, int]] = field(default_factory=lambda: [(0, len(_MAC_ADDRESSES))])
+    """Starts and ends of fields that devices on the way may rewrite."""
+    addresses: list[tuple[int, int]] = field(default_factory=list)
+    """Starts and ends of IP addresses that they may not rewrite."""
+    urgent_pointer: int | None = None
+    """Place of TCP's urgent pointer; None: there is none."""
 
     def spec(self, sizes: tuple[tuple[int, int], ...]) -> FramesSpec:
         """The description of frames with these headers, in sizes with their weights."""
@@ -123,10 +119,7 @@ class _Frame(FrameHeaders):
 
     def add_headers(self, headers: InnerHeaders, macs: bytes = _MAC_ADDRESSES) -> None:
         """Ethernet, tags, IP, and the header of UDP or TCP if there is one."""
-        self.data += macs
-        for ethertype, tag in ((_DOT1AD_ETHERTYPE, headers.dot1ad), (_DOT1Q_ETHERTYPE, headers.dot1q)):
-            if tag is not None:
-                self.data += ethertype + (tag.priority << 13 | tag.id).to_bytes(2, "big")
+        self.data += macs + headers.tags
         if headers.ipv4 is not None:
             self._add_ipv4(headers.ipv4, headers.protocol)
         if headers.ipv6 is not None:
@@ -169,10 +162,7 @@ class _Frame(FrameHeaders):
             self.rewritable.append((start + 1, start + 2))
         self.addresses.append((start + 12, start + 20))
         self.data += bytes([0x45, 0, 0, 0, 0, 0, 0, 0, header.ttl, protocol, 0, 0])
-        self._check_addresses(4, header)
-        for addresses, side in zip((header.source, header.destination), self._sides, strict=True):
-            first, _ = address_span(addresses, header.on(side), 4)
-            self._add_field(4, int(first), addresses)
+        self._add_addresses(header)
 
     def _add_ipv6(self, header: Ipv6, protocol: int) -> None:
         """RFC 8200, without extension headers."""
@@ -183,11 +173,7 @@ class _Frame(FrameHeaders):
         self.rewritable.append((start + 7, start + 8))
         self.addresses.append((start + 8, start + 40))
         self.data += bytes([0x60, 0, 0, 0, 0, 0, protocol, header.hop_limit])
-        self._check_addresses(6, header)
-        for addresses, side in zip((header.source, header.destination), self._sides, strict=True):
-            first, _ = address_span(addresses, side, 6)
-            self.data += first.packed[:-_STEPPING_BYTES]
-            self._add_field(_STEPPING_BYTES, int.from_bytes(first.packed[-_STEPPING_BYTES:], "big"), addresses)
+        self._add_addresses(header)
 
     def _add_transport(self, header: PortHeader) -> None:
         """RFC 768, or RFC 9293: an acknowledgement, without options or with the one that holds the tag."""
@@ -207,9 +193,10 @@ class _Frame(FrameHeaders):
         if header.connects:
             self.data += _TAG_OPTION
 
-    def _check_addresses(self, version: int, header: Ipv4 | Ipv6) -> None:
-        spans = []
-        for addresses, side in zip((header.source, header.destination), map(header.on, self._sides), strict=True):
+    def _add_addresses(self, header: Ipv4 | Ipv6) -> None:
+        spans, version = [], header.version
+        ends = (header.source, header.destination)
+        for addresses, side in zip(ends, map(header.on, self._sides), strict=True):
             network = side.ipv4 if version == 4 else side.ipv6
             first, last = address_span(addresses, side, version)
             if int(last) > int(network[-1]):
@@ -224,12 +211,16 @@ class _Frame(FrameHeaders):
                         "broadcast. Give the port another 'address', or a 'network' behind it; or use a traffic "
                         "profile with fewer addresses, such as ethip4-udp-hosts."
                     )
-            spans.append((int(first), int(last)))
-        if spans[0][0] <= spans[1][1] and spans[1][0] <= spans[0][1]:
+            spans.append((first, int(first), int(last)))
+        if spans[0][1] <= spans[1][2] and spans[1][1] <= spans[0][2]:
             raise TrafficError(
                 f"The addresses of both sides overlap in {network}. Give the TG's ports addresses that are further "
                 "apart, or use a traffic profile with fewer addresses."
             )
+        for addresses, (first, *_) in zip(ends, spans, strict=True):
+            stepping = first.packed[-_STEPPING_BYTES:]
+            self.data += first.packed[: -len(stepping)]
+            self._add_field(len(stepping), int.from_bytes(stepping, "big"), addresses)
 
     def _add_field(self, width: int, first: int, values: Range) -> None:
         if values.count > 1:
@@ -282,9 +273,6 @@ def make_configuration(
     pairs: Sequence[PortPair],
     *,
     settle_time: float,
-    examines: bool = True,
-    connects: bool = False,
-    watches: bool = False,
     sides: Sequence[tuple[Side, Side]] | None = None,
     growth: tuple[int, int] = (0, 0),
 ) -> Configuration:
@@ -297,30 +285,17 @@ def make_configuration(
         profile: What is sent; a unidirectional one from west to east only.
         pairs: The ends of the paths; one at least.
         settle_time: Seconds to wait, after the traffic, for frames in flight: a property of the DUT.
-        examines: Whether frames that come back are looked at, as far as the generator can.
-        connects: Whether all trials open connections.
-        watches: Whether losses of running traffic are located in time.
         sides: The networks west and east of each path; None: parts of those for benchmarking.
         growth: See `lossratio.dut.DutOptions.growth`.
     """
     own = split_sides(len(pairs)) if sides is None else tuple(sides)
     networks = {str(network) for pair in own for side in pair for network in (side.ipv4, side.ipv6)}
+    paths = [(pair, west, east) for pair, (west, east) in zip(pairs, own, strict=True)]
     return Configuration(
         ports=tuple(port.interface for pair in pairs for port in pair.ports),
-        directions=tuple(
-            direction
-            for pair, (west, east) in zip(pairs, own, strict=True)
-            for direction in _directions(profile, pair, west, east, growth)
-        ),
+        directions=tuple(direction for path in paths for direction in _directions(profile, *path, growth)),
         settle_time=settle_time,
-        examines=examines,
-        connects=connects,
-        watches=watches,
-        speakers=tuple(
-            speaker
-            for pair, (west, east) in zip(pairs, own, strict=True)
-            for speaker in _speakers(profile, pair, west, east)
-        ),
+        speakers=tuple(speaker for path in paths for speaker in _speakers(profile, *path)),
         networks=(*BENCHMARK_NETWORKS, *(() if sides is None else sorted(networks))),
     )
 
@@ -335,10 +310,9 @@ def _speakers(profile: TrafficProfile, pair: PortPair, west: Side, east: Side) -
         ranges = [(address, address) for address in port.own_addresses]
         for headers, end in ((source, "source"), (sink, "destination")):
             if headers is not None and port.own_addresses and not (headers.to_nat and end == "destination"):
-                for version, ip in ((4, headers.headers.ipv4), (6, headers.headers.ipv6)):
-                    if ip is not None:
-                        first, last = address_span(getattr(ip, end), ip.on(side), version)
-                        ranges.append((str(first), str(last)))
+                ip = headers.headers.ip
+                first, last = address_span(getattr(ip, end), ip.on(side), ip.version)
+                ranges.append((str(first), str(last)))
         yield Speaker(port.interface, tuple(dict.fromkeys(ranges)), port.lldp)
 
 

@@ -1,7 +1,5 @@
 """The connections that traffic makes: a frame and the answer to it, which goes back, are of the same one."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

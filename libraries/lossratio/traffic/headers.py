@@ -84,6 +84,8 @@ class VlanTag(FileModel):
 class Ipv4(Addresses):
     """The IPv4 header."""
 
+    version: ClassVar[int] = 4
+    """Of IP."""
     ttl: int = Field(default=64, ge=1, le=255)
     """Time to live."""
     protocol: int = Field(default=61, ge=0, le=255)
@@ -111,6 +113,8 @@ class Ipv4(Addresses):
 class Ipv6(Addresses):
     """The IPv6 header."""
 
+    version: ClassVar[int] = 6
+    """Of IP."""
     hop_limit: int = Field(default=64, ge=1, le=255)
     """Hop limit."""
     next_header: int = Field(default=61, ge=0, le=255)
@@ -164,13 +168,28 @@ class InnerHeaders(FileModel):
         return self
 
     @property
+    def ip(self) -> Ipv4 | Ipv6:
+        """The IP header."""
+        ip = self.ipv4 or self.ipv6
+        if ip is None:
+            raise ValueError("these headers are not of IP")
+        return ip
+
+    @property
+    def tags(self) -> bytes:
+        """The bytes of its tags, from the outside in."""
+        tags = ((b"\x88\xa8", self.dot1ad), (b"\x81\x00", self.dot1q))
+        numbers = ((ethertype, tag.priority << 13 | tag.id) for ethertype, tag in tags if tag is not None)
+        return b"".join(ethertype + number.to_bytes(2, "big") for ethertype, number in numbers)
+
+    @property
     def protocol(self) -> int:
         """Protocol number of the header behind the IP header."""
         if self.tcp is not None:
             return _TCP_PROTOCOL
         if self.udp is not None:
             return _UDP_PROTOCOL
-        return self.ipv4.protocol if self.ipv4 is not None else self._ipv6().next_header
+        return self.ip.next_header if isinstance(self.ip, Ipv6) else self.ip.protocol
 
     @property
     def length(self) -> int:
@@ -197,18 +216,12 @@ class InnerHeaders(FileModel):
 
     def ranges(self) -> Iterator[tuple[str, Range]]:
         """The ranges, by their names."""
-        ip = self._ipv6() if self.ipv4 is None else self.ipv4
-        yield "source addresses", ip.source
-        yield "destination addresses", ip.destination
+        yield "source addresses", self.ip.source
+        yield "destination addresses", self.ip.destination
         ports = self.udp or self.tcp
         if ports is not None:
             yield "source ports", ports.source_port
             yield "destination ports", ports.destination_port
-
-    def _ipv6(self) -> Ipv6:
-        if self.ipv6 is None:
-            raise ValueError("these headers are not of IPv6")
-        return self.ipv6
 
 
 class TunnelHeader(FileModel):

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from lossratio.errors import DutError, LinkError
@@ -101,9 +102,8 @@ class TrafficMeasurer:
         self._agent = agent
         self._forget = forget
         self._idle_time = idle_time
-        self._negative_loss = negative_loss
         self._repeats = repeats
-        self._tolerance = tolerance
+        self._output = partial(output_from_counters, tolerance=tolerance, negative_loss=negative_loss)
         self._ramp = ramp
         self._quiet_since: float | None = None
         self._limit = math.inf
@@ -185,14 +185,9 @@ class TrafficMeasurer:
             )
             directions = watched.directions
         self._quiet_since = time.monotonic()
-        output = output_from_counters(
-            trial,
-            directions,
-            tolerance=self._tolerance,
-            negative_loss=self._negative_loss,
-            elapsed=self._quiet_since - started,
-            decided_after=watched.certain_after if watched is not None and watched.ended else None,
-        )
+        decided_after = watched.certain_after if watched is not None and watched.ended else None
+        elapsed = self._quiet_since - started
+        output = self._output(trial, directions, elapsed=elapsed, decided_after=decided_after)
         if watched is not None and watched.ended:
             change = _IN_FLIGHT_DECAY if output.loss_ratio > (trial.certain_above or 0.0) else 2.0
             seen = 2.0 * watched.were_in_flight / trial.load
@@ -217,13 +212,7 @@ class TrafficMeasurer:
                     rate,
                 )
             try:
-                output = output_from_counters(
-                    trial,
-                    directions,
-                    tolerance=self._tolerance,
-                    negative_loss=self._negative_loss,
-                    elapsed=self._quiet_since - started,
-                )
+                output = self._output(trial, directions, elapsed=self._quiet_since - started)
             except NegativeLossError:
                 if is_last:
                     raise

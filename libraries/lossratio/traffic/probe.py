@@ -1,20 +1,10 @@
 """Frames of a profile for a look at the cabling, with a mark in the payload that rewritten headers keep."""
 
 import secrets
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any
 
-from lossratio.traffic.agent.core.configuration import (
-    FCS_BYTES,
-    TAG_ETHERTYPES,
-    Direction,
-    Speaker,
-    mac_bytes,
-    word_sum,
-)
-from lossratio.traffic.client import AgentClient
+from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_ETHERTYPES, Direction, mac_bytes, word_sum
 
 _MARK_BYTES, _SUM_BYTES = 8, 2
 
@@ -121,37 +111,6 @@ class Marker:
         place = head.find(self._id)
         mark = head[place + len(self._id) : place + _MARK_BYTES]
         return (mark[0], mark[1]) if place >= 0 and len(mark) == 2 else None
-
-
-def send_probe(
-    agent: AgentClient,
-    ports: Sequence[str],
-    sends: Sequence[tuple[str, bytes]],
-    seconds: float,
-    *,
-    networks: Sequence[str],
-    speakers: Sequence[Speaker] = (),
-    listen: Sequence[str] = (),
-    through: Mapping[str, Any] | None = None,
-) -> ProbeAnswer:
-    """Sends frames from interfaces, and notes what arrives on all ports until so many seconds after the last frame.
-
-    `networks` have the frames' addresses, and `speakers` answer for addresses meanwhile. Nothing is sent from the
-    interfaces to `listen` on, and frames may arrive there all the same. `through` is as for `AgentClient.resolve`.
-
-    Raises:
-        TrafficError: If a port must not be used, or the agent does not answer as it should.
-    """
-    frames = [(port, frame.hex()) for port, frame in sends]
-    answer = agent.probe(ports, frames, seconds, networks=networks, speakers=speakers, listen=listen, through=through)
-    return ProbeAnswer(
-        tuple(
-            Arrival(str(port), bytes.fromhex(head), int(length), int(count))
-            for port, head, length, count in answer["arrivals"]
-        ),
-        tuple((str(port), int(length), str(reason)) for port, length, reason in answer["unsent"]),
-        bool(answer["is_storm"]),
-    )
 
 
 def vlans_of(frame: bytes) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError, computed_field, field_validator, mo
 
 from lossratio.errors import TrafficError
 from lossratio.records import FileModel
+from lossratio.results import FrameSizeShare, LoadSemantics, Traffic, load_semantics
 from lossratio.shipped import did_you_mean
 from lossratio.topology import EAST, WEST, Side
 from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_BYTES
@@ -217,6 +218,41 @@ class TrafficProfile(ProfileFile):
         left_out = set() if self.broadcast_share else {"broadcast_share"}
         return {**self.model_dump(mode="json", exclude=left_out), "directions": directions}
 
+    def described(self, sides: Sequence[tuple[Side, Side]] = ((WEST, EAST),)) -> Traffic:
+        """The description for results; the paths differ in the addresses of `sides`, each path's west and east."""
+        weights = self.size_weights
+        total = sum(weights.values())
+        sizes = (FrameSizeShare(size_bytes=size, share_ratio=weight / total) for size, weight in weights.items())
+        return Traffic(
+            name=self.name,
+            frame_sizes=tuple(sizes),
+            average_frame_size_bytes=self.average_frame_size,
+            frame_format=frame_format(self),
+            addresses=addresses(self, sides),
+            modifiers=modifiers(self),
+            ip_versions=ip_versions(self),
+            pattern="bidirectional" if self.bidirectional else "unidirectional",
+            profile=self.description_in_full(),
+        )
+
+    def described_load(
+        self, pairs: Sequence[tuple[str, str]], *, encapsulation_overhead: int = 0, growth: tuple[int, int] = (0, 0)
+    ) -> LoadSemantics:
+        """What a load means between pairs of ports, for results."""
+        ways = [
+            (f"{source}>{sink}", direction.load_share, grown)
+            for west, east in pairs
+            # A reflector's frames come back by the port that they left from.
+            for direction, (source, sink), grown in zip(
+                self.directions, dict.fromkeys(((west, east), (east, west))), growth, strict=False
+            )
+        ]
+        return load_semantics(
+            {name: share for name, share, _ in ways},
+            encapsulation_overhead=encapsulation_overhead,
+            growth=[grown for _, _, grown in ways],
+        )
+
     @property
     def versions(self) -> frozenset[int]:
         """The versions of IP in its frames, also inside of tunnels."""
@@ -224,7 +260,7 @@ class TrafficProfile(ProfileFile):
         headers += [
             direction.headers.tunnel.inner for direction in self.directions if direction.headers.tunnel is not None
         ]
-        return frozenset(6 if each.ipv4 is None else 4 for each in headers)
+        return frozenset(each.ip.version for each in headers)
 
     @property
     def _first_headers(self) -> Headers:
@@ -364,7 +400,7 @@ def ip_versions(profile: TrafficProfile) -> dict[str, float]:
     """Shares of the frames by (outermost) IP version."""
     shares: dict[str, float] = {}
     for direction in profile.directions:
-        version = "IPv6" if direction.headers.ipv4 is None else "IPv4"
+        version = f"IPv{direction.headers.ip.version}"
         shares[version] = shares.get(version, 0.0) + direction.load_share / profile.load_factor
     return shares
 
@@ -394,7 +430,13 @@ def address_span(numbers: AddressRange, side: Side, version: int) -> tuple[Addre
 
 def modifiers(profile: TrafficProfile) -> str:
     """The changes from frame to frame, e.g. ``254 source addresses in turn``; ``none`` if nothing does."""
-    changes = _in_words(profile, lambda direction: _modifiers(direction.headers))
+    how = {"increment": "in turn", "random": "in random order"}
+
+    def changing(direction: TrafficDirection) -> str:
+        ranges = direction.headers.ranges()
+        return ", ".join(f"{each.count} {name} {how[each.order]}" for name, each in ranges if each.count > 1) or "none"
+
+    changes = _in_words(profile, changing)
     if not profile.broadcast_share:
         return changes
     broadcast = f"{100 * profile.broadcast_share:g} % of the frames to the broadcast address"
@@ -418,19 +460,10 @@ def _format(headers: InnerHeaders) -> str:
 
 
 def _addresses(headers: InnerHeaders, source: Side, destination: Side) -> str:
-    ip = headers.ipv4 or headers.ipv6
-    if ip is None:
-        raise ValueError("these headers are not of IP")
-    spans = []
+    ip, spans = headers.ip, []
     for numbers, side in ((ip.source, ip.on(source)), (ip.destination, ip.on(destination))):
-        first, last = address_span(numbers, side, 6 if headers.ipv4 is None else 4)
+        first, last = address_span(numbers, side, ip.version)
         spans.append(str(first) if first == last else f"{first}-{last}")
     if isinstance(headers, Headers) and headers.tunnel is not None:
         spans[1] += f", within {_addresses(headers.tunnel.inner, source, destination)}"
     return " to ".join(spans)
-
-
-def _modifiers(headers: Headers) -> str:
-    how = {"increment": "in turn", "random": "in random order"}
-    changing = [f"{values.count} {name} {how[values.order]}" for name, values in headers.ranges() if values.count > 1]
-    return ", ".join(changing) or "none"

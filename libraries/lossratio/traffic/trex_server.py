@@ -73,7 +73,7 @@ class ServerPlan:
     arguments: tuple[str, ...]
     """The program's arguments; they name the configuration file by its `configuration_path`."""
     state: str
-    """The server's own directory on the node, see `state_directory`."""
+    """The server's own directory on the node."""
     rpc_port: int
     """TCP port of its requests."""
     software: bool
@@ -89,19 +89,9 @@ class ServerPlan:
         return f"{self.directory}\n{shlex.join(self.arguments)}\n{self.configuration}"
 
 
-def state_directory(name: str) -> str:
-    """Directory of a server's files on the node; its name is different for each server of the node."""
-    return f"{STATES}/trex-{name}"
-
-
 def configuration_path(state: str) -> str:
     """Path of the configuration file in a server's directory."""
     return f"{state}/config.yaml"
-
-
-def log_path(state: str) -> str:
-    """Path of the log in a server's directory."""
-    return f"{state}/log"
 
 
 def installation_problem(session: NodeSession, directory: str, *, software: bool) -> str | None:
@@ -127,16 +117,16 @@ class TrexServer:
 
     Attributes:
         is_ours: Whether this object started the server; any other server is left running in the end.
+        program: The program on the node, with its files.
     """
 
     def __init__(self, session: NodeSession, plan: ServerPlan) -> None:
         self.is_ours = False
         self._session = session
         self._plan = plan
-        self._state = plan.state
         command = ("sh", "-c", _RUN, "run", f"./{PROGRAM}", *plan.arguments)
         command = before_ordinary(_PRIORITY, command) if plan.sleeps else command
-        self._program = BackgroundProgram(f"{plan.state}/", plan.directory, command)
+        self.program = BackgroundProgram(f"{plan.state}/", plan.directory, command)
 
     def ensure(self) -> None:
         """Makes sure that the server runs: starts it, unless it runs already."""
@@ -164,12 +154,12 @@ class TrexServer:
         if not self.is_ours:
             return
         try:
-            self._session.run(*self._program.stop("INT", _STOP_SECONDS))
+            self._session.run(*self.program.stop("INT", _STOP_SECONDS))
         except NodeError:
             # If the node was lost, the question to it raises the same error.
             if self.is_running():
                 raise TrafficError(
-                    f"{self._where}: the TRex server does not end. Look at it there ({self._state}/pid)."
+                    f"{self._where}: the TRex server does not end. Look at it there ({self._plan.state}/pid)."
                 ) from None
         self.is_ours = False
 
@@ -179,7 +169,7 @@ class TrexServer:
 
     def log(self) -> str:
         """The server's output so far."""
-        return self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "log", log_path(self._state)).stdout
+        return self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "log", self.program.log).stdout
 
     def last_words(self) -> str:
         """The log's lines that best show the fault, how the server ended if it has, and the path of the whole log."""
@@ -195,26 +185,26 @@ class TrexServer:
         else:
             signal = status - _SIGNALLED
             ending = f"ended by signal {signal}" if 0 < signal <= _LAST_SIGNAL else f"exit status {status}"
-        return f"{words} ({ending}; log: {log_path(self._state)})"
+        return f"{words} ({ending}; log: {self.program.log})"
 
     @property
     def _where(self) -> str:
         return f"Node {self._session.name}"
 
     def _start(self) -> None:
-        self._session.run("mkdir", "-p", "-m", "700", self._state)
-        self._session.put(self._plan.configuration.encode(), configuration_path(self._state))
-        self._session.put(self._plan.described.encode(), f"{self._state}/started-with")
+        self._session.run("mkdir", "-p", "-m", "700", self._plan.state)
+        self._session.put(self._plan.configuration.encode(), configuration_path(self._plan.state))
+        self._session.put(self._plan.described.encode(), f"{self._plan.state}/started-with")
         self.is_ours = True
         # The server ends with the reservation, as all processes that are started this way.
-        shell = self._session.start(*self._program.start)
+        shell = self._session.start(*self.program.start)
         # -1 is a lost connection; the next command on the node reports it.
         if (status := shell.close() or 0) > 0:
             words = " ".join(shell.stderr_tail().split()) or "nothing at all"
             raise TrafficError(f"{self._where}: TRex cannot be started (exit status {status}); the shell says: {words}")
         self._wait_until_ready()
         if self._plan.sleeps:
-            self._session.run("sh", "-c", _PROMOTE, "promote", self._program.files, str(_PRIORITY + 1))
+            self._session.run("sh", "-c", _PROMOTE, "promote", self.program.files, str(_PRIORITY + 1))
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + self._plan.start_timeout
@@ -235,12 +225,12 @@ class TrexServer:
 
     def _status(self) -> int | None:
         """The server's exit status, as a shell reports it; None while it runs, or if its shell was killed, too."""
-        status = self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "status", self._program.status).stdout
+        status = self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "status", self.program.status).stdout
         return int(status) if status.strip().isdecimal() else None
 
     def _look(self) -> _Server:
         port = f"{self._plan.rpc_port:04X}"
-        lines = self._session.run("sh", "-c", _LOOK, "look", self._program.files, port).stdout.splitlines()
+        lines = self._session.run("sh", "-c", _LOOK, "look", self.program.files, port).stdout.splitlines()
         first: Sequence[str] = lines[0].split() if lines else ()
         if len(first) == 2:
             return _Server(int(first[1]), first[0] == "ready", "\n".join(lines[1:]))

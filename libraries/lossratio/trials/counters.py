@@ -93,15 +93,9 @@ def output_from_counters(
             "The trial has counters of no direction, so it has no loss ratio. Transmit on one port or more."
         )
     is_early = decided_after is not None
-    counted = tuple(
-        _checked(
-            direction,
-            direction.sent_frames + direction.unsent_frames
-            if is_early
-            else _least_expected(trial, direction, tolerance),
-        )
-        for direction in directions
-    )
+    due = (each.sent_frames + each.unsent_frames for each in directions)
+    least = due if is_early else (_least_expected(trial, each, tolerance) for each in directions)
+    counted = tuple(map(_checked, directions, least))
     total = _Total.of(counted, is_early=is_early)
     surplus = any(direction.received_frames > direction.sent_frames for direction in counted)
     if surplus and (negative_loss == "retry" or total.loss_ratio > 1.0):
@@ -125,11 +119,7 @@ def output_from_counters(
 
 def contradictions(output: TrialOutput) -> Iterator[str]:
     """Checks the numbers of a trial's output against each other."""
-    given = {
-        "sent_frames": output.sent_frames,
-        "lost_frames": output.lost_frames,
-        "unsent_frames": output.unsent_frames,
-    }
+    given = {name: getattr(output, name) for name in ("sent_frames", "lost_frames", "unsent_frames")}
     places = [("", {**given, "repeats": output.repeats})]
     places += [(f"{direction.name}.", vars(direction)) for direction in output.directions]
     for place, counts in places:
@@ -309,11 +299,7 @@ def faults_in_words(counters: DirectionCounters) -> str:
     Where a sample was examined: ``about 31 duplicated, about 4 corrupted (estimated from 16,384 frames examined)``.
     """
     is_sample = 0 < (counters.examined_frames or 0) < counters.received_frames + counters.faulty
-    faults = {
-        "duplicated": counters.duplicated_frames,
-        "corrupted": counters.corrupted_frames,
-        "misdelivered": counters.misdelivered_frames,
-    }
+    faults = {fault: getattr(counters, f"{fault}_frames") for fault in ("duplicated", "corrupted", "misdelivered")}
     examined = ", ".join(f"{'about ' * is_sample}{count:,} {fault}" for fault, count in faults.items() if count)
     estimate = f" (estimated from {counters.examined_frames:,} frames examined)" if is_sample and examined else ""
     known = f"{counters.wrong_length_frames:,} truncated or padded" if counters.wrong_length_frames else ""

@@ -1,7 +1,5 @@
 """The one-way latency of a trial's frames."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lossratio.trials.record import Frames, Microseconds, Observed

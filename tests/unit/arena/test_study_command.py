@@ -29,17 +29,17 @@ def run(tmp_path, *arguments):
 
 def test_a_small_study_prints_its_tables(tmp_path, monkeypatch):
     # A search of a thousand trials; test_study_search.py makes it.
-    monkeypatch.setattr(command, "decision_time_growth", lambda: Growth(100, 1000, 2.5))
+    monkeypatch.setattr(command.arena, "decision_time_growth", lambda: Growth(100, 1000, 2.5))
     result = run(tmp_path, "--seeds", "0..0", "--repeats", "1", "--overhead", "0", "--overhead", "0.5")
     assert result.exit_code == 0, result.output
     assert "Overhead 0.5 s: searches" in result.output
-    if command.why_not_installed() is None:
+    if command.arena.why_not_installed() is None:
         assert "Search time divided by the peer's" in result.output
         assert "verdict" in result.output
 
 
 def test_a_study_without_the_peer_says_why_and_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "why_not_installed", lambda: "it is not there.")
+    monkeypatch.setattr(command.arena, "why_not_installed", lambda: "it is not there.")
     result = run(tmp_path)
     assert result.exit_code == 0, result.output
     assert f"{PEER} is skipped: it is not there." in result.output

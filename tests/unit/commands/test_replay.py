@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lossratio.commands.replay import replay, replay_estimate, replay_search
+from lossratio.commands.replay import replay, replay_estimate
 from lossratio.errors import SearchError
+from lossratio.measurements.throughput import replayed
 from lossratio.measurements.throughput.result import describe_goal
 from lossratio.mlrsearch import NDR, PDR, MLRsearch
 from lossratio.plrsearch import LikelihoodName, PLRsearch, Weighting
@@ -155,7 +156,7 @@ def throughput(tmp_path_factory):
 
 def test_a_search_for_conditional_throughput_ends_with_the_same_bounds_again(throughput):
     path, search_result = throughput
-    again = replay_search(read_journal(path), path)
+    again = replayed(read_journal(path)).result()
     assert list(again.items()) == list(search_result.items())
     assert (again.finished, again.trials, again.elapsed) == (True, search_result.trials, search_result.elapsed)
 
@@ -207,7 +208,7 @@ def test_early_verdicts_are_replayed_and_no_critical_load_is_estimated_from_them
     with Journal.open(path, search) as journal:
         found = run_search(controller, measurer, journal=journal)
     assert any(trial.is_early for trial in read_journal(path).results)
-    again = replay_search(read_journal(path), path)
+    again = replayed(read_journal(path)).result()
     assert (dict(again), again.finished, again.elapsed) == (dict(found), True, found.elapsed)
     with pytest.raises(SearchError, match=r"early verdicts, whose loss is not known.*early_verdict=off"):
         estimate_of(path, target_loss_ratio=1e-5)

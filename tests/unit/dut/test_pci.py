@@ -169,7 +169,7 @@ def test_interfaces_that_do_not_go_together_are_refused(node, west, east, messag
 def of_a_server(monkeypatch):
     """Two NUMA nodes of four cores each, and no checks of cards and memory."""
     cores = tuple(Core((number,), number // 4) for number in range(8))
-    for module in ("linux.program_dut", "vpp.dut"):
+    for module in ("linux.cores", "vpp.dut"):
         monkeypatch.setattr(f"lossratio.dut.{module}.read_cores", lambda _: cores)
     for check in ("check_pci", "check_hugepages"):
         monkeypatch.setattr(f"lossratio.dut.linux.program_dut.{check}", lambda *_: None)
@@ -283,7 +283,7 @@ def test_what_programs_would_get_is_said_before_a_measurement(tmp_path, monkeypa
     ]
     assert list(core_choices(dut.node, hop({"name": "eth0"}, {"name": "eth1"}))) == []
     single = tuple(Core((number,), 1) for number in range(5))
-    monkeypatch.setattr("lossratio.dut.linux.program_dut.read_cores", lambda _: single)
+    monkeypatch.setattr("lossratio.dut.linux.cores.read_cores", lambda _: single)
     refused = list(core_choices(dut.node, dut.hop))[1]
     assert refused.startswith("cores=2: DUT1: 2 physical cores are asked for. The west card is on NUMA node 1 and the")
     assert "on NUMA node 0, and besides the operating system's there are 0" in refused

@@ -15,9 +15,8 @@ from lossratio.bpf import why_impossible
 from lossratio.dut import create_dut, parse_options
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.vpp.clock import ClockReading, parse_clock, policers_stamps_per_second, stamps_per_second
-from lossratio.dut.vpp.configuration import forwarding_commands
 from lossratio.dut.vpp.control import VppControl
-from lossratio.dut.vpp.features import Command, Shown, both_ports
+from lossratio.dut.vpp.features.feature import Command, Shown, both_ports
 from lossratio.dut.vpp.features.secure_tunnels import ENGINE
 from lossratio.dut.vpp.reports import parse_errors, parse_interfaces
 from lossratio.dut.vpp.startup import Card, hugepage_megabytes, startup_configuration
@@ -113,7 +112,7 @@ def test_free_lines_go_into_sections_that_are_there_or_into_new_ones():
 def test_many_routes_are_added_in_pieces_that_vpp_answers_in_time():
     options = parse_options("vpp", {"forwarding": "ip6", "routes": "500000"})
     ports = both_ports(("west", "east"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
-    added = [command.text.split() for command in forwarding_commands(options, *ports) if "count" in command.text]
+    added = [command.text.split() for command in options.forwarding_commands(*ports) if "count" in command.text]
     for port in ports:
         pieces = [(int(words[4]), IPv6Interface(words[5])) for words in added if words[-1] == port.interface]
         assert [count for count, _ in pieces] == [100_000, 100_000, 50_000]
@@ -224,7 +223,7 @@ def test_what_vpp_does_not_show_is_an_error(set_up):
 def test_routes_to_a_million_hosts_a_side_are_to_addresses_that_nobody_has():
     ports = both_ports(("host-a", "host-b"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
     options = parse_options("vpp", {"forwarding": "ip4", "routes": 2_000_000})
-    added = [command.text.split() for command in forwarding_commands(options, *ports) if " count " in command.text]
+    added = [command.text.split() for command in options.forwarding_commands(*ports) if " count " in command.text]
     assert sum(int(words[4]) for words in added) == 2_000_000
     assert {words[7] for words in added} == {"198.18.255.253", "198.19.255.253"}
     profile = load_profile("ethip4-ip4scale2m-rnd", frame_size=64)

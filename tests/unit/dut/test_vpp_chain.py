@@ -18,7 +18,7 @@ from scapy.packet import Raw
 
 from lossratio.dut import create_dut
 from lossratio.dut.vpp import Vpp
-from lossratio.dut.vpp.features import Ipsec, IpsecAsync, WireGuard
+from lossratio.dut.vpp.features.secure_tunnels import Ipsec, IpsecAsync, WireGuard
 from lossratio.errors import DutError
 from lossratio.nodes import Core
 from lossratio.testbed.set_up import address_path
@@ -56,11 +56,11 @@ class Chain(DutLab):
     def set_up(self, undo: ExitStack) -> None:
         for dut in self.duts:
             dut.check()
-        addressing = address_path(self.duts, *self.macs)
-        for dut, neighbours in zip(self.duts, addressing.neighbours, strict=True):
+        from_tg, neighbours_of_duts = address_path(self.duts, *self.macs)
+        for dut, neighbours in zip(self.duts, neighbours_of_duts, strict=True):
             undo.callback(dut.tear_down)
-            dut.set_up(neighbours.west, neighbours.east)
-        self.entrances = {"west": addressing.from_tg.from_west, "east": addressing.from_tg.from_east}
+            dut.set_up(*neighbours)
+        self.entrances = {"west": from_tg.from_west, "east": from_tg.from_east}
 
     def send(self, frames: int, destinations: int = 1, version: int = 4) -> list[int]:
         """Frames that arrived, eastward and westward."""
@@ -132,7 +132,7 @@ def test_every_wireguard_tunnel_carries_frames(chain):
 @pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
 def test_one_worker_forwards_and_another_one_encrypts(chain, tmp_path, monkeypatch):
     cores = tuple(Core((number,), numa_node=0) for number in range(4))
-    monkeypatch.setattr("lossratio.dut.linux.program_dut.read_cores", lambda node: cores)
+    monkeypatch.setattr("lossratio.dut.linux.cores.read_cores", lambda node: cores)
     lab = chain(shown_four_cpus(tmp_path), ipsec=4, ipsec_async=True, cores=2, queues=1)
     assert lab.send(400, 4) == [400, 400]
     for dut, text in zip(lab.duts, lab.ask("show runtime"), strict=True):
@@ -150,7 +150,7 @@ def test_a_scheduler_that_is_missing_is_missed_before_the_set_up(netns_lab, tmp_
     (tmp_path / "lib" / "vpp_plugins").mkdir(parents=True)
     (tmp_path / "lib" / "vpp_plugins" / "ipip_plugin.so").touch()
     cores = tuple(Core((number,), numa_node=0) for number in range(4))
-    monkeypatch.setattr("lossratio.dut.linux.program_dut.read_cores", lambda node: cores)
+    monkeypatch.setattr("lossratio.dut.linux.cores.read_cores", lambda node: cores)
     first, _ = Chain(netns_lab, str(tmp_path), ipsec=1, ipsec_async=True, cores=2, queues=1).duts
     with pytest.raises(DutError, match=r"ipsec_async needs VPP's plugin crypto_sw_scheduler, and"):
         first.check()
@@ -202,7 +202,7 @@ def test_a_wireguard_tunnel_without_a_handshake_is_an_error_of_the_set_up(chain,
 
 def test_programs_that_poll_never_share_cpus_with_another_dut_of_the_machine(netns_lab, monkeypatch):
     cores = [Core((number,), numa_node=0) for number in range(4)]
-    monkeypatch.setattr("lossratio.dut.linux.program_dut.read_cores", lambda node: tuple(cores))
+    monkeypatch.setattr("lossratio.dut.linux.cores.read_cores", lambda node: tuple(cores))
     _, second = Chain(netns_lab, str(STAND_IN), sockets="af_xdp").duts
     assert second.cpus == (0, 3)
     cores.pop()

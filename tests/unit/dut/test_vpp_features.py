@@ -16,7 +16,7 @@ from scapy.layers.l2 import Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from lossratio.dut.vpp.features import Shown
+from lossratio.dut.vpp.features.feature import Shown
 
 pytestmark = [
     pytest.mark.netns,

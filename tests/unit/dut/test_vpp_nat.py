@@ -11,15 +11,17 @@ from whole_trials import whole
 
 from lossratio.dut import Established
 from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.vpp.configuration import VppOptions, forwarding_commands
-from lossratio.dut.vpp.features import Sessions, Sfdp, both_ports
+from lossratio.dut.vpp.configuration import VppOptions
+from lossratio.dut.vpp.features.feature import both_ports
+from lossratio.dut.vpp.features.nat import Sessions, Sfdp
 from lossratio.dut.vpp.startup import startup_configuration
 from lossratio.errors import DutError
 from lossratio.testbed.live import open_testbed
 from lossratio.topology.addressing import EAST, WEST
-from lossratio.traffic import addresses, load_profile
+from lossratio.traffic import load_profile
 from lossratio.traffic.agent.afpacket.frames import FrameBuilder
 from lossratio.traffic.configuration import frames_spec
+from lossratio.traffic.profile import addresses
 from lossratio.trials import Exchange, Integrity, TrialInput
 
 HOME = os.environ.get("VPP_HOME", "")
@@ -27,7 +29,7 @@ HOME = os.environ.get("VPP_HOME", "")
 
 def commands(**options):
     ports = both_ports(("host-a", "host-b"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
-    return [command.text for command in forwarding_commands(VppOptions(forwarding="ip4", **options), *ports)]
+    return [command.text for command in VppOptions(forwarding="ip4", **options).forwarding_commands(*ports)]
 
 
 def sessions(answer, **options):

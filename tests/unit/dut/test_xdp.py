@@ -215,7 +215,7 @@ descriptor = table.descriptor
 number_of_arriving = (0x61, 0x12, 12, 0)
 leave_by = (0x18, 0x11, 0, descriptor), (0, 0, 0, 0), (0xB7, 3, 0, 0), (0x85, 0, 0, 51), (0x95, 0, 0, 0)
 code = b"".join(struct.pack("<BBhi", *one) for one in (number_of_arriving, *leave_by))
-program = XdpProgram(code, "by_map")
+program = Program(code, "by_map")
 path = ctypes.create_string_buffer(sys.argv[1].encode())
 kernel._bpf(6, struct.pack("=QI", ctypes.addressof(path), program.descriptor), "a pin")
 """

@@ -4,7 +4,8 @@ import pytest
 from measurement_examples import PROFILE, SIMULATED, StallingTestbed, place
 
 from lossratio.errors import SearchError, TrafficError
-from lossratio.measurements.confirmation import ConfirmationRequest, bounds_of, confirm_critical_load
+from lossratio.measurements import measure
+from lossratio.measurements.confirmation import Confirmation, ConfirmationRequest, bounds_of
 from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
@@ -14,7 +15,7 @@ from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 def test_a_load_below_the_capacity_is_verified_by_as_many_frames_as_were_said_before(tmp_path):
     request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5)
-    result = confirm_critical_load(open_testbed(SIMULATED), request, place(tmp_path))
+    result = measure(Confirmation(), open_testbed(SIMULATED), request, place(tmp_path))
     assert (result.outcome, result.statement.verdict) == (Outcome.MEASURED, "verified")
     assert len(result.trials) == request.planned_trials == 10
     assert any("takes 1e+06 frames of each interface: 10 trials, 20 s" in remark for remark in result.remarks)
@@ -24,7 +25,7 @@ def test_a_load_below_the_capacity_is_verified_by_as_many_frames_as_were_said_be
 
 def test_a_load_above_the_capacity_is_contradicted_soon(tmp_path):
     request = ConfirmationRequest(profile=PROFILE, load=200e3, loss_ratio=1e-3)
-    result = confirm_critical_load(open_testbed(SIMULATED), request, place(tmp_path))
+    result = measure(Confirmation(), open_testbed(SIMULATED), request, place(tmp_path))
     assert (result.outcome, result.statement.verdict) == (Outcome.IRREGULAR, "contradicted")
     assert len(result.trials) < request.planned_trials
     assert result.reason.startswith("contradicted: ")
@@ -33,10 +34,10 @@ def test_a_load_above_the_capacity_is_contradicted_soon(tmp_path):
 def test_what_takes_too_long_is_refused_before_anything_is_sent(tmp_path):
     request = ConfirmationRequest(profile=PROFILE, load=1e3, loss_ratio=1e-9)
     with pytest.raises(SearchError, match=r"7.38e\+09 frames of each interface.*longest is 86400 s"):
-        confirm_critical_load(open_testbed(SIMULATED), request, place(tmp_path))
+        measure(Confirmation(), open_testbed(SIMULATED), request, place(tmp_path))
     above = ConfirmationRequest(profile=PROFILE, load=1e9, loss_ratio=1e-3)
     with pytest.raises(SearchError, match="is above the maximum load"):
-        confirm_critical_load(open_testbed(SIMULATED), above, place(tmp_path))
+        measure(Confirmation(), open_testbed(SIMULATED), above, place(tmp_path))
 
 
 def test_two_lost_frames_of_those_that_are_planned_still_verify():
@@ -53,7 +54,7 @@ def test_two_lost_frames_of_those_that_are_planned_still_verify():
 
 def test_a_trial_that_the_generator_could_not_send_is_replaced(tmp_path):
     request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5)
-    result = confirm_critical_load(StallingTestbed(3), request, place(tmp_path))
+    result = measure(Confirmation(), StallingTestbed(3), request, place(tmp_path))
     assert [trial.number for trial in result.trials if not trial.is_evidence] == [3]
     assert "could not send 18,000 of 200,000 frames" in result.trials[2].set_aside
     assert (len(result.trials), result.statement.trials, result.statement.verdict) == (11, 10, "verified")
@@ -63,7 +64,7 @@ def test_a_trial_that_the_generator_could_not_send_is_replaced(tmp_path):
 def test_a_load_that_the_generator_cannot_send_is_an_error_and_no_verdict(tmp_path):
     request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5)
     with pytest.raises(TrafficError, match=r"4 of the last 4 trials were set aside .* could not send"):
-        confirm_critical_load(StallingTestbed(*range(1, 99)), request, place(tmp_path))
+        measure(Confirmation(), StallingTestbed(*range(1, 99)), request, place(tmp_path))
     failed = read_result(place(tmp_path).directory.result_path(place(tmp_path).test.full_name))
     assert (failed.outcome, failed.statement) == (Outcome.FAILED, None)
     assert not any(trial.is_evidence for trial in failed.trials)

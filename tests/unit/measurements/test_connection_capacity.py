@@ -12,11 +12,12 @@ from measurement_examples import SIMULATED, place
 from lossratio.bpf import why_impossible
 from lossratio.dut.linux.conntrack import Conntrack, ConntrackOptions
 from lossratio.errors import DutError, SearchError, TesterError
+from lossratio.measurements import measure
 from lossratio.measurements.connection_capacity import (
     CapacityRequest,
     CapacitySearch,
+    ConnectionCapacity,
     capacity_values,
-    find_connection_table_capacity,
 )
 from lossratio.nodes import CommandResult
 from lossratio.results import Outcome, findings_of, message
@@ -66,7 +67,7 @@ def test_the_percentiles_are_interpolated():
 
 def found_by(testbed, tmp_path, **asked):
     request = CapacityRequest(**{"profile": PROFILE, "max_load": 20e3, "repeats": 2, **asked})
-    result = find_connection_table_capacity(testbed, request, place(tmp_path / "run"))
+    result = measure(ConnectionCapacity(), testbed, request, place(tmp_path / "run"))
     (finding,) = findings_of([result])
     return result, finding
 

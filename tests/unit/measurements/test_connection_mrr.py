@@ -6,8 +6,9 @@ import pytest
 from measurement_examples import SIMULATED, place
 
 from lossratio.errors import DutError
-from lossratio.measurements.connection_mrr import ConnectionMrrRequest, measure_connection_mrr
-from lossratio.measurements.connection_soak import ConnectionSoakRequest, find_critical_connection_rate
+from lossratio.measurements import measure
+from lossratio.measurements.connection_mrr import ConnectionMrr, ConnectionMrrRequest
+from lossratio.measurements.connection_soak import ConnectionSoak, ConnectionSoakRequest
 from lossratio.results import findings_of, message, view_of
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.testbed.live import open_testbed
@@ -24,7 +25,7 @@ def simulated(tmp_path, model):
 def measured(tmp_path, model, hosts=1024, **asked):
     profile = load_profile(f"ethip4-udp-h{hosts}-p63", frame_size=100)
     request = ConnectionMrrRequest(profile=profile, trials=3, **asked)
-    result = measure_connection_mrr(simulated(tmp_path, model), request, place(tmp_path / "run"))
+    result = measure(ConnectionMrr(), simulated(tmp_path, model), request, place(tmp_path / "run"))
     assert read_result(RunDirectory(tmp_path / "run").result_path(result.test.full_name)) == result
     return result
 
@@ -45,13 +46,12 @@ def test_a_shorter_trial_opens_them_faster(tmp_path):
     assert result.connections.mean_per_second == pytest.approx(20_800.0, rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", [ConnectionMrrRequest, ConnectionSoakRequest])
+@pytest.mark.parametrize("kind", [ConnectionMrr(), ConnectionSoak()])
 def test_a_table_that_is_full_is_no_rate(tmp_path, kind):
-    request = kind(profile=load_profile("ethip4-udp-h1024-p63", frame_size=100))
-    measure = measure_connection_mrr if kind is ConnectionMrrRequest else find_critical_connection_rate
+    request = kind.request(profile=load_profile("ethip4-udp-h1024-p63", frame_size=100))
     testbed = simulated(tmp_path, "rate: 20 kcps, burst: 400, room: 18000")
     with pytest.raises(DutError, match=r"keeps 18,000 connections and takes no more, .* no rate: one of 2 s at"):
-        measure(testbed, request, place(tmp_path / "run"))
+        measure(kind, testbed, request, place(tmp_path / "run"))
 
 
 @pytest.mark.long
@@ -59,7 +59,7 @@ def test_the_critical_rate_of_a_bucket_is_in_its_interval(tmp_path):
     profile = load_profile("ethip4-udp-h1024-p63", frame_size=100)
     request = ConnectionSoakRequest(profile=profile, timeout=120.0, target_loss_ratio=1e-3)
     testbed = simulated(tmp_path, "rate: 20 kcps, burst: 400")
-    result = find_critical_connection_rate(testbed, request, place(tmp_path / "run"))
+    result = measure(ConnectionSoak(), testbed, request, place(tmp_path / "run"))
     (finding,) = findings_of([result])
     truth = 20_400.0
     assert finding.lower_bound <= truth * 1.01

@@ -9,7 +9,8 @@ from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import SIMULATED, place
 
 from lossratio.errors import DutError, SearchError
-from lossratio.measurements.connection_rate import ConnectionRateRequest, find_connection_rate
+from lossratio.measurements import measure
+from lossratio.measurements.connection_rate import ConnectionRate, ConnectionRateRequest
 from lossratio.measurements.throughput import require_throughput
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.nodes import NodeSession
@@ -40,7 +41,7 @@ def request_for(**asked):
 
 
 def found_by(testbed, tmp_path, **asked):
-    result = find_connection_rate(testbed, request_for(**asked), place(tmp_path / "run"))
+    result = measure(ConnectionRate(), testbed, request_for(**asked), place(tmp_path / "run"))
     assert read_result(RunDirectory(tmp_path / "run").result_path(result.test.full_name)) == result
     (finding,) = findings_of([result])
     return result, finding
@@ -68,7 +69,7 @@ def test_a_table_that_is_full_is_no_rate_and_a_resumed_search_says_it_again(tmp_
     measured = read_journal(directory.journal_path(result.test.full_name)).results
     again = replace(place(tmp_path / "run"), resume=directory)
     with pytest.raises(DutError, match="takes no more"):
-        find_connection_rate(simulated(tmp_path, **model), request_for(), again)
+        measure(ConnectionRate(), simulated(tmp_path, **model), request_for(), again)
     assert read_journal(directory.journal_path(result.test.full_name)).results == measured
     directory.result_path(result.test.full_name).unlink()
     assert not [result for result in repair(tmp_path / "run") if "connection rate" in str(result)]
@@ -126,7 +127,7 @@ def test_traffic_both_ways_is_refused(tmp_path):
 def test_the_rate_is_exported_as_connections_or_as_the_packets_of_established_ones(tmp_path, asked, unit, factor):
     profile = load_profile("ethip4-tcp-connections" if "closing" in asked else PROFILE.name, frame_size=100)
     request = ConnectionRateRequest(profile=profile, goals=(NDR, PDR), max_load=50e3, **asked)
-    result = find_connection_rate(simulated(tmp_path, rate=20_000.0), request, place(tmp_path / "run"))
+    result = measure(ConnectionRate(), simulated(tmp_path, rate=20_000.0), request, place(tmp_path / "run"))
     exported = view_of(result).csit(result)["ndr"]["lower"]
     rate = result.goals[0].result.conditional_throughput.per_interface_fps
     assert exported["rate"] == {"value": pytest.approx(factor * rate), "unit": unit}

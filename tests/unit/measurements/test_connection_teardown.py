@@ -7,10 +7,11 @@ from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import SIMULATED, place
 
 from lossratio.errors import DutError, SearchError
+from lossratio.measurements import measure
 from lossratio.measurements.connection_teardown import (
+    ConnectionTeardown,
     TeardownMeasurer,
     TeardownRequest,
-    measure_connection_teardown_rate,
     teardown_values,
 )
 from lossratio.results import findings_of, message
@@ -57,8 +58,11 @@ def test_connections_that_are_missing_or_left_are_errors(table, error):
 
 def test_a_simulated_device_has_no_table_that_could_be_emptied(tmp_path):
     with pytest.raises(SearchError, match="one device whose table lossratio can empty"):
-        measure_connection_teardown_rate(
-            open_testbed(SIMULATED), TeardownRequest(profile=PROFILE, max_load=1e4), place(tmp_path)
+        measure(
+            ConnectionTeardown(),
+            open_testbed(SIMULATED),
+            TeardownRequest(profile=PROFILE, max_load=1e4),
+            place(tmp_path),
         )
 
 
@@ -69,7 +73,7 @@ def test_the_kernel_forgets_all_connections_of_a_nat(tmp_path):
         file = local_topology(tmp_path, "teardown")
         with open_testbed(file, dut="linux_router", options={"nat": "masquerade"}) as testbed:
             request = TeardownRequest(profile=PROFILE, max_load=20e3, connections=5000, repeats=3)
-            result = measure_connection_teardown_rate(testbed, request, place(tmp_path))
+            result = measure(ConnectionTeardown(), testbed, request, place(tmp_path))
             assert testbed.duts[0].connections.count() == 0
     (finding,) = findings_of([result])
     assert finding.value == result.teardown.median_per_second > 5000

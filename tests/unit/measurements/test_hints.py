@@ -10,12 +10,11 @@ from measurement_examples import NO_LOSS, PROFILE, place, policed
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput.measure import SearchRequest, earlier_searches, find_conditional_throughput
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.testbed.set_up import describe_traffic
 from lossratio.traffic import load_profile
 from lossratio.trials.journal import read_journal
 
 REQUEST = SearchRequest(goals=(NDR, PDR), profile=PROFILE)
-TRAFFIC = describe_traffic(PROFILE)
+TRAFFIC = PROFILE.described()
 NAME = "a suite.a test"
 
 
@@ -91,7 +90,7 @@ def test_a_warm_up_is_no_part_of_a_hint(tmp_path):
 
 
 def test_other_tests_other_traffic_and_the_run_itself_are_left_out(nightly):
-    larger = describe_traffic(load_profile("ethip4-udp", frame_size=128))
+    larger = load_profile("ethip4-udp", frame_size=128).described()
     assert earlier_searches(nightly, "a suite.another test", TRAFFIC) == ()
     assert earlier_searches(nightly, NAME, larger) == ()
     (other,) = earlier_searches(nightly, NAME, TRAFFIC, besides=[nightly / "second"])

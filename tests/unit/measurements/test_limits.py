@@ -8,7 +8,6 @@ from lossratio.dut import linux_bridge
 from lossratio.results.conditions import LoadOrigin
 from lossratio.testbed.live import open_testbed
 from lossratio.testbed.loads import load_limits, load_range
-from lossratio.testbed.set_up import describe_load
 from lossratio.traffic import load_profile
 
 DOWNLOAD = """
@@ -140,6 +139,6 @@ def test_headers_that_reach_the_tester_count_on_its_links(testbed):
     ended = testbed(ports, dut="vpp", options={"forwarding": "ip4", "geneve": 4})
     east, west = (text.partition(" / ")[2].partition(" =")[0] for _, _, text in limits_of(ended, 64, "ethip4-geneve4"))
     assert (west, east) == ("((64 + 20) bytes x 8)", "((64 + 20 + 50 of encapsulation) bytes x 8)")
-    load = describe_load(load_profile("ethip4-geneve4", frame_size=64), [("port0", "port1")], growth=(50, -50))
+    load = load_profile("ethip4-geneve4", frame_size=64).described_load([("port0", "port1")], growth=(50, -50))
     words = "frames port0>port1 come back 50 bytes longer, frames port1>port0 come back 50 bytes shorter"
     assert load.growth_in_words == words

@@ -12,7 +12,7 @@ from lossratio.measurements.self_test import SelfTestRequest, find_tester_limit
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.conditions import LoadOrigin
 from lossratio.testbed.live import open_testbed
-from lossratio.testbed.loads import SelfTestRecord, TesterLimit, load_limits, load_range, read_record, write_limit
+from lossratio.testbed.loads import SelfTestRecord, TesterLimit, load_limits, load_range, read_record
 from lossratio.traffic import load_profile
 
 CABLE = ROOT / "topologies" / "local-cable.yaml"
@@ -33,7 +33,7 @@ def limit(max_load=123e3, frame_size=64, bidirectional=True, links=1):
 def simulated(directory, *limits, generator="simulated"):
     """A simulated testbed whose tester was tested."""
     for limit in limits:
-        write_limit(directory / "self-test.yaml", generator, limit)
+        limit.write(directory / "self-test.yaml", generator)
     text = SIMULATED.read_text().replace("max_rate: 400 kfps", "max_rate: 400 kfps, self_test: self-test.yaml")
     (directory / "topology.yaml").write_text(text)
     return open_testbed(directory / "topology.yaml")
@@ -48,7 +48,7 @@ def state_home():
 def test_a_record_has_one_limit_for_the_same_frames(tmp_path):
     file = tmp_path / "new" / "self-test.yaml"
     for one_limit in (limit(1e3), limit(2e3, bidirectional=False), limit(3e3, "IMIX_v4_1"), limit(4e3)):
-        write_limit(file, "afpacket", one_limit)
+        one_limit.write(file, "afpacket")
     record = read_record(file)
     assert [limit.max_load for limit in record.limits] == [2e3, 3e3, 4e3]
     assert record.limit_for(PROFILE, 1).max_load == 4e3
@@ -60,15 +60,15 @@ def test_a_record_has_one_limit_for_the_same_frames(tmp_path):
 
 
 def test_a_limit_of_one_link_is_none_of_two():
-    record = SelfTestRecord(generator="afpacket").with_limit(limit(4e3)).with_limit(limit(1e3, links=2))
+    record = SelfTestRecord(generator="afpacket", limits=(limit(4e3), limit(1e3, links=2)))
     assert [record.limit_for(PROFILE, links).max_load for links in (1, 2)] == [4e3, 1e3]
 
 
 def test_a_record_is_of_one_generator(tmp_path):
     file = tmp_path / "self-test.yaml"
-    write_limit(file, "trex", limit())
+    limit().write(file, "trex")
     with pytest.raises(TopologyError, match="is about the generator trex, and this one is afpacket"):
-        write_limit(file, "afpacket", limit())
+        limit().write(file, "afpacket")
 
 
 def test_the_limit_is_the_maximum_load_where_none_is_given(tmp_path):

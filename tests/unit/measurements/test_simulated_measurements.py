@@ -8,7 +8,7 @@ from measurement_examples import NO_LOSS, PROFILE, SIMULATED, StallingTestbed, p
 from lossratio.errors import DutError, SearchError, StarvedGeneratorError, TopologyError
 from lossratio.measurements import CsitExportError
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
-from lossratio.measurements.throughput.evidence import search_contradictions
+from lossratio.measurements.throughput import Throughput
 from lossratio.measurements.throughput.goals import NdrPdrGoals
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.measurements.throughput.view import Compliance, ThroughputView, compliance_of
@@ -94,7 +94,7 @@ def test_a_sequential_search_reports_its_promise_and_is_never_called_rfc_9971_or
     for statement in compliance_of(result):
         assert statement.compliance is Compliance.NONE
         assert statement.reasons[0] == "loads are tested sequentially, and not classified as in RFC 9971"
-    assert not list(search_contradictions(result, [trial.as_result() for trial in result.trials]))
+    assert not list(Throughput().contradictions(result, [trial.as_result() for trial in result.trials]))
     with pytest.raises(CsitExportError, match="no goal with the attributes of CSIT's NDR"):
         view.csit(result)
 

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -8,7 +9,8 @@ from report_examples import counted_trial, throughput, throughput_of, throughput
 
 from lossratio.drawing.plot import LOSSLESS, LOSSY, MARKS, UNSENT, WARM_UP, mark_of
 from lossratio.measurements.throughput.evidence import bounds_history
-from lossratio.measurements.throughput.search_picture import draw_search, windows_of
+from lossratio.measurements.throughput.search_picture import draw_loss, draw_search, windows_of
+from lossratio.mlrsearch import RelevantBounds
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.constant_capacity import SharpKnee, SmoothKnee
 from lossratio.trials.journal import JournalEntry
@@ -174,3 +176,26 @@ def test_every_trial_is_in_a_window_and_every_goal_in_one(result):
     for trial in result.trials:
         assert any(window.holds(trial.load_per_interface_fps) for window in shown)
     assert sorted(index for window in shown for index in window.goals) == list(range(len(result.goals)))
+
+
+def test_a_legend_that_is_longer_than_the_picture_has_more_lines():
+    result = throughput()
+    goals = [
+        report.model_copy(update={"goal": report.goal.model_copy(update={"name": "n" * 60})}) for report in result.goals
+    ]
+    drawn = parsed(draw_loss(result.model_copy(update={"goals": tuple(goals * 2)}), {}))
+    labels = [text for text in drawn.iter(f"{SVG}text") if text.text and "allowed loss" in text.text]
+    lines = {float(label.get("y")) for label in labels}
+    assert len(labels) == 4
+    assert len(lines) == 4
+    assert max(lines) < float(drawn.get("viewBox").split()[3])
+
+
+def test_a_close_up_is_around_the_bounds_that_are_proved():
+    result, history = throughput(), bounds_history(throughput())
+    last = history[max(history)]
+    proved = [bound for bounds in last for bound in bounds.proved]
+    assert None not in proved
+    away = tuple(replace(bounds, leaning=RelevantBounds(1000.0, 2000.0)) for bounds in last)
+    close_ups = [window for window in windows_of(result, history | {max(history): away}) if window.goals]
+    assert all(any(window.holds(bound) for window in close_ups) for bound in proved)

@@ -14,8 +14,7 @@ import pytest
 from ssh_server import needs_sshd
 from waiting import wait_until
 
-from lossratio.testbed.reservation import TestbedReservedError
-from lossratio.testbed.reservation.lease import holder_of
+from lossratio.testbed.reservation.lease import TestbedReservedError, holder_of
 
 pytestmark = needs_sshd
 LIBRARIES = Path(__file__).parents[3] / "libraries"

@@ -11,7 +11,6 @@ from hypothesis import given, strategies as st
 from ssh_server import needs_sshd
 
 from lossratio.errors import ReservationError
-from lossratio.testbed.reservation import TestbedReservedError
 from lossratio.testbed.reservation.keeper.fence import why_lost
 from lossratio.testbed.reservation.keeper.record import (
     RECORD_BYTES,
@@ -21,7 +20,7 @@ from lossratio.testbed.reservation.keeper.record import (
     parsed,
     uptime,
 )
-from lossratio.testbed.reservation.lease import clear, holder_of
+from lossratio.testbed.reservation.lease import TestbedReservedError, clear, holder_of
 
 LEASE = {
     "token": "0123456789abcdef",

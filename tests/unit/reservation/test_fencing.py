@@ -10,10 +10,9 @@ import pytest
 from ssh_server import needs_sshd, sshd_of
 from waiting import is_running, wait_until
 
-from lossratio.testbed.reservation import ReservationLostError
 from lossratio.testbed.reservation.keeper.fence import has_guard
 from lossratio.testbed.reservation.keeper.record import ReservationFile
-from lossratio.testbed.reservation.lease import clear
+from lossratio.testbed.reservation.lease import ReservationLostError, clear
 
 pytestmark = needs_sshd
 # In a PID namespace, $$ is another number.

@@ -13,8 +13,7 @@ from ssh_server import needs_sshd, sshd_of
 from waiting import is_running, wait_until
 
 from lossratio.errors import NodeError, ReservationError
-from lossratio.testbed.reservation import ReservationLostError, TestbedReservedError
-from lossratio.testbed.reservation.lease import clear, holder_of
+from lossratio.testbed.reservation.lease import ReservationLostError, TestbedReservedError, clear, holder_of
 
 pytestmark = needs_sshd
 # In a PID namespace, $$ is another number.

@@ -13,8 +13,7 @@ from ssh_server import needs_sshd
 from waiting import wait_until
 
 from lossratio.errors import NodeError, ReservationError
-from lossratio.testbed.reservation import ReservationLostError, TestbedReservedError
-from lossratio.testbed.reservation.lease import clear
+from lossratio.testbed.reservation.lease import ReservationLostError, TestbedReservedError, clear
 
 pytestmark = needs_sshd
 SECONDS = float(os.environ.get("LOSSRATIO_SABOTAGE_SECONDS", "8"))

@@ -57,7 +57,7 @@ class _Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
 
 if __name__ == "__main__":
     for group in COMMANDS.values():
-        for place, _ in group.values():
+        for place in group.values():
             import_module(f"lossratio.commands.{place.partition(':')[0]}")
     # The commands themselves import these late.
     for room in ("history", "report", "runs", "testbed.simulated"):

@@ -79,10 +79,8 @@ def test_a_demand_that_makes_no_sense_is_an_error_with_its_place(tmp_path, load,
 def test_a_tester_that_is_not_fit_is_looked_at_where_the_fault_is(tmp_path, monkeypatch, unsent, lost, fault):
     output = TrialOutput(0.5, sent_frames=100, lost_frames=lost, unsent_frames=unsent)
     ready = SimpleNamespace(measurer=SimpleNamespace(measure=lambda trial: output))
-    opened = SimpleNamespace(
-        ready_for=lambda profile: nullcontext(ready), load_step=lambda profile: 0.0, close=lambda: None
-    )
-    monkeypatch.setattr(assignment, "open_testbed", lambda *args, **kwargs: opened)
+    opened = SimpleNamespace(ready_for=lambda profile: nullcontext(ready), load_step=lambda profile: 0.0)
+    monkeypatch.setattr(assignment, "open_testbed", lambda *args, **kwargs: nullcontext(opened))
     job = load_job(write_job(tmp_path, "100 fps", "cable.yaml"))
     (testbed,) = job.testbeds
     with pytest.raises(assignment.UnfitTesterError, match=rf"Look for {fault}\.$"):

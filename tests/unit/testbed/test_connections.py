@@ -7,7 +7,9 @@ import signal
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from shutil import which
+from types import SimpleNamespace
 
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
@@ -17,7 +19,7 @@ from whole_trials import whole
 from lossratio.bpf import why_impossible
 from lossratio.dut import ConnectionTable
 from lossratio.errors import DutError, SearchError, TrafficError
-from lossratio.measurements.connections import OpeningMeasurer
+from lossratio.measurements.connections import OpeningMeasurer, OpeningRequest
 from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.testbed.connections import Connections, EstablishingMeasurer
@@ -166,6 +168,15 @@ def test_a_controller_killed_behind_a_fill_goes_on_with_a_fill_of_its_own(tmp_pa
     assert (len(fills), table.entries, len(result.trials)) == (2, FLOWS, 3)
 
 
+def opening_by(measurer, table, *, is_tcp=False):
+    """Opens connections through a device with a table; frames of connections do not come back."""
+    dut = SimpleNamespace(hop=SimpleNamespace(node_name="DUT1"), connections=table)
+    profile = load_profile(f"ethip4-{'tcp' if is_tcp else 'udp'}-connections", frame_size=100)
+    request = SimpleNamespace(exchange=Exchange(), rounds=1.0, profile=profile)
+    request.timeouts = partial(OpeningRequest.timeouts, request)
+    return OpeningMeasurer(measurer, request, SimpleNamespace(duts=(dut,)))
+
+
 def test_a_device_that_forwards_without_state_is_found_out():
     class Passing:
         def measure(self, trial):
@@ -174,9 +185,9 @@ def test_a_device_that_forwards_without_state_is_found_out():
 
     table = Table()
     with pytest.raises(DutError, match=r"DUT1 has 0 entries after 100 connections .* forwards without state"):
-        OpeningMeasurer(Passing(), Exchange(), 2.0, {"DUT1": table}).measure(TrialInput(1.0, 100.0))
+        opening_by(Passing(), table).measure(TrialInput(1.0, 100.0))
     table.entries = 100
-    assert OpeningMeasurer(Passing(), Exchange(), 2.0, {"DUT1": table}).measure(TrialInput(1.0, 100.0)).directions
+    assert opening_by(Passing(), table).measure(TrialInput(1.0, 100.0)).directions
 
 
 @pytest.mark.netns
@@ -187,7 +198,7 @@ def test_a_rule_that_exempts_traffic_from_state_is_found_out(file):
         exempt = "type filter hook prerouting priority raw;"
         rules = f"table ip exempt {{\nchain early {{\n{exempt}\nudp dport 0-65535 notrack\n}}\n}}\n"
         router.node.run("nft", "-f", "-", stdin=rules)
-        opening = OpeningMeasurer(ready.measurer, Exchange(), 2.0, {"DUT1": router.connections})
+        opening = opening_by(ready.measurer, router.connections)
         try:
             with pytest.raises(DutError, match=r"has 0 entries after [\d,]+ connections .* forwards without state"):
                 opening.measure(TrialInput(0.1, 5000.0))
@@ -201,7 +212,7 @@ def test_a_trial_is_as_long_as_the_time_out_of_its_protocol_allows(is_tcp, timeo
         def measure(self, trial):
             return TrialOutput(0.0)
 
-    opening = OpeningMeasurer(Silent(), Exchange(), 1.0, {"DUT1": Table()}, is_tcp=is_tcp)
+    opening = opening_by(Silent(), Table(), is_tcp=is_tcp)
     assert opening.measure(TrialInput(timeout - 1.0, 10.0)) == TrialOutput(0.0)
     with pytest.raises(SearchError, match=rf"DUT1 forgets one after {timeout:g} s"):
         opening.measure(TrialInput(timeout, 10.0))

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 from lossratio.commands.testbed import check
 from lossratio.dut.linux.cores import choose_cores, choose_cores_of_both
-from lossratio.dut.linux.program_dut import is_card
 from lossratio.dut.vpp.configuration import card_commands, placement_commands
 from lossratio.dut.vpp.startup import both_cards, startup_configuration
 from lossratio.errors import TopologyError
@@ -71,17 +70,16 @@ def vpp_files(topology):
     """VPP's start-up configuration on each DUT, and the commands that give it cards by its own drivers."""
     files = {}
     for hop in topology.path().hops:
-        both = (hop.west, hop.east)
-        addresses = tuple(port.interface.pci_address for port in both)
+        addresses = tuple(port.interface.pci_address for port in hop.ports)
         cards, cores = (), choose_cores(CORES, 1, 0, where=hop.node_name)
-        if all(is_card(port, hop.uio_driver) for port in both):
+        if all(map(hop.is_card, hop.ports)):
             numa_nodes = tuple(map(numa_node, addresses))
             if len(set(numa_nodes)) > 1:
                 cores = choose_cores_of_both(CORES, 2, numa_nodes, where=hop.node_name)
             cards = both_cards(addresses, cores, queues=None, descriptors=1024)
         text = startup_configuration("/run/lossratio/vpp-1", cores, cards, hop.vpp)
         files[f"{topology.name}.{hop.node_name}.startup.conf"] = text
-        names = [port.interface.name for port in (hop.west, hop.east)]
+        names = [port.interface.name for port in hop.ports]
         commands = [
             command.text
             for card, name in zip(cards, names, strict=False)

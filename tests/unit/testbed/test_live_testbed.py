@@ -25,7 +25,7 @@ from lossratio.results.run_directory import read_result
 from lossratio.testbed import local
 from lossratio.testbed.live import open_testbed
 from lossratio.testbed.local import LocalTestbed
-from lossratio.testbed.reservation import TestbedReservedError
+from lossratio.testbed.reservation.lease import TestbedReservedError
 from lossratio.topology import load_topology
 from lossratio.trials.journal import read_journal
 

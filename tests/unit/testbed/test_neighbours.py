@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from lossratio.dut import DestinationMacs
-from lossratio.testbed.set_up import Neighbours, address_path
+from lossratio.testbed.set_up import address_path
 
 
 class Bridge:
@@ -25,15 +25,15 @@ WEST, EAST = "tg.west", "tg.east"
 
 
 def test_frames_through_a_bridge_are_addressed_to_the_opposite_tg_port():
-    addressing = address_path([Bridge()], WEST, EAST)
-    assert addressing.from_tg == DestinationMacs(from_west=EAST, from_east=WEST)
-    assert addressing.neighbours == (Neighbours(WEST, EAST),)
+    from_tg, neighbours = address_path([Bridge()], WEST, EAST)
+    assert from_tg == DestinationMacs(from_west=EAST, from_east=WEST)
+    assert neighbours == ((WEST, EAST),)
 
 
 def test_frames_through_a_router_are_addressed_to_the_facing_interface():
-    addressing = address_path([Router("a")], WEST, EAST)
-    assert addressing.from_tg == DestinationMacs(from_west="a.west", from_east="a.east")
-    assert addressing.neighbours == (Neighbours(WEST, EAST),)
+    from_tg, neighbours = address_path([Router("a")], WEST, EAST)
+    assert from_tg == DestinationMacs(from_west="a.west", from_east="a.east")
+    assert neighbours == ((WEST, EAST),)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,4 @@ def test_frames_through_a_router_are_addressed_to_the_facing_interface():
     ],
 )
 def test_a_chain_addresses_frames_beyond_its_bridges(duts, from_tg, neighbours):
-    addressing = address_path(duts, WEST, EAST)
-    assert addressing.from_tg == DestinationMacs(*from_tg)
-    assert addressing.neighbours == tuple(Neighbours(*neighbour) for neighbour in neighbours)
+    assert address_path(duts, WEST, EAST) == (DestinationMacs(*from_tg), tuple(neighbours))

@@ -36,5 +36,5 @@ def agent(session: LocalSession) -> Iterator[AgentClient]:
 def no_links(monkeypatch):
     """Ports that are no interfaces of this machine."""
     monkeypatch.setattr("lossratio.traffic.agent.core.ports.usable_links", lambda configuration: {})
-    monkeypatch.setattr("lossratio.traffic.agent.core.ports.same_links", lambda names, before: before)
-    monkeypatch.setattr("lossratio.traffic.agent.core.ports.links_after", lambda names, before, may_go_down: before)
+    monkeypatch.setattr("lossratio.traffic.agent.core.ports.Ports.mark", lambda ports: None)
+    monkeypatch.setattr("lossratio.traffic.agent.core.ports.Ports.after", lambda ports, **_: ports.before)

@@ -1,5 +1,7 @@
 """What is asked of the interfaces that are used as ports, where no real one would do it on demand."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from lossratio.traffic.agent.core import ports as port_links
@@ -13,19 +15,26 @@ def link(**counters):
     return {"tg0": Link(2, "tg0", bytes(6), mtu, "", True, None, None, carrier_changes=2, **drops)}
 
 
+@pytest.fixture
+def ports(monkeypatch):
+    """The port tg0, as it was before traffic."""
+    monkeypatch.setattr(port_links, "usable_links", lambda configuration: link())
+    return port_links.Ports(SimpleNamespace(ports=("tg0",)))
+
+
 @pytest.mark.parametrize("counter", ["receive_drops", "transmit_drops"])
-def test_counters_that_were_set_back_during_a_trial_are_an_error_and_not_a_number(counter, monkeypatch):
+def test_counters_that_were_set_back_during_a_trial_are_an_error_and_not_a_number(counter, ports, monkeypatch):
     monkeypatch.setattr(port_links, "read_links", lambda: link(**{counter: 0}))
     with pytest.raises(AgentError, match="counters of interface tg0 were set back") as error:
-        port_links.links_after(["tg0"], link())
+        ports.after()
     assert error.value.kind == "counters_reset"
     monkeypatch.setattr(port_links, "read_links", lambda: link(**{counter: 8}))
-    port_links.links_after(["tg0"], link())
+    ports.after()
 
 
-@pytest.mark.parametrize("check", [port_links.same_links, port_links.links_after])
-def test_a_port_whose_mtu_is_changed_is_not_used_on(check, monkeypatch):
+@pytest.mark.parametrize("check", [port_links.Ports.mark, port_links.Ports.after])
+def test_a_port_whose_mtu_is_changed_is_not_used_on(check, ports, monkeypatch):
     monkeypatch.setattr(port_links, "read_links", lambda: link(mtu=300))
     with pytest.raises(AgentError, match="MTU of interface tg0 was 1500, and is 300") as error:
-        check(["tg0"], link())
+        check(ports)
     assert error.value.kind == "mtu_changed"

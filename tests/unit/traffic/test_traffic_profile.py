@@ -4,7 +4,8 @@ import re
 import pytest
 
 from lossratio.errors import TrafficError
-from lossratio.traffic import addresses, frame_format, ip_versions, load_profile, modifiers, profile_names
+from lossratio.traffic import load_profile, profile_names
+from lossratio.traffic.profile import addresses, frame_format, ip_versions, modifiers
 
 GOOD = """\
 format: lossratio-traffic-profile/1

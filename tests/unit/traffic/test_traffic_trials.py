@@ -1,6 +1,8 @@
 """Trials of the real agent, with real frames, at loads that any machine can do."""
 
+import errno
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ from traffic_lab import PAIR, Capture, configure, drop, received_by
 from waiting import wait_until
 from whole_trials import whole
 
+from lossratio.bpf import BpfError
 from lossratio.topology import addressing
 from lossratio.traffic import (
     AgentRefusalError,
@@ -22,7 +25,10 @@ from lossratio.traffic import (
     load_profile,
     make_configuration,
 )
+from lossratio.traffic.agent.afpacket import receive
 from lossratio.traffic.agent.afpacket.frames import build_frames
+from lossratio.traffic.agent.core.configuration import TagPlace
+from lossratio.traffic.agent.core.links import read_links
 from lossratio.traffic.configuration import frames_spec
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial import TrialInput
@@ -177,6 +183,40 @@ def test_late_frames_of_the_last_trial_can_be_asked_for(agent, bridged):
     assert not any(agent.late_frames(0.0).values())
     (after,) = agent.trial(100.0, 0.1)
     assert after.late_frames == 0
+
+
+def packets_of_ip(lab, node="tg"):
+    names, values = (line.split() for line in lab.run(node, "cat", "/proc/net/snmp").stdout.splitlines()[:2])
+    return int(values[names.index("InReceives")])
+
+
+HAS_FILTER = tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2]) >= (6, 6)
+
+
+@pytest.mark.skipif(not HAS_FILTER, reason="the kernel has no filter behind packet sockets before 6.6")
+def test_the_nodes_own_stack_gets_all_packets_but_a_trials(agent, bridged):
+    foreign = bytes.fromhex(bridged.mac("tg", "tg1").replace(":", "")) + bytes(6) + b"\x08\x00\x45" + bytes(45)
+    configure(agent)
+    before = packets_of_ip(bridged)
+    for direction in agent.trial(2000.0, 0.2):
+        assert direction.received_frames == direction.sent_frames > 0
+    assert packets_of_ip(bridged) - before < 10
+    other = bridged.popen("dut1", sys.executable, "-c", FOREIGN, "dut1", foreign.hex(), stdout=subprocess.PIPE)
+    assert other.stdout.readline() == b"ready\n"
+    wait_until(lambda: packets_of_ip(bridged) > before + 20)
+
+
+def test_a_node_without_a_filter_before_its_stack_counts_alike(monkeypatch):
+    def refuse(*_):
+        raise BpfError("The kernel refuses it.", errno.EINVAL)
+
+    monkeypatch.setattr(receive, "Attachment", refuse)
+    opened = set(os.listdir("/proc/self/fd"))
+    place = TagPlace(42, behind_vlan=False, is_numbered=True, compensation=None)
+    stack = receive.StackFilter(read_links()["lo"], place)
+    stack.watch(7)
+    stack.close()
+    assert set(os.listdir("/proc/self/fd")) == opened
 
 
 def test_foreign_frames_are_not_counted(agent, bridged):

@@ -109,7 +109,8 @@ def tcp(opened, accepted=1.0, closed=0, again=0):
 
 
 def generator(server, profile=UDP, pair=PAIR, size=100, **settings):
-    configuration = make_configuration(load_profile(profile, frame_size=size), [pair], settle_time=0.1, connects=True)
+    made = make_configuration(load_profile(profile, frame_size=size), [pair], settle_time=0.1)
+    configuration = replace(made, connects=True)
     options = replace(SETTINGS, **settings)
     return AstfGenerator(configuration, options, TrexLibrary(server, "here"), clock=server.clock, sleep=server.pause)
 

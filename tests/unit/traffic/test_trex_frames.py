@@ -1,4 +1,4 @@
-"""Frames as TRex builds them, from the templates and programs that its client is given, checked by scapy's parser."""
+"""Frames as TRex builds them, from the packets and programs that its client is given, checked by scapy's parser."""
 
 from dataclasses import replace
 
@@ -7,14 +7,14 @@ import pytest
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, UNSCALED, spec, with_fields_of_scapy
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
-from trex_parts import CTRexVmInsFixHwCs, STLVmFixChecksumHw, STLVmFixIpv4, STLVmFlowVar
+from trex_parts import CTRexVmInsFixHwCs, STLVmFixChecksumHw, STLVmFixIpv4, STLVmFlowVar, STLVmWrFlowVar
 from trex_stand_in import Server, StandIn
 
 from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.agent.afpacket.frames import FrameBuilder, FrameOrder
 from lossratio.traffic.agent.core.configuration import Direction, SteppingField
 from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.trex.streams import MOST_LISTED, StreamMaker, make_template
+from lossratio.traffic.agent.trex.streams import MOST_LISTED, StreamMaker
 
 RANDOM = [f"{scale}{count}-rnd" for scale in ("ethip4-ip4scale", "ethip6-ip6scale") for count in ("200k", "2m")]
 
@@ -113,9 +113,9 @@ def test_every_flow_of_a_mix_comes_in_every_size():
         assert len(variable.values) == 254
 
 
-def template_of(field):
-    frames_spec = spec()
-    return make_template(replace(frames_spec, fields=(field,), checksums=()), 64, SOURCE_MAC, DESTINATION_MAC)
+def packet_of(field):
+    (stream,) = streams(replace(spec(), fields=(field,), checksums=()))
+    return stream.packet
 
 
 @pytest.mark.parametrize(
@@ -123,25 +123,26 @@ def template_of(field):
     [(4, 0xC6120001, 254, 1), (4, 0xC61200FF, 2, 2), (2, 1024, 60_000, 2), (8, 1 << 40, 1 << 20, 4), (3, 5, 200, 1)],
 )
 def test_a_field_is_stepped_in_its_last_bytes(width, first, count, size):
-    template = template_of(SteppingField(26, width, first, count))
-    (variable,) = template.variables
+    packet = packet_of(SteppingField(26, width, first, count))
+    variable, write = packet.vm
+    assert isinstance(write, STLVmWrFlowVar)
     assert variable.size == size
-    assert variable.offset + variable.size == 26 + width
-    assert template.data[26 : 26 + width] == first.to_bytes(width, "big")
-    assert variable.last - variable.first == count - 1
+    assert write.pkt_offset + variable.size == 26 + width
+    assert packet.pkt_buffer[26 : 26 + width] == first.to_bytes(width, "big")
+    assert len(variable.values) == count
 
 
 def test_a_number_that_trex_does_not_have_is_refused():
     with pytest.raises(AgentError, match="cannot step a field of 3 bytes from 65535 to 65536"):
-        template_of(SteppingField(26, 3, 65_535, 2))
+        packet_of(SteppingField(26, 3, 65_535, 2))
 
 
 def test_more_flows_in_random_order_than_trex_takes_are_refused():
     with pytest.raises(AgentError, match="65535 values of a field in random order, and the traffic profile has 65536"):
-        template_of(SteppingField(26, 4, 0, MOST_LISTED + 1, seed=1))
-    assert len(template_of(SteppingField(26, 4, 0, 4, seed=1)).variables[0].values) == 4
+        packet_of(SteppingField(26, 4, 0, MOST_LISTED + 1, seed=1))
+    assert len(packet_of(SteppingField(26, 4, 0, 4, seed=1)).vm[0].values) == 4
 
 
 def test_frames_that_are_smaller_than_their_headers_are_refused():
     with pytest.raises(AgentError, match=r"A frame of 40 bytes is too small: these headers need \d+"):
-        make_template(spec(), 40, SOURCE_MAC, DESTINATION_MAC)
+        streams(replace(spec(), sizes=((40, 1),)))

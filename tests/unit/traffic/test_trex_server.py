@@ -91,7 +91,8 @@ def plan(tmp_path):
         port = free.getsockname()[1]
     (directory / "port").write_text(str(port))
     (directory / "behaviour").write_text("serve")
-    state = str(tmp_path / "state")
+    (tmp_path / "states").mkdir()
+    state = str(tmp_path / "states" / "trex")
     yield ServerPlan(
         directory=str(directory),
         configuration="- version: 2\n",
@@ -236,16 +237,16 @@ def test_a_pid_that_now_is_another_program_s_is_neither_adopted_nor_stopped(here
 
 def test_a_configuration_that_trex_refuses_is_reported_in_its_own_words(here, plan):
     behave(plan, "refuse it")
-    with pytest.raises(TrafficError, match=r"it says: EAL: core 7 unavailable \(exit status 1; log: .*/state/log\)$"):
+    with pytest.raises(TrafficError, match=r"it says: EAL: core 7 unavailable \(exit status 1; log: .*/trex/log\)$"):
         TrexServer(here, plan).ensure()
 
 
 @pytest.mark.parametrize(
     ("behaviour", "complaint"),
     [
-        ("die", r"it says: .* \(ended by signal 9; log: .*/state/log\)$"),
-        ("end 3", r"it says: nothing at all \(exit status 3; log: .*/state/log\)$"),
-        ("end 255", r"it says: nothing at all \(exit status 255; log: .*/state/log\)$"),
+        ("die", r"it says: .* \(ended by signal 9; log: .*/trex/log\)$"),
+        ("end 3", r"it says: nothing at all \(exit status 3; log: .*/trex/log\)$"),
+        ("end 255", r"it says: nothing at all \(exit status 255; log: .*/trex/log\)$"),
     ],
 )
 def test_the_end_of_a_silent_server_is_reported_at_once_with_its_exit_status(here, plan, behaviour, complaint):
@@ -317,7 +318,7 @@ def test_cards_without_hugepages_are_refused_before_anything_is_started(here, pl
 @pytest.fixture
 def access(here, plan, monkeypatch):
     """TRex on this machine, as a topology asks for it."""
-    monkeypatch.setattr(trex, "state_directory", lambda name: f"{plan.state}-{name}")
+    monkeypatch.setattr(trex, "STATES", str(Path(plan.state).parent))
     generator = TrexGenerator(kind="trex", directory=plan.directory, software=True, rpc_port=plan.rpc_port, prefix="x")
     ports = [Port("TG", f"port{number}", Interface(link=str(number), name=f"eth{number}")) for number in range(2)]
     macs = {"eth0": "02:00:00:00:00:01", "eth1": "02:00:00:00:00:02"}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from waiting import wait_until
 
 from lossratio.bpf import BpfError, XdpMode
 from lossratio.dut import parse_options
@@ -20,7 +22,7 @@ from lossratio.traffic.agent.core.processors import free_processors
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.xdp import devices
 from lossratio.traffic.agent.xdp.plan import Plan, schedule_course
-from lossratio.traffic.agent.xdp.sender import choose_cpus
+from lossratio.traffic.agent.xdp.sender import Sender, choose_cpus, sender_cpus
 from lossratio.traffic.client import AgentRefusalError
 from lossratio.traffic.generators import open_generator
 from lossratio.traffic.generators.base import GeneratorNode
@@ -64,6 +66,31 @@ def test_senders_keep_off_the_processors_of_devices_and_leave_one_for_others(
     assert choose_cpus(directions, None, free_processors(of_devices)) == tuple(chosen)
 
 
+@pytest.mark.parametrize(
+    ("directions", "free", "taken", "chosen"),
+    [
+        (1, (0, 1), [0], (1,)),
+        (2, (0, 1), [0, 0, 1], (1,)),
+        (2, (0, 1), [0, 1], (0,)),
+        (2, (0, 1, 2), [0], (1, 2)),
+        (1, (3,), [3], (3,)),
+    ],
+)
+def test_senders_keep_off_the_processors_of_other_testbeds_senders(directions, free, taken, chosen):
+    assert choose_cpus(directions, None, free, taken) == chosen
+
+
+@pytest.mark.netns
+def test_the_senders_of_this_machine_are_seen_with_their_processors():
+    cpu = max(os.sched_getaffinity(0))
+    before = sender_cpus().count(cpu)
+    sender = Sender(SimpleNamespace(stop=lambda: None, close=lambda: None), cpu)
+    try:
+        wait_until(lambda: sender_cpus().count(cpu) > before)
+    finally:
+        sender.close()
+
+
 @pytest.mark.parametrize(("topology", "of_bridge"), [("local", (1,)), ("examples/lab-3n-afpacket", ())])
 @pytest.mark.parametrize("kind", ["afpacket", "xdp"])
 def test_senders_keep_off_the_processors_on_which_a_local_bridge_forwards(kind, topology, of_bridge):
@@ -90,9 +117,11 @@ def test_auto_takes_the_embedded_generator_for_what_programs_cannot_do(changes, 
         return {"generator": generator}
 
     pair = PortPair(TrafficPort("a", "tg0"), TrafficPort("b", "tg1"))
-    configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [pair], settle_time=0, **changes)
+    growth = changes.get("growth", (0, 0))
+    configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [pair], settle_time=0, growth=growth)
+    configuration = replace(configuration, watches="watches" in changes)
     auto = open_generator(AutoGenerator(kind="auto"), GeneratorNode(None, {}, 2, ()), ())
-    auto.check_growth(changes.get("growth", (0, 0)))
+    auto.check_growth(growth)
     facts = auto.configure(SimpleNamespace(configure=configure), configuration)
     assert (facts["kind"], reason in facts["instead_of_xdp_because"]) == ("afpacket", True)
     assert asked == (["afpacket"] if changes else ["xdp", "afpacket"])
@@ -106,7 +135,7 @@ def test_a_port_that_takes_no_program_names_what_may_be_in_the_way(number, monke
         refused.append(mode)
         raise BpfError(f"The kernel refuses the program on interface {index}: {os.strerror(number)}.", number)
 
-    monkeypatch.setattr(devices, "XdpLink", refuse)
+    monkeypatch.setattr(devices, "Attachment", refuse)
     monkeypatch.setattr(devices, "attached_program", lambda index: None)
     port = Link(7, "eth7", bytes(6), 1500, "", True, None, None, 0, 0, 0)
     with pytest.raises(AgentError) as caught:
@@ -121,7 +150,7 @@ def test_a_right_that_is_missing_is_not_taken_for_a_driver_that_cannot(monkeypat
     def refuse(program, index, mode):
         raise BpfError("The kernel refuses it. This process lacks CAP_NET_ADMIN: log in as root.", errno.EPERM)
 
-    monkeypatch.setattr(devices, "XdpLink", refuse)
+    monkeypatch.setattr(devices, "Attachment", refuse)
     monkeypatch.setattr(devices, "attached_program", lambda index: None)
     with pytest.raises(BpfError, match="lacks CAP_NET_ADMIN"):
         devices.attach(None, Link(7, "eth7", bytes(6), 1500, "", True, None, None, 0, 0, 0))

@@ -28,7 +28,7 @@ from lossratio.traffic import (
     make_configuration,
 )
 from lossratio.traffic.generators.base import GeneratorNode
-from lossratio.traffic.generators.xdp import Auto
+from lossratio.traffic.generators.own import Auto
 from lossratio.trials import Step, TrialInput, output_from_counters
 
 REPEATS = 20
@@ -202,12 +202,12 @@ def test_the_latency_of_every_frame_is_known(ready, agent):
 
 REFLECTOR = """
 import signal, socket
-from lossratio.bpf import XdpLink, XdpMode
+from lossratio.bpf import Attachment, XdpMode
 from lossratio.dut.xdp.device.forwarding import Forwarder, Way
 number = socket.if_nametoindex("tg1")
 way = Way("back", leaving=number, macs=None, rules=None, every=1, faults=(), reflects=True)
 forwarder = Forwarder(way, None)
-link = XdpLink(forwarder.program, number, XdpMode.NATIVE)
+link = Attachment(forwarder.program, number, XdpMode.NATIVE)
 print("attached", flush=True)
 signal.pause()
 """

@@ -62,20 +62,20 @@ class RouterSide:
     """The network. Its last addresses are the router's and its neighbour's."""
 
     @property
-    def address(self) -> IPv4Address | IPv6Address:
+    def address(self) -> IpAddress:
         """The router's own address on this side."""
         return self.network[-2]
 
     @property
-    def neighbour(self) -> IPv4Address | IPv6Address:
+    def neighbour(self) -> IpAddress:
         """The address of the neighbour at the other end of the link."""
         return self.network[-3]
 
-    def hosts(self, count: int) -> list[IPv4Address | IPv6Address]:
+    def hosts(self, count: int) -> list[IpAddress]:
         """The first hosts behind the neighbour: test traffic goes to them."""
         return [self.network[number] for number in range(1, count + 1)]
 
-    def last_hosts(self, count: int) -> list[IPv4Address | IPv6Address]:
+    def last_hosts(self, count: int) -> list[IpAddress]:
         """The last hosts behind the neighbour: test traffic is least likely to go to them."""
         last = int(self.neighbour) - 1
         return [type(self.neighbour)(last - number) for number in range(count)]
@@ -92,9 +92,7 @@ class RouterSide:
         else:
             self.add(changes, "route", str(self.network), "via", str(self.neighbour), "dev", self.interface)
 
-    def add_neighbour(
-        self, changes: Changes, interface: str, address: IPv4Address | IPv6Address, mac_address: str
-    ) -> None:
+    def add_neighbour(self, changes: Changes, interface: str, address: IpAddress, mac_address: str) -> None:
         """Adds a permanent entry for a neighbour that leads to this side's network."""
         self.add(changes, "neighbour", str(address), "lladdr", mac_address, "dev", interface, "nud", "permanent")
 
@@ -173,7 +171,5 @@ class Tunnel:
             add(changes, 4, what, *arguments)
         kind = ("type", "vxlan", "id", str(self.vni), "dstport", str(PORT), "nolearning", *device)
         ends = ("local", str(self.local), "remote", str(self.remote))
-        changes.run(
-            *("ip", "link", "add", "name", self.name, *kind, *ends), undo=("ip", "link", "delete", "dev", self.name)
-        )
-        changes.run("ip", "link", "set", "dev", self.name, "up")
+        changes.add_link(self.name, *kind, *ends)
+        changes.set_link(self.name, "up")

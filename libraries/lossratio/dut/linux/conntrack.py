@@ -1,7 +1,5 @@
 """The kernel's table of connections on a DUT's node (netfilter's conntrack): options, rules, counts, emptying it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Literal
@@ -73,7 +71,7 @@ class ConntrackOptions(BaseModel):
     """Time after which an idle UDP connection is forgotten, in whole seconds; where missing, the node's setting."""
 
     @model_validator(mode="after")
-    def _firewall_has_the_limits(self) -> ConntrackOptions:
+    def _firewall_has_the_limits(self) -> "ConntrackOptions":
         if self.firewall is None and (self.most_connections or self.new_connections):
             raise ValueError("most_connections and new_connections are limits of a firewall; give firewall=conntrack")
         if self.new_burst and not self.new_connections:

@@ -1,11 +1,12 @@
 """Cores for a DUT's workers, in FD.io CSIT's meaning: "1c" is one physical core with all of its SMT siblings."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lossratio.dut.base import Tool
 from lossratio.errors import DutError
 from lossratio.nodes import Core, DutNode, cores_in
+from lossratio.topology import Hop, Port
 
 LSCPU = Tool("lscpu", "util-linux")
 
@@ -91,6 +92,51 @@ def _cores_on(cores: Sequence[Core], count: int, numa_node: int, where: str) -> 
     return rest
 
 
+def cores_of_path(
+    node: DutNode, hop: Hop, count: int, *, halves: bool, taken: frozenset[int] = frozenset()
+) -> CoreChoice:
+    """Chooses the cores of a DUT's workers on the NUMA node of its interfaces."""
+    are_cards = all(map(hop.is_card, hop.ports))
+
+    def numa_node_of(port: Port) -> int:
+        address = port.interface.pci_address if are_cards else None
+        place = f"/sys/class/net/{port.interface.name}/device" if address is None else f"/sys/bus/pci/devices/{address}"
+        file = f"{place}/numa_node"
+        # A virtual interface has no such file. That of a device without a NUMA node holds -1.
+        return max(0, int(node.read_files(file).get(file, "0")))
+
+    west, east = map(numa_node_of, hop.ports)
+    every = read_cores(node)
+    cores = (*every[:1], *(core for core in every[1:] if taken.isdisjoint(core.cpus)))
+    if west == east:
+        return choose_cores(cores, count, west, where=node.name)
+    if halves and are_cards:
+        choice = choose_cores_of_both(cores, count, (west, east), where=node.name)
+    else:
+        choice = choose_cores(cores, count, west, where=node.name)
+    name = (hop.east.interface.pci_address if are_cards else hop.east.interface.name) or hop.east.name
+    return choice if choice.of_east else replace(choice, far=(name,))
+
+
+_COUNTS = (1, 2, 4)
+"""Numbers of cores that suites ask for, as FD.io CSIT's."""
+
+
+def core_choices(node: DutNode, hop: Hop) -> Iterator[str]:
+    """The CPUs that programs on a DUT's cards would get, and why; nothing where the kernel keeps the interfaces."""
+    if not all(map(hop.is_card, hop.ports)):
+        return
+    for count in _COUNTS:
+        try:
+            choice = cores_of_path(node, hop, count, halves=True)
+        except DutError as error:
+            yield f"cores={count}: {error}"
+        else:
+            yield f"cores={count}: {describe_cores(choice)}"
+            if choice.of_east:
+                yield f"cores={count}, programs other than VPP and testpmd: workers on the west card's node alone"
+
+
 def describe_cores(choice: CoreChoice) -> str:
     """The CPUs of a choice, and what they are for, in a line."""
     of_west, of_east = choice.by_side
@@ -103,14 +149,6 @@ def describe_cores(choice: CoreChoice) -> str:
         )
     far = f"; {', '.join(choice.far)} is on another node, and its frames cross" if choice.far else ""
     return f"{main}, workers {cpu_list(choice.workers)} on NUMA node {choice.numa_node}{far}"
-
-
-def numa_node_of(node: DutNode, *, name: str | None = None, pci_address: str | None = None) -> int:
-    """The NUMA node of an interface; 0 where it has none, as virtual interfaces."""
-    place = f"/sys/class/net/{name}/device" if pci_address is None else f"/sys/bus/pci/devices/{pci_address}"
-    file = f"{place}/numa_node"
-    # The file of a device without a NUMA node holds -1.
-    return max(0, int(node.read_files(file).get(file, "0")))
 
 
 def cpu_list(cpus: Sequence[int]) -> str:

@@ -25,19 +25,14 @@ done
 """Prints the addresses of the SSH session. sudo clears the variable, so the processes above this one count, too."""
 
 
-def read_links(node: DutNode) -> dict[str, Link]:
-    """All interfaces of the node by name, with addresses and 64-bit counters."""
-    links = node.json("ip", "-json", "-details", "-statistics", "address", "show") or []
-    return {link["ifname"]: link for link in links if "ifname" in link}
-
-
-def existing_links(node: DutNode, *names: str) -> dict[str, Link]:
-    """All interfaces of the node by name, as from `read_links`, after a check that they include some names.
+def read_links(node: DutNode, *names: str) -> dict[str, Link]:
+    """All interfaces of the node by name, with addresses and 64-bit counters.
 
     Raises:
         DutError: If one of these names is missing; names the existing interfaces.
     """
-    links = read_links(node)
+    answer = node.json("ip", "-json", "-details", "-statistics", "address", "show") or []
+    links = {link["ifname"]: link for link in answer if "ifname" in link}
     for name in names:
         if name not in links:
             raise DutError(
@@ -79,7 +74,7 @@ def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
     Raises:
         DutError: If one is missing, carries the default route or the SSH session, or has another use; names the use.
     """
-    links = existing_links(node, *interfaces)
+    links = read_links(node, *interfaces)
     lifelines = dict(_lifelines(node))
     for name in interfaces:
         _check_spare(node.name, name, links, lifelines)

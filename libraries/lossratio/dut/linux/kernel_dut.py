@@ -1,7 +1,5 @@
 """DUTs made of the Linux kernel's own forwarding: the common part of bridge and router, and their options."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -11,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from lossratio.dut.base import EASTWARD, WESTWARD, DutCounters, DutOptions
 from lossratio.dut.changes import Changes
-from lossratio.dut.linux.interfaces import Link, existing_links
+from lossratio.dut.linux.interfaces import Link, read_links
 from lossratio.dut.linux.nftables import WALK, Policer, Ruleset, table_name
 from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.dut.linux.reports import read_softnet
@@ -64,7 +62,7 @@ class PolicedOptions(DutOptions):
     """Frames that a full bucket of the policer holds; where missing, 20 ms of its rate."""
 
     @model_validator(mode="after")
-    def _burst_belongs_to_a_policer(self) -> PolicedOptions:
+    def _burst_belongs_to_a_policer(self) -> "PolicedOptions":
         if self.burst is not None and self.police is None:
             raise ValueError("burst is the size of a policer's bucket; give police, too")
         return self
@@ -213,14 +211,17 @@ class LinuxDut(NodeDut[OptionsT_co]):
     def read_counters(self) -> DutCounters:
         """Reads interface, policer, queue and softnet counters; softnet counters are for the whole machine."""
         _ = self.present
-        links = existing_links(self.node, self.west, self.east, *self.queues.values())
+        links = read_links(self.node, self.west, self.east, *self.queues.values())
         sides = {"west": links[self.west], "east": links[self.east]}
         by_cpu = read_softnet(self.node).values()
+        listing = self.node.json("nft", "-j", "list", "counters")["nftables"]
+        counters = [entry["counter"] for entry in listing if "counter" in entry]
+        ours = {one["name"]: int(one["packets"]) for one in counters if one["table"] == self.ruleset.table}
         return DutCounters(
             received={side: _count(link, "rx", "packets") for side, link in sides.items()},
             transmitted={side: _count(link, "tx", "packets") for side, link in sides.items()},
             dropped={
-                **self._dropped_by_rules(),
+                **{place: self.node.find("the counter", name, ours) for place, name in self.ruleset.counters.items()},
                 **{
                     f"queue {direction}": _count(links[name], "tx", "dropped")
                     for direction, name in self.queues.items()
@@ -233,13 +234,6 @@ class LinuxDut(NodeDut[OptionsT_co]):
                 **({} if self.connections is None else self.connections.counters()),
             },
         )
-
-    def _dropped_by_rules(self) -> dict[str, int]:
-        """Frames that policers and limits have dropped, by their names."""
-        listing = self.node.json("nft", "-j", "list", "counters")["nftables"]
-        counters = [entry["counter"] for entry in listing if "counter" in entry]
-        ours = {one["name"]: int(one["packets"]) for one in counters if one["table"] == self.ruleset.table}
-        return {place: self.node.find("the counter", name, ours) for place, name in self.ruleset.counters.items()}
 
     def reset(self) -> None:
         """Fills the buckets of policers and limits, and sets their counters to zero."""

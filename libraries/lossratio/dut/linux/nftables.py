@@ -164,8 +164,8 @@ def take_claim(
     owner = f"{kind} of lossratio, set up by process {os.getpid()} on {socket.gethostname()} at {now}"
     for interface in interfaces:
         if interface in links:
-            set_alias = ("ip", "link", "set", "dev", interface, "alias")
-            changes.run(*set_alias, owner[:_LONGEST_ALIAS], undo=(*set_alias, links[interface].get("ifalias", "")))
+            before = links[interface].get("ifalias", "")
+            changes.set_link(interface, "alias", owner[:_LONGEST_ALIAS], undo=("alias", before))
 
 
 def check_unclaimed(node: DutNode, interfaces: Sequence[str]) -> None:

@@ -1,27 +1,17 @@
 """DUTs on Linux nodes: set-up, verification, description and tear-down of a path between two interfaces."""
 
-from __future__ import annotations
-
 import time
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
-from lossratio.dut.base import SIDES, DestinationMacs, Dut, DutOptions, Tool
+from lossratio.dut.base import SIDES, DestinationMacs, Dut, OptionsT_co, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.addressing import count_host_routes
-from lossratio.dut.linux.interfaces import (
-    MADE,
-    check_interfaces,
-    existing_links,
-    has_link,
-    is_up,
-    read_links,
-    read_routes,
-)
+from lossratio.dut.linux.interfaces import MADE, check_interfaces, has_link, is_up, read_links, read_routes
 from lossratio.dut.linux.nftables import check_unclaimed, table_name, take_claim
 from lossratio.dut.linux.reports import describe_node, interface_facts, linux_telemetry
 from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, check_privileges, check_tools
@@ -51,8 +41,8 @@ for name; do echo "$name $(tc qdisc show dev "$name" | tr '\\n' ';')"; done
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
-
-OptionsT_co = TypeVar("OptionsT_co", bound=DutOptions, covariant=True)
+State = Mapping[str, Mapping[str, Any]]
+"""The state of a node that a DUT depends on: by what it is of (see `_CHANGES`), values by name."""
 
 
 @dataclass(frozen=True)
@@ -112,12 +102,12 @@ class NodeDut(Dut[OptionsT_co]):
 
     def own_macs(self) -> DestinationMacs:
         """MAC addresses of its own interfaces."""
-        links = existing_links(self.node, self.west, self.east)
+        links = read_links(self.node, self.west, self.east)
         return DestinationMacs(from_west=links[self.west]["address"], from_east=links[self.east]["address"])
 
     def packets_of_kernel(self) -> dict[str, Any]:
         """By side, the kernel's counters of its interface as ``ip`` shows them (``rx``, ``tx``)."""
-        links = existing_links(self.node, self.west, self.east)
+        links = read_links(self.node, self.west, self.east)
         return {side: links[name]["stats64"] for side, name in zip(SIDES, (self.west, self.east), strict=True)}
 
     @abstractmethod
@@ -228,14 +218,13 @@ class NodeDut(Dut[OptionsT_co]):
 
     def quieten(self, changes: Changes) -> None:
         """Keeps the kernel from sending frames of its own, and lets the interfaces take frames to any address."""
-        links = existing_links(self.node, *self.kernel_interfaces)
+        links = read_links(self.node, *self.kernel_interfaces)
         for name in self.kernel_interfaces:
             # With IPv6 the kernel would send frames of its own during a trial.
             changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
             if "PROMISC" not in links[name]["flags"]:
                 # Programs switch it on, and some do not switch it off again.
-                set_link = ("ip", "link", "set", "dev", name, "promisc")
-                changes.run(*set_link, "on", undo=(*set_link, "off"))
+                changes.set_link(name, "promisc", "on", undo=("promisc", "off"))
 
     def verify(self) -> None:
         """Checks that the state of the set-up has not changed."""
@@ -245,7 +234,7 @@ class NodeDut(Dut[OptionsT_co]):
     def describe(self) -> dict[str, Any]:
         """Configuration and facts: options, truth, commands, settings, rules, interfaces, kernel, CPUs, versions."""
         changes = self.present.changes
-        links = existing_links(self.node, *self.interfaces)
+        links = read_links(self.node, *self.interfaces)
         return {
             "kind": self.kind,
             "node": self.node.name,
@@ -295,12 +284,11 @@ class NodeDut(Dut[OptionsT_co]):
         return self._present
 
     def _take_interfaces(self, changes: Changes) -> None:
-        links = existing_links(self.node, *self.kernel_interfaces)
+        links = read_links(self.node, *self.kernel_interfaces)
         take_claim(changes, self.node, self.kind, tuple(dict.fromkeys((self.west, self.east))), links)
         for name in self.kernel_interfaces:
-            if "UP" not in links[name]["flags"]:
-                set_link = ("ip", "link", "set", "dev", name)
-                changes.run(*set_link, "up", undo=(*set_link, "down"))
+            if not is_up(links[name]):
+                changes.set_link(name, "up", undo=("down",))
 
     def _wait_for_links(self) -> None:
         deadline = time.monotonic() + LINK_TIMEOUT
@@ -316,9 +304,6 @@ class NodeDut(Dut[OptionsT_co]):
                 )
             time.sleep(_POLL)
 
-
-State = Mapping[str, Mapping[str, Any]]
-"""The state of a node that a DUT depends on: by what it is of (see `_CHANGES`), values by name."""
 
 _HOST_ROUTES = "interface {0} had {1} routes to single hosts, and has {2}"
 _CHANGES: Mapping[str, tuple[str, str, str]] = {

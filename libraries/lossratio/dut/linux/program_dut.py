@@ -1,7 +1,8 @@
 """DUTs that are programs on a Linux node: on interfaces of the kernel, or on cards taken from the kernel."""
 
+import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from enum import Enum
 from typing import Any, ClassVar, TypeVar
@@ -11,29 +12,22 @@ from pydantic import Field
 from lossratio.dut.base import DestinationMacs, DutOptions, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory
-from lossratio.dut.linux.cores import (
-    LSCPU,
-    CoreChoice,
-    choose_cores,
-    choose_cores_of_both,
-    describe_cores,
-    numa_node_of,
-    read_cores,
-)
-from lossratio.dut.linux.interfaces import check_interfaces, existing_links
+from lossratio.dut.linux.cores import LSCPU, CoreChoice, cores_of_path, describe_cores
+from lossratio.dut.linux.interfaces import check_interfaces, read_links
 from lossratio.dut.linux.node_dut import NodeDut, boot_id
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
-from lossratio.topology import Hop, Port
+from lossratio.topology import Port
 
 _DEVICES = "/sys/bus/pci/devices"
 _PROBE = "/sys/bus/pci/drivers_probe"
 _NO_OVERRIDE = "\n"
-_BIFURCATED = ("mlx4_core", "mlx5_core")
+BIFURCATED = ("mlx4_core", "mlx5_core")
 """Drivers whose cards are used by programs and by the kernel together."""
 _USUAL_DRIVER = "vfio-pci"
 _MEBI = 1024
 _CARD_SETTLE_TIME = 0.01
+_HUGEPAGE_MEGABYTES = 1024
 
 
 class ProgramOptions(DutOptions):
@@ -64,6 +58,11 @@ class SocketOptions(ProgramOptions):
     """How it gets the frames of the kernel's interfaces: ``packet`` (the default) or ``af_xdp``. Cards have no
     sockets."""
 
+    @property
+    def uses_af_xdp(self) -> bool:
+        """Whether it asks for AF_XDP."""
+        return self.sockets is Sockets.AF_XDP
+
 
 OptionsT_co = TypeVar("OptionsT_co", bound=ProgramOptions, covariant=True)
 
@@ -76,8 +75,6 @@ class ProgramDut(NodeDut[OptionsT_co]):
     packet socket. A kind implements `launch`, and the methods that `NodeDut` names.
     """
 
-    hugepage_megabytes: ClassVar[int] = 1024
-    """Megabytes of hugepages that it needs for cards."""
     socket_settle_time: ClassVar[float] = 0.1
     """Seconds that frames may wait in front of it on interfaces of the kernel."""
     places_queues: ClassVar[bool] = False
@@ -97,7 +94,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
         Raises:
             DutError: If the topology file makes one interface a card, and the other one an interface of the kernel.
         """
-        west, east = (is_card(port, self.hop.uio_driver) for port in (self.hop.west, self.hop.east))
+        west, east = map(self.hop.is_card, self.hop.ports)
         if west != east:
             raise DutError(
                 f"{self.kind} needs both interfaces of {self.hop.node_name} from the kernel (give a 'name' and no "
@@ -130,7 +127,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
     @property
     def hugepages_needed(self) -> int:
         """Megabytes of hugepages that it needs for cards."""
-        return self.hugepage_megabytes
+        return _HUGEPAGE_MEGABYTES
 
     @property
     def kernel_interfaces(self) -> tuple[str, ...]:
@@ -208,13 +205,13 @@ class ProgramDut(NodeDut[OptionsT_co]):
                     f"{port}: give its 'mac_address' in the topology file; the kernel does not have the card."
                 )
             name = names[0]
-        return str(existing_links(self.node, name)[name]["address"])
+        return str(read_links(self.node, name)[name]["address"])
 
     @property
     def cards(self) -> list[tuple[str, str]]:
         """PCI address and driver of each card."""
-        ports = (self.hop.west, self.hop.east)
-        return [(self.port_name(port), card_driver(port.interface.driver, self.hop.uio_driver)) for port in ports]
+        driver = self.hop.uio_driver
+        return [(self.port_name(port), card_driver(port.interface.driver, driver)) for port in self.hop.ports]
 
     @property
     def polls(self) -> bool:
@@ -244,55 +241,6 @@ class ProgramDut(NodeDut[OptionsT_co]):
         return (choice.main, *choice.workers)
 
 
-def cores_of_path(
-    node: DutNode, hop: Hop, count: int, *, halves: bool, taken: frozenset[int] = frozenset()
-) -> CoreChoice:
-    """Chooses the cores of a DUT's workers on the NUMA node of its interfaces."""
-    both = (hop.west, hop.east)
-    are_cards = all(is_card(port, hop.uio_driver) for port in both)
-    west, east = (
-        numa_node_of(node, name=port.interface.name, pci_address=port.interface.pci_address if are_cards else None)
-        for port in both
-    )
-    every = read_cores(node)
-    cores = (*every[:1], *(core for core in every[1:] if taken.isdisjoint(core.cpus)))
-    if west == east:
-        return choose_cores(cores, count, west, where=node.name)
-    if halves and are_cards:
-        choice = choose_cores_of_both(cores, count, (west, east), where=node.name)
-    else:
-        choice = choose_cores(cores, count, west, where=node.name)
-    name = (hop.east.interface.pci_address if are_cards else hop.east.interface.name) or hop.east.name
-    return choice if choice.of_east else replace(choice, far=(name,))
-
-
-_COUNTS = (1, 2, 4)
-"""Numbers of cores that suites ask for, as FD.io CSIT's."""
-
-
-def core_choices(node: DutNode, hop: Hop) -> Iterator[str]:
-    """The CPUs that programs on a DUT's cards would get, and why; nothing where the kernel keeps the interfaces."""
-    if not all(is_card(port, hop.uio_driver) for port in (hop.west, hop.east)):
-        return
-    for count in _COUNTS:
-        try:
-            choice = cores_of_path(node, hop, count, halves=True)
-        except DutError as error:
-            yield f"cores={count}: {error}"
-        else:
-            yield f"cores={count}: {describe_cores(choice)}"
-            if choice.of_east:
-                yield f"cores={count}, programs other than VPP and testpmd: workers on the west card's node alone"
-
-
-def is_card(port: Port, uio_driver: str | None) -> bool:
-    """Whether a program takes the card of a DUT's port from the kernel."""
-    interface = port.interface
-    if interface.driver is not None or interface.name is None:
-        return True
-    return uio_driver is not None and interface.pci_address is not None
-
-
 def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]) -> None:
     """Records that interfaces have no XDP program once all changes after this call have been undone.
 
@@ -303,7 +251,7 @@ def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]
             f"{node.name}: sockets=af_xdp is for interfaces of the kernel, and the topology file has cards "
             f"for DPDK: leave sockets out, or give the interfaces a 'name' and no 'driver'."
         )
-    links = existing_links(node, *interfaces)
+    links = read_links(node, *interfaces)
     for name in interfaces:
         if "xdp" in links[name]:
             number = links[name]["xdp"].get("prog", {}).get("id", "unknown")
@@ -320,7 +268,7 @@ def card_driver(driver: str | None, uio_driver: str | None) -> str:
 
     The interface's may also be the kernel's own driver.
     """
-    if driver is not None and driver in _BIFURCATED:
+    if driver is not None and driver in BIFURCATED:
         return driver
     return uio_driver or driver or _USUAL_DRIVER
 
@@ -347,11 +295,7 @@ def check_pci(node: DutNode, address: str, driver: str) -> None:
 
 def check_hugepages(node: DutNode, megabytes: int) -> None:
     """Checks that enough memory in hugepages is free."""
-    fields = {
-        name: value.split()[0]
-        for name, _, value in (line.partition(":") for line in node.run("cat", "/proc/meminfo").splitlines())
-        if value.strip()
-    }
+    fields = dict(re.findall(r"^(\w+):\s*(\d+)", node.run("cat", "/proc/meminfo"), re.MULTILINE))
     size = int(fields.get("Hugepagesize", "0"))
     free = int(fields.get("HugePages_Free", "0")) * size // _MEBI
     if free < megabytes:
@@ -385,7 +329,7 @@ def pci_facts(node: DutNode, address: str) -> dict[str, Any]:
 def bind(changes: Changes, node: DutNode, address: str, driver: str) -> None:
     """Binds a card to a driver. The undo binds it to its present driver again."""
     before = bound_driver(node, address)
-    if before == driver or driver in _BIFURCATED:
+    if before == driver or driver in BIFURCATED:
         return
     unbind = ("tee", f"{_DEVICES}/{address}/driver/unbind")
     override = ("tee", f"{_DEVICES}/{address}/driver_override")

@@ -1,48 +1,28 @@
 """VPP's configuration: a suite's options, and the commands that make VPP forward."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 
 from pydantic import Field, model_validator
 
 from lossratio.dut.linux.addressing import halves, unused_macs
-from lossratio.dut.linux.program_dut import is_card
-from lossratio.dut.vpp.features import (
-    AccessLists,
-    AllowList,
-    Bond,
-    Classifier,
-    Command,
-    Det44,
-    Feature,
-    Geneve,
-    Gtpu,
-    Ipsec,
-    IpsecAsync,
-    LearnedMacs,
-    Marker,
-    Nat,
-    Policer,
-    Ports,
-    Process,
-    Routes,
-    Sfdp,
-    Srv6,
-    Srv6Proxy,
-    Vlan,
-    VppForwarding,
-    VppPort,
-    Vxlan,
-    WireGuard,
-    many_routes,
-)
+from lossratio.dut.vpp.features.access_lists import AccessLists, AllowList, Classifier
+from lossratio.dut.vpp.features.feature import Command, Feature, Ports, VppForwarding, VppPort
+from lossratio.dut.vpp.features.nat import Det44, Nat, Sfdp
+from lossratio.dut.vpp.features.overlays import Bond, Geneve, Gtpu, Srv6, Srv6Proxy
+from lossratio.dut.vpp.features.policer import Marker, Policer
+from lossratio.dut.vpp.features.process import Process
+from lossratio.dut.vpp.features.scale import ROUTES_ADDED, LearnedMacs, Routes, many_routes
+from lossratio.dut.vpp.features.secure_tunnels import Ipsec, IpsecAsync, WireGuard
+from lossratio.dut.vpp.features.tunnels import Vlan, Vxlan
 from lossratio.dut.vpp.startup import Card
 from lossratio.topology import Hop, VppDriver
 
 HOME_VARIABLE = "VPP_HOME"
 """Environment variable with the directory of VPP's installation, for suites without the option."""
+
+BRIDGE_DOMAIN = 10
+"""Number of the bridge domain."""
 
 
 class VppOptions(
@@ -77,7 +57,7 @@ class VppOptions(
     """Descriptors of each queue of a card or of an AF_XDP socket (1024). Packet sockets have none."""
 
     @model_validator(mode="after")
-    def _goes_together(self) -> VppOptions:
+    def _goes_together(self) -> "VppOptions":
         for feature in self.features:
             if problem := feature.mismatch(self) or feature.problem(self):
                 raise ValueError(problem)
@@ -93,15 +73,81 @@ class VppOptions(
         """Whether programs of features run beside VPP."""
         return any(kind.programs is not Feature.programs for kind in self.features)
 
+    def inner_ports(self, *links: VppPort) -> Ports:
+        """The ports that forward: those of the links, or of what features make upon them."""
+        west, east = (self._made_upon(link)[0] for link in links)
+        return west, east
 
-BRIDGE_DOMAIN = 10
-"""Number of the bridge domain."""
+    def forwarding_pairs(self, ports: Ports) -> tuple[Ports, ...]:
+        """The pairs of ports that forward to each other: one, or one before and one behind a process."""
+        return next((pairs for kind in self.features if (pairs := kind.pairs(self, ports)) is not None), (ports,))
+
+    def forwarding_commands(self, *links: VppPort) -> Iterator[Command]:
+        """The commands that make VPP forward between two ports, once their interfaces exist."""
+        for link in links:
+            yield Command(f"set interface state {link.link} up")
+        for link in links:
+            yield from self._made_upon(link)[1]
+        ports = self.inner_ports(*links)
+        for number, pair in enumerate(self.forwarding_pairs(ports)):
+            yield from self._forwarded(pair, BRIDGE_DOMAIN + number)
+        for feature in self.features:
+            yield from feature.commands(self, ports)
+
+    def entries_command(self, ports: Ports, count: int) -> Command | None:
+        """The command that adds routes or entries which do not concern test traffic; None: there is no table."""
+        lines = []
+        if self.forwarding is VppForwarding.BRIDGE_DOMAIN:
+            interface = self.inner_ports(*ports)[0].interface
+            lines = [f"l2fib add {mac} {BRIDGE_DOMAIN} {interface} static" for mac in unused_macs(count)]
+        elif self.is_router:
+            for port, share in zip(ports, halves(count), strict=True):
+                side = port.routed(self.ip_version)
+                first = int(side.neighbour) - share
+                if share:
+                    lines.append(many_routes(side, type(side.neighbour)(first), share))
+        return Command("".join(f"{line}\n" for line in lines), answer=ROUTES_ADDED) if lines else None
+
+    def _made_upon(self, port: VppPort) -> tuple[VppPort, list[Command]]:
+        made: list[Command] = []
+        for feature in self.features:
+            port, commands = feature.below(self, port)
+            made += commands
+        return port, made
+
+    def _forwarded(self, ports: Ports, domain: int) -> Iterator[Command]:
+        west, east = ports
+        if self.forwarding is VppForwarding.CROSS_CONNECT:
+            yield Command(f"set interface l2 xconnect {west.interface} {east.interface}")
+            yield Command(f"set interface l2 xconnect {east.interface} {west.interface}")
+        elif self.forwarding is VppForwarding.PATCH:
+            yield Command(f"test l2patch rx {west.interface} tx {east.interface}")
+            yield Command(f"test l2patch rx {east.interface} tx {west.interface}")
+        elif self.forwarding is VppForwarding.BRIDGE_DOMAIN:
+            flags = "learn 1 forward 1 uu-flood 1 flood 1 arp-term 0"
+            yield Command(f"create bridge-domain {domain} {flags}", answer=r"(bridge-domain \d+)?")
+            for port in ports:
+                yield Command(f"set interface l2 bridge {port.interface} {domain}")
+                if port.neighbour_mac:
+                    yield Command(f"l2fib add {port.neighbour_mac} {domain} {port.interface} static")
+        else:
+            for port in ports:
+                yield from self._routed(port)
+
+    def _routed(self, port: VppPort) -> Iterator[Command]:
+        side = port.routed(self.ip_version)
+        yield Command(f"set interface ip address {port.interface} {side.address}/{side.network.max_prefixlen - 2}")
+        yield Command(f"set ip neighbor {port.interface} {side.neighbour} {port.neighbour_mac} static")
+        table = f" table {port.table}" if port.table else ""
+        default = Command(f"ip route add {side.network}{table} via {side.neighbour} {port.interface}")
+        given = (routes for kind in self.features if (routes := kind.routed(self, port)) is not None)
+        yield from next(given, [default])
 
 
 def vpp_problem(hop: Hop) -> str | None:
     """The reason why VPP would not have a DUT's cards by the driver of the topology file; None: it would."""
     driver = hop.vpp.driver
-    kernels = [port for port in (hop.west, hop.east) if not is_card(port, hop.uio_driver)]
+    kernels = [port for port in hop.ports if not hop.is_card(port)]
     if driver is VppDriver.DPDK or not kernels:
         return None
     bound = "mlx5_core" if driver is VppDriver.RDMA else "vfio-pci"
@@ -131,79 +177,3 @@ def placement_commands(cards: Iterable[Card]) -> Iterator[Command]:
         for queue in range(card.queues if card.workers else 0):
             worker = card.workers[queue % len(card.workers)]
             yield Command(f"set interface rx-placement {card.name} queue {queue} worker {worker}")
-
-
-def forwarding_commands(options: VppOptions, *links: VppPort) -> Iterator[Command]:
-    """The commands that make VPP forward between two ports, once their interfaces exist."""
-    for link in links:
-        yield Command(f"set interface state {link.link} up")
-    for link in links:
-        yield from _lower(options, link)[1]
-    ports = inner_ports(options, *links)
-    for number, pair in enumerate(forwarding_pairs(options, ports)):
-        yield from _forwarded(options, pair, BRIDGE_DOMAIN + number)
-    for feature in options.features:
-        yield from feature.commands(options, ports)
-
-
-def forwarding_pairs(options: VppOptions, ports: Ports) -> tuple[Ports, ...]:
-    """The pairs of ports that forward to each other: one, or one before and one behind a process."""
-    return next((pairs for kind in options.features if (pairs := kind.pairs(options, ports)) is not None), (ports,))
-
-
-def _forwarded(options: VppOptions, ports: Ports, domain: int) -> Iterator[Command]:
-    west, east = ports
-    if options.forwarding is VppForwarding.CROSS_CONNECT:
-        yield Command(f"set interface l2 xconnect {west.interface} {east.interface}")
-        yield Command(f"set interface l2 xconnect {east.interface} {west.interface}")
-    elif options.forwarding is VppForwarding.PATCH:
-        yield Command(f"test l2patch rx {west.interface} tx {east.interface}")
-        yield Command(f"test l2patch rx {east.interface} tx {west.interface}")
-    elif options.forwarding is VppForwarding.BRIDGE_DOMAIN:
-        flags = "learn 1 forward 1 uu-flood 1 flood 1 arp-term 0"
-        yield Command(f"create bridge-domain {domain} {flags}", answer=r"(bridge-domain \d+)?")
-        for port in ports:
-            yield Command(f"set interface l2 bridge {port.interface} {domain}")
-            if port.neighbour_mac:
-                yield Command(f"l2fib add {port.neighbour_mac} {domain} {port.interface} static")
-    else:
-        for port in ports:
-            yield from _routed(options, port)
-
-
-def inner_ports(options: VppOptions, *links: VppPort) -> Ports:
-    """The ports that forward: those of the links, or of what features make upon them."""
-    west, east = (_lower(options, link)[0] for link in links)
-    return west, east
-
-
-def _lower(options: VppOptions, port: VppPort) -> tuple[VppPort, list[Command]]:
-    made: list[Command] = []
-    for feature in options.features:
-        port, commands = feature.below(options, port)
-        made += commands
-    return port, made
-
-
-def entries_commands(options: VppOptions, ports: Ports, count: int) -> Iterator[str]:
-    """Commands that add routes or entries which do not concern test traffic; none if there is no table."""
-    if options.forwarding is VppForwarding.BRIDGE_DOMAIN:
-        interface = inner_ports(options, *ports)[0].interface
-        yield from (f"l2fib add {mac} {BRIDGE_DOMAIN} {interface} static" for mac in unused_macs(count))
-    elif options.is_router:
-        for port, share in zip(ports, halves(count), strict=True):
-            side = port.routed(options.ip_version)
-            first = int(side.neighbour) - share
-            if share:
-                yield many_routes(side, type(side.neighbour)(first), share)
-
-
-def _routed(options: VppOptions, port: VppPort) -> Iterator[Command]:
-    side = port.routed(options.ip_version)
-    yield Command(f"set interface ip address {port.interface} {side.address}/{side.network.max_prefixlen - 2}")
-    yield Command(f"set ip neighbor {port.interface} {side.neighbour} {port.neighbour_mac} static")
-    table = f" table {port.table}" if port.table else ""
-    given = [routes for feature in options.features if (routes := feature.routed(options, port)) is not None]
-    yield from (
-        given[0] if given else [Command(f"ip route add {side.network}{table} via {side.neighbour} {port.interface}")]
-    )

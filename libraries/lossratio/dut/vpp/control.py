@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import write_file
 from lossratio.dut.vpp.configuration import VppOptions
-from lossratio.dut.vpp.features import Command, Needs, Shown
+from lossratio.dut.vpp.features.feature import Command, Needs, Shown
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode, reason
 

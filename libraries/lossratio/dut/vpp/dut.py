@@ -14,48 +14,17 @@ from lossratio.dut.base import DutCounters, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.dpdk import are_linked
-from lossratio.dut.linux.cores import CoreChoice, read_cores
-from lossratio.dut.linux.interfaces import check_free, existing_links, is_up
-from lossratio.dut.linux.program_dut import (
-    ProgramDut,
-    Sockets,
-    bound_driver,
-    cores_of_path,
-    detach_afterwards,
-    pci_interfaces,
-)
+from lossratio.dut.linux.cores import CoreChoice, cores_of_path, read_cores
+from lossratio.dut.linux.interfaces import check_free, is_up, read_links
+from lossratio.dut.linux.program_dut import BIFURCATED, ProgramDut, bound_driver, detach_afterwards, pci_interfaces
 from lossratio.dut.linux.requirements import PYTHON
+from lossratio.dut.vpp import reports
 from lossratio.dut.vpp.clock import PolicerClock, read_clock
-from lossratio.dut.vpp.configuration import (
-    HOME_VARIABLE,
-    VppOptions,
-    card_commands,
-    entries_commands,
-    forwarding_commands,
-    forwarding_pairs,
-    inner_ports,
-    placement_commands,
-    vpp_problem,
-)
+from lossratio.dut.vpp.configuration import HOME_VARIABLE, VppOptions, card_commands, placement_commands, vpp_problem
 from lossratio.dut.vpp.control import VppControl, check_installed
-from lossratio.dut.vpp.features import (
-    ROUTES_ADDED,
-    Command,
-    Needs,
-    Ports,
-    Sessions,
-    VppForwarding,
-    both_ports,
-    policer_name,
-)
-from lossratio.dut.vpp.reports import (
-    parse_bundles,
-    parse_errors,
-    parse_interfaces,
-    parse_perfmon,
-    parse_runtime,
-    parse_workers,
-)
+from lossratio.dut.vpp.features.feature import Command, Needs, Ports, VppForwarding, both_ports
+from lossratio.dut.vpp.features.nat import Sessions
+from lossratio.dut.vpp.features.policer import policer_name
 from lossratio.dut.vpp.startup import Card, both_cards, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner
@@ -72,10 +41,8 @@ _STARTS = 5
 """How often VPP is started until the clock of its policers is right."""
 _PRIORITY = 5
 """Its priority where it sleeps: before ordinary programs, and behind senders, which may share its CPUs."""
-_RDMA_DRIVERS = ("mlx5_core", "mlx4_core")
 _PLUGINS = {"driver: dpdk": "dpdk", "driver: rdma": "rdma", "sockets=af_xdp": "af_xdp"}
 """The plugins that drive interfaces, by what asks for them."""
-_SET_LINK = ("ip", "link", "set", "dev")
 _SHOWN_ON_TRIALS = ("show runtime", "show errors", "show interface", "show hardware-interfaces")
 
 
@@ -114,12 +81,12 @@ class Vpp(ProgramDut[VppOptions]):
         """Megabytes of hugepages for the buffers of cards, and for heaps in hugepages."""
         numa_nodes = {core.numa_node for core in read_cores(self.node)}
         needed = hugepage_megabytes(self.hop.vpp, self._choose_cores(), len(numa_nodes))
-        return max(self.hugepage_megabytes, needed)
+        return max(super().hugepages_needed, needed)
 
     @property
     def polls(self) -> bool:
         """Whether its workers poll without end; by packet sockets they sleep until frames come."""
-        return self.uses_cards or self.options.sockets is Sockets.AF_XDP
+        return self.uses_cards or self.options.uses_af_xdp
 
     def check_ports(self) -> None:
         """Checks the interfaces; with cards, also that they go with VPP's driver.
@@ -131,10 +98,10 @@ class Vpp(ProgramDut[VppOptions]):
         if problem is not None:
             raise DutError(f"{problem} in the topology file.")
         super().check_ports()
-        if self.options.sockets is Sockets.AF_XDP and self.uses_cards:
+        if self.options.uses_af_xdp and self.uses_cards:
             detach_afterwards(Changes(self.node), self.node, ())
         for address, driver in self.cards if self.uses_cards else ():
-            if self.hop.vpp.driver is VppDriver.RDMA and driver not in _RDMA_DRIVERS:
+            if self.hop.vpp.driver is VppDriver.RDMA and driver not in BIFURCATED:
                 raise DutError(
                     f"{self.node.name}: VPP's driver rdma is for cards that the kernel keeps (mlx5_core), and PCI "
                     f"device {address} has the driver {driver}. Say 'vpp: {{driver: dpdk}}' in the topology file."
@@ -166,7 +133,7 @@ class Vpp(ProgramDut[VppOptions]):
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Starts VPP, again where the clock of its policers is wrong: another start may be luckier."""
-        if self.options.sockets is Sockets.AF_XDP:
+        if self.options.uses_af_xdp:
             detach_afterwards(changes, self.node, self.kernel_interfaces)
         super().build(changes, west_mac, east_mac)
         self._starts = 1
@@ -207,7 +174,7 @@ class Vpp(ProgramDut[VppOptions]):
         elif self.hop.vpp.driver is not VppDriver.DPDK:
             self._take_cards(control, changes, cards)
         links = self._links_between(west_mac, east_mac, directory)
-        for command in (*placement_commands(cards), *forwarding_commands(options, *links)):
+        for command in (*placement_commands(cards), *options.forwarding_commands(*links)):
             control.configure(changes, command)
         daemons = [daemon, *self._start_programs(changes, directory, cores)]
         for command in (each for kind in options.features for each in kind.connected(options, links)):
@@ -233,7 +200,7 @@ class Vpp(ProgramDut[VppOptions]):
             yield daemon
 
     def _check_features(self, control: VppControl, links: Ports) -> dict[str, str]:
-        ports = inner_ports(self.options, *links)
+        ports = self.options.inner_ports(*links)
         return control.check([each for kind in self.options.features for each in kind.verified(self.options, ports)])
 
     def _outlast_reports(self, control: VppControl) -> None:
@@ -243,7 +210,7 @@ class Vpp(ProgramDut[VppOptions]):
         """
         end = time.monotonic() + _REPORTS_SECONDS
         while time.monotonic() < end:
-            counts = parse_interfaces(control.ask("show interface"))
+            counts = reports.parse_interfaces(control.ask("show interface"))
             if all(counts.get(name, {}).get("tx packets") for name in self._vpp_names):
                 return
             time.sleep(_POLL)
@@ -285,9 +252,9 @@ class Vpp(ProgramDut[VppOptions]):
         reasons of its drops for all interfaces together; these counts are in the details.
         """
         control = self._control
-        inner = [port.link for pair in forwarding_pairs(self.options, self._ports) for port in pair]
+        inner = [port.link for pair in self.options.forwarding_pairs(self._ports) for port in pair]
         wanted = " ".join(dict.fromkeys((*self._vpp_names, *inner)))
-        counts = parse_interfaces(control.ask(f"show interface {wanted}"))
+        counts = reports.parse_interfaces(control.ask(f"show interface {wanted}"))
         names = zip(("west", "east"), self._vpp_names, strict=True)
         sides = {side: self.node.find("VPP's interface", name, counts) for side, name in names}
         received = {
@@ -304,11 +271,11 @@ class Vpp(ProgramDut[VppOptions]):
                 dropped[f"ring behind VPP, {side}"] = transmitted[side] - kernel["tx"]["packets"]
                 received[side], transmitted[side] = kernel["rx"]["packets"], kernel["tx"]["packets"]
         dropped |= self._dropped_around_process(counts)
-        return DutCounters(received, transmitted, dropped, details=parse_errors(control.ask("show errors")))
+        return DutCounters(received, transmitted, dropped, details=reports.parse_errors(control.ask("show errors")))
 
     def _dropped_around_process(self, counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
         """Frames that VPP gave to a process and did not get back, and those that it dropped then."""
-        before, *behind = forwarding_pairs(self.options, self._ports)
+        before, *behind = self.options.forwarding_pairs(self._ports)
         if not behind:
             return {}
         inner = {"west": before[1].link, "east": behind[0][0].link}
@@ -341,11 +308,11 @@ class Vpp(ProgramDut[VppOptions]):
     def reconfigure(self, entries: int) -> None:
         """Adds routes, or entries of the bridge domain, by a file of commands."""
         control = self._control
-        lines = list(entries_commands(self.options, self._links, entries))
-        if not lines:
+        command = self.options.entries_command(self._links, entries)
+        if command is None:
             super().reconfigure(entries)
-        text = "".join(f"{line}\n" for line in lines)
-        control.configure(self.present.changes, Command(text, answer=ROUTES_ADDED))
+        else:
+            control.configure(self.present.changes, command)
 
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
@@ -359,14 +326,14 @@ class Vpp(ProgramDut[VppOptions]):
         for command in (*_SHOWN_ON_TRIALS, *(command for feature in features for command in feature.needs.shows)):
             report[command] = control.lines(command)
         runtime = control.ask("show runtime")
-        report["statistics"] += parse_runtime(runtime)
+        report["statistics"] += reports.parse_runtime(runtime)
         report["proved"] = control.check([each for kind in features for each in kind.proved(self.options, self._ports)])
-        report["workers"] = parse_workers(runtime, control.ask("show interface rx-placement"))
+        report["workers"] = reports.parse_workers(runtime, control.ask("show interface rx-placement"))
 
     def probes(self) -> Sequence[str]:
         """Bundles of VPP's performance monitor, as far as it has them here."""
         answer = self._control.ask("show perfmon bundle")
-        return [f"perfmon {bundle}" for bundle in parse_bundles(answer)]
+        return [f"perfmon {bundle}" for bundle in reports.parse_bundles(answer)]
 
     @contextmanager
     def probe(self, name: str) -> Iterator[dict[str, Any]]:
@@ -382,7 +349,7 @@ class Vpp(ProgramDut[VppOptions]):
         shown = control.ask("show perfmon statistics")
         control.ask("perfmon reset")
         report[name] = shown.splitlines()
-        report["statistics"] = parse_perfmon(bundle, shown)
+        report["statistics"] = reports.parse_perfmon(bundle, shown)
 
     @property
     def _control(self) -> VppControl:
@@ -403,7 +370,7 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def _ports(self) -> Ports:
-        return inner_ports(self.options, *self._links)
+        return self.options.inner_ports(*self._links)
 
     @property
     def _vpp_names(self) -> tuple[str, str]:
@@ -417,18 +384,18 @@ class Vpp(ProgramDut[VppOptions]):
         return both_cards((self.west, self.east), cores, queues=options.queues, descriptors=options.frame_queue)
 
     def _take_cards(self, control: VppControl, changes: Changes, cards: Sequence[Card]) -> None:
-        macs, links = self.own_macs(), existing_links(self.node)
+        macs, links = self.own_macs(), read_links(self.node)
         for card, mac in zip(cards, (macs.from_west, macs.from_east), strict=True):
             (name, *_) = (*pci_interfaces(self.node, card.address), "")
             if name and not is_up(links[name]):
-                changes.run(*_SET_LINK, name, "up", undo=(*_SET_LINK, name, "down"))
+                changes.set_link(name, "up", undo=("down",))
             for command in card_commands(self.hop.vpp.driver, card, name, mac):
                 control.configure(changes, command)
 
     def _take_kernel_interfaces(self, control: VppControl, changes: Changes) -> None:
         macs = self.own_macs()
         for name, mac in ((self.west, macs.from_west), (self.east, macs.from_east)):
-            if self.options.sockets is Sockets.AF_XDP:
+            if self.options.uses_af_xdp:
                 queues = f"num-rx-queues {self.options.queues or 'all'}"
                 sizes = f"rx-queue-size {self.options.frame_queue} tx-queue-size {self.options.frame_queue}"
                 command = f"create interface af_xdp host-if {name} name host-{name} {sizes} {queues}"

@@ -15,21 +15,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lossratio.dut.base import (
-    EASTWARD,
-    SIDES,
-    WESTWARD,
-    ConnectionTable,
-    DestinationMacs,
-    DutCounters,
-    DutOptions,
-    Established,
-    TcpState,
-)
+from lossratio.dut.base import EASTWARD, WESTWARD, ConnectionTable, DutCounters, DutOptions, Established, TcpState
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory, write_file
 from lossratio.dut.linux import NodeDut
-from lossratio.dut.linux.interfaces import check_interfaces, existing_links
+from lossratio.dut.linux.interfaces import check_interfaces
 from lossratio.dut.linux.requirements import IP, PYTHON
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner, NodeProgram, pack_program
@@ -167,7 +157,6 @@ class XdpConnections(ConnectionTable):
     """The table that both programs of a device share."""
 
     translates, is_one_way = False, True
-    safe_rate = None
 
     def __init__(self, device: XdpDevice, most: int) -> None:
         self._device, self._most = device, most
@@ -293,27 +282,19 @@ class XdpDevice(NodeDut[XdpOptions]):
         self.check_running()
         stats = self.packets_of_kernel()
         accounts = self.ask("report")
-        counts = {
-            direction: accounts[name]["counts"] for direction, name in ((EASTWARD, self.west), (WESTWARD, self.east))
-        }
+        counts = {EASTWARD: accounts[self.west]["counts"], WESTWARD: accounts[self.east]["counts"]}
+
+        def frames(*places: str) -> dict[str, int]:
+            return {f"{place} {way}": own[place] for way, own in counts.items() for place in places if own}
+
         return DutCounters(
             received={side: int(counters["rx"]["packets"]) for side, counters in stats.items()},
             transmitted={side: int(counters["tx"]["packets"]) for side, counters in stats.items()},
             dropped={
-                **{
-                    f"{place} {direction}": frames[place]
-                    for direction, frames in counts.items()
-                    for place in ("dropped", "filtered")
-                    if frames
-                },
+                **frames("dropped", "filtered"),
                 **{f"{side} interface, going out": int(count["tx"]["dropped"]) for side, count in stats.items()},
             },
-            details={
-                f"{place} {direction}": frames[place]
-                for direction, frames in counts.items()
-                for place in ("seen", "duplicated", "delayed")
-                if frames
-            },
+            details=frames("seen", "duplicated", "delayed"),
         )
 
     def check_reconfigure(self, entries: int) -> None:

@@ -83,9 +83,7 @@ class LatencyRequest(Request):
 class Latency(Kind[LatencyResult]):
     """The kind: latency at given loads. Its trials are no search, and have no journal."""
 
-    name = "latency"
     request = LatencyRequest
-    result = LatencyResult
 
     def contradictions(self, result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Latencies that differ from the trials' latencies, or contradict each other."""
@@ -145,11 +143,9 @@ def add_latency(
     asked = [request.asked(point) for point in request.all_points]
     with Additions(place, "latency", asked, None if result.latency else 1) as additions:
         for index, point in enumerate(request.all_points):
-            known = additions.known(index)
-            at_load = None if known is None else LatencyAtLoad.model_validate_json(known, strict=True)
+            at_load = additions.known(index, LatencyAtLoad)
             if at_load is None or at_load.faults:
-                measured = _measure_point(testbed, request, point)
-                at_load = measured.at_load(result.conditions, request.duration)
+                at_load = _measure_point(testbed, request, point).at_load(result.conditions, request.duration)
                 additions.add(index, at_load)
             latency.append(at_load)
             if on_latency is not None:
@@ -185,12 +181,9 @@ def measure_latency(
     if conditions is None:
         raise TrafficError(f"No latency could be measured at any load. {all_measured[0].outcome}")
     run = TestRun(place.test, span.started, span.end(), conditions, loads.remarks)
-    result = latency_result(
-        run,
-        loads.describe(conditions),
-        [measured.at_load(conditions, request.duration) for measured in all_measured],
-        [measured.trial for measured in all_measured if measured.trial is not None],
-    )
+    latency = [measured.at_load(conditions, request.duration) for measured in all_measured]
+    trials = [measured.trial for measured in all_measured if measured.trial is not None]
+    result = latency_result(run, loads.describe(conditions), latency, trials)
     place.directory.write(result)
     return result
 

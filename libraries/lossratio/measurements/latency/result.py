@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Annotated, Any, Literal
 
 from hdrh.histogram import HdrHistogram
@@ -79,9 +79,7 @@ class LatencyAtLoad(Record):
         """The missing measurements, with the reasons."""
         if self.error is not None:
             return (self.error,)
-        return tuple(
-            f"{direction.direction}: {direction.error}" for direction in self.directions if direction.error is not None
-        )
+        return tuple(f"{one.direction}: {one.error}" for one in self.directions if one.error is not None)
 
     @property
     def is_measured(self) -> bool:
@@ -135,11 +133,7 @@ class Histogram:
     @classmethod
     def merged(cls, parts: Iterable[Histogram]) -> Histogram:
         """All latencies of some histograms, counted in whole microseconds."""
-        recorded = HdrHistogram(_LEAST, _MOST, _DIGITS)
-        for part in parts:
-            for value, count in part._counts():
-                recorded.record_value(round(value * part.unit), count)
-        return cls(recorded)
+        return cls.of(((value * part.unit, count) for part in parts for value, count in part._counts()), 1.0)
 
     @property
     def count(self) -> int:
@@ -165,12 +159,9 @@ class Histogram:
 
     def curve(self) -> list[tuple[float, float]]:
         """Points of the distribution: a share of the frames in per cent, and their largest latency in microseconds."""
-        total, seen = self.count, 0
-        points = []
-        for value, count in self._counts():
-            seen += count
-            points.append((100.0 * seen / total, value * self.unit))
-        return points
+        counts = list(self._counts())
+        seen = accumulate(count for _, count in counts)
+        return [(100.0 * below / self.count, value * self.unit) for below, (value, _) in zip(seen, counts, strict=True)]
 
     def _counts(self) -> Iterator[tuple[int, int]]:
         for item in self._recorded.get_recorded_iterator():
@@ -179,14 +170,13 @@ class Histogram:
 
 def direction_latency(counters: LatencyCounters) -> DirectionLatency:
     """The latency of one direction, with its percentiles."""
-    histogram = _histogram(counters)
-    mean = counters.mean_us
+    histogram, mean = _histogram(counters), counters.mean_us
+    low, high = counters.least_us or 0.0, math.inf if counters.most_us is None else counters.most_us
     if histogram is not None and counters.hdr is not None:
         # TRex's own average is one of successive seconds, of which the last ones count more.
-        mean = max(counters.least_us or 0.0, min(histogram.mean, counters.most_us or math.inf))
+        mean = max(low, min(histogram.mean, high or math.inf))
     percentiles = {} if histogram is None else histogram.percentiles(PERCENTILES)
     # A histogram of three digits may round them.
-    low, high = counters.least_us or 0.0, math.inf if counters.most_us is None else counters.most_us
     percentiles = {name: max(low, min(value, high)) for name, value in percentiles.items()}
     return DirectionLatency(
         **{field.name: getattr(counters, field.name) for field in fields(OneWayLatency)} | {"mean_us": mean},
@@ -273,18 +263,12 @@ def format_microseconds(value: float) -> str:
 
 
 def _numbers(direction: DirectionLatency) -> str:
-    if direction.least_us is None or direction.mean_us is None or direction.most_us is None:
+    if None in (direction.least_us, direction.mean_us, direction.most_us):
         return f"not measured: {direction.error}"
-    parts = [
-        f"least {format_microseconds(direction.least_us)}",
-        f"mean {format_microseconds(direction.mean_us)}",
-        f"most {format_microseconds(direction.most_us)}",
-    ]
-    if direction.jitter_us is not None:
-        parts.append(f"jitter {format_microseconds(direction.jitter_us)}")
-    parts += [f"{name} %: {format_microseconds(value)}" for name, value in direction.percentiles_us.items()]
-    if direction.variation_us is not None:
-        parts.append(f"variation (99.9 % less least) {format_microseconds(direction.variation_us)}")
+    values = {name: getattr(direction, f"{name}_us") for name in ("least", "mean", "most", "jitter")}
+    values |= {f"{name} %:": value for name, value in direction.percentiles_us.items()}
+    values |= {"variation (99.9 % less least)": direction.variation_us}
+    parts = [f"{name} {format_microseconds(value)}" for name, value in values.items() if value is not None]
     counts = {"out of order": direction.out_of_order_frames, "duplicates": direction.duplicate_frames}
     parts += [f"{count:,} {what}" for what, count in counts.items() if count]
     if direction.resolution_us is not None:

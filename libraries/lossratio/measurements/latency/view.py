@@ -14,21 +14,7 @@ from operator import mul
 from statistics import fmean
 from typing import Any
 
-from lossratio.drawing import (
-    Axis,
-    Mark,
-    Plot,
-    drawing,
-    element,
-    html_fragment,
-    in_unit,
-    legend,
-    series_colour,
-    text_at,
-    title,
-    trial_hint,
-    unit_of,
-)
+from lossratio.drawing import Axis, Mark, Plot, html_fragment, rates_axis, series_colour, title, trial_hint
 from lossratio.measurements import CsitExportError
 from lossratio.measurements.latency.result import (
     PERCENTILES,
@@ -88,12 +74,8 @@ class LatencyView(View[LatencyResult]):
 
 def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture:
     """Latency over percentile, with its table."""
-    table = html_fragment(
-        __package__,
-        "table.html.jinja",
-        filters={"microseconds": format_microseconds, "name_load": name_load},
-        latency=latency,
-    )
+    filters: dict[str, Any] = {"microseconds": format_microseconds, "name_load": name_load}
+    table = html_fragment(__package__, "table.html.jinja", filters=filters, latency=latency)
     return Picture("Latency", draw_latency(latency, test_name), _ABOUT, table)
 
 
@@ -136,13 +118,13 @@ def draw_latency_over_load(latency: Sequence[LatencyAtLoad], trials: Sequence[Tr
         return ""
     heights = [height for curve in curves for _, height in curve.points]
     heights += [height for _, height, _ in chain(*marks.values())]
-    prefix, scale = unit_of(max(loads))
+    about, in_words = rates_axis("load per interface", max(loads))
     low, high = max(min(heights), 1e-3) / _ROOM, max(heights) * _ROOM
     plot = Plot(Axis(0.0, max(loads) * 1.02, _LEFT, _RIGHT), Axis(low, high, _BOTTOM, _TOP, is_logarithmic=True))
-    plot.frame(plot.x.ticks(9), plot.y.ticks(8), in_unit(scale), lambda value: f"{value:g}")
+    plot.frame(plot.x.ticks(9), plot.y.ticks(8), in_words, "{:g}".format)
     for mark, points in marks.items():
         plot.marks(mark, points)
-    return _drawn(plot, curves, f"load per interface, {prefix}fps", f"Latency by load of {test_name}.", marks)
+    return _drawn(plot, curves, about, f"Latency by load of {test_name}.", marks)
 
 
 def _drawn(plot: Plot, curves: Sequence[_Curve], x: str, about: str, marks: Collection[Mark] = ()) -> str:
@@ -150,11 +132,13 @@ def _drawn(plot: Plot, curves: Sequence[_Curve], x: str, about: str, marks: Coll
     for curve in curves:
         plot.parts.append(title(curve.name))
         plot.line(curve.points, curve.colour, dash=curve.dash)
-    labels = [text_at(4.0, 14.0, "latency, µs"), text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 34.0, x, text_anchor="middle")]
-    rows = [part for number, curve in enumerate(curves) for part in _key(curve, number)]
+    plot.titles(x, "latency, µs")
+    for number, curve in enumerate(curves):
+        left = _LEFT + (number % 2) * (_RIGHT - _LEFT) / 2
+        plot.line_key(left, _BOTTOM + 56.0 + _LINE * (number // 2), curve.name, curve.colour, curve.dash)
     below = _BOTTOM + 56.0 + _LINE * math.ceil(len(curves) / 2)
-    rows += legend(marks, (), _LEFT, below)
-    return drawing(_WIDTH, below + _LINE * bool(marks), about, [*plot.parts, *labels, *rows])
+    end = plot.legend(marks, (), _LEFT, below)
+    return plot.svg(_WIDTH, end + _LINE * bool(marks), about)
 
 
 def _load_curves(latency: Sequence[LatencyAtLoad]) -> Iterator[_Curve]:
@@ -213,21 +197,10 @@ def _points(direction: DirectionLatency) -> list[tuple[float, float]]:
     return points
 
 
-def _key(curve: _Curve, number: int) -> list[str]:
-    x = _LEFT + (number % 2) * (_RIGHT - _LEFT) / 2
-    y = _BOTTOM + 56.0 + _LINE * (number // 2)
-    stroke = {"stroke": curve.colour, "stroke_width": 1.6, "stroke_dasharray": curve.dash}
-    return [element("path", d=f"M{x:.0f} {y - 4:.0f}h26", fill="none", **stroke), text_at(x + 34, y, curve.name)]
-
-
 def csit_latencies(latency: Sequence[LatencyAtLoad], conditions: Conditions) -> dict[str, Any]:
     """The latencies of each way at all of CSIT's loads; left out: one of them is missing, or nothing goes this way."""
     # Each link has its directions one after the other, forward first.
-    names = (
-        ("latency_forward", "latency_reverse")
-        if conditions.traffic.pattern == "bidirectional"
-        else ("latency_forward",)
-    )
+    names = ("latency_forward", "latency_reverse")[: 1 + (conditions.traffic.pattern == "bidirectional")]
     ways = {}
     for way, name in enumerate(names):
         directions = conditions.load.directions[way :: len(names)]
@@ -241,25 +214,22 @@ def _at(latency: Sequence[LatencyAtLoad], share: float, directions: Sequence[str
     """The latency of all links together, in whole microseconds, as TRex reports it."""
     at_load = next((one for one in latency if one.share_ratio == share), None)
     links = [] if at_load is None else [one for one in at_load.directions if one.direction in directions]
-    histograms = [
-        Histogram.decode(link.histogram, link.histogram_unit_us) for link in links if link.histogram is not None
-    ]
     # CSIT leaves out a direction whose largest latency rounds to nothing.
     whole = [
-        link
+        [round(value) for value in values if value is not None]
         for link in links
-        if link.histogram is not None and None not in (link.least_us, link.mean_us) and round(link.most_us or 0.0)
+        if None not in (values := (link.least_us, link.mean_us, link.most_us)) and round(link.most_us or 0.0)
     ]
-    if not whole or len(whole) != len(directions):
+    histograms = [Histogram.decode(one.histogram, one.histogram_unit_us) for one in links if one.histogram is not None]
+    if not whole or not len(whole) == len(histograms) == len(directions):
         return None
-    means = [round(link.mean_us or 0.0) for link in whole]
+    least, means, most = zip(*whole, strict=True)
     frames = [histogram.count for histogram in histograms]
-    mean = means[0] if len(means) == 1 else round(sum(map(mul, means, frames)) / sum(frames))
     is_as_it_is = len(whole) == 1 and histograms[0].unit == 1.0
     return {
-        "min": min(round(link.least_us or 0.0) for link in whole),
-        "avg": mean,
-        "max": max(round(link.most_us or 0.0) for link in whole),
-        "hdrh": whole[0].histogram if is_as_it_is else Histogram.merged(histograms).encode(),
+        "min": min(least),
+        "avg": means[0] if len(means) == 1 else round(sum(map(mul, means, frames)) / sum(frames)),
+        "max": max(most),
+        "hdrh": links[0].histogram if is_as_it_is else Histogram.merged(histograms).encode(),
         "unit": "us",
     }

@@ -6,8 +6,6 @@ from lossratio.measurements.rfc2544.modifiers import (
     modified as modified,
 )
 from lossratio.measurements.rfc2544.report import (
-    REPORT_FORMAT as REPORT_FORMAT,
-    Rfc2544Report as Rfc2544Report,
     rfc2544_report as rfc2544_report,
     write_rfc2544_report as write_rfc2544_report,
 )

@@ -163,6 +163,11 @@ def _modifier(modifier: Modifier) -> Judge:
     return judge
 
 
+def _neighbours(f: _Facts) -> Verdict:
+    known = f.conditions.timing.neighbours if f.conditions else ""
+    return _met(f.conditions, known or "neighbours are static entries", _LEFT_OUT)
+
+
 def _both_sides(f: _Facts) -> Verdict:
     if f.conditions is None or f.conditions.traffic.pattern != "bidirectional":
         return _no_case("traffic goes one way")
@@ -171,10 +176,8 @@ def _both_sides(f: _Facts) -> Verdict:
 
 
 def _theoretical_load(f: _Facts) -> Verdict:
-    limits = [(one.max_load.theoretical_maximum, one.max_load.rate) for one in f.results]
-    is_whole = all(
-        most is not None and load.per_interface_fps >= most.per_interface_fps * (1 - _SAME) for most, load in limits
-    )
+    limits = [(one.max_load.theoretical_maximum, one.max_load.rate.per_interface_fps) for one in f.results]
+    is_whole = all(most is not None and load >= most.per_interface_fps * (1 - _SAME) for most, load in limits)
     limited = "the maximum load is the limit of the tester, the NIC or the request; see the tables"
     return _met(limits and is_whole, "the links limit the load", limited)
 
@@ -245,14 +248,10 @@ def _overload(f: _Facts) -> Verdict:
     seconds = min(one.settings.duration_s for one in f.recoveries)
     limited = []
     for one in f.recoveries:
-        share, most = (
-            one.overload.per_interface_fps / one.throughput.per_interface_fps,
-            one.max_load.theoretical_maximum,
-        )
+        load, most = one.overload.per_interface_fps, one.max_load.theoretical_maximum
+        share = load / one.throughput.per_interface_fps
         # The RFC has 110 %, or the medium's maximum rate if that is less.
-        if share < 1.1 - _SAME and not (
-            most and one.overload.per_interface_fps >= most.per_interface_fps * (1 - _SAME)
-        ):
+        if share < 1.1 - _SAME and not (most and load >= most.per_interface_fps * (1 - _SAME)):
             limited.append(share)
     short = f"{min(limited):.1%} at the maximum load, " if limited else ""
     return _met(not limited and seconds >= _RUN_SECONDS, f"{short}{seconds:g} s")
@@ -341,16 +340,7 @@ _GENERAL: tuple[_Row, ...] = (
     ("21", _S, "bursts of 16, 64, 256 and 1024 frames", _always(_DIFFERENT, "back-to-back frames only")),
     ("23", _S, "waits before and after each trial: 2 s, 2 s, 5 s", _waits),
     ("24", _S, "trials of 60 s; searches may use shorter ones", _durations),
-    (
-        "25",
-        _S,
-        "address resolution is answered where needed",
-        lambda f: _met(
-            f.conditions,
-            (f.conditions and f.conditions.timing.neighbours) or "neighbours are static entries",
-            _LEFT_OUT,
-        ),
-    ),
+    ("25", _S, "address resolution is answered where needed", _neighbours),
 )
 _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
     Rfc2544Test.THROUGHPUT: (

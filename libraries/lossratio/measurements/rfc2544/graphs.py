@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lossratio.drawing import LINE_HEIGHT, Axis, Mark, Plot, drawing, element, in_unit, series_colour, text_at
+from lossratio.drawing import LINE_HEIGHT, Axis, Mark, Plot, in_unit, series_colour
 from lossratio.measurements.frame_loss import FrameLossResult
 from lossratio.measurements.rfc2544.run import Rfc2544Run, Rfc2544Test, throughput_of
 from lossratio.measurements.throughput import ThroughputResult
@@ -77,12 +77,10 @@ def _dots(plot: Plot, points: Sequence[tuple[float, float]], colour: str, hint: 
 
 
 def _finish(plot: Plot, names: Sequence[tuple[str, str, str | None]], y: str, x: str, title: str) -> str:
-    captions = [text_at(4.0, 14.0, y), text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 34.0, x, text_anchor="middle")]
-    keys: list[str] = []
+    plot.titles(x, y)
     columns = 2 if len(names) < 3 else 4
     for index, (name, colour, dash) in enumerate(names):
         left = _LEFT + (index % columns) * (_RIGHT - _LEFT) / columns
         top = _BOTTOM + 54.0 + LINE_HEIGHT * (index // columns)
-        line = {"stroke": colour, "stroke_width": 1.6, "stroke_dasharray": dash, "fill": "none"}
-        keys += [element("path", d=f"M{left:.0f} {top - 4:.0f}h26", **line), text_at(left + 34, top, name)]
-    return drawing(_WIDTH, _HEIGHT + LINE_HEIGHT, f"{title}.", [*captions, *plot.parts, *keys])
+        plot.line_key(left, top, name, colour, dash)
+    return plot.svg(_WIDTH, _HEIGHT + LINE_HEIGHT, f"{title}.")

@@ -50,7 +50,7 @@ class _Commands(NamedTuple):
     example: str
 
 
-_COMMANDS: Mapping[Modifier, _Commands] = MappingProxyType(
+_COMMANDS: Mapping[Modifier | None, _Commands] = MappingProxyType(
     {
         Modifier.MANAGEMENT: _Commands(1, 1.0, 'modifier_commands=["snmpget -v2c -c public 192.0.2.1 sysUpTime.0"]'),
         Modifier.ROUTING_UPDATES: _Commands(
@@ -101,11 +101,11 @@ class ActiveModifier:
 
     def __init__(self, modifier: Modifier | None, commands: Sequence[str], testbed: Testbed) -> None:
         self._modifier = modifier
-        wanted = None if modifier is None else _COMMANDS.get(modifier)
-        if len(commands) != (0 if wanted is None else wanted.number):
+        wanted = _COMMANDS.get(modifier, _Commands(0, 0.0, ""))
+        if len(commands) != wanted.number:
             raise SearchError(_wrong_commands(modifier, wanted))
         self._filters = _filters(testbed) if modifier is Modifier.FILTERS else ""
-        self._interval = 0.0 if wanted is None else wanted.interval
+        self._interval = wanted.interval
         self._actions = [command_reset(command, COMMAND_TIMEOUT, "command of the modifier") for command in commands]
         self._done = 0
         self._failures: list[str] = []
@@ -139,10 +139,8 @@ class ActiveModifier:
         if self._modifier in notes:
             return ModifierReport(notes[self._modifier], is_as_asked=True)
         failed = f"; {len(self._failures)} failed, the first one: {self._failures[0]}" if self._failures else ""
-        note = (
-            f"{self._done} commands on the controller, one in {self._interval:g} s, and not frames of the test stream"
-        )
-        return ModifierReport(f"{note}{failed}", is_as_asked=False)
+        done = f"{self._done} commands on the controller, one in {self._interval:g} s"
+        return ModifierReport(f"{done}, and not frames of the test stream{failed}", is_as_asked=False)
 
     def _repeat(self) -> None:
         due = time.monotonic()
@@ -158,8 +156,8 @@ class ActiveModifier:
             self._done += 1
 
 
-def _wrong_commands(modifier: Modifier | None, wanted: _Commands | None) -> str:
-    if wanted is None or modifier is None:
+def _wrong_commands(modifier: Modifier | None, wanted: _Commands) -> str:
+    if modifier is None or not wanted.number:
         name = "A run without a modifier" if modifier is None else f"The modifier {modifier.value!r}"
         return f"{name} has no commands; leave modifier_commands out."
     number = "one command" if wanted.number == 1 else "two commands that alternate"

@@ -139,8 +139,8 @@ def _is_free(path: Path, test_name: str) -> bool:
         return False
 
 
-def _fps(rate: Rate | None) -> str:
-    return "" if rate is None else f"{rate.per_interface_fps:,.0f}"
+def _fps(rate: Rate | None, unit: str = "per_interface_fps") -> str:
+    return "" if rate is None else f"{getattr(rate, unit):,.0f}"
 
 
 _WHOLE = 1.0 - 1e-9
@@ -165,11 +165,8 @@ class _Delays:
 
     def __init__(self, result: LatencyResult) -> None:
         self.load = result.latency[0].load
-        repeats = [
-            [one for one in at_load.directions if one.error is None]
-            for at_load in result.latency
-            if at_load.is_measured
-        ]
+        measured = [at_load.directions for at_load in result.latency if at_load.is_measured]
+        repeats = [[one for one in directions if one.error is None] for directions in measured]
         ways = [one for repeat in repeats for one in repeat]
         means = [fmean(one.mean_us or 0.0 for one in repeat) for repeat in repeats]
         self.repeats, self.failed = len(repeats), len(result.latency) - len(repeats)
@@ -214,9 +211,7 @@ def _burst(value: Callable[[BackToBackValues], str], is_least: bool = False) -> 
 
     def cell(result: BackToBackResult) -> str:
         values = result.back_to_back
-        if values is None:
-            return ""
-        return (values.prefix if is_least else "") + value(values)
+        return "" if values is None else (values.prefix if is_least else "") + value(values)
 
     return cell
 
@@ -231,12 +226,8 @@ _CHAPTERS = (
             "maximum load, fps": lambda one: _fps(one.max_load.rate),
             "throughput, fps": lambda one: _fps(one.goals[0].throughput) or "none",
             "of theoretical maximum": _throughput_share,
-            "aggregate, fps": lambda one: (
-                "" if (rate := one.goals[0].throughput) is None else f"{rate.aggregate_fps:,.0f}"
-            ),
-            "aggregate on the wire, bit/s": lambda one: (
-                "" if (rate := one.goals[0].throughput) is None else f"{rate.aggregate_l1_bps:,.0f}"
-            ),
+            "aggregate, fps": lambda one: _fps(one.goals[0].throughput, "aggregate_fps"),
+            "aggregate on the wire, bit/s": lambda one: _fps(one.goals[0].throughput, "aggregate_l1_bps"),
             "state": _throughput_state,
         },
         graph=draw_throughput,
@@ -295,17 +286,15 @@ _CHAPTERS = (
         Rfc2544Test.BACK_TO_BACK,
         {
             "rate of the bursts, fps": lambda one: _fps(one.max_load.rate),
-            "average burst, frames": _burst(lambda values: f"{values.average_frames:,.1f}", is_least=True),
+            "average burst, frames": _burst(lambda one: f"{one.average_frames:,.1f}", is_least=True),
             "min, max, stddev": _burst(
-                lambda values: f"{values.least_frames:,}, {values.most_frames:,}, {values.stdev_frames:.4g}"
+                lambda one: f"{one.least_frames:,}, {one.most_frames:,}, {one.stdev_frames:.4g}"
             ),
             "corrected buffer time": _burst(
-                lambda values: format_milliseconds(values.buffer_time.corrected_s), is_least=True
+                lambda one: format_milliseconds(one.buffer_time.corrected_s), is_least=True
             ),
-            "implied buffer time": _burst(
-                lambda values: format_milliseconds(values.buffer_time.implied_s), is_least=True
-            ),
-            "N": _burst(lambda values: f"{len(values.searches)}"),
+            "implied buffer time": _burst(lambda one: format_milliseconds(one.buffer_time.implied_s), is_least=True),
+            "N": _burst(lambda one: f"{len(one.searches)}"),
             "state": lambda one: one.reason or "measured" if one.back_to_back else f"not applicable: {one.reason}",
         },
     ),

@@ -163,9 +163,8 @@ class Rfc2544Run:
     @property
     def problems(self) -> tuple[str, ...]:
         """Why tests have no result; each reason with the test and its frame size."""
-        return tuple(
-            f"{part.frame_size} {part.test.value}: {part.problem}" for part in self.parts if part.problem is not None
-        )
+        failed = [part for part in self.parts if part.problem is not None]
+        return tuple(f"{part.frame_size} {part.test.value}: {part.problem}" for part in failed)
 
     def of(self, test: Rfc2544Test) -> tuple[Rfc2544Part, ...]:
         """The parts of one test, by frame size."""
@@ -302,19 +301,16 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
 
 def _latency(testbed: Testbed, request: LatencyRequest, place: TestPlace, on_progress: object) -> LatencyResult:
     """Measures latency, unless the run that is continued has the result: latency has no journal."""
-    from lossratio.testbed import describe_traffic
-
-    path = None if place.resume is None else place.resume.result_path(place.test.full_name)
     earlier = None
-    if path is not None and path.exists():
+    if place.resume is not None:
         with contextlib.suppress(ReportError):
-            earlier = read_result(path)
+            earlier = read_result(place.resume.result_path(place.test.full_name))
     if (
         isinstance(earlier, LatencyResult)
         and earlier.outcome is Outcome.MEASURED
         and [(at.load.per_interface_fps, at.duration_s) for at in earlier.latency]
         == [(point.load, request.duration) for point in request.all_points]
-        and earlier.conditions.traffic == describe_traffic(request.profile)
+        and earlier.conditions.traffic == request.profile.described()
     ):
         place.directory.write(earlier)
         return earlier

@@ -1,7 +1,5 @@
 """The critical load in the form of result files: estimates with units, and the points of curves."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -8,19 +8,7 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
-from lossratio.drawing import (
-    MARKS,
-    Axis,
-    Plot,
-    by_mark,
-    drawing,
-    in_unit,
-    legend,
-    series_colour,
-    text_at,
-    trial_hint,
-    unit_of,
-)
+from lossratio.drawing import MARKS, Axis, Drawing, Plot, by_mark, in_unit, series_colour, trial_hint, unit_of
 from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.soak.inferred import fit_table, in_words, limit_in_words
 from lossratio.measurements.soak.result import CriticalLoad, SoakLimit, SoakResult
@@ -164,18 +152,13 @@ def draw_soak(result: SoakResult) -> str:
     critical_load = result.critical_load
     if critical_load is None or not result.trials:
         return ""
-    parts = [
-        *_curves(result, critical_load),
-        *_curves(result, critical_load, _knee_axis(result, critical_load), _KNEE),
-        *_history(critical_load),
-        *legend(
-            by_mark(result.trials),
-            [(function.name, series_colour(index), 1.0) for index, function in enumerate(critical_load.functions)],
-            _LEFT,
-            _HEIGHT - 8.0,
-        ),
-    ]
-    return drawing(_WIDTH, _HEIGHT, f"Loss over load and critical load of {result.test.name}.", parts)
+    picture = Drawing()
+    _draw_curves(picture, result, critical_load)
+    _draw_curves(picture, result, critical_load, _knee_axis(result, critical_load), _KNEE)
+    _draw_history(picture, critical_load)
+    curves = [(function.name, series_colour(index), 1.0) for index, function in enumerate(critical_load.functions)]
+    end = picture.legend(by_mark(result.trials), curves, _LEFT, _HEIGHT - 8.0)
+    return picture.svg(_WIDTH, end + 8.0, f"Loss over load and critical load of {result.test.name}.")
 
 
 def _knee_axis(result: SoakResult, critical_load: CriticalLoad) -> Axis:
@@ -196,9 +179,13 @@ def _precise(x: Axis, scale: float) -> Callable[[float], str]:
     return lambda load: f"{load / scale:.{digits}f}"
 
 
-def _curves(
-    result: SoakResult, critical_load: CriticalLoad, x: Axis | None = None, place: tuple[float, float] = _CURVES
-) -> list[str]:
+def _draw_curves(
+    picture: Drawing,
+    result: SoakResult,
+    critical_load: CriticalLoad,
+    x: Axis | None = None,
+    place: tuple[float, float] = _CURVES,
+) -> None:
     loads = [trial.load_per_interface_fps for trial in result.trials] + [critical_load.mean.per_interface_fps]
     label = in_unit if x is None else partial(_precise, x)
     if x is None:
@@ -206,7 +193,7 @@ def _curves(
         x = Axis(max(1.0, min(loads) - margin), max(loads) + margin, _LEFT, _RIGHT)
     lowest = min(trial.loss_ratio or result.target_loss_ratio for trial in result.trials)
     floor = 10.0 ** (math.floor(math.log10(min(lowest, result.target_loss_ratio))) - 1.0)
-    plot = Plot(x, Axis(floor, 1.0, place[1], place[0], is_logarithmic=True))
+    plot = Plot(x, Axis(floor, 1.0, place[1], place[0], is_logarithmic=True), picture)
     prefix, scale = unit_of(x.high)
     ticks = x.ticks(8 if place is _CURVES else 6), [floor, *plot.y.ticks(8)[1:]]
     plot.frame(*ticks, label(scale), lambda loss: "none" if loss == floor else format_target(loss))
@@ -224,9 +211,7 @@ def _curves(
         for mark, trials in by_mark(result.trials).items():
             places = [(one.load_per_interface_fps, max(one.loss_ratio, floor), trial_hint(one)) for one in trials]
             plot.marks(mark, places)
-    words = f"load per interface, {prefix}fps"
-    title = text_at((_LEFT + _RIGHT) / 2, place[1] + 34.0, words, text_anchor="middle")
-    return [text_at(4.0, 14.0, "loss ratio"), *plot.parts, title]
+    plot.titles(f"load per interface, {prefix}fps", "loss ratio")
 
 
 def _draw_counts(plot: Plot, trials: Sequence[Trial]) -> None:
@@ -246,22 +231,21 @@ def _draw_counts(plot: Plot, trials: Sequence[Trial]) -> None:
     plot.marks(MARKS[0], marks)
 
 
-def _history(critical_load: CriticalLoad) -> list[str]:
+def _draw_history(picture: Drawing, critical_load: CriticalLoad) -> None:
     points = critical_load.history
     if len(points) < 2:
-        return []
+        return
     x = Axis(0.0, points[-1].elapsed_s or 1.0, _LEFT, _RIGHT)
     settled = [point for point in points if point.elapsed_s >= _SETTLED_SHARE * x.high]
     low = min(point.least_95_per_interface_fps for point in settled)
     high = max(point.most_95_per_interface_fps for point in settled)
     room = _ROOM * (high - low) or _ROOM * high
-    plot = Plot(x, Axis(max(low - room, 0.0), high + room, _HISTORY[1], _HISTORY[0]))
+    plot = Plot(x, Axis(max(low - room, 0.0), high + room, _HISTORY[1], _HISTORY[0]), picture)
     plot.frame(x.ticks(8), plot.y.ticks(4), in_unit(1.0), format_frame_rate)
     # The interval after a trial is valid until the next trial is over.
     ends = [point.elapsed_s for point in points[1:]] + [points[-1].elapsed_s]
     spans = [(one.elapsed_s, end, *one.interval[1:]) for one, end in zip(points, ends, strict=True)]
     plot.bands(spans, _COMBINED, 0.15)
     plot.line([(point.elapsed_s, point.mean_per_interface_fps) for point in points], _COMBINED)
-    title = text_at(4.0, _HISTORY[0] - 12.0, "95 % interval and mean of the critical load over time")
-    label = text_at((_LEFT + _RIGHT) / 2, _HISTORY[1] + 34.0, "seconds of trials", text_anchor="middle")
-    return [title, *plot.parts, label]
+    plot.text(4.0, _HISTORY[0] - 12.0, "95 % interval and mean of the critical load over time")
+    plot.text((_LEFT + _RIGHT) / 2, _HISTORY[1] + 34.0, "seconds of trials", text_anchor="middle")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,9 +41,10 @@ def counts_per_frame(perf: Any, frames: int) -> Iterator[dict[str, Any]]:
     counts: dict[str, float] = {}
     for line in perf if isinstance(perf, list) else ():
         event = str(line.get("event", "")).partition(":")[0]
-        value = _number(line.get("counter-value"))
-        if event in _PER_FRAME and value is not None:
-            counts[event] = value
+        if event in _PER_FRAME:
+            # Instead of a count, perf may write words, such as ``<not supported>``.
+            with suppress(TypeError, ValueError):
+                counts[event] = float(line.get("counter-value"))
     for event, count in counts.items():
         if frames > 0:
             name = f"{event.replace('-', '_')}_per_frame"
@@ -51,14 +52,6 @@ def counts_per_frame(perf: Any, frames: int) -> Iterator[dict[str, Any]]:
     if counts.get("cycles") and "instructions" in counts:
         ratio = counts["instructions"] / counts["cycles"]
         yield {"place": "all CPUs", "name": "instructions_per_cycle", "value": ratio, "unit": "instructions"}
-
-
-def _number(text: Any) -> float | None:
-    """A count; None: perf wrote words, such as ``<not supported>``."""
-    try:
-        return float(text)
-    except (TypeError, ValueError):
-        return None
 
 
 class TelemetryRequest(Request):
@@ -126,10 +119,8 @@ def add_telemetry(
         raise DutError("There is no DUT of ours to ask: say which kind it is when the testbed is set up.")
     asked = {"goal": request.goal, "load_fps": request.load, "duration_s": request.duration}
     with Additions(place, "telemetry", [asked], len(result.telemetry) + 1) as additions:
-        known = additions.known(0)
-        if known is not None:
-            trial = TelemetryTrial.model_validate_json(known, strict=True)
-        else:
+        trial = additions.known(0, TelemetryTrial)
+        if trial is None:
             trial = _observe(testbed, request)
             additions.add(0, trial)
     whole = result.model_copy(update={"telemetry": (*result.telemetry, trial)})

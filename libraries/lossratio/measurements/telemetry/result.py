@@ -1,6 +1,6 @@
 """Telemetry as data: the reports of DUTs about one trial, their words, and the doubts that follow from them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from pydantic import Field, JsonValue
 
@@ -55,30 +55,18 @@ def uneven_loads(node: str, workers: Sequence[WorkerLoad], queues: Sequence[Queu
     The even share is one of as many workers, or queues of one interface, as there are. The busiest part limits the
     throughput of a SUT with uneven shares; and which part gets which flows may change from run to run.
     """
-    uneven = _uneven({load.worker: load.frames for load in workers})
-    if uneven is not None:
-        name, text = uneven
-        yield Doubt(DoubtKind.UNEVEN, f"{node}: of {len(workers)} workers {name} takes {text}")
-        # Its queues are the reason, and no second doubt.
-        return
-    for interface in dict.fromkeys(load.interface for load in queues):
-        own = {f"queue {load.queue}": load.frames for load in queues if load.interface == interface}
-        uneven = _uneven(own)
-        if uneven is not None:
-            name, text = uneven
-            yield Doubt(DoubtKind.UNEVEN, f"{node}: of {len(own)} receive queues of {interface} {name} takes {text}")
-
-
-def _uneven(frames: Mapping[str, int]) -> tuple[str, str] | None:
-    """The part with too much, and how much it is."""
-    total = sum(frames.values())
-    if len(frames) < 2 or total < LEAST_FRAMES * len(frames):
-        return None
-    name = max(frames, key=lambda part: frames[part])
-    share = frames[name] / total
-    if share * len(frames) < UNEVEN:
-        return None
-    return name, f"{100 * share:.1f} % of {total:,} frames, where {100 / len(frames):.3g} % would be its share"
+    groups = {"workers": {load.worker: load.frames for load in workers}}
+    for load in queues:
+        groups.setdefault(f"receive queues of {load.interface}", {})[f"queue {load.queue}"] = load.frames
+    for what, frames in groups.items():
+        number, total, name = len(frames), sum(frames.values()), max(frames, key=lambda part: frames[part], default="")
+        if number > 1 and total >= LEAST_FRAMES * number and frames[name] * number >= UNEVEN * total:
+            share = f"{100 * frames[name] / total:.1f} % of {total:,} frames"
+            even = f"where {100 / number:.3g} % would be its share"
+            yield Doubt(DoubtKind.UNEVEN, f"{node}: of {number} {what} {name} takes {share}, {even}")
+            if what == "workers":
+                # Its queues are the reason, and no second doubt.
+                return
 
 
 def describe_loads(workers: Sequence[WorkerLoad], cpus: Sequence[CpuLoad]) -> Iterator[str]:

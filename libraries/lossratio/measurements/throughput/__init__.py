@@ -1,6 +1,6 @@
 """Conditional throughput, found by MLRsearch."""
 
-from lossratio.measurements.throughput.evidence import EARLY_VERDICT as EARLY_VERDICT, replayed as replayed
+from lossratio.measurements.throughput.evidence import replayed as replayed
 from lossratio.measurements.throughput.goals import (
     GoalSet as GoalSet,
     NdrPdrGoals as NdrPdrGoals,
@@ -10,7 +10,6 @@ from lossratio.measurements.throughput.goals import (
     goals_from as goals_from,
 )
 from lossratio.measurements.throughput.measure import (
-    DEFAULT_TIMEOUT as DEFAULT_TIMEOUT,
     GoalSearch as GoalSearch,
     SearchRequest as SearchRequest,
     Throughput as Throughput,
@@ -23,5 +22,4 @@ from lossratio.measurements.throughput.result import (
     Goal as Goal,
     GoalsResult as GoalsResult,
     ThroughputResult as ThroughputResult,
-    search_goal as search_goal,
 )

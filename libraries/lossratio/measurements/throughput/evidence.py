@@ -33,7 +33,6 @@ from lossratio.mlrsearch import (
     GoalBounds,
     GoalResult,
     IrregularReason,
-    LoadShare,
     MLRsearch,
     SearchGoal,
     evidence_of,
@@ -44,6 +43,7 @@ from lossratio.records import Rate
 from lossratio.results import (
     ROUNDING,
     Conditions,
+    Kind,
     LoadOrigin,
     MaxLoad,
     Outcome,
@@ -51,6 +51,7 @@ from lossratio.results import (
     TestRun,
     describe_trials,
     dropped_by_generator,
+    format_interval,
     same_value,
     with_early_verdicts,
 )
@@ -69,6 +70,7 @@ EARLY_VERDICT = "early_verdict"
 MEMORY_REST = "memory_rest_s"
 """The setting of the rest before the trial at the end of a search, which asks whether the SUT passes more then."""
 
+_RATES = ("relevant_lower_bound", "relevant_upper_bound", "conditional_throughput")
 _ALSO_DUE_TO_THE_GENERATOR = (IrregularReason.MAX_LOAD_IS_LOWER_BOUND, IrregularReason.MIN_LOAD_IS_UPPER_BOUND)
 
 
@@ -206,54 +208,6 @@ class _About(BaseModel):
     max_load: MaxLoad
 
 
-def rebuilt(kind: type[ResultT], journal: JournalContents) -> ResultT | None:
-    """The result of a finished search, from its journal alone, with latency and telemetry; it ends with its last trial.
-
-    None: the search is not finished, or the journal does not describe its test.
-    """
-    try:
-        about = _About.model_validate_json(json.dumps(journal.about), strict=True)
-        created = datetime.fromisoformat(journal.created)
-        controller = replayed(journal)
-    except (ValueError, SearchError):
-        return None
-    # With this setting a last trial may have ended the measurement, which is not seen from its counts alone.
-    is_checked = journal.search.get("integrity") == Integrity.FAIL.value
-    if is_checked or not journal.entries or controller.next_trial() is not None:
-        return None
-    ended = created + timedelta(seconds=sum(trial.elapsed for trial in journal.results))
-    run = TestRun(about.test, created, ended, about.conditions, about.remarks)
-    fields = search_fields(run, about.max_load, journal.search, controller.result(), journal.entries)
-    return with_additions(kind(**fields), journal.additions)
-
-
-def with_additions(result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
-    """A result with the latency and the telemetry in its journal; None: it has some that is not in the journal.
-
-    A later measurement of latency takes the place of an earlier one, and each telemetry stays. Where the result has
-    more than the journal, as that is of an earlier version, it has something that nothing proves.
-    """
-    latency: dict[int, dict[Any, LatencyAtLoad]] = {}
-    telemetry: dict[int, TelemetryTrial] = {}
-    try:
-        for addition in additions:
-            text = json.dumps(addition.found)
-            if addition.part == "latency":
-                at_load = LatencyAtLoad.model_validate_json(text, strict=True)
-                latency.setdefault(addition.measurement, {})[addition.request["number"]] = at_load
-            elif addition.part == "telemetry":
-                telemetry[addition.measurement] = TelemetryTrial.model_validate_json(text, strict=True)
-    except (ValueError, KeyError):
-        return None
-    measured = [tuple(latency[number][place] for place in sorted(latency[number])) for number in sorted(latency)]
-    trials = tuple(telemetry[number] for number in sorted(telemetry))
-    is_known = not result.latency or result.latency in measured
-    if not is_known or result.telemetry != trials[: len(result.telemetry)]:
-        return None
-    newest = result.latency or next(reversed(measured), ())
-    return result.model_copy(update={"latency": newest, "telemetry": trials})
-
-
 def judge(result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin: LoadOrigin) -> str | None:
     """Decides why a goal result is irregular; None: it is regular.
 
@@ -324,24 +278,6 @@ def check_generator(trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_e
     )
 
 
-def search_contradictions(result: GoalsResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-    """Contradictions in the result of a search, whose bounds and verdicts must follow from its trials."""
-    least, most = result.min_load.per_interface_fps, result.max_load.rate.per_interface_fps
-    for place, trial in enumerate(trials, start=1):
-        if not least * (1.0 - ROUNDING) <= trial.load <= most * (1.0 + ROUNDING):
-            yield f"trial {place}: its load of {trial.load!r} is outside of the search's {least!r} to {most!r}"
-    warm_ups = warm_ups_in(result.settings)
-    for report in result.goals:
-        if report.result is not None and result.algorithm == ALGORITHM:
-            yield from _goal_contradictions(report, report.result, result, trials[warm_ups:])
-    for spread in result.spread:
-        throughput = next((report.throughput for report in result.goals if report.goal.name == spread.goal), None)
-        if not same_value(spread.values_fps[-1], None if throughput is None else throughput.per_interface_fps):
-            yield f"spread of {spread.goal}: its last value is not the conditional throughput that was found"
-    for place, at_load in enumerate(result.latency):
-        yield from latency_contradictions(at_load, f"latency[{place}]")
-
-
 def _goal_outcome(
     result: GoalResult, trials: Sequence[TrialResult], run: TestRun, min_load: float, max_load: MaxLoad
 ) -> GoalOutcome:
@@ -351,20 +287,13 @@ def _goal_outcome(
     def rate(load: float | None) -> Rate | None:
         return None if load is None else run.conditions.rate(load)
 
+    shares = tuple(LossyShare(**vars(one) | {"load": rate(one.load)}) for one in (zone.shares if zone else ()))
     return GoalOutcome(
         regular=reason is None,
         reason=reason,
-        relevant_lower_bound=rate(result.relevant_lower_bound),
-        relevant_upper_bound=rate(result.relevant_upper_bound),
-        conditional_throughput=rate(result.conditional_throughput),
-        zone=None
-        if zone is None
-        else ZoneOfChance(shares=tuple(LossyShare(**vars(one) | {"load": rate(one.load)}) for one in zone.shares)),
+        **{name: rate(getattr(result, name)) for name in _RATES},
+        zone=ZoneOfChance(shares=shares) if shares else None,
     )
-
-
-def _counts(shares: Iterable[LossyShare | LoadShare]) -> list[tuple[int, int, int]]:
-    return [(share.trials, share.lossy, share.longest_run) for share in shares]
 
 
 def _goal_contradictions(
@@ -372,13 +301,17 @@ def _goal_contradictions(
 ) -> Iterator[str]:
     least, most = result.min_load.per_interface_fps, result.max_load.rate.per_interface_fps
     made = goal_result(search_goal(report.goal), evidence, min_load=least, max_load=most)
-    for name in ("relevant_lower_bound", "relevant_upper_bound", "conditional_throughput"):
+    for name in _RATES:
         rate, load = getattr(said, name), getattr(made, name)
         given = None if rate is None else rate.per_interface_fps
         if not same_value(given, load):
             yield f"goal {report.goal.name}: {name}.per_interface_fps is {given!r}, and the trials make {load!r}"
     zone = zone_in(search_goal(report.goal), evidence, least, most)
-    if said.zone is not None and _counts(said.zone.shares) != _counts(() if zone is None else zone.shares):
+    counts, made_counts = (
+        [(share.trials, share.lossy, share.longest_run) for share in (one.shares if one else ())]
+        for one in (said.zone, zone)
+    )
+    if said.zone is not None and counts != made_counts:
         yield f"goal {report.goal.name}: its zone of chance does not follow from the trials"
     reason = judge(made, evidence, max_load_origin=result.max_load.origin)
     if said.regular != (reason is None):
@@ -386,3 +319,95 @@ def _goal_contradictions(
     # The trials do not show why a search ended early.
     elif made.reason is not IrregularReason.STOPPED_EARLY and said.reason != reason:
         yield f"goal {report.goal.name}: reason is {said.reason!r}, and the trials make {reason!r}"
+
+
+class SearchKind(Kind[ResultT]):
+    """What searches with goals share as far as their journals and results show it."""
+
+    def warm_ups(self, settings: Mapping[str, Any]) -> int:
+        """One, if the settings have a warm-up."""
+        return warm_ups_in(settings)
+
+    def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Contradictions in the result of a search, whose bounds and verdicts must follow from its trials."""
+        least, most = result.min_load.per_interface_fps, result.max_load.rate.per_interface_fps
+        for place, trial in enumerate(trials, start=1):
+            if not least * (1.0 - ROUNDING) <= trial.load <= most * (1.0 + ROUNDING):
+                yield f"trial {place}: its load of {trial.load!r} is outside of the search's {least!r} to {most!r}"
+        evidence = trials[warm_ups_in(result.settings) :]
+        for report in result.goals:
+            if report.result is not None and result.algorithm == ALGORITHM:
+                yield from _goal_contradictions(report, report.result, result, evidence)
+        for spread in result.spread:
+            throughput = next((report.throughput for report in result.goals if report.goal.name == spread.goal), None)
+            if not same_value(spread.values_fps[-1], None if throughput is None else throughput.per_interface_fps):
+                yield f"spread of {spread.goal}: its last value is not the conditional throughput that was found"
+        for place, at_load in enumerate(result.latency):
+            yield from latency_contradictions(at_load, f"latency[{place}]")
+
+    def follows_from_trials(self, result: ResultT) -> bool:
+        """Whether the result needs no other searches, latency and telemetry apart."""
+        return result.algorithm == ALGORITHM and not result.spread
+
+    def with_additions(self, result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
+        """A result with the latency and the telemetry in its journal; None: it has some that is not in the journal.
+
+        A later measurement of latency takes the place of an earlier one, and each telemetry stays. Where the result has
+        more than the journal, as that is of an earlier version, it has something that nothing proves.
+        """
+        latency: dict[int, dict[Any, LatencyAtLoad]] = {}
+        telemetry: dict[int, TelemetryTrial] = {}
+        try:
+            for addition in additions:
+                text = json.dumps(addition.found)
+                if addition.part == "latency":
+                    at_load = LatencyAtLoad.model_validate_json(text, strict=True)
+                    latency.setdefault(addition.measurement, {})[addition.request["number"]] = at_load
+                elif addition.part == "telemetry":
+                    telemetry[addition.measurement] = TelemetryTrial.model_validate_json(text, strict=True)
+        except (ValueError, KeyError):
+            return None
+        measured = [tuple(latency[number][place] for place in sorted(latency[number])) for number in sorted(latency)]
+        trials = tuple(telemetry[number] for number in sorted(telemetry))
+        is_known = not result.latency or result.latency in measured
+        if not is_known or result.telemetry != trials[: len(result.telemetry)]:
+            return None
+        newest = result.latency or next(reversed(measured), ())
+        return result.model_copy(update={"latency": newest, "telemetry": trials})
+
+    def rebuilt(self, journal: JournalContents) -> ResultT | None:
+        """The result of a finished search, from its journal alone, with latency and telemetry.
+
+        It ends with its last trial. None: the search is not finished, or the journal does not describe its test.
+        """
+        try:
+            about = _About.model_validate_json(json.dumps(journal.about), strict=True)
+            created = datetime.fromisoformat(journal.created)
+            controller = replayed(journal)
+        except (ValueError, SearchError):
+            return None
+        # With this setting a last trial may have ended the measurement, which is not seen from its counts alone.
+        is_checked = journal.search.get("integrity") == Integrity.FAIL.value
+        if is_checked or not journal.entries or controller.next_trial() is not None:
+            return None
+        ended = created + timedelta(seconds=sum(trial.elapsed for trial in journal.results))
+        run = TestRun(about.test, created, ended, about.conditions, about.remarks)
+        fields = search_fields(run, about.max_load, journal.search, controller.result(), journal.entries)
+        return self.with_additions(self.result(**fields), journal.additions)
+
+    def search_of(self, result: ResultT) -> Mapping[str, Any]:
+        """Goals, settings and minimum load."""
+        goals = [report.goal.model_dump(mode="json") for report in result.goals]
+        return {"goals": goals, "settings": result.settings, "min_load_fps": result.min_load.per_interface_fps}
+
+    def known_so_far(self, journal: JournalContents) -> Iterator[str]:
+        """The bounds of each goal."""
+        try:
+            goals = [search_goal(Goal.model_validate(fields)) for fields in journal.search.get("goals", ())]
+        except (ValidationError, SearchError):
+            return
+        so_far, warm_ups = BoundsSoFar(goals), warm_ups_in(journal.search.get("settings") or {})
+        bounds = [so_far.add(result) for result in journal.results[warm_ups:]]
+        for goal_bounds in bounds[-1] if bounds else ():
+            interval = format_interval(goal_bounds.leaning.lower, goal_bounds.leaning.upper)
+            yield f"{goal_bounds.goal}: so far {interval} per interface, not proved"

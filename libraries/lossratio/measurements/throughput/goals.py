@@ -3,6 +3,7 @@
 import warnings
 from ast import literal_eval
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -129,30 +130,24 @@ def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
     """
     if isinstance(description, SearchGoal):
         return description
-    if isinstance(description, Mapping):
-        return _own_goal(description)
-    preset = PRESETS.get(description.strip().upper())
-    if preset is not None:
-        return preset
-    try:
-        value = literal_eval(description)
-    except (ValueError, SyntaxError):
-        value = None
+    value: Any = description
+    if isinstance(description, str):
+        preset = PRESETS.get(description.strip().upper())
+        if preset is not None:
+            return preset
+        with suppress(ValueError, SyntaxError):
+            value = literal_eval(description)
     if not isinstance(value, Mapping):
         raise SearchError(
             f"There is no search goal {description!r}. The goals are {', '.join(PRESETS)}; "
             'a goal of your own is written like {"loss_ratio": "0.1 %", "duration_sum": "5 s"}.'
         )
-    return _own_goal(value)
-
-
-def _own_goal(description: Mapping[str, Any]) -> SearchGoal:
     try:
-        fields = _NamedFields.model_validate(dict(description))
+        fields = _NamedFields.model_validate(dict(value))
         return fields.goal(fields.name)
     except ValidationError as error:
         faults = "; ".join(_fault(item) for item in error.errors())
-        raise SearchError(f"The search goal {dict(description)} is none: {faults}.") from error
+        raise SearchError(f"The search goal {dict(value)} is none: {faults}.") from error
 
 
 def _fault(item: Any) -> str:

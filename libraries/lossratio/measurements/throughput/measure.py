@@ -5,12 +5,13 @@ Earlier searches of the same test are hints; they are read from the directories 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field
 
 from lossratio.errors import SearchError, TesterError
 from lossratio.measurements import (
@@ -26,39 +27,25 @@ from lossratio.measurements import (
 from lossratio.measurements.throughput.evidence import (
     ALGORITHM,
     MEMORY_REST,
-    BoundsSoFar,
+    SearchKind,
     check_generator,
     is_generators_limit,
-    rebuilt,
-    search_contradictions,
     search_fields,
     warm_ups_in,
-    with_additions,
 )
 from lossratio.measurements.throughput.goals import NdrPdrGoals, goals_from
 from lossratio.measurements.throughput.result import (
-    Goal,
     GoalReport,
     GoalSpread,
     GoalsResult,
     ThroughputResult,
     describe_goal,
     format_regularity,
-    search_goal,
 )
 from lossratio.mlrsearch import Forecast, MLRsearch, SearchGoal, usual_rest
 from lossratio.quantities import Duration
-from lossratio.results import (
-    MaxLoad,
-    Outcome,
-    RunDirectory,
-    TestResult,
-    Traffic,
-    format_frames_per_second,
-    format_interval,
-    read_result,
-)
-from lossratio.trials import Addition, JournalContents, TrialResult, read_journal
+from lossratio.results import MaxLoad, Outcome, RunDirectory, TestResult, Traffic, format_frames_per_second, read_result
+from lossratio.trials import TrialResult, read_journal
 from lossratio.units import FRAMES_PER_SECOND, format_frame_rate
 
 if TYPE_CHECKING:
@@ -109,7 +96,7 @@ ResultT = TypeVar("ResultT", bound=GoalsResult)
 RequestT = TypeVar("RequestT", bound=SearchRequest)
 
 
-class GoalSearch(MeasuredKind[RequestT, MLRsearch, Progress, ResultT], Generic[RequestT, ResultT]):
+class GoalSearch(SearchKind[ResultT], MeasuredKind[RequestT, MLRsearch, Progress, ResultT], Generic[RequestT, ResultT]):
     """Searches with MLRsearch; each search has an object of its own, with its hints."""
 
     search: type[MLRsearch] = MLRsearch
@@ -120,12 +107,11 @@ class GoalSearch(MeasuredKind[RequestT, MLRsearch, Progress, ResultT], Generic[R
 
     def prepare(self, testbed: Testbed, request: RequestT, place: TestPlace) -> None:
         """Reads the hints, and checks that the generator can end trials early if it is to."""
-        from lossratio.testbed import describe_traffic
         from lossratio.traffic import check_early_verdicts
 
         if request.hints is not None:
             own = [directory.path for directory in (place.directory, place.resume) if directory is not None]
-            traffic = describe_traffic(request.profile)
+            traffic = request.profile.described()
             self._earlier = earlier_searches(request.hints, place.test.full_name, traffic, besides=own)
         if request.early_verdict:
             check_early_verdicts(testbed.request.topology.generator)
@@ -145,7 +131,13 @@ class GoalSearch(MeasuredKind[RequestT, MLRsearch, Progress, ResultT], Generic[R
             memory_rest=request.last_rest,
             load_step=loads.step,
         )
-        _check_names(controller.goals)
+        (name, times), *_ = Counter(map(str, controller.goals)).most_common(1)
+        if times > 1:
+            # Reports and trends identify goals by name.
+            raise SearchError(
+                f"Two different search goals are called {name!r}. Give each a name of its own, e.g. "
+                '{"name": "patient", "loss_ratio": "0.1 %", "duration_sum": "1 min"}.'
+            )
         return controller
 
     def inputs(self, request: RequestT, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
@@ -194,53 +186,12 @@ class GoalSearch(MeasuredKind[RequestT, MLRsearch, Progress, ResultT], Generic[R
         """The result of each goal."""
         return self.result(**search_fields(measured.run, max_load, inputs, measured.result, measured.entries))
 
-    def warm_ups(self, settings: Mapping[str, Any]) -> int:
-        """One, if the settings have a warm-up."""
-        return warm_ups_in(settings)
-
-    def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Bounds and verdicts that do not follow from the trials."""
-        return search_contradictions(result, trials)
-
-    def follows_from_trials(self, result: ResultT) -> bool:
-        """Whether the result needs no other searches, latency and telemetry apart."""
-        return result.algorithm == ALGORITHM and not result.spread
-
-    def with_additions(self, result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
-        """The result with the latency and the telemetry in its journal; see `with_additions`."""
-        return with_additions(result, additions)
-
-    def rebuilt(self, journal: JournalContents) -> ResultT | None:
-        """The result of a finished search, from its journal alone."""
-        return rebuilt(self.result, journal)
-
-    def search_of(self, result: ResultT) -> Mapping[str, Any]:
-        """Goals, settings and minimum load."""
-        goals = [report.goal.model_dump(mode="json") for report in result.goals]
-        return {"goals": goals, "settings": result.settings, "min_load_fps": result.min_load.per_interface_fps}
-
-    def known_so_far(self, journal: JournalContents) -> Iterator[str]:
-        """The bounds of each goal."""
-        try:
-            goals = [search_goal(Goal.model_validate(fields)) for fields in journal.search.get("goals", ())]
-        except (ValidationError, SearchError):
-            return
-        so_far = BoundsSoFar(goals)
-        warm_ups = self.warm_ups(journal.search.get("settings") or {})
-        bounds = [so_far.add(result) for result in journal.results[warm_ups:]]
-        for goal_bounds in bounds[-1] if bounds else ():
-            interval = format_interval(goal_bounds.leaning.lower, goal_bounds.leaning.upper)
-            yield f"{goal_bounds.goal}: so far {interval} per interface, not proved"
-
 
 class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
     """The kind: searches for conditional throughput."""
 
-    name = "throughput"
     title = "Searching for the conditional throughput"
     algorithm = ALGORITHM
-    request = SearchRequest
-    result = ThroughputResult
 
 
 def find_conditional_throughput(
@@ -299,19 +250,15 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
     report = result.goals[0] if goal is None else result.goal_named(goal)
     is_frames = result.unit is FRAMES_PER_SECOND
     written, per_interface = (format_frames_per_second, " per interface") if is_frames else (result.unit.format, "")
-    throughput = report.throughput
-    if throughput is None or throughput.per_interface_fps < least:
-        _refuse_generators_limit([report])
-    if throughput is None:
-        raise AssertionError(
-            f"{report.goal.name} has no conditional throughput ({format_regularity(report)}); "
-            f"it should be at least {written(least)}{per_interface}."
-        )
-    if throughput.per_interface_fps < least:
-        raise AssertionError(
-            f"{report.goal.name} is {written(throughput.per_interface_fps)}{per_interface} "
-            f"({format_regularity(report)}); it should be at least {written(least)}."
-        )
+    found = None if report.throughput is None else report.throughput.per_interface_fps
+    if found is not None and found >= least:
+        return
+    _refuse_generators_limit([report])
+    has = f"has no conditional throughput ({format_regularity(report)})"
+    wanted = f"it should be at least {written(least)}{per_interface if found is None else ''}"
+    if found is not None:
+        has = f"is {written(found)}{per_interface} ({format_regularity(report)})"
+    raise AssertionError(f"{report.goal.name} {has}; {wanted}.")
 
 
 def require_lower_bounds(result: GoalsResult) -> None:
@@ -358,17 +305,6 @@ def spread_of(results: Sequence[ThroughputResult]) -> tuple[GoalSpread, ...]:
     )
 
 
-def _check_names(goals: Sequence[SearchGoal]) -> None:
-    """Makes sure that different goals have different names, because reports and trends identify goals by name."""
-    names = [str(goal) for goal in goals]
-    for name in names:
-        if names.count(name) > 1:
-            raise SearchError(
-                f"Two different search goals are called {name!r}. Give each a name of its own, e.g. "
-                '{"name": "patient", "loss_ratio": "0.1 %", "duration_sum": "1 min"}.'
-            )
-
-
 @dataclass(frozen=True)
 class EarlierSearch:
     """An earlier search of the same test."""
@@ -389,24 +325,22 @@ def earlier_searches(
     The path is the directory of a run, a folder of such directories, or a journal. SearchError: there is nothing, or
     the journal cannot be read; ReportError: a result file cannot be read.
     """
-    if path.is_file():
-        searches = [_from_journal(path, traffic)]
-    elif path.is_dir():
-        left_out = {directory.resolve() for directory in besides}
-        runs = [run for run in (path, *sorted(path.iterdir())) if run.is_dir() and run.resolve() not in left_out]
-        searches = [_from_run(RunDirectory(run), test_name, traffic) for run in runs]
-    else:
+    if not (path.is_file() or path.is_dir()):
         raise SearchError(
             f"There are no hints at {path}: give the directory of an earlier run, a folder of such directories, "
             f"or a journal; or leave hints out."
         )
+    searches = [_from_journal(path, traffic)] if path.is_file() else []
+    left_out = {directory.resolve() for directory in besides}
+    for run in (path, *sorted(path.iterdir())) if path.is_dir() else ():
+        if run.is_dir() and run.resolve() not in left_out:
+            searches.append(_from_run(RunDirectory(run), test_name, traffic))
     return tuple(sorted((search for search in searches if search is not None), key=lambda search: search.began))
 
 
 def _from_run(run: RunDirectory, test_name: str, traffic: Traffic) -> EarlierSearch | None:
-    file = run.result_path(test_name)
+    file, journal = run.result_path(test_name), run.journal_path(test_name)
     if not file.is_file():
-        journal = run.journal_path(test_name)
         return _from_journal(journal, traffic) if journal.is_file() else None
     result = read_result(file)
     is_search = isinstance(result, ThroughputResult) and result.outcome is not Outcome.FAILED

@@ -258,6 +258,9 @@ def outcome_of(results: list[GoalOutcome | None]) -> Outcome:
 
 def describe_goal(goal: SearchGoal) -> Goal:
     """A search goal with every attribute, also those with default values."""
+    rule = None
+    if isinstance(goal, SequentialGoal):
+        rule = SequentialRule(indifference_ratio=goal.indifference, error_ratio=goal.error)
     return Goal(
         name=str(goal),
         loss_ratio=goal.loss_ratio,
@@ -266,9 +269,7 @@ def describe_goal(goal: SearchGoal) -> Goal:
         duration_sum_s=goal.duration_sum,
         initial_trial_duration_s=goal.first_duration,
         width_ratio=goal.width,
-        sequential=SequentialRule(indifference_ratio=goal.indifference, error_ratio=goal.error)
-        if isinstance(goal, SequentialGoal)
-        else None,
+        sequential=rule,
     )
 
 

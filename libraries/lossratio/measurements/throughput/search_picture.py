@@ -10,29 +10,24 @@ logarithmic axis; trials without loss are on a line of their own below it.
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import JsonValue
 
 from lossratio.drawing import (
-    INK,
     LINE_HEIGHT,
     MARKS,
     Axis,
+    Drawing,
     Mark,
     Plot,
     by_mark,
-    drawing,
-    element,
-    in_unit,
-    legend,
     mark_of,
+    rates_axis,
     series_colour,
-    text_at,
     trial_hint,
-    unit_of,
 )
 from lossratio.measurements.throughput.result import GoalReport, GoalsResult, format_regularity
 from lossratio.mlrsearch import GoalBounds, RelevantBounds
@@ -45,11 +40,11 @@ BANDS = {"bounds so far": 0.2, "proved": 0.5}
 _WIDTH = 900.0
 _LEFT, _RIGHT = 78.0, 690.0
 _OVERVIEW, _CLOSE_UP = 105.0, 260.0
-_TOP, _SPACE, _BOTTOM = 34.0, 26.0, 62.0
+_TOP, _SPACE, _MARGIN = 34.0, 26.0, 8.0
 _ROOM_IN_WIDTHS = 3.0
 _LOGARITHMIC_FROM = 10.0
 
-_LOSS_WIDTH, _LOSS_HEIGHT = 900.0, 300.0
+_LOSS_WIDTH, _LOSS_MARGIN = 900.0, 10.0
 _LOSS_LEFT, _LOSS_RIGHT, _LOSS_TOP, _LOSS_BOTTOM = 78.0, 880.0, 30.0, 230.0
 _LOSS_GAP = 62.0
 _ZONE_OPACITY = 0.1
@@ -57,6 +52,8 @@ _DECADES_BELOW = 1.0
 """Distance of the line of trials without loss below the smallest loss, in decades."""
 
 History = Mapping[int, tuple[GoalBounds, ...]]
+Marked = Mapping[Mark, Sequence[Trial]]
+Words = Callable[[float], str]
 
 
 @dataclass(frozen=True)
@@ -80,22 +77,24 @@ class Window:
 def draw_search(result: GoalsResult, history: History) -> str:
     """Draws a search, with its bounds after each trial: all of it, and close-ups around the goals' last bounds."""
     windows = windows_of(result, history)
-    prefix, scale = unit_of(max(window.high for window in windows))
-    parts = [text_at(4.0, 14.0, f"load per interface, {prefix}fps")]
+    about, in_words = rates_axis("load per interface", max(window.high for window in windows))
+    picture = Drawing()
+    picture.text(4.0, 14.0, about)
     marked = by_mark(result.trials)
     top = _TOP
     for window in windows:
         bottom = top + (_CLOSE_UP if window.goals else _OVERVIEW)
-        parts += _row(result, history, marked, window, extent=(top, bottom), scale=scale)
+        _draw_row(picture, result, history, marked, window, (top, bottom), in_words)
         top = bottom + _SPACE
     bottom = top - _SPACE
-    parts.append(text_at((_LEFT + _RIGHT) / 2, bottom + 33.0, "trial", text_anchor="middle"))
-    parts += legend(marked, [(label, "#666666", opacity) for label, opacity in BANDS.items()], _LEFT, bottom + 54.0)
+    picture.text((_LEFT + _RIGHT) / 2, bottom + 33.0, "trial", text_anchor="middle")
+    bands = [(label, "#666666", opacity) for label, opacity in BANDS.items()]
+    end = picture.legend(marked, bands, _LEFT, bottom + 54.0)
     by_rule = _by_rule(result.trials)
     if by_rule:
-        bottom += LINE_HEIGHT
-        parts.append(text_at(_LEFT, bottom + 54.0, f"trials by the rule that chose them: {by_rule}"))
-    return drawing(_WIDTH, bottom + _BOTTOM, _description(result), parts)
+        end += LINE_HEIGHT
+        picture.text(_LEFT, end, f"trials by the rule that chose them: {by_rule}")
+    return picture.svg(_WIDTH, end + _MARGIN, _description(result))
 
 
 def search_chart(result: GoalsResult, history: History | None = None) -> dict[str, JsonValue]:
@@ -106,13 +105,16 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
     """
     trials = result.trials
     loads: dict[float, int] = {}
-    places = [loads.setdefault(trial.load_per_interface_fps, len(loads)) for trial in trials]
     durations: dict[float, int] = {}
     rules: dict[str, int] = {}
+
+    def place(load: float | None) -> int:
+        return -1 if load is None else loads.setdefault(load, len(loads))
+
     chart: dict[str, Any] = {
         "name": result.test.name,
         "goals": [_goal_of_chart(report) for report in result.goals],
-        "of": places,
+        "of": [place(trial.load_per_interface_fps) for trial in trials],
         "losses": [_digits(trial.loss_ratio, 4) for trial in trials],
         "marks": "".join(str(MARKS.index(mark_of(trial))) for trial in trials),
         "lasted": [durations.setdefault(trial.duration_s, len(durations)) for trial in trials],
@@ -124,18 +126,11 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
     }
     if history is not None:
         chart["windows"] = [
-            [window.low, window.high, window.is_logarithmic, list(window.goals)]
-            for window in windows_of(result, history)
+            [one.low, one.high, one.is_logarithmic, list(one.goals)] for one in windows_of(result, history)
         ]
         chart["history"] = [
             [
-                [
-                    start,
-                    *(
-                        -1 if load is None else loads.setdefault(load, len(loads))
-                        for load in (*bounds.proved, *bounds.leaning)
-                    ),
-                ]
+                [start, *(place(load) for load in (*bounds.proved, *bounds.leaning))]
                 for start, _, bounds in _steps({number: of_goals[index] for number, of_goals in history.items()})
             ]
             for index in range(len(result.goals))
@@ -147,19 +142,15 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
 
 
 def _goal_of_chart(report: GoalReport) -> dict[str, JsonValue]:
-    outcome = report.result
+    zone = None if report.result is None else report.result.zone
     lower, upper = (None if bound is None else bound.per_interface_fps for bound in report.bounds)
-    words: list[JsonValue] = [*_bounds_in_words(report)]
-    zone: JsonValue = None
-    if outcome is not None and outcome.zone is not None:
-        zone = [end.per_interface_fps for end in outcome.zone.ends]
     return {
         "name": report.goal.name,
         "loss": report.goal.loss_ratio,
         "lower": lower,
         "upper": upper,
-        "zone": zone,
-        "words": words,
+        "zone": None if zone is None else [end.per_interface_fps for end in zone.ends],
+        "words": [*_bounds_in_words(report)],
     }
 
 
@@ -174,34 +165,32 @@ def _by_rule(trials: Sequence[Trial]) -> str:
     return ", ".join(f"{rule} {times}" for rule, times in rules.most_common())
 
 
-def _row(
+def _draw_row(
+    picture: Drawing,
     result: GoalsResult,
     history: History,
-    marked: Mapping[Mark, Sequence[Trial]],
+    marked: Marked,
     window: Window,
-    *,
     extent: tuple[float, float],
-    scale: float,
-) -> list[str]:
+    in_words: Words,
+) -> None:
     top, bottom = extent
     x = Axis(0.3, max(len(result.trials), 1) + 0.7, _LEFT, _RIGHT)
-    plot = Plot(x, Axis(window.low, window.high, bottom, top, window.is_logarithmic))
-    plot.frame(
-        x.ticks(10, whole=True), plot.y.ticks(6 if window.goals else 4), lambda trial: f"{trial:.0f}", in_unit(scale)
-    )
+    plot = Plot(x, Axis(window.low, window.high, bottom, top, window.is_logarithmic), picture)
+    plot.frame(x.ticks(10, whole=True), plot.y.ticks(6 if window.goals else 4), "{:.0f}".format, in_words)
     for index in range(len(result.goals)):
         _draw_bounds(plot, {number: bounds[index] for number, bounds in history.items()}, series_colour(index))
     for mark, trials in marked.items():
         shown = [trial for trial in trials if window.holds(trial.load_per_interface_fps)]
         plot.marks(mark, [(trial.number, trial.load_per_interface_fps, trial_hint(trial)) for trial in shown])
-    return plot.parts + _goal_labels(result.goals, history, window, plot.y)
+    _draw_goal_labels(plot, result.goals, history, window)
 
 
 def _draw_bounds(plot: Plot, history: Mapping[int, GoalBounds], colour: str) -> None:
     """Draws one goal's bounds after each trial."""
     steps = list(_steps(history))
     proved = [(start, end, bounds.proved) for start, end, bounds in steps]
-    closed = [step for step in proved if None not in (step[2].lower, step[2].upper)]
+    closed = [step for step in proved if None not in step[2]]
     leaning = [(start, end, bounds.leaning) for start, end, bounds in steps]
     plot.bands(_filled(plot, leaning), colour, BANDS["bounds so far"])
     plot.bands(_filled(plot, closed), colour, BANDS["proved"])
@@ -231,26 +220,26 @@ def _steps(history: Mapping[int, GoalBounds]) -> Iterator[tuple[float, float, Go
         yield start, end, history[start]
 
 
-def _goal_labels(goals: Sequence[GoalReport], history: History, window: Window, y: Axis) -> list[str]:
-    """Labels beside the bands: the goals and their results, in the order of the bands."""
+def _draw_goal_labels(plot: Plot, goals: Sequence[GoalReport], history: History, window: Window) -> None:
+    """Draws labels beside the bands: the goals and their results, in the order of the bands."""
     last = history[max(history)] if history else ()
+    y = plot.y
     middle = (y.start + y.end) / 2
     places = dict.fromkeys(window.goals, middle)
     for index in window.goals if last else ():
-        edges = [load for load in (last[index].leaning.lower, last[index].leaning.upper) if load is not None]
+        edges = [load for load in last[index].shown if load is not None]
         places[index] = y.place(math.fsum(edges) / len(edges) if edges else window.low)
-    parts = []
     free = y.end - 16.0
     for index in sorted(window.goals, key=lambda goal: places[goal]):
         lines = list(_bounds_in_words(goals[index]))
         height = LINE_HEIGHT * (len(lines) + 1)
         top = max(free, places[index] - height / 2)
         x = _RIGHT + 18.0
-        parts.append(element("rect", x=_RIGHT + 8.0, y=top, width=4, height=height, fill=series_colour(index)))
-        parts.append(text_at(x, top + 11.0, goals[index].goal.name, font_weight="bold"))
-        parts += [text_at(x, top + 11.0 + LINE_HEIGHT * number, line) for number, line in enumerate(lines, start=1)]
+        plot.add("rect", x=_RIGHT + 8.0, y=top, width=4, height=height, fill=series_colour(index))
+        plot.text(x, top + 11.0, goals[index].goal.name, font_weight="bold")
+        for number, line in enumerate(lines, start=1):
+            plot.text(x, top + 11.0 + LINE_HEIGHT * number, line)
         free = top + height + LINE_HEIGHT
-    return [element("g", *parts, fill=INK)] if parts else []
 
 
 def _bounds_in_words(report: GoalReport) -> Iterator[str]:
@@ -266,7 +255,7 @@ def _description(result: GoalsResult) -> str:
     return f"Search of {result.test.name}: load per interface over {len(result.trials)} trials. {outcomes}."
 
 
-def windows_of(result: GoalsResult, history: Mapping[int, tuple[GoalBounds, ...]]) -> list[Window]:
+def windows_of(result: GoalsResult, history: History) -> list[Window]:
     """The windows of a picture, from top to bottom.
 
     Goals whose close-ups would overlap share one. The whole search comes first, unless one close-up shows it anyway.
@@ -289,7 +278,7 @@ def _close_ups(result: GoalsResult, last: tuple[GoalBounds, ...]) -> list[Window
     close_ups: list[Window] = []
     unbounded = []
     for index, bounds in enumerate(last):
-        edges = [load for load in (bounds.leaning.lower, bounds.leaning.upper) if load is not None]
+        edges = [load for load in bounds.shown if load is not None]
         if not edges:
             unbounded.append(index)
             continue
@@ -309,44 +298,46 @@ def _close_ups(result: GoalsResult, last: tuple[GoalBounds, ...]) -> list[Window
 def draw_loss(result: GoalsResult, history: History) -> str:
     """Draws loss over load: of all trials, and close-ups of the loads around the goals' last bounds."""
     windows = windows_of(result, history)
-    prefix, scale = unit_of(max(window.high for window in windows))
+    about, in_words = rates_axis("load per interface", max(window.high for window in windows))
     losses = [trial.loss_ratio for trial in result.trials] + [report.goal.loss_ratio for report in result.goals]
     smallest = min((loss for loss in losses if loss > 0.0), default=0.01)
     # The place of a loss ratio of zero on the axis.
     floor = float(10.0 ** (math.floor(math.log10(min(smallest, 0.01))) - _DECADES_BELOW))
     width = (_LOSS_RIGHT - _LOSS_LEFT - _LOSS_GAP * (len(windows) - 1)) / len(windows)
     marked = by_mark(result.trials)
-    parts = [text_at(4.0, 14.0, "trial loss ratio")]
+    picture = Drawing()
+    picture.text(4.0, 14.0, "trial loss ratio")
     for index, window in enumerate(windows):
         left = _LOSS_LEFT + index * (width + _LOSS_GAP)
-        parts += _loss_panel(result.goals, marked, window, extent=(left, left + width), floor=floor, scale=scale)
+        _draw_panel(picture, result.goals, marked, window, (left, left + width), floor, in_words)
     middle = (_LOSS_LEFT + _LOSS_RIGHT) / 2
-    parts.append(text_at(middle, _LOSS_BOTTOM + 35.0, f"load per interface, {prefix}fps", text_anchor="middle"))
+    picture.text(middle, _LOSS_BOTTOM + 35.0, about, text_anchor="middle")
     goals = [
         (f"{report.goal.name}: allowed loss, bounds", series_colour(i), 1.0) for i, report in enumerate(result.goals)
     ]
-    parts += legend(marked, goals, _LOSS_LEFT, _LOSS_BOTTOM + 60.0)
-    return drawing(_LOSS_WIDTH, _LOSS_HEIGHT, f"Loss ratio over load per interface, {result.test.name}.", parts)
+    end = picture.legend(marked, goals, _LOSS_LEFT, _LOSS_BOTTOM + 60.0)
+    return picture.svg(_LOSS_WIDTH, end + _LOSS_MARGIN, f"Loss ratio over load per interface, {result.test.name}.")
 
 
-def _loss_panel(
+def _draw_panel(
+    picture: Drawing,
     goals: Sequence[GoalReport],
-    marked: Mapping[Mark, Sequence[Trial]],
+    marked: Marked,
     window: Window,
-    *,
     extent: tuple[float, float],
     floor: float,
-    scale: float,
-) -> list[str]:
+    in_words: Words,
+) -> None:
     plot = Plot(
         Axis(window.low, window.high, *extent, window.is_logarithmic),
         Axis(floor, 1.0, _LOSS_BOTTOM - 8.0, _LOSS_TOP, is_logarithmic=True),
+        picture,
     )
     ticks = [floor, *plot.y.ticks(7)[1:]]
     plot.frame(
         plot.x.ticks(int((extent[1] - extent[0]) / 70)),
         ticks,
-        in_unit(scale),
+        in_words,
         lambda loss: "none" if loss == floor else format_ratio(loss),
     )
     for index, report in enumerate(goals):
@@ -360,15 +351,14 @@ def _loss_panel(
                 hints.setdefault(place, []).append(trial_hint(trial))
         alike = {place: "" if len(texts) == 1 else f"{len(texts)} trials like " for place, texts in hints.items()}
         plot.marks(mark, [(*place, f"{alike[place]}{texts[0]}") for place, texts in hints.items()])
-    return plot.parts
 
 
 def _draw_allowed_loss(plot: Plot, report: GoalReport, colour: str, floor: float) -> None:
     allowed = max(report.goal.loss_ratio, floor)
     plot.line([(plot.x.low, allowed), (plot.x.high, allowed)], colour, dash="6 3")
-    outcome = report.result
-    if outcome is not None and outcome.zone is not None:
-        low, high = (min(max(end.per_interface_fps, plot.x.low), plot.x.high) for end in outcome.zone.ends)
+    zone = None if report.result is None else report.result.zone
+    if zone is not None:
+        low, high = (min(max(end.per_interface_fps, plot.x.low), plot.x.high) for end in zone.ends)
         plot.bands([(low, high, floor, 1.0)] if low < high else [], colour, _ZONE_OPACITY)
     for bound in report.bounds:
         if bound is not None and plot.x.holds(bound.per_interface_fps):

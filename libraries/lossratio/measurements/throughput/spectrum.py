@@ -11,7 +11,7 @@ from itertools import groupby
 
 from pydantic import JsonValue
 
-from lossratio.drawing import Axis, Plot, drawing, in_unit, series_colour, text_at, unit_of
+from lossratio.drawing import Axis, Drawing, Plot, in_unit, series_colour, unit_of
 from lossratio.measurements.throughput.result import Goal, GoalReport, GoalsResult
 from lossratio.records import Rate
 from lossratio.results import Trial
@@ -83,13 +83,13 @@ def spectra_of(result: GoalsResult) -> list[Spectrum]:
 def draw_spectra(result: GoalsResult) -> str:
     """Draws the performance spectra at the relevant bounds of all goals, in their order; empty if there is none."""
     spectra = spectra_of(result)
-    parts: list[str] = []
+    picture = Drawing()
     for index, spectrum in enumerate(spectra):
         row, column = divmod(index, _COLUMNS)
-        parts += _panel(spectrum, _LEFT + column * _CELL, row * _ROW)
+        _draw_panel(picture, spectrum, _LEFT + column * _CELL, row * _ROW)
     rows = (len(spectra) + _COLUMNS - 1) // _COLUMNS
     description = f"Forwarding rates at the relevant bounds, {result.test.name}."
-    return drawing(_WIDTH, rows * _ROW, description, parts) if spectra else ""
+    return picture.svg(_WIDTH, rows * _ROW, description) if spectra else ""
 
 
 def spectra_chart(result: GoalsResult) -> list[JsonValue]:
@@ -106,12 +106,13 @@ def spectra_chart(result: GoalsResult) -> list[JsonValue]:
     ]
 
 
-def _panel(spectrum: Spectrum, left: float, top: float) -> list[str]:
+def _draw_panel(picture: Drawing, spectrum: Spectrum, left: float, top: float) -> None:
     rates = [level.forwarding_rate for level in spectrum.levels] + [spectrum.load.per_interface_fps]
     room = 0.1 * (max(rates) - min(rates)) or 0.01 * max(rates)
     plot = Plot(
         Axis(0.0, 1.0, left, left + _PLOT),
         Axis(max(0.0, min(rates) - room), max(rates) + room, top + _ROW - _BOTTOM, top + _TOP),
+        picture,
     )
     prefix, scale = unit_of(max(rates))
     plot.frame([0.0, 0.5, 1.0], plot.y.ticks(4), format_ratio, in_unit(scale))
@@ -130,7 +131,6 @@ def _panel(spectrum: Spectrum, left: float, top: float) -> list[str]:
     # Each on a line of its own: side by side they would reach into the next panel.
     name = spectrum.report.goal.name
     short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-    plot.parts.append(text_at(left - 50, top + 14, short, font_weight="bold"))
-    plot.parts.append(text_at(left - 50, top + 29, bound))
-    plot.parts.append(text_at(left - 50, top + 43, f"{trials} trials; {prefix}fps"))
-    return plot.parts
+    plot.text(left - 50, top + 14, short, font_weight="bold")
+    plot.text(left - 50, top + 29, bound)
+    plot.text(left - 50, top + 43, f"{trials} trials; {prefix}fps")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lossratio.drawing import Axis, Mark, Plot, drawing, in_unit, legend, series_colour, text_at, unit_of
+from lossratio.drawing import Axis, Mark, Plot, in_unit, rates_axis, series_colour
 from lossratio.measurements.throughput.result import GoalsResult
 from lossratio.records import Rate
 from lossratio.units import L1_OVERHEAD, format_frame_rate
@@ -142,10 +142,9 @@ def _rates(sweeps: Iterable[Sweep]) -> list[float]:
 
 def _framed(x: Axis, x_ticks: Sequence[float], x_label: str, highest: float, room: float) -> Plot:
     plot = Plot(x, Axis(0.0, room * highest, _BOTTOM, _TOP))
-    prefix, scale = unit_of(highest)
-    plot.frame(x_ticks, plot.y.ticks(6), in_unit(1.0), in_unit(scale))
-    plot.parts.append(text_at(4.0, 14.0, f"rate per interface, {prefix}fps"))
-    plot.parts.append(text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 36.0, x_label, text_anchor="middle"))
+    about, in_words = rates_axis("rate per interface", highest)
+    plot.frame(x_ticks, plot.y.ticks(6), in_unit(1.0), in_words)
+    plot.titles(x_label, about, below=36.0)
     return plot
 
 
@@ -163,8 +162,8 @@ def _finish(
             plot.line(points, colour)
         hints = [(at, rate, f"{sweep.goal}, {at:g} {unit}: {format_frame_rate(rate)}") for at, rate in points]
         plot.marks(Mark(sweep.goal, sweep.goal, "circle", colour), hints)
-    parts = [*plot.parts, *legend((), swatches, _LEFT, _HEIGHT - 10.0)]
-    return drawing(_WIDTH, _HEIGHT, f"Rate over {about}, {sweeps[0].name}.", parts)
+    end = plot.legend((), swatches, _LEFT, _HEIGHT - 10.0)
+    return plot.svg(_WIDTH, end + 10.0, f"Rate over {about}, {sweeps[0].name}.")
 
 
 def _limit_line(limits: Mapping[float, float]) -> list[tuple[float, float]]:

@@ -22,7 +22,6 @@ from lossratio.measurements.throughput.evidence import EARLY_VERDICT, bounds_his
 from lossratio.measurements.throughput.later_trials import doubts_of_later_trials
 from lossratio.measurements.throughput.result import (
     Goal,
-    GoalReport,
     GoalSpread,
     GoalsResult,
     SequentialRule,
@@ -47,7 +46,6 @@ from lossratio.mlrsearch import (
 )
 from lossratio.records import Rate, Record
 from lossratio.results import (
-    LABEL_WIDTH,
     Charts,
     Doubt,
     DoubtKind,
@@ -66,6 +64,7 @@ from lossratio.results import (
     rate_line,
     time_dependence_in,
     trials_in_words,
+    value_line,
 )
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -135,7 +134,7 @@ class ThroughputView(View[GoalsResult]):
                 for share in () if report.result.zone is None else report.result.zone.shares:
                     lossy = f"{share.lossy} of {share.trials} trials lossy, {share.longest_run} in a row at most"
                     load = f"{share.load.per_interface_fps:>12,.0f} fps per interface"
-                    yield f"  {'zone of chance':<{LABEL_WIDTH}}  {load}: {lossy}"
+                    yield value_line("zone of chance", f"{load}: {lossy}")
                 yield from _latency_at(report.result.relevant_lower_bound, result.trials)
         yield from latency_lines(result.latency)
         yield from spread_lines(result.spread)
@@ -174,41 +173,30 @@ class ThroughputView(View[GoalsResult]):
 
     def overviews(self, results: Sequence[GoalsResult]) -> Iterator[str]:
         """Throughput over frame size of the same tests (RFC 2544, section 26.1), and over cores."""
+        filters = {"fps": format_frames_per_second}
         for sweeps, template, draw in (
             (size_sweeps(results), "frame_sizes.html.jinja", draw_frame_sizes),
             (core_sweeps(results), "core_counts.html.jinja", draw_cores),
         ):
             for tests in sweeps:
-                filters = {"fps": format_frames_per_second}
                 yield html_fragment(__package__, template, filters=filters, tests=tests, picture=draw(tests))
 
     def conditions(self, result: GoalsResult) -> str:
         """The goals, and their compliance with RFC 2544."""
-        rules = {report.goal.name: report.goal.sequential for report in result.goals}
-        return html_fragment(
-            __package__,
-            "goals.html.jinja",
-            result=result,
-            compliance=compliance_of(result),
-            rules={name: sequential_rule(rule) for name, rule in rules.items() if rule is not None},
-        )
+        goals = [report.goal for report in result.goals]
+        rules = {goal.name: sequential_rule(goal.sequential) for goal in goals if goal.sequential is not None}
+        compliance = compliance_of(result)
+        return html_fragment(__package__, "goals.html.jinja", result=result, compliance=compliance, rules=rules)
 
     def findings(self, result: GoalsResult) -> Iterator[Finding]:
         """A finding for each goal."""
         for report in result.goals:
-            outcome, name = report.result, report.goal.name
-            if outcome is None:
+            found, name = report.result, report.goal.name
+            if found is None:
                 yield Finding(result, name, Outcome.FAILED, result.error)
             else:
-                yield Finding(
-                    result,
-                    name,
-                    Outcome.MEASURED if outcome.regular else Outcome.IRREGULAR,
-                    outcome.reason,
-                    outcome.conditional_throughput,
-                    outcome.relevant_lower_bound,
-                    outcome.relevant_upper_bound,
-                )
+                outcome = Outcome.MEASURED if found.regular else Outcome.IRREGULAR
+                yield Finding(result, name, outcome, found.reason, found.conditional_throughput, *report.bounds)
 
     def aspects(self, result: GoalsResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The goal."""
@@ -229,11 +217,8 @@ class ThroughputView(View[GoalsResult]):
         bound = finding.upper_bound
         if not (isinstance(bound, Rate) and is_generators_limit(finding.reason)):
             return ()
-        return offered_in(
-            trial
-            for trial in result.trials
-            if trial.is_evidence and trial.load_per_interface_fps == bound.per_interface_fps
-        )
+        load = bound.per_interface_fps
+        return offered_in(one for one in result.trials if one.is_evidence and one.load_per_interface_fps == load)
 
     def stalls(self, result: GoalsResult, trials: Sequence[Trial]) -> Doubt | None:
         """Stalls that may have decided whether a load meets a goal."""
@@ -421,10 +406,9 @@ def _latency_at(load: Rate | None, trials: Sequence[Trial]) -> Iterator[str]:
         median = statistics.median(direction.latency_median_us or 0.0 for direction in known)
         of_99 = statistics.median(direction.latency_99_us or 0.0 for direction in known)
         most = max(direction.latency_most_us or 0.0 for direction in known)
-        yield (
-            f"  {'latency at lower bound':<{LABEL_WIDTH}}  50 %: {format_microseconds(median)}, 99 %: "
-            f"{format_microseconds(of_99)}, most {format_microseconds(most)} (every frame of {len(known)} trials)"
-        )
+        shown = zip(("50 %:", "99 %:", "most"), (median, of_99, most), strict=True)
+        words = ", ".join(f"{name} {format_microseconds(value)}" for name, value in shown)
+        yield value_line("latency at lower bound", f"{words} (every frame of {len(known)} trials)")
 
 
 def spread_lines(spread: Sequence[GoalSpread]) -> Iterator[str]:
@@ -433,19 +417,22 @@ def spread_lines(spread: Sequence[GoalSpread]) -> Iterator[str]:
         searches = len(goal_spread.values_fps)
         yield f"spread of {goal_spread.goal} over {searches} searches, {goal_spread.regular} of them regular"
         if goal_spread.mean is not None:
-            yield f"  {'mean':<{LABEL_WIDTH}}  {goal_spread.mean:>12,.0f} fps per interface"
+            yield value_line("mean", f"{goal_spread.mean:>12,.0f} fps per interface")
         if goal_spread.stdev is not None and goal_spread.mean:
             share = format_ratio(goal_spread.stdev / goal_spread.mean)
-            yield f"  {'standard deviation':<{LABEL_WIDTH}}  {goal_spread.stdev:>12,.1f} fps per interface, {share}"
+            yield value_line("standard deviation", f"{goal_spread.stdev:>12,.1f} fps per interface, {share}")
         if goal_spread.relative_range is not None:
-            yield f"  {'largest to smallest':<{LABEL_WIDTH}}  {format_ratio(goal_spread.relative_range)} of the mean"
+            yield value_line("largest to smallest", f"{format_ratio(goal_spread.relative_range)} of the mean")
         values = " ".join("none" if value is None else f"{value:,.0f}" for value in goal_spread.values_fps)
-        yield f"  {'values':<{LABEL_WIDTH}}  {values} fps per interface"
+        yield value_line("values", f"{values} fps per interface")
 
 
 def _csit_bounds(result: GoalsResult, wanted: SearchGoal) -> dict[str, Any]:
     """The result of the goal that is the same as one of CSIT's; lower is the conditional throughput."""
-    report = next((report for report in result.goals if _is_same(report, wanted)), None)
+    names = ("loss_ratio", "exceed_ratio", "final_trial_duration", "duration_sum", "width")
+    goals = ((report, search_goal(report.goal)) for report in result.goals if report.goal.sequential is None)
+    same = (one for one, goal in goals if all(getattr(goal, name) == getattr(wanted, name) for name in names))
+    report = next(same, None)
     if report is None or report.result is None:
         raise CsitExportError(f"{result.test.full_name} has no goal with the attributes of CSIT's {wanted.name}.")
     outcome = report.result
@@ -454,16 +441,6 @@ def _csit_bounds(result: GoalsResult, wanted: SearchGoal) -> dict[str, Any]:
     is_of_sut = outcome.regular or outcome.reason == IrregularReason.MAX_LOAD_IS_LOWER_BOUND
     if outcome.conditional_throughput is None or not is_of_sut:
         raise CsitExportError(f"{wanted.name} of {result.test.full_name} is irregular: {outcome.reason}.")
-    bounds = {
-        "lower": outcome.conditional_throughput,
-        "upper": outcome.relevant_upper_bound if outcome.regular else None,
-    }
+    upper = outcome.relevant_upper_bound if outcome.regular else None
+    bounds = {"lower": outcome.conditional_throughput, "upper": upper}
     return {name: csit_rate(rate) for name, rate in bounds.items() if rate is not None}
-
-
-def _is_same(report: GoalReport, wanted: SearchGoal) -> bool:
-    goal = search_goal(report.goal)
-    if report.goal.sequential is not None:
-        return False
-    names = ("loss_ratio", "exceed_ratio", "final_trial_duration", "duration_sum", "width")
-    return all(getattr(goal, name) == getattr(wanted, name) for name in names)

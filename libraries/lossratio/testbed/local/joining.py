@@ -27,7 +27,10 @@ def join(topology: Topology) -> list[str]:
     links = list(_links(topology, own))
     for _, namespace, _ in links:
         if _ip("-n", namespace, "link", "show", "lo").returncode != 0:
-            raise NodeError(f"There is no network namespace {namespace}: {_not_running(namespace)}")
+            why = "does the lab run? containerlab deploy starts it, and ip netns list shows its namespaces."
+            if os.geteuid() != 0:
+                why = "or only root can see it. Run it as root."
+            raise NodeError(f"There is no network namespace {namespace}: {why}")
     if _ip("-n", own, "link", "show", "lo").returncode != 0:
         _must("netns", "add", own)
     made = []
@@ -78,12 +81,6 @@ def _links(topology: Topology, own: str) -> Iterator[tuple[str, str, str]]:
                 f"Topology {topology.name}: link {name} goes to {ends[1].node_name}, which has no 'netns' of its own."
             )
         yield near, namespace, far
-
-
-def _not_running(namespace: str) -> str:
-    if os.geteuid() != 0:
-        return "or only root can see it. Run it as root."
-    return "does the lab run? containerlab deploy starts it, and ip netns list shows its namespaces."
 
 
 def _ip(*arguments: str) -> subprocess.CompletedProcess[str]:

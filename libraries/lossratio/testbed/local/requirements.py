@@ -43,7 +43,12 @@ def why_unavailable() -> str | None:
     if missing:
         packages = " ".join(sorted({_PACKAGES[name] for name in missing}))
         return f"not installed: {', '.join(missing)}; on Debian: apt install {packages}"
-    if not _has_account():
+    # Imported here because the module exists only on systems with a passwd file.
+    import pwd
+
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
         return f"user id {os.geteuid()} has no account (no line in /etc/passwd), and sshd refuses such users"
     return _why_no_namespaces()
 
@@ -69,17 +74,6 @@ def is_privileged() -> bool:
     effective = int(status["CapEff"], 16)
     may_change_groups = Path("/proc/self/setgroups").read_text().strip() == "allow"
     return may_change_groups and all(effective >> bit & 1 for bit in _CAPABILITIES.values())
-
-
-def _has_account() -> bool:
-    # Imported here because the module exists only on systems with a passwd file.
-    import pwd
-
-    try:
-        pwd.getpwuid(os.geteuid())
-    except KeyError:
-        return False
-    return True
 
 
 def _find(name: str) -> str | None:

@@ -16,7 +16,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -287,7 +287,9 @@ class Lease:
         if before is not None:
             _LOG.warning("The reservation of %s has run out and is taken over. Its holder: %s.", session.name, before)
         lease = cls(session, claim, keeper, event, restores)
-        lease._begin()
+        # The lease began on the TG at an unknown moment of the wait, so the first renewal shows when it ends.
+        lease.confirm()
+        lease._pulse.start()
         return lease
 
     def __enter__(self) -> Lease:
@@ -362,11 +364,6 @@ class Lease:
             raise NodeError(f"Node {self.node_name}: nobody keeps its reservation.")
         self._keeper.send({"op": operation})
         return self._keeper.answer()
-
-    def _begin(self) -> None:
-        # The lease began on the TG at an unknown moment of the wait, so the first renewal shows when it ends.
-        self.confirm()
-        self._pulse.start()
 
     def _beat(self) -> None:
         with self._lock:
@@ -472,8 +469,5 @@ def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
 
 
 def _answer(session: NodeSession, claim: Claim, request: Mapping[str, Any]) -> Mapping[str, Any]:
-    conversation = Conversation(session, claim.python, request)
-    try:
+    with closing(Conversation(session, claim.python, request)) as conversation:
         return conversation.answer()
-    finally:
-        conversation.close()

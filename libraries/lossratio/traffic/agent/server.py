@@ -8,8 +8,8 @@ import platform
 import signal
 import sys
 import time
-from contextlib import closing
-from typing import Callable, cast
+from contextlib import ExitStack, closing
+from typing import Callable, Sequence, cast
 
 from .core.configuration import PARTS, Configuration, Speaker
 from .core.early_verdict import Watch
@@ -26,7 +26,7 @@ from .core.links import read_links
 from .core.neighbours import AnsweringWire, Question, Responder, open_wire, resolve
 from .core.packets import Wire, open_probe, probe
 from .core.ports import check_may_transmit, existing_links, free_ports, usable_links
-from .core.protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode, read_record
+from .core.protocol import PROTOCOL, AgentError, Channel, Check, ControllerGoneError, Message, decode, read_record
 
 _TEND_SECONDS = 0.05
 _FRAMES = "send frames while it opens connections"
@@ -79,9 +79,7 @@ class Agent:
         has_ended: Whether the controller has said goodbye.
     """
 
-    def __init__(
-        self, check: Callable[[], None], check_open: Callable[[], None], reply: Callable[[Message], None]
-    ) -> None:
+    def __init__(self, check: Check, check_open: Check, reply: Callable[[Message], None]) -> None:
         self.has_ended = False
         self._reply = reply
         self._check, self._check_open = check, check_open
@@ -210,10 +208,9 @@ class Agent:
         ports = [str(port) for port in request["ports"]]
         sends = [(str(port), str(frame)) for port, frame in request["sends"]]
         speakers = [read_record(Speaker, speaker) for speaker in request["speakers"]]
-        responder: Responder | None = None
+        undo = ExitStack()
 
         def kernel() -> Wire:
-            nonlocal responder
             links = existing_links(ports)
             check_may_transmit(ports, links, [str(network) for network in request["networks"]])
             down = [port for port in ports if not links[port].is_up]
@@ -222,25 +219,24 @@ class Agent:
                     "interface_down",
                     f"Interface {down[0]} is down, or its link is. Set both ends up (ip link set {down[0]} up).",
                 )
-            responder = Responder(speakers, links) if speakers else None
+            if speakers:
+                undo.callback(Responder(speakers, links).close)
             return open_probe([*ports, *free_ports(map(str, request["listen"]), links)], links)
 
-        try:
-            with closing(self._wire(request, kernel)) as wire:
-                answering = AnsweringWire(wire, speakers if responder is None else ())
-                return probe(answering, sends, _positive(request, "seconds"))
-        finally:
-            if responder is not None:
-                responder.close()
+        with undo, closing(self._wire(request, kernel, speakers)) as wire:
+            return probe(wire, sends, _positive(request, "seconds"))
 
-    def _wire(self, request: Message, kernel: Callable[[], Wire]) -> Wire:
-        """The ports for single frames: a generator's that has taken its cards, or else the kernel's."""
+    def _wire(self, request: Message, kernel: Callable[[], Wire], speakers: Sequence[Speaker] = ()) -> Wire:
+        """The ports for single frames: those of a generator that has taken its cards, or else the kernel's.
+
+        A generator's wire answers for the addresses of the speakers itself.
+        """
         through = request.get("through")
         if through is None:
             return kernel()
         # The generator's connection, if there is one, has the ports.
         self.close()
-        return open_cards(str(through["generator"]), through["options"])
+        return AnsweringWire(open_cards(str(through["generator"]), through["options"]), speakers)
 
     def _start(self, request: Message) -> Message:
         load = _positive(request, "load")

@@ -17,10 +17,10 @@ _GENERATORS = replace(
     own=tuple(
         EntryPoint(name, value, ADDED_GENERATORS.name)
         for name, value in (
-            ("afpacket", "lossratio.traffic.generators.afpacket:AfPacket"),
-            ("auto", "lossratio.traffic.generators.xdp:Auto"),
+            ("afpacket", "lossratio.traffic.generators.own:AfPacket"),
+            ("auto", "lossratio.traffic.generators.own:Auto"),
             ("trex", "lossratio.traffic.generators.trex:Trex"),
-            ("xdp", "lossratio.traffic.generators.xdp:Xdp"),
+            ("xdp", "lossratio.traffic.generators.own:Xdp"),
         )
     ),
 )

@@ -16,16 +16,8 @@ from lossratio.traffic.client import AgentClient, AgentRefusalError
 from lossratio.traffic.configuration import questions_of_ports
 from lossratio.traffic.generators.base import Generator, GeneratorNode
 from lossratio.traffic.generators.trex_choice import MBUF_FACTOR_ARGUMENT, ServerChoice, choose_server
-from lossratio.traffic.trex_server import (
-    ServerPlan,
-    TrexServer,
-    configuration_path,
-    installation_problem,
-    log_path,
-    state_directory,
-)
+from lossratio.traffic.trex_server import STATES, ServerPlan, TrexServer, configuration_path, installation_problem
 
-_DEFAULT_NAME = "default"
 _CONNECT_SECONDS = 10.0
 _SAME_SETTINGS = frozenset({"rpc_port", "publisher_port", "promiscuous", "multicast", "force", "flow_statistics"})
 _VERSION = "import sys; print(*sys.version_info[:3], sep='.')"
@@ -48,7 +40,7 @@ class Trex(Generator[TrexGenerator]):
         # It counts whatever a port receives, but flow statistics go by fields of the outer header.
         self.follows_growth = not settings.flow_statistics
         self._directory = trex_directory(settings, node.session.name)
-        state = state_directory(settings.prefix or _DEFAULT_NAME)
+        state = f"{STATES}/trex-{settings.prefix or 'default'}"
         macs = [self.mac_address(port) for port in ports]
         self._hardware = _read_hardware(settings, node.session, ports)
         self._choice = choose_server(settings, ports, node.cpus, self._hardware)
@@ -162,7 +154,7 @@ class Trex(Generator[TrexGenerator]):
             connect_timeout=_CONNECT_SECONDS,
             late_end=self.settings.allowed_late_end,
             largest_frame=largest_frame(self.settings),
-            log=log_path(self._plan.state),
+            log=self._server.program.log,
             is_ours=self._server.is_ours,
             pin_cores=self._choice.pin_cores,
             sleeps=self._choice.low_end,

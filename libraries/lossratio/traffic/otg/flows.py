@@ -3,8 +3,6 @@
 A field that the table does not have, or not with this value, is refused by its name.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,4 @@
-"""Headers of the Open Traffic Generator's models, and the bytes of frames: one table, read in both directions."""
-
-from __future__ import annotations
+"""The Open Traffic Generator's models, as snappi has them, and their headers: one table, read in both directions."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lossratio.errors import TrafficError
+from lossratio.errors import TopologyError, TrafficError
 from lossratio.traffic.agent.core.configuration import ChecksumField, FramesSpec, LengthField, SteppingField
 from lossratio.traffic.configuration import FrameHeaders
 
@@ -25,6 +23,45 @@ _MAC_BYTES = 6
 _WIDEST = 8
 _SERVICE_TAG = 0x88A8
 _LISTED_BITS = 32
+
+
+class ModelError(TrafficError):
+    """Data that are not what the models say."""
+
+
+def load_snappi() -> Any:
+    """Imports snappi, which takes half a second.
+
+    Raises:
+        TopologyError: If it is missing; says how to get it.
+    """
+    try:
+        import snappi
+    except ImportError as error:
+        raise TopologyError(
+            f"The Open Traffic Generator needs snappi, and {error}. It is the extra 'otg': "
+            "pip install 'robotframework-lossratio[otg]', or from a checkout pip install '.[otg]'."
+        ) from error
+    return snappi
+
+
+def checked(kind: str, data: Any) -> dict[str, Any]:
+    """JSON data as a model, e.g. ``Config``, has them: checked, and with defaults.
+
+    Raises:
+        ModelError: If they are no such model.
+        TopologyError: If snappi is missing.
+    """
+    snappi = load_snappi()
+    model = getattr(snappi, kind)()
+    try:
+        if not isinstance(data, Mapping):
+            raise TypeError(f"a {kind} is a JSON object")
+        read: dict[str, Any] = model.deserialize(data).serialize(model.DICT)
+    # It raises whatever comes up.
+    except Exception as error:
+        raise ModelError(f"{kind}: {' '.join(str(error).split())[:500]}") from error
+    return read
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lossratio.errors import LossRatioError
-from lossratio.traffic.otg.models import ModelError, checked, load_snappi
-from lossratio.traffic.otg.packets import FieldError
+from lossratio.traffic.otg.packets import FieldError, ModelError, checked, load_snappi
 from lossratio.traffic.otg.tester import BusyError, Tester
 from lossratio.version import __version__
 

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -40,16 +40,8 @@ class BusyError(LossRatioError):
     """Flows are being sent."""
 
 
-@dataclass(frozen=True)
-class Count:
-    """What a flow has sent and received since it was started."""
-
-    sent: int = 0
-    """Frames that left."""
-    received: int = 0
-    """Frames that came back."""
-    latency: LatencyCounters | None = None
-    """Their latency; None: it was not measured."""
+Counted = tuple[DirectionCounters, LatencyCounters | None]
+"""What a flow has sent and received since it was started, and the latency of its frames, if that was measured."""
 
 
 class Tester:
@@ -71,7 +63,7 @@ class Tester:
         self._lock = threading.RLock()
         self.config: Mapping[str, Any] = {}
         self._flows: tuple[Flow, ...] = ()
-        self._counts: dict[str, Count] = {}
+        self._counts: dict[str, Counted] = {}
         self._run: _Run | None = None
         self._problem: LossRatioError | None = None
         self._generator: _OwnGenerator | None = None
@@ -98,7 +90,7 @@ class Tester:
             if flows:
                 self._ready(flows, config)
             self.config, self._flows = config, flows
-            self._counts = {flow.name: Count() for flow in flows}
+            self._counts = _no_counts(flows)
             return warnings
 
     def set_state(self, state: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
@@ -183,10 +175,10 @@ class Tester:
         generator = self._generator
         if generator is None or generator.flows != flows:
             generator = self._ready(flows, self.config)
-        self._counts |= {flow.name: Count() for flow in flows}
+        self._counts |= _no_counts(flows)
         self._run = _Run(generator, flows, self._ended)
 
-    def _ended(self, run: _Run, counters: Sequence[tuple[DirectionCounters, LatencyCounters | None]]) -> None:
+    def _ended(self, run: _Run, counters: Sequence[Counted]) -> None:
         with self._lock:
             self._run = None
             self._problem = run.problem
@@ -196,7 +188,7 @@ class Tester:
                     self._generator.close()
                 self._generator = None
             for counted, latency in counters:
-                self._counts[counted.name] = Count(counted.sent_frames, counted.received_frames, latency)
+                self._counts[counted.name] = (counted, latency)
                 beside = {"unsent": counted.unsent_frames, "dropped by the generator": counted.generator_drop_frames}
                 notes = [f"{count} {what}" for what, count in beside.items() if count]
                 if latency is not None and latency.error is not None:
@@ -205,28 +197,25 @@ class Tester:
                 self._report(", ".join([text, *notes]))
 
     def _flow_metric(self, flow: Flow) -> dict[str, Any]:
-        count = self._counts[flow.name]
+        counted, latency = self._counts[flow.name]
+        sent, received = counted.sent_frames, counted.received_frames
         metric: dict[str, Any] = {
             "name": flow.name,
             "port_tx": flow.ports[0],
             "port_rx": flow.ports[1],
             "transmit": "started" if self._run is not None and flow in self._run.flows else "stopped",
-            "frames_tx": count.sent,
-            "frames_rx": count.received,
+            "frames_tx": sent,
+            "frames_rx": received,
             "frames_tx_rate": 0.0,
             "frames_rx_rate": 0.0,
         }
         if len(flow.sizes) == 1:
             size = flow.sizes[0][0]
-            metric |= {"bytes_tx": count.sent * size, "bytes_rx": count.received * size}
+            metric |= {"bytes_tx": sent * size, "bytes_rx": received * size}
         if flow.wants_loss:
-            metric["loss"] = 100.0 * (count.sent - count.received) / count.sent if count.sent else 0.0
-        if count.latency is not None:
-            found = {
-                "minimum_ns": count.latency.least_us,
-                "average_ns": count.latency.mean_us,
-                "maximum_ns": count.latency.most_us,
-            }
+            metric["loss"] = 100.0 * (sent - received) / sent if sent else 0.0
+        if latency is not None:
+            found = {"minimum_ns": latency.least_us, "average_ns": latency.mean_us, "maximum_ns": latency.most_us}
             metric["latency"] = {name: _NANOSECONDS * value for name, value in found.items() if value is not None}
         return metric
 
@@ -245,6 +234,10 @@ class Tester:
             if all(f"bytes{column}" in flow for flow in flows):
                 metric[f"bytes{column}"] = sum(flow[f"bytes{column}"] for flow in flows)
         return metric
+
+
+def _no_counts(flows: Sequence[Flow]) -> dict[str, Counted]:
+    return {flow.name: (DirectionCounters(flow.name, 0, 0, 0), None) for flow in flows}
 
 
 def _columns(metrics: list[dict[str, Any]], names: Sequence[str] | None) -> list[dict[str, Any]]:
@@ -286,10 +279,7 @@ class _Run:
     """Flows that are being sent, in a thread."""
 
     def __init__(
-        self,
-        generator: _OwnGenerator,
-        flows: tuple[Flow, ...],
-        ended: Callable[[_Run, Sequence[tuple[DirectionCounters, LatencyCounters | None]]], None],
+        self, generator: _OwnGenerator, flows: tuple[Flow, ...], ended: Callable[[_Run, Sequence[Counted]], None]
     ) -> None:
         self.flows = flows
         self.heard = time.monotonic()
@@ -314,7 +304,7 @@ class _Run:
         self._thread.join()
 
     def _work(self) -> None:
-        counted: list[tuple[DirectionCounters, LatencyCounters | None]] = []
+        counted: list[Counted] = []
         try:
             counted = self._send()
             self.problem = None
@@ -328,7 +318,7 @@ class _Run:
         finally:
             self._ended(self, counted)
 
-    def _send(self) -> list[tuple[DirectionCounters, LatencyCounters | None]]:
+    def _send(self) -> list[Counted]:
         flow, agent, load = self.flows[0], self._generator.agent, float(max(flow.rate for flow in self.flows))
         if flow.duration is None:
             agent.start_traffic(load)

@@ -1,7 +1,5 @@
 """Features of VPP that let frames pass, or drop them: access lists, classification, allow lists."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pydantic import Field

@@ -11,9 +11,6 @@ from lossratio.dut.linux.addressing import EAST_VNI, WEST_VNI, RouterSide, Tunne
 from lossratio.dut.linux.program_dut import SocketOptions
 from lossratio.topology import EAST, WEST, Side
 
-ROUTES_ADDED = r"(\S+ routes/sec\s*)*"
-"""VPP's answer to a command that adds many routes: their rate."""
-
 
 class VppForwarding(str, Enum):
     """How VPP forwards."""

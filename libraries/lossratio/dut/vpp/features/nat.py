@@ -1,7 +1,5 @@
 """VPP with sessions: NAT by both ends (nat44-ed) or with ports that follow from addresses (det44), and SFDP."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -217,8 +215,6 @@ class Sfdp(_Stateful):
 
 class Sessions(ConnectionTable):
     """The sessions of VPP."""
-
-    safe_rate = None
 
     def __init__(self, name: str, table: Table, ask: Callable[[str], str]) -> None:
         self._name, self._table, self._ask = name, table, ask

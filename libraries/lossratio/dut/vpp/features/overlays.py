@@ -1,7 +1,5 @@
 """Headers around packets that need no keys: SRv6, GTP-U and GENEVE; and a bond."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import Enum

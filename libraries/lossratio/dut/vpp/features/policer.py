@@ -1,7 +1,5 @@
 """Policers of VPP."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal

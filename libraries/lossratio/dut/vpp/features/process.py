@@ -1,12 +1,9 @@
 """A process that every frame goes through: VPP, the process, and VPP again, by two interfaces of shared memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from lossratio.dut.linux.program_dut import Sockets
 from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
 from lossratio.topology import WEST
 
@@ -102,7 +99,7 @@ def forwarder(device: str, directory: str) -> tuple[str, ...]:
 
 def sleeping(options: Feature, ports: Ports, names: Iterable[str]) -> Iterator[Command]:
     """The commands by which workers do not poll interfaces, where they sleep until frames come."""
-    if options.sockets is Sockets.PACKET and ports[0].link.startswith("host-"):
+    if not options.uses_af_xdp and ports[0].link.startswith("host-"):
         yield from (Command(f"set interface rx-mode {name} interrupt") for name in names)
 
 

@@ -1,23 +1,15 @@
 """Tables of VPP with many entries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address
 
 from pydantic import Field
 
 from lossratio.dut.linux.addressing import RouterSide
-from lossratio.dut.vpp.features.feature import (
-    ROUTES_ADDED,
-    Command,
-    Feature,
-    Needs,
-    Ports,
-    Shown,
-    VppForwarding,
-    VppPort,
-)
+from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
+
+ROUTES_ADDED = r"(\S+ routes/sec\s*)*"
+"""VPP's answer to a command that adds many routes: their rate."""
 
 _MOST_IPV4_ROUTES = 130_000
 """To hosts of the networks for benchmarking."""

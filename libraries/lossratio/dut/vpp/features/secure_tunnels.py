@@ -4,8 +4,6 @@ Each of the first hosts behind a side has a tunnel. The ends of tunnel n are the
 behind either VPP, in the halves that test traffic leaves alone.
 """
 
-from __future__ import annotations
-
 import hmac
 import re
 from base64 import b64encode
@@ -96,7 +94,6 @@ class IpsecLookup(str, Enum):
 
 
 _STARTUP = {IpsecLookup.FLOW_CACHE: "spd-flow-cache", IpsecLookup.FAST_PATH: "spd-fast-path"}
-
 
 _ALGORITHMS = re.compile(r"aes(128|256)(gcm|nullgmac)|(none|aes(128|256)(cbc|ctr))-hmac(96|256|512)sha")
 _MODES = (

@@ -1,7 +1,5 @@
 """Tunnels of VPP, and its interfaces for frames with tags."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -15,17 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Dict
 
-from lossratio.bpf import (
-    SENDS,
-    BpfError,
-    Table,
-    XdpLink,
-    XdpMode,
-    attached_program,
-    program_info,
-    why_impossible,
-    xdp_features,
-)
+from lossratio.bpf import Attachment, BpfError, Table, XdpMode, attached_program, may_send, program_info, why_impossible
 
 from .forwarding import CONNECTIONS, COUNTERS, FILTERED_FROM, Forwarder, Way, filtered_addresses, table_of_connections
 
@@ -58,8 +48,7 @@ def check(request: Request) -> Request:
     sends, attached = {}, {}
     for name in request["interfaces"] if impossible is None else ():
         index = socket.if_nametoindex(name)
-        features, number = xdp_features(index), attached_program(index)
-        sends[name] = features is None or bool(features & SENDS)
+        sends[name], number = may_send(index), attached_program(index)
         if number is not None:
             attached[name] = f"{number} ({program_info(number).name})"
     return {"impossible": impossible, "sends": sends, "attached": attached}
@@ -126,7 +115,7 @@ def serve(request: Request) -> None:
             reflects=request["reflects"],
         )
         forwarder = Forwarder(way, filtered, connections)
-        links.append(XdpLink(forwarder.program, indices[index], XdpMode[request["mode"].upper()]))
+        links.append(Attachment(forwarder.program, indices[index], XdpMode[request["mode"].upper()]))
     delay = Delay(interfaces, request["delay"]) if "delay" in request["faults"] else None
     print("attached", flush=True)
     while delay is None:

@@ -3,7 +3,7 @@
 import struct
 from dataclasses import dataclass
 
-from lossratio.bpf import Array, Table, TableType, XdpProgram, read_object
+from lossratio.bpf import Array, Program, Table, TableType, read_object
 
 COUNTERS = ("seen", "filtered", "dropped", "duplicated", "delayed")
 """Names of a direction's counts, in the order of its array."""
@@ -62,7 +62,7 @@ class Forwarder:
             "connections": connections,
         }
         program = read_object(__package__ or "", "forward")
-        self.program: XdpProgram = program.load(way.name, maps, _constants(way, connections is not None))
+        self.program: Program = program.load(way.name, maps, _constants(way, connections is not None))
 
 
 def filtered_addresses() -> Table:

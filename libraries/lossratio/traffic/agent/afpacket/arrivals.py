@@ -13,7 +13,7 @@ from ..core.links import Link
 from ..core.protocol import AgentError, Message
 from .frames import Numbers
 from .latency import ClockWatch
-from .receive import ReceiveRing, let_tag_through, ring_slot_bytes
+from .receive import ReceiveRing, let_tag_through, ring_slot_bytes, words_at
 from .sender import SentBatches, SentStep
 
 MOST_OUTAGES = 1000
@@ -116,8 +116,8 @@ class ArrivalLog:
         captured = self._ring.captured()
         if len(captured):
             start = self._place.offset + TAG_BYTES // 2
-            words = np.ascontiguousarray(captured.contents(start + 4)[:, start:]).view(">u4")[:, 0]
-            self._reception.add(words.astype(np.int64), (captured.times - self._clock.ahead) / _NANOSECONDS)
+            numbers = words_at(captured.contents(start + 4), start)
+            self._reception.add(numbers, (captured.times - self._clock.ahead) / _NANOSECONDS)
             self._ring.release(len(captured))
 
     def reception(self) -> Reception:

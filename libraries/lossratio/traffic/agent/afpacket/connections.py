@@ -20,7 +20,7 @@ from ..core.generator import Exchange
 from ..core.links import Link
 from ..core.protocol import AgentError
 from .frames import Bytes, FrameCycle, Numbers, Replies, build_frames, complete, sums_of_payloads, tag_bytes
-from .receive import ReceiveRing, let_nothing_through, let_tag_through, ring_slot_bytes
+from .receive import ReceiveRing, let_nothing_through, let_tag_through, ring_slot_bytes, words_at
 from .sender import Sender, SendOrder
 from .transmit import SenderSetup
 
@@ -111,7 +111,7 @@ class _End:
             return
         end = self._start + TAG_BYTES
         contents = captured.contents(end)
-        numbers = np.ascontiguousarray(contents[:, end - 4 :]).view(">u4")[:, 0].astype(np.int64)
+        numbers = words_at(contents, end - 4)
         is_new = numbers < len(self._has_arrived)
         is_new[is_new] = ~self._has_arrived[numbers[is_new]]
         if self._expected is not None:
@@ -300,7 +300,7 @@ class Conversation:
             if is_answer:
                 data = swapped(data, *frames.addresses[0])
             if self._tcp is not None:
-                sequence, acknowledged = (_word(data, self._tcp + place) for place in (_SEQUENCE, _ACKNOWLEDGEMENT))
+                sequence, acknowledged = (words_at(data, self._tcp + place) for place in (_SEQUENCE, _ACKNOWLEDGEMENT))
                 if is_answer:
                     sequence, acknowledged = acknowledged, sequence + taken
                 else:
@@ -358,11 +358,6 @@ def _silence(end: _End, sent: int) -> AgentError:
 
 def _least_size(frames: FramesSpec) -> int:
     return frames.tag_offset + TAG_BYTES + COMPENSATION_BYTES + FCS_BYTES
-
-
-def _word(data: Bytes, place: int) -> Numbers:
-    words: Numbers = np.ascontiguousarray(data[:, place : place + 4]).view(">u4")[:, 0].astype(np.int64)
-    return words
 
 
 def _set_word(data: Bytes, place: int, words: Numbers) -> None:

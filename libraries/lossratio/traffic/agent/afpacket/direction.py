@@ -16,7 +16,7 @@ from .connections import Conversation
 from .examination import AT_ONCE, Examiner
 from .frames import build_frames
 from .latency import Probe, latency_frames
-from .receive import FrameCounter, check_countable
+from .receive import FrameCounter, StackFilter, check_countable
 from .sender import Sender, SenderReport, SendOrder
 from .transmit import SenderSetup
 
@@ -49,6 +49,7 @@ class ActiveDirection:
         self._counter, self._counter_before, self._foreign = (
             FrameCounter(sink, direction.arriving_tag) for _ in range(3)
         )
+        self._stack = StackFilter(sink, direction.arriving_tag)
         self._examiner = Examiner(direction, cycle, sink) if examines else None
         self._source, self._sink = source, sink
         self._arrivals: ArrivalLog | None = None
@@ -82,6 +83,7 @@ class ActiveDirection:
         self._counted = None
         self._missing_before, self._missing = self._missing, None
         self._counter.watch(order.tag)
+        self._stack.watch(order.tag)
         self._foreign.watch_foreign(tags)
         self._is_examined = order.exchange is None
         if self._examiner is not None and self._is_examined:
@@ -214,6 +216,7 @@ class ActiveDirection:
         self._counter.close()
         self._counter_before.close()
         self._foreign.close()
+        self._stack.close()
         if self._examiner is not None:
             self._examiner.close()
         self._stop_noting()

@@ -12,7 +12,15 @@ from ..core.configuration import DIRECTIONS, FCS_BYTES, TAG_BYTES, Direction
 from ..core.links import Link
 from ..core.protocol import Message
 from .frames import Bytes, FrameCycle, Numbers, folded_sums, number_bytes, number_parts, tag_bytes, word_sums
-from .receive import CapturedFrames, ReceiveRing, Sample, let_nothing_through, let_sample_through, ring_slot_bytes
+from .receive import (
+    CapturedFrames,
+    ReceiveRing,
+    Sample,
+    let_nothing_through,
+    let_sample_through,
+    ring_slot_bytes,
+    words_at,
+)
 
 MOST_EXAMINED = 1 << 14
 """Frames of a trial and direction that are chosen to be examined at most, give or take a few: work of milliseconds.
@@ -236,7 +244,7 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     has_vlan, lengths = expected.place.behind_vlan, captured.lengths - expected.growth
     contents = captured.contents(expected.end, with_tags=has_vlan, skipped=expected.growth)
     offset = expected.place.offset
-    tags, numbers = _words(contents, offset), _words(contents, offset + 4)
+    tags, numbers = words_at(contents, offset), words_at(contents, offset + 4)
     ours = tags == sample.tag
     strayed = ~ours & ((tags ^ sample.tag) & ~DIRECTIONS == 0)
     wrong_length = ours & ~np.isin(lengths, sorted(expected.lengths))
@@ -259,8 +267,3 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     )
     is_intact = left & ~readdressed & ~corrupted
     return _Seen(numbers, is_chosen, is_intact, strayed, wrong_length, wrong_mac, readdressed, corrupted)
-
-
-def _words(contents: Bytes, offset: int) -> Numbers:
-    words: Numbers = np.ascontiguousarray(contents[:, offset : offset + 4]).view(">u4")[:, 0].astype(np.int64)
-    return words

@@ -16,7 +16,7 @@ from ..core.generator import unknown_latency
 from ..core.links import Link
 from ..core.pacing import frames_within
 from ..core.protocol import Message
-from .receive import ReceiveRing, let_probes_through, ring_slot_bytes
+from .receive import ReceiveRing, let_probes_through, ring_slot_bytes, words_at
 
 _ROOM = 2
 _SPARE = 64
@@ -115,8 +115,7 @@ class StampRing:
         """Times at which the kernel saw frames since the ring was made; to be asked once."""
         overlooked, captured = self._ring.overlooked(), self._ring.captured()
         start = self._tag_place.offset
-        tags = np.ascontiguousarray(captured.contents(start + 4)[:, start:]).view(">u4")[:, 0]
-        return Stamps(tags.astype(np.int64) & NUMBERS, captured.times, overlooked)
+        return Stamps(words_at(captured.contents(start + 4), start) & NUMBERS, captured.times, overlooked)
 
     def close(self) -> None:
         """Closes the socket."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import mmap
 import socket
 import struct
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import List, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lossratio.bpf import Array, Attachment, BpfError, read_object
+
 from ..core.configuration import DIRECTIONS, VLAN_TAG_BYTES, TagPlace
 from ..core.links import Link
-from ..core.packets import SOL_PACKET, Jump, attach_filter, take_all
+from ..core.packets import SOL_PACKET, Jump, attach_filter, ring_socket, take_all
 from ..core.protocol import AgentError
 from .frames import Bytes, Numbers
 
@@ -40,8 +43,7 @@ _RUN_BITS = 4
 _MULTIPLIERS, _MIXED_BITS = (0x9E3779B1, 0x85EBCA6B), 8
 
 _Program = List[Jump]
-_PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION = 5, 6, 10
-_TPACKET_V2 = 1
+_PACKET_RX_RING, _PACKET_STATISTICS = 5, 6
 _STATUS_VLAN_VALID = 0x10
 _MAC_HALF, _VLAN_HALF, _VLAN_TYPE_HALF = 6, 12, 13
 _HEADER_BYTES = 96
@@ -173,6 +175,12 @@ def ring_slot_bytes(frame: int) -> int:
     return 1 << (_HEADER_BYTES + frame - 1).bit_length()
 
 
+def words_at(contents: Bytes, offset: int) -> Numbers:
+    """The word of 32 bits at a place of each frame."""
+    words: Numbers = np.ascontiguousarray(contents[:, offset : offset + 4]).view(">u4")[:, 0].astype(np.int64)
+    return words
+
+
 class ReceiveRing:
     """A packet socket whose frames the kernel writes into memory; nothing passes until it gets a filter.
 
@@ -184,12 +192,11 @@ class ReceiveRing:
     """
 
     def __init__(self, link: Link, slot: int, slots: int) -> None:
-        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self.socket = ring_socket()
         let_nothing_through(self.socket)
         block = max(slot, _BLOCK_BYTES)
         blocks = -(-slots * slot // block)
         slots = blocks * block // slot
-        self.socket.setsockopt(SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
         self.socket.setsockopt(SOL_PACKET, _PACKET_RX_RING, struct.pack("=4I", block, blocks, slot, slots))
         memory = mmap.mmap(self.socket.fileno(), blocks * block)
         self._memory = np.frombuffer(memory, dtype=np.uint8).reshape(slots, slot)
@@ -348,3 +355,32 @@ class FrameCounter:
     def close(self) -> None:
         """Closes the socket."""
         self._socket.close()
+
+
+class StackFilter:
+    """Keeps a trial's arriving frames from the node's IP stack, which takes a fifth of the time that a frame costs.
+
+    The packet sockets before it see all frames. Where the kernel has no such filter (before Linux 6.6), or gives it to
+    nobody, less can be sent, and nothing else changes.
+    """
+
+    def __init__(self, link: Link, place: TagPlace) -> None:
+        self._opened = ExitStack()
+        self._present: Array | None = None
+        with suppress(BpfError), ExitStack() as opened:
+            present = Array(8, "lossratio_tag")
+            opened.callback(present.close)
+            constants = {"PLACE": struct.pack("=I", _start(place))}
+            program = read_object(__package__ or "", "end").load("lossratio_end", {"present": present}, constants)
+            opened.callback(program.close)
+            opened.callback(Attachment(program, link.index).close)
+            self._present, self._opened = present, opened.pop_all()
+
+    def watch(self, tag: int) -> None:
+        """Keeps frames with this tag, and those of other directions of its trial, from now on."""
+        if self._present is not None:
+            self._present.words[0] = tag
+
+    def close(self) -> None:
+        """Ends it."""
+        self._opened.close()

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.configuration import TagPlace
+from ..core.packets import SOL_PACKET, ring_socket
 from ..core.protocol import AgentError
 from .frames import SLOT_HEADER_BYTES, FrameCycle, Numbering, Patches, Replies, slot_bytes, slots_per_block, tag_bytes
 
-_SOL_PACKET = 263
-_PACKET_VERSION, _PACKET_TX_RING, _PACKET_LOSS, _PACKET_VNET_HDR, _PACKET_QDISC_BYPASS = 10, 13, 14, 15, 20
+_PACKET_TX_RING, _PACKET_LOSS, _PACKET_VNET_HDR, _PACKET_QDISC_BYPASS = 13, 14, 15, 20
 _SO_SNDBUFFORCE = 32
-_TPACKET_V2 = 1
 _AVAILABLE, _SEND_REQUEST = 0, 1
 _VNET_HEADER = struct.Struct("=BBHHHH")
 _VNET_LENGTH_HALF = (SLOT_HEADER_BYTES - _VNET_HEADER.size + 2) // 2
@@ -163,20 +162,19 @@ def _failure(setup: SenderSetup, error_number: int) -> AgentError:
 
 
 def _open(interface: str, slot: int, slots: int) -> socket.socket:
-    ring = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    ring.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
-    ring.setsockopt(_SOL_PACKET, _PACKET_QDISC_BYPASS, 1)
+    ring = ring_socket()
+    ring.setsockopt(SOL_PACKET, _PACKET_QDISC_BYPASS, 1)
     # With this header the kernel copies whole frames. Otherwise frames in flight would share the ring's memory (the
     # next trial's tag would be written into them), and sending small ones would cost twice the time.
-    ring.setsockopt(_SOL_PACKET, _PACKET_VNET_HDR, 1)
+    ring.setsockopt(SOL_PACKET, _PACKET_VNET_HDR, 1)
     # Frames that make no sense are skipped: how a frame that was lost beyond the link is left behind.
-    ring.setsockopt(_SOL_PACKET, _PACKET_LOSS, 1)
+    ring.setsockopt(SOL_PACKET, _PACKET_LOSS, 1)
     try:
         ring.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _SEND_BUFFER_BYTES)
     except PermissionError:
         ring.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     block = max(slot, mmap.PAGESIZE)
-    ring.setsockopt(_SOL_PACKET, _PACKET_TX_RING, struct.pack("=4I", block, slots * slot // block, slot, slots))
+    ring.setsockopt(SOL_PACKET, _PACKET_TX_RING, struct.pack("=4I", block, slots * slot // block, slot, slots))
     ring.bind((interface, 0))
     return ring
 
@@ -240,15 +238,11 @@ class ProbeSocket:
         try:
             self._socket.send(frame, socket.MSG_DONTWAIT)
         except OSError as error:
-            if error.errno in (errno.EAGAIN, errno.ENOBUFS):
-                if not (error.errno == errno.ENOBUFS and self._setup.drops_beyond):
-                    return 0
-                self.dropped_beyond += 1
-            else:
-                kind = "interface_down" if error.errno in _GONE else "send_failed"
-                raise AgentError(
-                    kind, f"Cannot send on {self._setup.interface}: {os.strerror(error.errno or 0)}."
-                ) from error
+            if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
+                raise _failure(self._setup, error.errno or 0) from error
+            if error.errno == errno.EAGAIN or not self._setup.drops_beyond:
+                return 0
+            self.dropped_beyond += 1
         self.number += 1
         return 1
 

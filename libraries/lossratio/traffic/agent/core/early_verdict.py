@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Callable, Mapping, Sequence
 
 from .pacing import frames_within
-from .protocol import Message
+from .protocol import Check, Message
 
 NOTE_SECONDS = 0.5
 """Seconds between two notes of a running trial's counters."""
@@ -72,7 +72,7 @@ def wait_for_held_frames(
     received: Callable[[], int],
     left: float,
     settle_time: float,
-    check: Callable[[], None],
+    check: Check,
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,

@@ -6,13 +6,13 @@ import os
 import sys
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Callable, Iterable, Mapping, Protocol, Sequence
+from typing import Any, Iterable, Mapping, Protocol, Sequence
 
 from .configuration import DIRECTIONS, Configuration, FramesSpec, TagPlace
 from .early_verdict import Watch
 from .pacing import BATCH
 from .packets import Wire
-from .protocol import AgentError, Message
+from .protocol import AgentError, Check, Message
 
 _OWN = ("afpacket", "otg", "trex", "xdp")
 
@@ -20,8 +20,7 @@ _OWN = ("afpacket", "otg", "trex", "xdp")
 class Generator(Protocol):
     """Sends and counts test traffic. One is made for each configuration; its constructor takes the ports.
 
-    Loads are frames per second in each direction, times are seconds. `check` is to be called several times a second; an
-    exception from it ends the traffic.
+    Loads are frames per second in each direction, times are seconds. An exception from `check` ends the traffic.
 
     The module that makes one has ``SENDS_BROADCASTS = True`` if it sends broadcast frames among a direction's frames.
     """
@@ -33,7 +32,7 @@ class Generator(Protocol):
         ``in_trials``: whether they are checked in trials, or with latency frames only.
         """
 
-    def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
+    def trial(self, load: float, duration: float, ramp: float, check: Check) -> list[Message]:
         """Performs a trial, and returns the counters of each direction: fields of `lossratio.trials.DirectionCounters`.
 
         Counters are read when the traffic has stopped and its last frames have had the settle time to come back. Each
@@ -46,7 +45,7 @@ class Generator(Protocol):
             AgentError: If the counters cannot be trusted; of kind ``unsupported`` if the generator cannot do this.
         """
 
-    def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
+    def latency(self, load: float, duration: float, check: Check) -> Message:
         """Performs a trial in which some of the load's frames measure their latency; raises errors as `trial` does.
 
         The answer has ``directions``, the counters of each direction as `trial` returns them, with all frames in them;
@@ -59,14 +58,14 @@ class Generator(Protocol):
     def renew(self) -> None:
         """Renews the traffic that `start` began; called several times a second."""
 
-    def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
+    def stop(self, late_wait: float, check: Check) -> list[Message]:
         """Ends the traffic that `start` began, and waits on for some seconds after the settle time.
 
         The counters are as `trial` returns them, with ``late`` in each direction: frames that came back only in that
         wait.
         """
 
-    def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
+    def late(self, wait: float, check: Check) -> dict[str, int]:
         """Frames of the last trial that came back too late, by direction; the next trial does not count them again.
 
         It waits for them for some seconds, after the settle time.
@@ -93,7 +92,7 @@ class Exchange:
 class ConnectingGenerator(Protocol):
     """A generator that opens connections, and answers over them (RFC 9693)."""
 
-    def connect(self, load: float, count: int, exchange: Exchange, check: Callable[[], None]) -> list[Message]:
+    def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
         """Opens connections in its only direction, and answers over each one that arrives.
 
         A connection counts as received if all frames over it arrived, the answers at the address and port that opened
@@ -110,9 +109,7 @@ class WatchingGenerator(Generator, Protocol):
     The program of a generator need not be one: it has the method, or it has not.
     """
 
-    def watched_trial(
-        self, load: float, duration: float, ramp: float, watch: Watch, check: Callable[[], None]
-    ) -> Message:
+    def watched_trial(self, load: float, duration: float, ramp: float, watch: Watch, check: Check) -> Message:
         """Performs a trial as `trial` does, with its errors, and looks at its counters every 50 ms at least.
 
         As soon as `lossratio.traffic.agent.core.early_verdict.is_certain`, the traffic ends on all ports, if it should.
@@ -132,9 +129,7 @@ class TimedGenerator(Generator, Protocol):
     The program of a generator need not be one: it has the methods, or it has not.
     """
 
-    def schedule(
-        self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
-    ) -> list[Message]:
+    def schedule(self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Check) -> list[Message]:
         """Performs a trial of steps, each a load and a duration, that follow each other without a gap; or a burst.
 
         A burst is one step of which every frame must leave, however late. Its losses are counted only.

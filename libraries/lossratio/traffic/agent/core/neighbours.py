@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import multiprocessing
-import select
 import signal
 import socket
 import struct
@@ -19,7 +18,7 @@ from typing import Mapping, Sequence, Union
 
 from .configuration import TAG_ETHERTYPES, Speaker, folded, word_sum
 from .links import Link
-from .packets import Jump, PacketWire, Wire, open_packets, receive_whole
+from .packets import Jump, PacketWire, Wire, open_packets
 from .protocol import AgentError
 
 LLDP_SECONDS = 30.0
@@ -70,22 +69,17 @@ class Question:
 
 def open_wire(questions: Sequence[Question], links: Mapping[str, Link]) -> PacketWire:
     """Opens the interfaces that next hops are asked for on."""
-    sockets: dict[str, list[socket.socket]] = {}
-    with ExitStack() as undo:
-        for port in dict.fromkeys(question.port for question in questions):
-            own = [question for question in questions if question.port == port]
-            if not links[port].is_up:
-                raise AgentError(
-                    "interface_down",
-                    f"Interface {port} is down, or its link is, so nothing can be asked there. Set both ends of the "
-                    f"link up (ip link set {port} up).",
-                )
-            has_ipv6 = any(":" in question.target for question in own)
-            sockets[port] = _open(links[port], has_ipv6, any(len(question.tags) > 8 for question in own))
-            for packets in sockets[port]:
-                undo.callback(packets.close)
-        undo.pop_all()
-    return PacketWire(links, sockets)
+    kinds: dict[str, tuple[bool, bool]] = {}
+    for port in dict.fromkeys(question.port for question in questions):
+        own = [question for question in questions if question.port == port]
+        if not links[port].is_up:
+            raise AgentError(
+                "interface_down",
+                f"Interface {port} is down, or its link is, so nothing can be asked there. Set both ends of the "
+                f"link up (ip link set {port} up).",
+            )
+        kinds[port] = any(":" in question.target for question in own), any(len(question.tags) > 8 for question in own)
+    return _open(kinds, links)
 
 
 def resolve(questions: Sequence[Question], wire: Wire, seconds: float) -> list[list[str]]:
@@ -123,16 +117,13 @@ class Responder:
     """A process that answers for the addresses of ports until it is closed. Make it from the agent's only thread."""
 
     def __init__(self, speakers: Sequence[Speaker], links: Mapping[str, Link]) -> None:
-        self._sockets: list[tuple[socket.socket, Speaker, bytes]] = []
-        for speaker in speakers:
-            link = links[speaker.port]
-            has_ipv6 = any(":" in first for first, _ in speaker.addresses)
-            self._sockets += [(each, speaker, link.mac) for each in _open(link, has_ipv6, has_inner_tags=True)]
+        self._speakers = speakers
+        kinds = {each.port: (any(":" in first for first, _ in each.addresses), True) for each in speakers}
+        self._wire = AnsweringWire(_open(kinds, links), speakers)
         context = multiprocessing.get_context("fork")
         self._process = context.Process(target=self._work, daemon=True)
         self._process.start()
-        for packets, _, _ in self._sockets:
-            packets.close()
+        self._wire.close()
 
     def close(self) -> None:
         """Ends it."""
@@ -142,25 +133,15 @@ class Responder:
     def _work(self) -> None:
         # It ends with the agent, however the agent ends.
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        ranges = {speaker.port: _read_ranges(speaker.addresses) for _, speaker, _ in self._sockets}
         next_lldp = time.monotonic()
         while True:
             if time.monotonic() >= next_lldp:
                 next_lldp += LLDP_SECONDS
-                done = set()
-                for packets, speaker, mac in self._sockets:
-                    if speaker.lldp and speaker.port not in done:
-                        done.add(speaker.port)
-                        with suppress(OSError):
-                            packets.send(lldp_frame(speaker.port, mac))
-            wait = max(0.0, next_lldp - time.monotonic())
-            readable, _, _ = select.select([packets for packets, _, _ in self._sockets], [], [], wait)
-            for packets, speaker, mac in self._sockets:
-                if packets in readable:
-                    with suppress(OSError):
-                        reply = answer_to(receive_whole(packets), mac, ranges[speaker.port])
-                        if reply is not None:
-                            packets.send(reply)
+                for port in dict.fromkeys(speaker.port for speaker in self._speakers if speaker.lldp):
+                    _send(self._wire, port, lldp_frame(port, self._wire.mac(port)))
+            # A port whose link goes down.
+            with suppress(OSError):
+                self._wire.receive(next_lldp - time.monotonic())
 
 
 class AnsweringWire:
@@ -218,19 +199,27 @@ def lldp_frame(port: str, mac: bytes) -> bytes:
     return _padded(_LLDP_GROUP + mac + _LLDP + body)
 
 
-def _open(link: Link, has_ipv6: bool, has_inner_tags: bool) -> list[socket.socket]:
-    """Sockets for questions and answers. Test traffic of IPv4 costs nothing: the kernel offers it to none of them."""
-    try:
-        opened = [open_packets(link, _ETH_P_ARP)]
-        if has_ipv6:
-            opened.append(open_packets(link, _ETH_P_IPV6, _NEIGHBOURS_ONLY))
-        if has_inner_tags:
-            opened.append(open_packets(link, _ETH_P_8021Q))
-    except OSError as error:
-        raise AgentError(
-            "permission", f"The kernel of this node does not give the packet sockets for ARP: {error}."
-        ) from error
-    return opened
+def _open(kinds: Mapping[str, tuple[bool, bool]], links: Mapping[str, Link]) -> PacketWire:
+    """Opens ports for questions and answers. Test traffic of IPv4 costs nothing: the kernel offers it to none of them.
+
+    `kinds` say of each port whether frames have IPv6, and whether they have inner tags.
+    """
+    sockets: dict[str, list[socket.socket]] = {}
+    with ExitStack() as undo:
+        for port, (has_ipv6, has_inner_tags) in kinds.items():
+            wanted = [(_ETH_P_ARP, ()), (_ETH_P_IPV6, _NEIGHBOURS_ONLY), (_ETH_P_8021Q, ())]
+            try:
+                sockets[port] = [
+                    undo.enter_context(open_packets(links[port], protocol, program))
+                    for (protocol, program), is_wanted in zip(wanted, (True, has_ipv6, has_inner_tags))
+                    if is_wanted
+                ]
+            except OSError as error:
+                raise AgentError(
+                    "permission", f"The kernel of this node does not give the packet sockets for ARP: {error}."
+                ) from error
+        undo.pop_all()
+    return PacketWire(links, sockets)
 
 
 def asking_frame(question: Question, mac: bytes) -> bytes:

@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass
 from typing import Callable, Sequence
 
+from .protocol import Check
+
 BATCH = 100e-6
 """Seconds of traffic that are sent in one go: a frame leaves up to this much before or after it is due."""
 
@@ -148,7 +150,7 @@ def ramp_up(
         transmit(offer, load * step / (RAMP_STEPS + 1), duration / RAMP_STEPS, is_stopped, clock=clock, sleep=sleep)
 
 
-def pause(seconds: float, check: Callable[[], None]) -> None:
+def pause(seconds: float, check: Check) -> None:
     """Waits, and calls `check` several times a second."""
     end = time.monotonic() + seconds
     while True:

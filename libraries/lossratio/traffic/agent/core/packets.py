@@ -22,7 +22,8 @@ SOL_PACKET = 263
 ETH_P_ALL = 3
 """All protocols."""
 
-_PACKET_ADD_MEMBERSHIP, _PACKET_AUXDATA = 1, 8
+_PACKET_ADD_MEMBERSHIP, _PACKET_AUXDATA, _PACKET_VERSION = 1, 8, 10
+_TPACKET_V2 = 1
 _PACKET_MR_PROMISC = 1
 _STATUS_VLAN_VALID, _STATUS_TPID_VALID = 0x10, 0x40
 _AUXDATA = "=IIIHHHH"
@@ -45,6 +46,13 @@ def attach_filter(packets: socket.socket, program: Sequence[Jump]) -> None:
     )
     buffer = ctypes.create_string_buffer(code, len(code))
     packets.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", size, ctypes.addressof(buffer)))
+
+
+def ring_socket() -> socket.socket:
+    """A packet socket that can have a ring of frames in memory."""
+    packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    packets.setsockopt(SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
+    return packets
 
 
 def open_packets(link: Link, protocol: int, program: Sequence[Jump] = ()) -> socket.socket:

@@ -166,17 +166,49 @@ class Ports:
         self.before = usable_links(configuration)
 
     def mark(self) -> None:
-        """Notes the links before new traffic; see `same_links` for errors."""
-        self.before = same_links(self._names, self.before)
+        """Notes the links before new traffic, and makes sure that no port was replaced: each counter is of one link."""
+        self.before = self._same_links()
 
     def after(self, *, may_go_down: bool = False) -> dict[str, Link]:
-        """All links now; see `links_after` for errors."""
-        return links_after(self._names, self.before, may_go_down=may_go_down)
+        """All links now, after the ports stayed up (unless they may go down), and went on counting."""
+        links = self._same_links()
+        for name in self._names:
+            now, then = links[name], self.before[name]
+            if now.receive_drops < then.receive_drops or now.transmit_drops < then.transmit_drops:
+                raise AgentError(
+                    "counters_reset",
+                    f"The counters of interface {name} were set back while traffic was on it: its driver was reset, or "
+                    "somebody cleared them. What was dropped is not known.",
+                )
+            if not may_go_down and (now.carrier_changes != then.carrier_changes or not now.is_up):
+                raise AgentError(
+                    "interface_down",
+                    f"Interface {name} went down (or its link did) while traffic was on it. "
+                    "The counters mean nothing; look at this interface and at the other end of its link.",
+                )
+        return links
 
     def facts(self) -> Message:
         """MAC address and kind of each port, for `Generator.facts`."""
         links = {name: self.before[name] for name in self._names}
         return {name: {"mac": link.mac.hex(":"), "kind": link.kind} for name, link in links.items()}
+
+    def _same_links(self) -> dict[str, Link]:
+        links = existing_links(self._names)
+        for name in self._names:
+            now, then = links[name], self.before[name]
+            if now.index != then.index:
+                raise AgentError(
+                    "interface_replaced",
+                    f"Interface {name} was taken away, and another one of that name is in its place; configure anew.",
+                )
+            if now.mtu != then.mtu:
+                raise AgentError(
+                    "mtu_changed",
+                    f"The MTU of interface {name} was {then.mtu}, and is {now.mtu}, so that frames may be "
+                    f"lost there. Set it back (ip link set dev {name} mtu {then.mtu}).",
+                )
+        return links
 
 
 def free_ports(names: Iterable[str], links: Mapping[str, Link]) -> list[str]:
@@ -198,43 +230,5 @@ def existing_links(names: Iterable[str]) -> dict[str, Link]:
             raise AgentError(
                 "no_such_interface",
                 f"There is no network interface {name} on this node; there are {', '.join(sorted(links))}.",
-            )
-    return links
-
-
-def same_links(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Link]:
-    """All links of the node, by name, after a check that no port was replaced: each counter belongs to one link."""
-    links = existing_links(names)
-    for name in names:
-        if links[name].index != before[name].index:
-            raise AgentError(
-                "interface_replaced",
-                f"Interface {name} was taken away, and another one of that name is in its place; configure anew.",
-            )
-        if links[name].mtu != before[name].mtu:
-            raise AgentError(
-                "mtu_changed",
-                f"The MTU of interface {name} was {before[name].mtu}, and is {links[name].mtu}, so that frames may be "
-                f"lost there. Set it back (ip link set dev {name} mtu {before[name].mtu}).",
-            )
-    return links
-
-
-def links_after(names: Iterable[str], before: Mapping[str, Link], *, may_go_down: bool = False) -> dict[str, Link]:
-    """All links of the node, by name, after these stayed up (unless they may go down), and went on counting."""
-    links = same_links(names, before)
-    for name in names:
-        now, then = links[name], before[name]
-        if now.receive_drops < then.receive_drops or now.transmit_drops < then.transmit_drops:
-            raise AgentError(
-                "counters_reset",
-                f"The counters of interface {name} were set back while traffic was on it: its driver was reset, or "
-                "somebody cleared them. What was dropped is not known.",
-            )
-        if not may_go_down and (now.carrier_changes != then.carrier_changes or not now.is_up):
-            raise AgentError(
-                "interface_down",
-                f"Interface {name} went down (or its link did) while traffic was on it. "
-                "The counters mean nothing; look at this interface and at the other end of its link.",
             )
     return links

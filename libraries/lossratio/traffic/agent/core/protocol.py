@@ -24,6 +24,8 @@ SILENCE_SECONDS = 5.0
 """Seconds without a line after which the controller counts as gone while traffic flows."""
 
 Message = Dict[str, Any]
+Check = Callable[[], None]
+"""Raises an exception if the controller is gone; called several times a second while traffic flows."""
 RecordT = TypeVar("RecordT")
 _NO_PARTS: Mapping[str, Any] = MappingProxyType({})
 _PLAIN: Mapping[str, Any] = MappingProxyType({"int": int, "float": (int, float), "str": str, "bool": bool})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import Any, Callable, Mapping
+from typing import Any, Mapping
 
 from ..core.configuration import Configuration, Direction
 from ..core.generator import late_and_copies, unknown_latency
 from ..core.pacing import frames_within, pause
-from ..core.protocol import AgentError, Message
+from ..core.protocol import AgentError, Check, Message
 from .tester import TESTER, Tester
 
 _POLL_SECONDS = 0.02
@@ -62,11 +62,11 @@ class OtgGenerator:
             "ports": dict(self._ports),
         }
 
-    def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
+    def trial(self, load: float, duration: float, ramp: float, check: Check) -> list[Message]:
         """See `Generator.trial`."""
         return self._send(load, duration, ramp, check)
 
-    def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
+    def latency(self, load: float, duration: float, check: Check) -> Message:
         """See `Generator.latency`: least, mean and largest, as the models have no others."""
         counters = self._send(load, duration, 0.0, check, latency=True)
         metrics = self._tester.metrics("flow")
@@ -87,7 +87,7 @@ class OtgGenerator:
         if time.monotonic() > self._heard + _LIFE_SECONDS:
             self._read()
 
-    def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
+    def stop(self, late_wait: float, check: Check) -> list[Message]:
         """See `Generator.stop`."""
         elapsed = time.monotonic() - self._started
         self._end()
@@ -100,7 +100,7 @@ class OtgGenerator:
         late = self.late(late_wait, check)
         return [{**each, "late": late[each["name"]]} for each in counters]
 
-    def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
+    def late(self, wait: float, check: Check) -> dict[str, int]:
         """See `Generator.late`."""
         pause(wait, check)
         late = {}
@@ -116,9 +116,7 @@ class OtgGenerator:
             self._end()
         self._tester.close()
 
-    def _send(
-        self, load: float, duration: float, ramp: float, check: Callable[[], None], *, latency: bool = False
-    ) -> list[Message]:
+    def _send(self, load: float, duration: float, ramp: float, check: Check, *, latency: bool = False) -> list[Message]:
         if ramp:
             raise AgentError("unsupported", "OTG has no ramp before a flow. Measure with ramp=0.")
         packets = self._begin(load, duration, latency=latency)
@@ -158,7 +156,7 @@ class OtgGenerator:
             self._is_running = False
             self._tester.transmit("stop")
 
-    def _wait(self, packets: Mapping[str, int], due: float, patience: float, check: Callable[[], None]) -> float:
+    def _wait(self, packets: Mapping[str, int], due: float, patience: float, check: Check) -> float:
         """Waits until all packets have left; returns when that was seen."""
         while True:
             counts = self._read()
@@ -177,7 +175,7 @@ class OtgGenerator:
                 )
             pause(_POLL_SECONDS, check)
 
-    def _settled(self, check: Callable[[], None]) -> dict[str, tuple[int, int]]:
+    def _settled(self, check: Check) -> dict[str, tuple[int, int]]:
         """The counts when frames in flight had their time, and metrics were not behind."""
         pause(self._configuration.settle_time, check)
         counts = self._read()

@@ -15,7 +15,7 @@ from ..core.configuration import FCS_BYTES, Configuration, FramesSpec
 from ..core.generator import Exchange
 from ..core.ports import Ports
 from ..core.processors import COUNTING, raise_priority
-from ..core.protocol import AgentError, Message
+from ..core.protocol import AgentError, Check, Message
 from .connection import TrexConnection, TrexLibrary, TrexSettings
 
 _POLL_SECONDS = 5e-3
@@ -137,7 +137,7 @@ class AstfGenerator:
             },
         }
 
-    def connect(self, load: float, count: int, exchange: Exchange, check: Callable[[], None]) -> list[Message]:
+    def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
         """See `ConnectingGenerator.connect`. TRex answers at once, so that the rate of answers is the load."""
         self._check(count, exchange)
         connection, clock = self._connection, self._connection.clock
@@ -190,7 +190,7 @@ class AstfGenerator:
         late = (whole if progress + self._settle_time < end else counted.opened) - in_time
         return [self._counters(counted, count, whole, late, load, elapsed)]
 
-    def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
+    def late(self, wait: float, check: Check) -> dict[str, int]:
         """See `Generator.late`: a connection that is established late is none of the next trial."""
         return {self._direction.name: 0}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any, Callable, Sequence
 
 from ..core.configuration import mac_bytes
@@ -106,12 +106,9 @@ class Neighbours:
         self._macs: dict[Question, bytes] = {}
         self._last = self._last_lldp = -float("inf")
         if self._questions or settings.lldp:
-            wire = CardWire(connection)
-            try:
+            with closing(CardWire(connection)) as wire:
                 self._own = {name: wire.mac(name) for name in settings.ports}
                 self._learn(resolve(self._questions, wire, _RESOLVE_SECONDS) if self._questions else [])
-            finally:
-                wire.close()
         self._lldp = [(port, lldp_frame(port, self._own[port])) for port in settings.lldp]
 
     def greet(self, settle: float) -> bool:

@@ -284,6 +284,21 @@ class TrexConnection:
             self.stop_quietly(ports)
             raise
 
+    def start_delayed(
+        self, delays: Mapping[int, float], load: float, duration: float | None, look: Callable[[], None] = lambda: None
+    ) -> None:
+        """Starts ports whose streams wait so many seconds, by the port's number: each sends that much longer.
+
+        If the server does not start one of them, none sends. `look` is called before each start, as the ports before
+        may begin meanwhile.
+        """
+        with ExitStack() as undo:
+            undo.callback(self.stop_quietly, list(delays))
+            for port, delay in delays.items():
+                look()
+                self.start([port], load, None if duration is None else duration + delay)
+            undo.pop_all()
+
     def change(self, ports: Sequence[int], factor: float) -> None:
         """Changes the factor of streams that run."""
         self._call("change the load", self._client.update, ports=list(ports), mult=_decimal(factor))

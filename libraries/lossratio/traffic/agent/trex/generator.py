@@ -13,7 +13,7 @@ from ..core.early_verdict import Lookout, Watch, wait_for_held_frames
 from ..core.generator import counted_course
 from ..core.ports import Ports
 from ..core.processors import COUNTING, raise_priority
-from ..core.protocol import AgentError, Message
+from ..core.protocol import AgentError, Check, Message
 from .cards import Neighbours
 from .connection import TrexConnection, TrexLibrary, TrexSettings
 from .flow_statistics import check_arrivals, latency_answer, latency_error, latency_rate, numbered_rate, stream_answer
@@ -80,12 +80,12 @@ class TrexGenerator:
         with ExitStack() as undo:
             undo.callback(self._connection.close)
             self._info = self._connection.port_info()
-            self._makers = self._stream_makers(library, {})
+            self._makers = self._stream_makers({})
             for direction in self._directions:
                 self._add_load_streams(direction)
             self._counters = TrexCounters(self._connection, self._directions)
             self._neighbours = Neighbours(self._connection, self._counters.exclude)
-            self._delays = self._find_delays(library) if settings.sleeps else {}
+            self._delays = self._find_delays() if settings.sleeps else {}
             self._runner = TrexRunner(
                 self._connection,
                 self._sources,
@@ -113,7 +113,7 @@ class TrexGenerator:
             },
         }
 
-    def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
+    def trial(self, load: float, duration: float, ramp: float, check: Check) -> list[Message]:
         """See `Generator.trial`. After a ramp traffic pauses for the settle time, as TRex counts all frames."""
         if not self._settings.flow_statistics:
             self._prepare()
@@ -130,9 +130,7 @@ class TrexGenerator:
             answers.append(stream_answer(counted, maker.groups, numbered, into, statistics))
         return answers
 
-    def watched_trial(
-        self, load: float, duration: float, ramp: float, watch: Watch, check: Callable[[], None]
-    ) -> Message:
+    def watched_trial(self, load: float, duration: float, ramp: float, watch: Watch, check: Check) -> Message:
         """See `WatchingGenerator.watched_trial`. A verdict is possible in software mode only: cards may count late."""
         if math.isfinite(watch.above) and not (self._settings.uses_linux and not self._settings.flow_statistics):
             raise AgentError("unsupported", _NO_WATCH)
@@ -166,9 +164,7 @@ class TrexGenerator:
             ]
         return lookout.answer(counters, lookout.certain_after if run.was_cut else None)
 
-    def schedule(
-        self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
-    ) -> list[Message]:
+    def schedule(self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Check) -> list[Message]:
         """See `TimedGenerator.schedule`: bursts only.
 
         TRex reports the end of a burst too late to know the rate of a short one. So it must have kept the rate in a
@@ -188,7 +184,7 @@ class TrexGenerator:
         """Raises AgentError: see `TimedGenerator.start_watched`."""
         raise AgentError("unsupported", _NO_TIMES)
 
-    def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
+    def latency(self, load: float, duration: float, check: Check) -> Message:
         """See `Generator.latency`."""
         counters, statistics, errors = self._with_latency_streams(load, latency_rate(load), duration, 0.0, check)
         return {
@@ -207,7 +203,7 @@ class TrexGenerator:
         """See `Generator.renew`. The server ends with the reservation."""
         self._neighbours.remind()
 
-    def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
+    def stop(self, late_wait: float, check: Check) -> list[Message]:
         """See `Generator.stop`."""
         run, self._started = self._started, None
         if run is None:
@@ -217,7 +213,7 @@ class TrexGenerator:
         late = self.late(late_wait, check)
         return [{**direction, "late": late[direction["name"]]} for direction in counters]
 
-    def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
+    def late(self, wait: float, check: Check) -> dict[str, int]:
         """See `Generator.late`."""
         self._runner.wait(wait, check)
         return self._counters.late()
@@ -232,15 +228,14 @@ class TrexGenerator:
         return {direction.name: group for group, direction in enumerate(self._directions, start=1)}
 
     def _with_latency_streams(
-        self, load: float, rate: float, duration: float, ramp: float, check: Callable[[], None]
+        self, load: float, rate: float, duration: float, ramp: float, check: Check
     ) -> tuple[list[Message], Mapping[Any, Any], dict[str, Message]]:
         """A trial with latency frames in place of a part of its load.
 
         It returns the ports' counters, all statistics, and the errors of directions that have no latency frames.
         """
         errors: dict[str, Message] = {}
-        added: list[tuple[list[int], int]] = []
-        try:
+        with ExitStack() as undo:
             for direction in self._directions:
                 maker = self._makers[direction.name]
                 try:
@@ -250,35 +245,25 @@ class TrexGenerator:
                     # The factor of the load, which is lower now, is for these streams, too.
                     streams = maker.load_streams(rate / (load - rate))
                     errors[direction.name] = latency_error(direction.name, str(error))
-                added.append((self._connection.add_streams(streams, self._source(direction)), self._source(direction)))
+                self._add_for_now(direction, streams, undo)
             self._prepare()
             self._ramp_up(load - rate, ramp, check)
             self._connection.clear()
             counters = self._measure(load, load - rate, duration, check)
             statistics = self._connection.stats()
             check_arrivals(self._directions, statistics, self._groups, self._settings.ports)
-        finally:
-            for numbers, port in added:
-                self._connection.remove_streams(numbers, port)
         return counters, statistics, errors
 
-    def _burst(self, load: float, duration: float, check: Callable[[], None]) -> list[Message]:
+    def _burst(self, load: float, duration: float, check: Check) -> list[Message]:
         """Sends a burst in each direction, in place of its load, and returns its counters with their ``course``."""
-        added: list[tuple[list[int], int]] = []
-        try:
+        with ExitStack() as undo:
             for direction in self._directions:
-                self._connection.remove_streams(self._load_streams.pop(direction.name), self._source(direction))
-                streams = self._makers[direction.name].burst_streams(load, duration)
-                added.append((self._connection.add_streams(streams, self._source(direction)), self._source(direction)))
+                undo.callback(self._add_load_streams, direction)
+                self._remove_load_streams(direction)
+                self._add_for_now(direction, self._makers[direction.name].burst_streams(load, duration), undo)
             self._prepare()
             run = self._runner.flow(1.0, duration, check, self._all_sent(load, duration))
             counters = self._read(load, run, check)
-        finally:
-            for numbers, port in added:
-                self._connection.remove_streams(numbers, port)
-            for direction in self._directions:
-                if direction.name not in self._load_streams:
-                    self._add_load_streams(direction)
         if duration >= _LEAST_PROOF and not any(direction["unsent_frames"] for direction in counters):
             self._kept_load = max(self._kept_load, load)
         for counted in counters:
@@ -293,13 +278,20 @@ class TrexGenerator:
         streams = self._makers[direction.name].load_streams()
         self._load_streams[direction.name] = self._connection.add_streams(streams, self._source(direction))
 
-    def _ramp_up(self, load: float, ramp: float, check: Callable[[], None]) -> None:
+    def _remove_load_streams(self, direction: Direction) -> None:
+        self._connection.remove_streams(self._load_streams.pop(direction.name), self._source(direction))
+
+    def _add_for_now(self, direction: Direction, streams: Sequence[Any], undo: ExitStack) -> None:
+        numbers = self._connection.add_streams(streams, self._source(direction))
+        undo.callback(self._connection.remove_streams, numbers, self._source(direction))
+
+    def _ramp_up(self, load: float, ramp: float, check: Check) -> None:
         if ramp:
             self._runner.ramp_up(load, ramp, check)
             self._runner.wait(self._settle_time, check)
             self._counters.clear()
 
-    def _measure(self, load: float, factor: float, duration: float, check: Callable[[], None]) -> list[Message]:
+    def _measure(self, load: float, factor: float, duration: float, check: Check) -> list[Message]:
         pace = self._pace(load, duration)
         run = self._runner.flow(factor, duration, check, self._all_sent(load, duration), pace=pace)
         return self._read(load, run, check)
@@ -329,7 +321,7 @@ class TrexGenerator:
         if self._neighbours.greet(self._settle_time):
             self._counters.clear()
 
-    def _read(self, load: float, run: Run, check: Callable[[], None]) -> list[Message]:
+    def _read(self, load: float, run: Run, check: Check) -> list[Message]:
         self._runner.wait(self._settle_time, check)
         counters = self._counters.read(load, run)
         if run.ended_by_itself:
@@ -347,25 +339,24 @@ class TrexGenerator:
     def _has_begun(self) -> bool:
         return self._counters.have_sent({direction.name: 1 for direction in self._directions})
 
-    def _find_delays(self, library: TrexLibrary) -> dict[int, float]:
+    def _find_delays(self) -> dict[int, float]:
         """Finds the delays of all ports' streams, and gives them to these."""
         # A trial must not be judged by looks for which the agent had to wait behind other programs.
         raise_priority(COUNTING)
-        counters = self._counters
-        delays = find_delays(self._connection, counters.clear, counters.seconds_sent, self._sources)
-        self._makers = self._stream_makers(library, delays)
+        delays = find_delays(self._connection, self._counters, self._sources)
+        self._makers = self._stream_makers(delays)
         for direction in self._directions:
-            self._connection.remove_streams(self._load_streams.pop(direction.name), self._source(direction))
+            self._remove_load_streams(direction)
             self._add_load_streams(direction)
         self._connection.sleep(self._settle_time)
         return delays
 
-    def _stream_makers(self, library: TrexLibrary, delays: Mapping[int, float]) -> dict[str, StreamMaker]:
+    def _stream_makers(self, delays: Mapping[int, float]) -> dict[str, StreamMaker]:
         makers: dict[str, StreamMaker] = {}
         for number, direction in enumerate(self._directions):
             macs = direction.macs(self._mac(direction.transmit), self._mac(direction.receive))
             makers[direction.name] = StreamMaker(
-                library.api,
+                self._connection.api,
                 direction,
                 *macs,
                 number,

@@ -12,7 +12,7 @@ from ..core.configuration import Direction
 from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar
 from ..core.generator import late_and_copies
 from ..core.pacing import frames_within
-from ..core.protocol import AgentError, Message
+from ..core.protocol import AgentError, Check, Message
 from .connection import TrexConnection
 from .pace import EDGE_SECONDS, LOOK_SECONDS as PACE_SECONDS, Pace
 from .streams import least_sent
@@ -110,7 +110,7 @@ class TrexRunner:
         self,
         load: float,
         duration: float,
-        check: Callable[[], None],
+        check: Check,
         all_sent: Callable[[], bool],
         *,
         must_end: Callable[[Run], bool] | None = None,
@@ -167,7 +167,7 @@ class TrexRunner:
         stopped = self._stopped(run)
         return replace(stopped, duration=stopped.stopping - run.started)
 
-    def ramp_up(self, load: float, ramp: float, check: Callable[[], None]) -> None:
+    def ramp_up(self, load: float, ramp: float, check: Check) -> None:
         """Sends traffic that grows in steps from nothing to a load, and stops it."""
         steps = [load * (step + 1) / _RAMP_STEPS for step in range(_RAMP_STEPS)]
         run = self.start(steps[0])
@@ -180,7 +180,7 @@ class TrexRunner:
             undo.pop_all()
         self.stop(run)
 
-    def wait(self, seconds: float, check: Callable[[], None], pace: Pace | None = None) -> None:
+    def wait(self, seconds: float, check: Check, pace: Pace | None = None) -> None:
         """Waits, looks at the pace meanwhile, and makes sure that the controller is still there."""
         end = self._clock() + seconds
         step = _CHECK_SECONDS if pace is None else PACE_SECONDS
@@ -200,7 +200,7 @@ class TrexRunner:
         asked = self._clock()
         if self._delays:
             between = (lambda: None) if pace is None else pace.look
-            _start_delayed(self._connection, self._delays, load, duration, between)
+            self._connection.start_delayed(self._delays, load, duration, between)
         else:
             self._connection.start(self._ports, load, duration)
         started = self._clock()
@@ -228,16 +228,17 @@ class TrexCounters:
     def __init__(self, connection: TrexConnection, directions: Sequence[Direction]) -> None:
         self._connection = connection
         self._directions = directions
-        self._ports, self._clock = connection.settings.ports, connection.clock
+        self._clock, ports = connection.clock, connection.settings.ports
+        self._ends = {each.name: (ports[each.transmit], ports[each.receive]) for each in directions}
         self._zero: Mapping[int, Mapping[str, int]] = {}
-        self._received: Mapping[str, int] | None = None
-        self._missing: Mapping[str, int | None] = {}
+        self._received: dict[str, int] = {}
+        self._missing: dict[str, int | None] = {}
         self._late: Mapping[str, int] = {}
 
     def begin(self) -> None:
         """Sets all counters to zero for new traffic; frames that came since the last `read` were late."""
-        self._late = {} if self._received is None else self.late()
-        self._received = None
+        self._late = self.late() if self._received else {}
+        self._received = {}
         self.clear()
 
     def clear(self) -> None:
@@ -253,15 +254,12 @@ class TrexCounters:
     def have_sent(self, frames: Mapping[str, int]) -> bool:
         """Whether each direction has sent so many frames, by its name, since the counters were zero."""
         counted = self._counted()
-        return all(
-            counted[self._ports[direction.transmit]]["opackets"] >= frames[direction.name]
-            for direction in self._directions
-        )
+        return all(counted[source]["opackets"] >= frames[name] for name, (source, _) in self._ends.items())
 
     def seconds_sent(self, load: float) -> dict[int, float]:
         """Seconds of a load that each port has sent since the counters were zero, by its number."""
-        counted, ports = self._counted(), [self._ports[direction.transmit] for direction in self._directions]
-        shares = [direction.load_share for direction in self._directions]
+        counted, shares = self._counted(), [direction.load_share for direction in self._directions]
+        ports = [source for source, _ in self._ends.values()]
         return {port: counted[port]["opackets"] / (load * share) for port, share in zip(ports, shares)}
 
     def so_far(self, lookout: Lookout, run: Run) -> dict[str, SoFar]:
@@ -270,11 +268,11 @@ class TrexCounters:
         # What is received is asked for after what is sent.
         before, after = self._counted(), self._counted()
         seen = {}
-        for direction in self._directions:
-            sent, sink = before[self._ports[direction.transmit]]["opackets"], after[self._ports[direction.receive]]
-            rate, whole = lookout.rates[direction.name], lookout.whole[direction.name]
+        for name, (source, into) in self._ends.items():
+            sent, sink = before[source]["opackets"], after[into]
+            rate, whole = lookout.rates[name], lookout.whole[name]
             in_flight, unsent = lookout.watch.in_flight * rate, self.unsent(rate, sent, elapsed)
-            seen[direction.name] = SoFar(whole, sent, unsent, sink["ipackets"], in_flight, sink["ierrors"])
+            seen[name] = SoFar(whole, sent, unsent, sink["ipackets"], in_flight, sink["ierrors"])
         return seen
 
     def unsent(self, rate: float, sent: int, elapsed: float) -> int:
@@ -284,7 +282,7 @@ class TrexCounters:
     def arrived(self) -> int:
         """Frames that all directions have received since the counters were zero."""
         counted = self._counted()
-        return sum(counted[self._ports[direction.receive]]["ipackets"] for direction in self._directions)
+        return sum(counted[sink]["ipackets"] for _, sink in self._ends.values())
 
     def read(self, load: float, run: Run) -> list[Message]:
         """The counters of each direction since they were zero, once they stand still."""
@@ -303,17 +301,13 @@ class TrexCounters:
         More cannot be late than were missing: the others are copies, or of other senders.
         """
         statistics = self._counted()
-        before = self._received or {}
-        self._received = {
-            direction.name: int(statistics[self._ports[direction.receive]]["ipackets"])
-            for direction in self._directions
-        }
-        counted = {
-            name: late_and_copies(max(0, received - before.get(name, 0)), self._missing.get(name))
-            for name, received in self._received.items()
-        }
-        self._missing = {name: missing for name, (_, _, missing) in counted.items()}
-        return {name: late for name, (late, _, _) in counted.items()}
+        late: dict[str, int] = {}
+        for name, (_, sink) in self._ends.items():
+            received = statistics[sink]["ipackets"]
+            arrived = max(0, received - self._received.get(name, 0))
+            late[name], _, self._missing[name] = late_and_copies(arrived, self._missing.get(name))
+            self._received[name] = received
+        return late
 
     def _counted(self) -> Statistics:
         counters = self._connection.port_counters()
@@ -324,7 +318,7 @@ class TrexCounters:
 
     def _standing(self) -> Statistics:
         # Some NICs update their counters only now and then.
-        ports = [self._ports[direction.transmit] for direction in self._directions]
+        ports = [source for source, _ in self._ends.values()]
         deadline = self._clock() + _STANDSTILL_SECONDS
         before = self._counted()
         while True:
@@ -339,7 +333,7 @@ class TrexCounters:
 
     def _counters(self, number: int, direction: Direction, statistics: Statistics, load: float, run: Run) -> Message:
         duration, pace = run.duration, run.pace
-        source, sink = statistics[self._ports[direction.transmit]], statistics[self._ports[direction.receive]]
+        source, sink = (statistics[port] for port in self._ends[direction.name])
         sent, received = int(source["opackets"]), int(sink["ipackets"])
         rate = load * direction.load_share
         # Stalls of the server and of the agent blur when traffic began and ended; each stream sends one frame more.
@@ -376,32 +370,7 @@ class TrexCounters:
         }
 
 
-def _start_delayed(
-    connection: TrexConnection,
-    delays: Mapping[int, float],
-    load: float,
-    duration: float | None,
-    look: Callable[[], None] = lambda: None,
-) -> None:
-    """Starts ports whose streams wait so many seconds, by the port's number: each sends that much longer.
-
-    If the server does not start one of them, none sends. `look` is called before each start, as the ports before may
-    begin meanwhile.
-    """
-    with ExitStack() as undo:
-        undo.callback(connection.stop_quietly, list(delays))
-        for port, delay in delays.items():
-            look()
-            connection.start([port], load, None if duration is None else duration + delay)
-        undo.pop_all()
-
-
-def find_delays(
-    connection: TrexConnection,
-    clear: Callable[[], None],
-    seconds_sent: Callable[[float], Mapping[int, float]],
-    ports: Sequence[int],
-) -> dict[int, float]:
+def find_delays(connection: TrexConnection, counters: TrexCounters, ports: Sequence[int]) -> dict[int, float]:
     """Finds how long streams must wait before their first frames, so that a server which sleeps sends none at once.
 
     TRex takes off some time of each sleep, for what a sleep costs by its own measurement. But that number depends on
@@ -410,19 +379,18 @@ def find_delays(
     leave earlier by it. Ports that begin while another one has traffic are in time. The frames that each port has sent
     soon after the start show the time. It is found several times, as the server may be stalled then.
 
-    `clear` sets the counters to zero, and `seconds_sent` returns how many seconds of a load each port has sent since
-    then, by the port's number. The ports are in the order of their starts. With the delays that are found, by the
-    port's number, all ports begin right after the answer to the request to start.
+    The ports are in the order of their starts. With the delays that are found, by the port's number, all ports begin
+    right after the answer to the request to start.
     """
     found = []
     for _ in range(_AHEAD_RUNS):
-        clear()
-        _start_delayed(connection, dict.fromkeys(ports, 0.0), _AHEAD_LOAD, None)
+        counters.clear()
+        connection.start_delayed(dict.fromkeys(ports, 0.0), _AHEAD_LOAD, None)
         answered = connection.clock()
         looks = []
         for _ in range(_AHEAD_LOOKS):
             looked = connection.clock()
-            sent = seconds_sent(_AHEAD_LOAD)
+            sent = counters.seconds_sent(_AHEAD_LOAD)
             looks.append({port: sent[port] - (looked - answered) for port in ports})
             connection.sleep(_LOOK_SECONDS)
         connection.stop(ports)

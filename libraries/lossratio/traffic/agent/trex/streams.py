@@ -1,20 +1,19 @@
-"""From a direction's frames to the streams of TRex's client, by way of a template and a program of its field engine."""
+"""From a direction's frames to the streams of TRex's client: a packet, and a program of its field engine."""
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from random import Random
-from typing import Any, Mapping
+from typing import Any
 
-from ..core.configuration import FCS_BYTES, ChecksumField, Direction, FramesSpec, SteppingField
+from ..core.configuration import FCS_BYTES, ChecksumField, Direction, SteppingField
 from ..core.pacing import frames_within
 from ..core.protocol import AgentError
 
 LATENCY_HEADER_BYTES = 16
 """Bytes that TRex writes into the end of each latency frame."""
 
-_ADDRESSES_OF_TEMPLATE = 1
+_ADDRESSES_OF_PACKET = 1
 GAP = 10e-6
 """Seconds by which each direction begins later than the one before it."""
 
@@ -51,10 +50,7 @@ class StreamMaker:
         self._gap = 1e6 * (GAP * number + delay)
         self._counts_streams = counts_streams
         self._first_group = _GROUPS_OF_DIRECTION * (number + 1)
-        self._templates = {
-            size: make_template(direction.frames, size, source_mac, destination_mac)
-            for size, _ in direction.frames.sizes
-        }
+        self._macs = destination_mac + source_mac
 
     def load_streams(self, load: float = 1.0) -> list[Any]:
         """Streams, one for each size, whose rates sum up to the direction's share of a load in frames per second."""
@@ -62,7 +58,7 @@ class StreamMaker:
         rate = load * self._direction.load_share / sum(weights.values())
         return [
             self._stream(
-                self._templates[size],
+                size,
                 rate * weights[size],
                 **({"flow_stats": self._api.STLFlowStats(pg_id=group)} if self._counts_streams else {}),
             )
@@ -82,7 +78,7 @@ class StreamMaker:
         shares[most] += frames - sum(shares.values())
         return [
             self._stream(
-                self._templates[size],
+                size,
                 rate * weights[size] / total,
                 mode=self._api.STLTXSingleBurst(pps=rate * weights[size] / total, total_pkts=share),
             )
@@ -95,56 +91,75 @@ class StreamMaker:
 
         No factor changes its rate in frames per second; `group` is the number that its counters get.
         """
-        template = self._templates[self.latency_size]
-        return self._stream(template, rate, flow_stats=self._api.STLFlowLatencyStats(pg_id=group))
+        return self._stream(self.latency_size, rate, flow_stats=self._api.STLFlowLatencyStats(pg_id=group))
 
     @property
     def groups(self) -> list[tuple[int, int]]:
         """Number of the counters of each stream of the load, and the size of its frames in bytes with FCS."""
-        return list(enumerate(self._templates, start=self._first_group))
+        return list(enumerate(dict(self._direction.frames.sizes), start=self._first_group))
 
     @property
     def latency_size(self) -> int:
         """Bytes, with FCS, of the smallest frames that have room for TRex's latency header."""
         headers = len(bytes.fromhex(self._direction.frames.header))
         least = headers + LATENCY_HEADER_BYTES + FCS_BYTES
-        fitting = [size for size in self._templates if size >= least]
+        fitting = [size for size, _ in self._direction.frames.sizes if size >= least]
         if not fitting:
             raise AgentError("unsupported", f"TRex's latency frames need {least} bytes with these headers.")
         return min(fitting)
 
-    def _stream(self, template: Template, rate: float, mode: Any = None, **more: Any) -> Any:
-        builder = self._api.STLPktBuilder(pkt_buffer=template.data, vm=self._program(template) or None)
+    def _stream(self, size: int, rate: float, mode: Any = None, **more: Any) -> Any:
         return self._api.STLStream(
-            packet=builder,
+            packet=self._packet(size),
             mode=self._api.STLTXCont(pps=rate) if mode is None else mode,
             isg=self._gap,
-            mac_src_override_by_pkt=_ADDRESSES_OF_TEMPLATE,
-            mac_dst_override_mode=_ADDRESSES_OF_TEMPLATE,
+            mac_src_override_by_pkt=_ADDRESSES_OF_PACKET,
+            mac_dst_override_mode=_ADDRESSES_OF_PACKET,
             **more,
         )
 
-    def _program(self, template: Template) -> list[Any]:
+    def _packet(self, size: int) -> Any:
+        """Frames of one size, in bytes with FCS: the first one, without FCS, and the program that changes it."""
+        spec = self._direction.frames
+        header = bytes.fromhex(spec.header)
+        if size - FCS_BYTES < len(header):
+            raise AgentError(
+                "unsupported", f"A frame of {size} bytes is too small: these headers need {len(header) + FCS_BYTES}."
+            )
+        # The embedded generator's payload; where that one has a tag, there is nothing here.
+        places = range(len(header), size - FCS_BYTES)
+        data = bytearray(header + bytes(place & 0xFF if place >= spec.payload_offset else 0 for place in places))
+        data[:12] = self._macs
         program: list[Any] = []
-        for number, variable in enumerate(template.variables):
-            name = f"field{number}"
-            program.append(self._variable(name, variable))
-            program.append(self._api.STLVmWrFlowVar(fv_name=name, pkt_offset=variable.offset))
-        program += [self._api.STLVmFixIpv4(offset=offset) for offset in template.ipv4_headers]
-        transport = template.transport
-        if transport is not None:
-            kinds = self._api.CTRexVmInsFixHwCs
-            kind = kinds.L4_TYPE_UDP if transport.is_udp else kinds.L4_TYPE_TCP
-            program.append(self._api.STLVmFixChecksumHw(transport.network, transport.transport, kind))
-        return program
+        for number, field in enumerate(spec.fields):
+            values = _values(field)
+            data[field.offset : field.offset + field.width] = values[0].to_bytes(field.width, "big")
+            program += self._variable(f"field{number}", field, values)
+        for length in spec.lengths:
+            data[length.offset : length.offset + 2] = (len(data) - length.start).to_bytes(2, "big")
+        for checksum in spec.checksums:
+            data[checksum.offset : checksum.offset + 2] = checksum.value(checksum.sum_in(bytes(data)))
+        changing = [checksum for checksum in spec.checksums if _is_changed(checksum, spec.fields)]
+        program += [self._api.STLVmFixIpv4(offset=each.start) for each in changing if each.pseudo_header is None]
+        program += self._transport([checksum for checksum in changing if checksum.pseudo_header is not None])
+        return self._api.STLPktBuilder(pkt_buffer=bytes(data), vm=program or None)
 
-    def _variable(self, name: str, variable: Variable) -> Any:
+    def _variable(self, name: str, field: SteppingField, values: tuple[int, ...] | range) -> list[Any]:
+        """A number that the field engine writes into each frame; all of a packet step together."""
+        last = max(values) if isinstance(values, tuple) else values[-1]
+        fitting = (size for size in _SIZES if size <= field.width and field.first >> 8 * size == last >> 8 * size)
+        size = next(fitting, None)
+        if size is None:
+            raise AgentError(
+                "unsupported",
+                f"TRex cannot step a field of {field.width} bytes from {field.first} to {last}: its numbers have 1, 2, "
+                "4 or 8 bytes. Use a range that leaves the field's first byte as it is.",
+            )
+        mask = (1 << 8 * size) - 1
+        wanted: dict[str, Any] = {"min_value": field.first & mask, "max_value": last & mask}
+        if isinstance(values, tuple):
+            wanted = {"value_list": [value & mask for value in values]}
         make = self._api.STLVmFlowVar
-        wanted: Mapping[str, Any] = (
-            {"value_list": list(variable.values)}
-            if variable.values
-            else {"min_value": variable.first, "max_value": variable.last}
-        )
         known = inspect.signature(make).parameters
         if set(wanted) - set(known):
             raise AgentError(
@@ -154,78 +169,21 @@ class StreamMaker:
             )
         # Each core goes through all values, so that the set of flows does not depend on the number of cores.
         splitting = {"split_to_cores": False} if "split_to_cores" in known else {}
-        return make(name=name, size=variable.size, op="inc", **wanted, **splitting)
+        variable = make(name=name, size=size, op="inc", **wanted, **splitting)
+        return [variable, self._api.STLVmWrFlowVar(fv_name=name, pkt_offset=field.offset + field.width - size)]
 
-
-@dataclass(frozen=True)
-class Variable:
-    """A number that the field engine writes into each frame."""
-
-    offset: int
-    """Where it is written, in bytes."""
-    size: int
-    """Bytes of it: 1, 2, 4 or 8."""
-    first: int
-    """Its lowest value."""
-    last: int
-    """Its highest value."""
-    values: tuple[int, ...] = ()
-    """All of its values in the order in which it takes them; empty: upwards from the first."""
-
-
-@dataclass(frozen=True)
-class TransportChecksum:
-    """A checksum of UDP or TCP, with its pseudo header, that the field engine computes for each frame."""
-
-    network: int
-    """Where the IP header begins."""
-    transport: int
-    """Where the UDP or TCP header begins."""
-    is_udp: bool
-    """Whether it is UDP."""
-
-
-@dataclass(frozen=True)
-class Template:
-    """Frames of one size as TRex builds them."""
-
-    data: bytes
-    """The first frame, complete, without FCS."""
-    variables: tuple[Variable, ...]
-    """What changes from frame to frame; all step together."""
-    ipv4_headers: tuple[int, ...]
-    """Where IPv4 headers begin whose checksums change."""
-    transport: TransportChecksum | None
-    """The checksum of UDP or TCP that changes; None: there is none."""
-
-
-def make_template(spec: FramesSpec, size: int, source_mac: bytes, destination_mac: bytes) -> Template:
-    """Describes the frames of one size, in bytes with FCS."""
-    header = bytes.fromhex(spec.header)
-    if size - FCS_BYTES < len(header):
-        raise AgentError(
-            "unsupported", f"A frame of {size} bytes is too small: these headers need {len(header) + FCS_BYTES}."
-        )
-    # The embedded generator's payload; where that one has a tag, there is nothing here.
-    payload = (place & 0xFF if place >= spec.payload_offset else 0 for place in range(len(header), size - FCS_BYTES))
-    data = bytearray(header + bytes(payload))
-    data[:12] = destination_mac + source_mac
-    variables: list[Variable] = []
-    for field in spec.fields:
-        values = _values(field)
-        data[field.offset : field.offset + field.width] = values[0].to_bytes(field.width, "big")
-        variables.append(_variable(field, values))
-    for length in spec.lengths:
-        data[length.offset : length.offset + 2] = (len(data) - length.start).to_bytes(2, "big")
-    for checksum in spec.checksums:
-        data[checksum.offset : checksum.offset + 2] = checksum.value(checksum.sum_in(bytes(data)))
-    changing = [checksum for checksum in spec.checksums if _is_changed(checksum, spec.fields)]
-    return Template(
-        data=bytes(data),
-        variables=tuple(variables),
-        ipv4_headers=tuple(field.start for field in changing if field.pseudo_header is None),
-        transport=_transport([field for field in changing if field.pseudo_header is not None]),
-    )
+    def _transport(self, changing: list[ChecksumField]) -> list[Any]:
+        """Has the field engine compute the checksum of UDP or TCP, with its pseudo header, for each frame."""
+        if not changing:
+            return []
+        checksum = changing[-1]
+        start, end, protocol = checksum.pseudo_header or (0, 0, 0)
+        offsets = {_IPV4_ADDRESSES: _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESSES: _IPV6_ADDRESS_OFFSET}
+        if len(changing) > 1 or protocol not in (_UDP, _TCP) or end - start not in offsets:
+            raise AgentError("unsupported", "TRex can keep one checksum of UDP or TCP correct while its fields change.")
+        kinds = self._api.CTRexVmInsFixHwCs
+        kind = kinds.L4_TYPE_UDP if protocol == _UDP else kinds.L4_TYPE_TCP
+        return [self._api.STLVmFixChecksumHw(start - offsets[end - start], checksum.start, kind)]
 
 
 def _values(field: SteppingField) -> tuple[int, ...] | range:
@@ -241,21 +199,6 @@ def _values(field: SteppingField) -> tuple[int, ...] | range:
     return field.values or tuple(Random(field.seed).sample(values, field.count))
 
 
-def _variable(field: SteppingField, values: tuple[int, ...] | range) -> Variable:
-    last = max(values) if isinstance(values, tuple) else values[-1]
-    for size in _SIZES:
-        bits = 8 * size
-        if size <= field.width and field.first >> bits == last >> bits:
-            mask = (1 << bits) - 1
-            listed = tuple(value & mask for value in values) if isinstance(values, tuple) else ()
-            return Variable(field.offset + field.width - size, size, field.first & mask, last & mask, listed)
-    raise AgentError(
-        "unsupported",
-        f"TRex cannot step a field of {field.width} bytes from {field.first} to {last}: its numbers have 1, 2, 4 or 8 "
-        "bytes. Use a range that leaves the field's first byte as it is.",
-    )
-
-
 def _is_changed(checksum: ChecksumField, fields: tuple[SteppingField, ...]) -> bool:
     covered = [(checksum.start, checksum.end)]
     if checksum.pseudo_header is not None:
@@ -265,17 +208,6 @@ def _is_changed(checksum: ChecksumField, fields: tuple[SteppingField, ...]) -> b
         for field in fields
         for start, end in covered
     )
-
-
-def _transport(changing: list[ChecksumField]) -> TransportChecksum | None:
-    if not changing:
-        return None
-    checksum = changing[-1]
-    start, end, protocol = checksum.pseudo_header or (0, 0, 0)
-    offsets = {_IPV4_ADDRESSES: _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESSES: _IPV6_ADDRESS_OFFSET}
-    if len(changing) > 1 or protocol not in (_UDP, _TCP) or end - start not in offsets:
-        raise AgentError("unsupported", "TRex can keep one checksum of UDP or TCP correct while its fields change.")
-    return TransportChecksum(start - offsets[end - start], checksum.start, protocol == _UDP)
 
 
 def least_sent(duration: float, rate: float, number: int) -> int:

@@ -106,7 +106,7 @@ def _frames(plan: FramePlan, contents: bytearray) -> Frames:
         if header.end is not None and _is_within(header.offset, spec.rewritable)
     ]
     frames = Frames(
-        field_count=len(plan.values),
+        field_count=len(spec.fields),
         checksum_count=len(plan.checksums),
         sized_count=len(plan.sized),
         header_count=len(headers),
@@ -126,15 +126,15 @@ def _frames(plan: FramePlan, contents: bytearray) -> Frames:
     )
     contents += entries
     rows: dict[str, Sequence[Sequence[int]]] = {
-        "fields": [_field(plan, number, contents) for number in range(len(plan.values))],
+        "fields": [_field(plan, number, contents) for number in range(len(spec.fields))],
         "checksums": [
             (
-                checksum.offset,
+                checksum.field.offset,
                 folded(checksum.sums[0]),
-                len(checksum.covered) == len(plan.values),
+                len(checksum.covered) == len(spec.fields),
                 sum(1 << number for number in checksum.covered),
-                checksum.is_udp,
-                _is_within(checksum.offset, spec.rewritable),
+                checksum.field.is_udp,
+                _is_within(checksum.field.offset, spec.rewritable),
             )
             for checksum in plan.checksums
         ],
@@ -174,13 +174,12 @@ def _entry(plan: FramePlan, number: int) -> bytes:
 
 
 def _field(plan: FramePlan, number: int, contents: bytearray) -> tuple[int, ...]:
-    value, spec = plan.values[number], plan.spec
-    field, place = value.field, len(contents)
-    if value.order is not None:
-        contents += struct.pack(f"={len(value.order)}I", *value.order)
+    spec, order, place = plan.spec, plan.orders[number], len(contents)
+    field = spec.fields[number]
+    if order is not None:
+        contents += struct.pack(f"={len(order)}I", *order)
     is_ignored, is_address = (_is_within(field.offset, parts) for parts in (spec.rewritable, spec.addresses))
-    is_shuffled = value.order is not None
-    return field.first, field.offset, field.width, field.count, is_shuffled, place, is_ignored, is_address
+    return field.first, field.offset, field.width, field.count, order is not None, place, is_ignored, is_address
 
 
 def _masks(plan: FramePlan, size: int) -> tuple[bytes, bytes]:
@@ -190,8 +189,8 @@ def _masks(plan: FramePlan, size: int) -> tuple[bytes, bytes]:
         (0, _MACS),
         (spec.tag_offset, spec.tag_offset + TAG_BYTES),
         *spec.rewritable,
-        *((value.field.offset, value.field.offset + value.field.width) for value in plan.values),
-        *((checksum.offset, checksum.offset + 2) for checksum in plan.checksums),
+        *((field.offset, field.offset + field.width) for field in spec.fields),
+        *((one.field.offset, one.field.offset + 2) for one in plan.checksums),
         *((offset, offset + 2) for offset in plan.sized),
     ]
     if spec.compensation is not None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import errno
-import os
 
-from lossratio.bpf import SENDS, BpfError, XdpLink, XdpMode, XdpProgram, attached_program, program_info, xdp_features
+from lossratio.bpf import Attachment, BpfError, Program, XdpMode, attached_program, may_send, program_info
 
 from ..core.links import Link
 from ..core.protocol import AgentError
 
-_POSSIBLE_CPUS = "/sys/devices/system/cpu/possible"
 _NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
 
 
@@ -32,8 +30,7 @@ def check_may_attach(port: Link) -> None:
 
 def check_can_send(port: Link) -> None:
     """Makes sure that an interface's driver sends redirected frames, as far as the kernel says so."""
-    features = xdp_features(port.index)
-    if features is None or features & SENDS:
+    if may_send(port.index):
         return
     if port.kind == "veth":
         way_out = "the other end of this veth link needs GRO (ethtool -K OTHER_END gro on) or an XDP program"
@@ -44,17 +41,17 @@ def check_can_send(port: Link) -> None:
     )
 
 
-def attach(program: XdpProgram, port: Link) -> tuple[XdpLink, XdpMode]:
+def attach(program: Program, port: Link) -> tuple[Attachment, XdpMode]:
     """Attaches a program to an interface, in its driver or else behind it, and returns how it was done, too."""
     check_may_attach(port)
     try:
-        return XdpLink(program, port.index, XdpMode.NATIVE), XdpMode.NATIVE
+        return Attachment(program, port.index, XdpMode.NATIVE), XdpMode.NATIVE
     except BpfError as error:
         if error.error_number not in _NATIVE_REFUSED:
             raise
         native = error
     try:
-        return XdpLink(program, port.index, XdpMode.GENERIC), XdpMode.GENERIC
+        return Attachment(program, port.index, XdpMode.GENERIC), XdpMode.GENERIC
     except BpfError as error:
         check_may_attach(port)
         raise AgentError(
@@ -63,12 +60,3 @@ def attach(program: XdpProgram, port: Link) -> tuple[XdpLink, XdpMode]:
             f"({error.message}). Offloads that join frames (ethtool -K {port.name} lro off), an MTU beyond a page, and "
             f"too few queues are in the way of XDP. Or use 'kind: afpacket'.",
         ) from error
-
-
-def possible_cpus() -> int:
-    """How many processors the machine may have."""
-    try:
-        with open(_POSSIBLE_CPUS, encoding="ascii") as file:
-            return int(file.read().strip().split(",")[-1].split("-")[-1]) + 1
-    except OSError:
-        return os.cpu_count() or 1

@@ -21,27 +21,15 @@ _STATE_WORDS = 624
 
 
 @dataclass(frozen=True)
-class SteppingValue:
-    """A field that steps from frame to frame."""
-
-    field: SteppingField
-    """The field."""
-    order: Sequence[int] | None
-    """What is added to the first value, for each step; None: the number of the step."""
-
-
-@dataclass(frozen=True)
 class ChangingChecksum:
     """A checksum over stepping fields."""
 
-    offset: int
-    """Its place in the frame."""
+    field: ChecksumField
+    """Its place, and what it covers."""
     sums: tuple[int, ...]
     """For each size: the sum of all 16-bit words that do not change."""
     covered: tuple[int, ...]
     """Numbers of the stepping fields that it covers."""
-    is_udp: bool
-    """Whether zero is written as all ones (RFC 768)."""
 
 
 class FramePlan:
@@ -56,7 +44,7 @@ class FramePlan:
         flows: How many flows there are.
         templates: For each size, a frame with zero stepping fields and changing checksums.
         sized: Places of 16-bit words that depend on the size alone.
-        values: Fields that step.
+        orders: For each field that steps, what is added to its first value in each step; None: the step's number.
         checksums: Checksums over these.
     """
 
@@ -73,7 +61,7 @@ class FramePlan:
         self.lengths = tuple(size - FCS_BYTES for size, _ in spec.sizes)
         self.pattern = size_pattern([weight for _, weight in spec.sizes])
         self.flows = spec.flows
-        self.values = tuple(SteppingValue(field, _order(field)) for field in spec.fields)
+        self.orders = tuple(map(_order, spec.fields))
         self._fixed = [checksum for checksum in spec.checksums if not self._covered(checksum)]
         sized = [*(length.offset for length in spec.lengths), *(checksum.offset for checksum in self._fixed)]
         self.sized = tuple(sized) if len(self.lengths) > 1 else ()
@@ -128,8 +116,7 @@ class FramePlan:
         return bytes(frame)
 
     def _changing(self, checksum: ChecksumField) -> ChangingChecksum:
-        sums = tuple(checksum.sum_in(template) for template in self.templates)
-        return ChangingChecksum(checksum.offset, sums, self._covered(checksum), checksum.is_udp)
+        return ChangingChecksum(checksum, tuple(map(checksum.sum_in, self.templates)), self._covered(checksum))
 
 
 def _order(field: SteppingField) -> Sequence[int] | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Callable, Sequence
 
-from lossratio.bpf import BpfError, XdpMode, why_impossible
+from lossratio.bpf import BpfError, XdpMode, possible_cpus, why_impossible
 
 from ..core.configuration import Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_frames
@@ -18,13 +19,13 @@ from ..core.processors import free_processors
 from ..core.protocol import AgentError, Message
 from .card_clock import CardClock, clock_of
 from .cards import batch_at, described
-from .devices import attach, check_can_send, check_may_attach, possible_cpus
+from .devices import attach, check_can_send, check_may_attach
 from .direction import ActiveDirection
 from .findings import integrity
 from .plan import Plan, check_schedule
 from .receive_program import ReceiveProgram, Reception
 from .send_program import SendProgram
-from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, choose_cpus, prepare_main_thread, share_out
+from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, choose_cpus, prepare_main_thread, sender_cpus, share_out
 
 PERMIT_SECONDS = 10.0
 """Seconds for which traffic without an end goes on without hearing from the agent, which may get no processor.
@@ -67,7 +68,8 @@ class XdpGenerator:
             raise AgentError("bpf", f"The generator 'xdp' is not possible here: {reason}. {_WAY_OUT}")
         for direction in configuration.directions:
             check_may_attach(self._ports.before[direction.receive])
-        self._cpus = choose_cpus(len(configuration.directions), cpus, free_processors(device_cpus))
+        free, taken = free_processors(device_cpus), sender_cpus()
+        self._cpus = choose_cpus(len(configuration.directions), cpus, free, taken)
         self._tags = Tags()
         self._modes: dict[str, XdpMode] = {}
         self._senders = Senders()
@@ -175,7 +177,10 @@ class XdpGenerator:
         for active in self._directions:
             active.sharing = [other for other in self._directions if other.transmit == active.transmit]
         counted = [direction.counted_flows for direction in self._directions]
-        self._reception = Reception(len(streams), possible_cpus(), sum(counted))
+        processors = os.cpu_count() or 1
+        with suppress(OSError):
+            processors = possible_cpus()
+        self._reception = Reception(len(streams), processors, sum(counted))
         self._opened.callback(self._reception.close)
         ways = [one.way(self._reception, sum(counted[:number])) for number, one in enumerate(self._directions)]
         for port in dict.fromkeys(direction.receive for direction in directions):

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from typing import Sequence
 
-from lossratio.bpf import Array, XdpLink
+from lossratio.bpf import Array, Attachment
 
 from ..core.protocol import AgentError
 from .constants import FOREVER, MOST_WAYS, Frames, constants_of, members, program
@@ -124,7 +124,7 @@ class SendProgram:
         maps = {"sending": self._memory, "contents": self._contents, "times": times}
         constants = {"STREAMS": bytes(ctypes.c_uint32(len(streams))), "STREAM": bytes(ways)}
         self.program = program("send").load("lossratio_send", maps, constants)
-        self._ready = XdpLink.nowhere(self.program)
+        self._ready = Attachment.nowhere(self.program)
 
     def close(self) -> None:
         """Gives program and memory back."""

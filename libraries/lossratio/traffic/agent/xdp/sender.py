@@ -9,10 +9,12 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from glob import glob
 from typing import List, Sequence
 
 from lossratio.bpf import BpfError
 
+from ..core.processors import raise_priority
 from ..core.protocol import AgentError
 from .send_program import SendProgram
 
@@ -97,8 +99,7 @@ class Sender:
     def _work(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         os.sched_setaffinity(0, {self.cpu})
-        with suppress(PermissionError):
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+        raise_priority(_PRIORITY)
         while True:
             self._go.wait()
             self._go.clear()
@@ -159,8 +160,7 @@ class Senders(List[Sender]):
 def prepare_main_thread() -> None:
     """Makes the agent's main thread ready: for busy processors, and for senders that need Python between two pieces."""
     sys.setswitchinterval(_SWITCH_SECONDS)
-    with suppress(PermissionError):
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(AGENT_PRIORITY))
+    raise_priority(AGENT_PRIORITY)
 
 
 @dataclass(frozen=True)
@@ -179,10 +179,13 @@ class Share:
     """Which part of the direction it is: the first of how many."""
 
 
-def choose_cpus(directions: int, wanted: Sequence[int] | None, free: Sequence[int]) -> tuple[int, ...]:
+def choose_cpus(
+    directions: int, wanted: Sequence[int] | None, free: Sequence[int], taken: Sequence[int] = ()
+) -> tuple[int, ...]:
     """The processors of the senders: one for each direction where there are enough, else one for all of them.
 
-    `wanted` are processors that the topology names, and `free` the ones that no device needs.
+    `wanted` are processors that the topology names, `free` the ones that no device needs, and `taken` the ones of other
+    senders (`sender_cpus`): two on one processor wait for each other.
     """
     if wanted is not None:
         allowed = os.sched_getaffinity(0)
@@ -193,7 +196,19 @@ def choose_cpus(directions: int, wanted: Sequence[int] | None, free: Sequence[in
             )
         return tuple(dict.fromkeys(wanted))
     # One is left for everything else.
-    return tuple(free[: directions if len(free) > directions else 1])
+    return tuple(sorted(free, key=taken.count)[: directions if len(free) > directions else 1])
+
+
+def sender_cpus() -> list[int]:
+    """The processors of all senders of this kind on the machine, one for each."""
+    found: list[int] = []
+    for path in glob("/proc/[0-9]*/task/[0-9]*/stat"):
+        with suppress(OSError), open(path, "rb") as file:
+            # The processor, the realtime priority and the policy of a thread.
+            processor, *rest = map(int, file.read().rpartition(b")")[2].split()[36:39])
+            if rest == [_PRIORITY, os.SCHED_FIFO]:
+                found.append(processor)
+    return found
 
 
 def share_out(directions: int, senders: int) -> tuple[Share, ...]:

@@ -1,23 +1,24 @@
-"""The generator inside the kernel on the controller's side, and the choice between it and the embedded one."""
+"""The generators whose programs are parts of the agent, on the controller's side, and the choice between them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from lossratio.bpf import LEAST_KERNEL
 from lossratio.nodes import NodeSession
-from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator
+from lossratio.topology import AfPacketGenerator, AutoGenerator, RealGenerator, XdpGenerator
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.client import AgentClient, AgentRefusalError
-from lossratio.traffic.generators.afpacket import AfPacket
 from lossratio.traffic.generators.base import Generator
 
 IMPOSSIBLE = frozenset({"bpf", "no_xdp", "unsupported"})
 """Kinds of the agent's refusals that mean that a TG cannot send and receive with XDP programs."""
 
-_OF_SENDERS = ("cpus", "cpu_share", "card_stamps")
+_OF_SENDERS = frozenset({"cpus", "cpu_share", "card_stamps"})
+_OPTIONS = _OF_SENDERS | {"catch_up", "device_cpus"}
 
-SettingsT = TypeVar("SettingsT", bound=XdpGenerator)
+SettingsT = TypeVar("SettingsT", bound=RealGenerator)
 
+_VERSIONS = "import sys, numpy; print('.'.join(map(str, sys.version_info[:3])), numpy.__version__)"
 _PYTHON = "import sys; sys.exit(sys.version_info < (3, 8))"
 _KERNEL = "import os, sys; sys.exit(tuple(map(int, os.uname().release.split('-')[0].split('.')[:2])) < ({}, {}))"
 _RIGHTS = (
@@ -26,18 +27,37 @@ _RIGHTS = (
 )
 
 
-class _InKernel(Generator[SettingsT]):
-    """Settings and needs that both kinds share."""
+class _OfAgent(Generator[SettingsT]):
+    """What these generators share."""
 
     ends_trials_early = True
-    locates_running_losses = False
 
     def ready(self) -> Mapping[str, Any]:
         """See `Generator.ready`; nothing is started for it."""
-        settings = self.settings
-        options = {name: getattr(settings, name) for name in ("catch_up", *_OF_SENDERS)}
-        options["device_cpus"] = (*settings.device_cpus, *self.node.device_cpus) or None
+        options: dict[str, Any] = {name: value for name, value in self.settings if name in _OPTIONS}
+        options["device_cpus"] = (*options.get("device_cpus", ()), *self.node.device_cpus) or None
         return {name: value for name, value in options.items() if value is not None}
+
+
+class AfPacket(_OfAgent[AfPacketGenerator]):
+    """Plain Linux packet sockets."""
+
+    settings_type = AfPacketGenerator
+    follows_growth = True
+
+    @classmethod
+    def needs(cls, settings: AfPacketGenerator, session: NodeSession) -> Iterator[str]:
+        """Python with numpy."""
+        result = session.run(settings.python, "-c", _VERSIONS, check=False)
+        if result.exit_status != 0:
+            last = (result.stderr.strip().splitlines() or [f"exit status {result.exit_status}"])[-1]
+            yield f"{settings.python} with numpy is missing (Debian package python3-numpy): {last}"
+
+
+class _InKernel(_OfAgent[SettingsT]):
+    """What both generators inside the kernel share."""
+
+    locates_running_losses = False
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         """See `Generator.configure`. Connections are opened by the embedded generator, which keeps their addresses."""
