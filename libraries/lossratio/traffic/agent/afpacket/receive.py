@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import socket
 import struct
 from contextlib import ExitStack, suppress
@@ -370,6 +371,8 @@ class StackFilter:
         with suppress(BpfError), ExitStack() as opened:
             present = Array(8, "lossratio_tag")
             opened.callback(present.close)
+            # Until the first trial. Zero is where a tag would be in padded frames of ARP, and in the first one of TCP.
+            present.words[0] = int.from_bytes(os.urandom(4), "big")
             constants = {"PLACE": struct.pack("=I", _start(place))}
             program = read_object(__package__ or "", "end").load("lossratio_end", {"present": present}, constants)
             opened.callback(program.close)
