@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BeforeValidator
@@ -131,11 +131,12 @@ class DutCounters:
 
     def since(self, earlier: DutCounters) -> DutCounters:
         """The counts since an earlier reading."""
-        counts = {}
-        for name in (each.name for each in fields(self)):
-            now, before = getattr(self, name), getattr(earlier, name)
-            counts[name] = {key: count - before.get(key, 0) for key, count in now.items()}
-        return DutCounters(**counts)
+        return DutCounters(
+            *(
+                {name: count - before.get(name, 0) for name, count in now.items()}
+                for now, before in zip(vars(self).values(), vars(earlier).values(), strict=True)
+            )
+        )
 
     @property
     def unaccounted(self) -> int:
@@ -190,24 +191,32 @@ class ConnectionTable(ABC):
         known_ports: Ports of all addresses of a NAT whose connections take them in an order that is known; None: it is
             none.
         safe_rate: Connections per second that it is sure to take; None: no limit is known.
+        most: Connections that it is set up to have at once; None: no such limit.
+        node_name: The node of the device.
     """
 
     translates: bool
     is_one_way: bool
     known_ports: int | None = None
     safe_rate: float | None = None
+    most: int | None = None
+    node_name: str
 
     @abstractmethod
     def timeout_of(self, tcp_state: TcpState | None) -> float:
         """Seconds after which an idle connection is forgotten: of TCP in a state, or (None) of UDP."""
 
-    @abstractmethod
     def check(self, wanted: Established) -> None:
         """Checks before any traffic that it can keep connections until the end of a trial.
 
         Raises:
             DutError: If it cannot; says why not.
         """
+        if self.most is not None and wanted.connections > self.most:
+            raise DutError(
+                f"{wanted.text}: {self.node_name} is set up to have {self.most:,} at once (most_connections)."
+            )
+        wanted.check_idle(self.node_name, self)
 
     @abstractmethod
     def count(self) -> int:
@@ -352,10 +361,7 @@ class Dut(ABC, Generic[OptionsT_co]):
             DutError: If this kind has no such table.
         """
         if type(self).reconfigure is Dut.reconfigure:
-            raise DutError(
-                f"{self.hop.node_name}: a {self.kind} has no table to add {entries} entries to, so nothing was "
-                "measured. Give a keyword that reconfigures the device."
-            )
+            self.reconfigure(entries)
 
     def reset(self) -> None:
         """Resets state that trials leave behind, such as a policer's bucket, to the state after the set-up."""
@@ -369,7 +375,10 @@ class Dut(ABC, Generic[OptionsT_co]):
         Raises:
             DutError: If this kind has no such table, or refuses the entries.
         """
-        raise DutError(f"{self.hop.node_name}: a {self.kind} has no table to add {entries} entries to.")
+        raise DutError(
+            f"{self.hop.node_name}: a {self.kind} has no table to add {entries} entries to. Give a keyword that "
+            "reconfigures the device."
+        )
 
     def restart(self) -> None:
         """Resets the DUT by software while traffic passes (RFC 6201, section 4.2), and returns when it forwards again.

@@ -8,8 +8,7 @@ TG's ports (or the next DUTs) as next hops, so frames go nowhere else.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -44,15 +43,6 @@ _SESSION = (f"remote-as {_NUMBER}", "timers connect 1", "advertisement-interval 
 _IS_SEPARATE = '[ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]'
 
 
-class Reconfiguration(str, Enum):
-    """What a reconfiguration does."""
-
-    ANNOUNCE = "announce"
-    """A peer announces further routes, to hosts that no test traffic goes to."""
-    WITHDRAW = "withdraw"
-    """The first peer withdraws the routes of test traffic, and announces them again."""
-
-
 class FrrOptions(LinuxOptions):
     """The options of a router with FRR."""
 
@@ -63,7 +53,7 @@ class FrrOptions(LinuxOptions):
     peers: int = Field(default=1, ge=1, le=2)
     """BGP peers, 1 (the default) or 2, that announce all routes. The second one announces them with other next hops,
     which lead to the same ports. They are taken when the first one withdraws its own."""
-    reconfiguration: Reconfiguration = Reconfiguration.ANNOUNCE
+    reconfiguration: Literal["announce", "withdraw"] = "announce"
     """What a reconfiguration does: ``announce`` (the first peer announces further routes, which no test traffic takes;
     the default) or ``withdraw`` (it withdraws the routes of test traffic and announces them again)."""
     outage: DurationOption = 0.0
@@ -71,7 +61,7 @@ class FrrOptions(LinuxOptions):
 
     @model_validator(mode="after")
     def _outage_belongs_to_a_withdrawal(self) -> "FrrOptions":
-        if self.outage and self.reconfiguration is not Reconfiguration.WITHDRAW:
+        if self.outage and self.reconfiguration != "withdraw":
             raise ValueError("outage is the time between withdrawal and announcement; give reconfiguration=withdraw")
         return self
 
@@ -84,22 +74,18 @@ class _Peer:
     """0 is the first one, whose routes are preferred."""
     link: str
     """The router's end of the link to it."""
-    near: RouterSide
-    """The side whose network has the addresses of that link."""
     sides: tuple[RouterSide, RouterSide]
-    """Both sides."""
+    """Both sides; the network of the one with its number has the addresses of that link."""
     directory: str
-    """The directory of its files."""
 
     @property
     def own(self) -> str:
-        """Its address."""
-        return str(self.near.network[-_LINKS + 2])
+        return str(self.sides[self.number].network[-_LINKS + 2])
 
     @property
     def router(self) -> str:
         """The router's address on the link."""
-        return str(self.near.network[-_LINKS + 1])
+        return str(self.sides[self.number].network[-_LINKS + 1])
 
     @property
     def next_hops(self) -> tuple[str, str]:
@@ -168,7 +154,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
         if self.options.routes is not None:
             networks = [f"{host}/32" for side in self._sides for host in side.hosts(self.options.routes // 2)]
         self._peers = tuple(
-            _Peer(number, link, self._sides[number], self._sides, f"{directory}/peer{number}")
+            _Peer(number, link, self._sides, f"{directory}/peer{number}")
             for number, link in enumerate(self.made_interfaces)
         )
         self._directory = f"{directory}/router"
@@ -191,7 +177,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
     def reconfigure(self, entries: int) -> None:
         """Lets the first peer announce further routes, or withdraw and announce its own; see `FrrOptions`."""
         _ = self.present
-        if self.options.reconfiguration is Reconfiguration.WITHDRAW:
+        if self.options.reconfiguration == "withdraw":
             self._withdraw()
             return
         check_hosts(self.node.name, entries + 2 * _LINKS, self.options.routes)

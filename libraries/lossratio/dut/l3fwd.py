@@ -1,8 +1,8 @@
 """DPDK's l3fwd: the example that routes frames by the longest prefix, as most reports of DPDK's throughput do."""
 
 import os
-from enum import Enum
 from ipaddress import IPv4Network, IPv6Network
+from typing import Literal
 
 from pydantic import Field
 
@@ -20,15 +20,6 @@ _HAS_RELAXED = 'grep -q relax-rx-offload "$(command -v "$1")"'
 """Whether it can do without checksums by the card. That of DPDK 22.11 cannot."""
 
 
-class Lookup(str, Enum):
-    """How it finds the way of a frame. The values are l3fwd's own names."""
-
-    LPM = "lpm"
-    """Longest prefix match."""
-    FIB = "fib"
-    """DPDK's forwarding information base."""
-
-
 class L3fwdOptions(DpdkOptions):
     """The options of l3fwd."""
 
@@ -36,8 +27,8 @@ class L3fwdOptions(DpdkOptions):
     program: str = Field(default_factory=lambda: os.environ.get("L3FWD", "dpdk-l3fwd"))
     """The program on the node; where missing, the value of the environment variable ``L3FWD`` on the machine that runs
     the suite, or ``dpdk-l3fwd``, the name that DPDK's own build gives it."""
-    lookup: Lookup = Lookup.LPM
-    """How it finds the way of a frame: ``lpm`` (the default) or ``fib``."""
+    lookup: Literal["lpm", "fib"] = "lpm"
+    """How it finds the way of a frame: ``lpm`` (longest prefix match; the default) or ``fib`` (DPDK's FIB)."""
 
 
 class L3fwd(DpdkDut[L3fwdOptions]):
@@ -82,7 +73,7 @@ class L3fwd(DpdkDut[L3fwdOptions]):
         relaxed = self.node.attempt("sh", "-c", _HAS_RELAXED, "relaxed", self.program).exit_status == 0
         descriptors = str(self.options.descriptors)
         own = (
-            *("-p", "0x3", "-P", f"--config={config}", f"--lookup={self.options.lookup.value}"),
+            *("-p", "0x3", "-P", f"--config={config}", f"--lookup={self.options.lookup}"),
             *(f"--eth-dest=0,{west_mac}", f"--eth-dest=1,{east_mac}"),
             *(f"--rule_ipv4={directory}/ipv4", f"--rule_ipv6={directory}/ipv6"),
             *((f"--max-pkt-len={largest}",) if largest > _USUAL_FRAME else ()),

@@ -20,8 +20,8 @@ class OptionValues(TypedDict, total=False):
     """vpp: Whether both networks of test traffic are on a list of sources, and frames of all others are dropped; with
     `ip4` or `ip6`."""
     attach: Literal['auto', 'native', 'generic'] | str
-    """xdp: `native` (in the driver), `generic` (behind it, with any driver) or `auto`: native if the drivers of both
-    interfaces send frames of programs at present and take your program, else generic. The description names the
+    """xdp: `native` (in the driver), `generic` (behind it: slower, with any driver) or `auto`: native if the drivers of
+    both interfaces send frames of programs at present and take your program, else generic. The description names the
     choice (`attached`), and why a driver refused it (`not_native_because`)."""
     bond: bool | str
     """vpp: Whether the link between the two VPPs of the path is a bond by LACP; with `l2xc` or `l2bd`."""
@@ -65,9 +65,10 @@ class OptionValues(TypedDict, total=False):
     forwarding: Literal['learning', 'openflow', 'l2xc', 'l2bd', 'l2patch', 'ip4', 'ip6', 'redirect', 'mac', 'filter'] | str
     """ovs: `openflow` (rules; the default) or `learning` (a switch that learns addresses; the set-up enters those of the
     neighbours).
-    vpp: `l2xc` (cross-connect; the default), `l2bd` (bridge domain), `l2patch`, `ip4` or `ip6`.
-    xdp: `redirect` (frames leave by the other interface, unchanged; the default), `mac` (they also get the
-    interface's own and the neighbour's MAC address) or `filter`."""
+    vpp: `l2xc` (cross-connect; the default), `l2bd` (bridge domain, which learns), `l2patch` (a cross-connect without
+    a look at frames), `ip4` or `ip6`.
+    xdp: `redirect` (frames leave by the other interface, unchanged; the default), `mac` (they also get the leaving
+    interface's own and the neighbour's MAC address) or `filter` (rules and a table look at sources first)."""
     frame_queue: int | str
     """grout: Descriptors of each queue.
     vpp: Descriptors of each queue of a card or of an AF_XDP socket (1024). Packet sockets have none."""
@@ -98,8 +99,8 @@ class OptionValues(TypedDict, total=False):
     """vpp: Whether the first worker forwards and the others encrypt, by VPP's software scheduler; with `ipsec`,
     `cores=2` or more and `queues=1`."""
     ipsec_lookup: Literal['interfaces', 'policy', 'policy-flow-cache', 'policy-fastpath'] | str
-    """vpp: How the tunnel of a packet is found: `interfaces` (the default), `policy`, `policy-flow-cache` or `policy-
-    fastpath`."""
+    """vpp: How the tunnel of a packet is found: by routes to `interfaces` (the default), by each `policy` in turn, with
+    a cache in front (`policy-flow-cache`), or in a hash table (`policy-fastpath`)."""
     ipsec_mtu: int | str
     """vpp: Bytes of the largest packet between the two VPPs: larger ones are fragmented, and reassembled."""
     ipsec_udp: bool | str
@@ -107,7 +108,7 @@ class OptionValues(TypedDict, total=False):
     largest_frame: int | str
     """l3fwd, testpmd: Bytes of the largest frame that is to pass, with FCS; 1518 by default."""
     lookup: Literal['lpm', 'fib'] | str
-    """l3fwd: How it finds the way of a frame: `lpm` (the default) or `fib`."""
+    """l3fwd: How it finds the way of a frame: `lpm` (longest prefix match; the default) or `fib` (DPDK's FIB)."""
     macs: int | str
     """vpp: MAC addresses of test traffic, which the bridge domain must have learned; with `l2bd`."""
     map: str
@@ -118,7 +119,7 @@ class OptionValues(TypedDict, total=False):
     2698 that all frames exceed; with `ip4`."""
     mode: Literal['io', 'mac', '5tswap', 'csum'] | str
     """testpmd: What it does to frames: `io` (nothing; the default), `mac` (puts its own and the neighbour's address on
-    them), `5tswap` (swaps source and destination on layers 2 to 4) or `csum` (also computes checksums again)."""
+    them), `5tswap` (swaps source and destination on layers 2 to 4) or `csum` (`mac`, and new checksums)."""
     most_connections: int | str
     """linux_router: Connections that the firewall lets be open at once (`ct count over`).
     ovs: Connections that the firewall keeps at once (`ct-set-maxconns`).
@@ -159,8 +160,8 @@ class OptionValues(TypedDict, total=False):
     """grout: Whether its threads poll without any sleep (`true` unless given); otherwise they sleep for microseconds
     while nothing comes."""
     process: Literal['memif', 'vhost'] | str
-    """vpp: Interfaces by which every frame goes from VPP to a process (testpmd) and back: `memif` or `vhost`; with
-    `l2xc`, `l2bd` or `ip4`."""
+    """vpp: Interfaces by which every frame goes from VPP to a process (testpmd) and back: `memif` or `vhost` (virtio at
+    the process); with `l2xc`, `l2bd` or `ip4`."""
     program: str
     """l3fwd: The program on the node; where missing, the value of the environment variable `L3FWD` on the machine that
     runs the suite, or `dpdk-l3fwd`, the name that DPDK's own build gives it."""
@@ -204,16 +205,16 @@ class OptionValues(TypedDict, total=False):
     sfdp_sessions: int | str
     """vpp: Sessions for which there is room."""
     sockets: Literal['packet', 'af_xdp'] | str
-    """l3fwd, ovs, testpmd, vpp: How it gets the frames of the kernel's interfaces: `packet` (the default) or `af_xdp`.
-    Cards have no sockets."""
+    """l3fwd, ovs, testpmd, vpp: How it gets the frames of the kernel's interfaces: `packet` (AF_PACKET; the default) or
+    `af_xdp` (past the kernel's network stack). Cards have no sockets."""
     srv6: int | str
     """vpp: Segments, 1 or 2, of the other one of two VPPs, which packets visit by segment routing; with `ip6`."""
     srv6_decapsulation: bool | str
     """vpp: Whether the second segment takes the outer header off; otherwise it is behind the path, and the TG gets
     packets with their outer header."""
     srv6_proxy: Literal['dynamic', 'masquerading', 'static'] | str
-    """vpp: How packets in segment routing go through a process (testpmd, by memif) beside each of two VPPs: `dynamic`,
-    `masquerading` or `static`; with `ip6`. The TG gets them with their outer header."""
+    """vpp: How packets in segment routing go through a process (testpmd, by memif) beside each of two VPPs: `dynamic`
+    (End.AD), `masquerading` (End.AM) or `static` (End.AS); with `ip6`. The TG gets them with their outer header."""
     udp_timeout: str
     """linux_router: Time after which an idle UDP connection is forgotten, in whole seconds; where missing, the node's
     setting.

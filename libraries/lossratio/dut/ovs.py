@@ -5,13 +5,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum
 from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from lossratio.dut.base import EASTWARD, SIDES, WESTWARD, ConnectionTable, DutCounters, Established, TcpState, Tool
+from lossratio.dut.base import EASTWARD, SIDES, WESTWARD, ConnectionTable, DutCounters, TcpState, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.addressing import unused_macs
@@ -158,20 +157,11 @@ METERS: Mapping[str, int] = MappingProxyType({EASTWARD: 1, WESTWARD: 2})
 """Numbers of the meters, by direction."""
 
 
-class OvsForwarding(str, Enum):
-    """How Open vSwitch decides where frames go."""
-
-    LEARNING = "learning"
-    """As a switch that learns addresses (the action NORMAL)."""
-    OPENFLOW = "openflow"
-    """By OpenFlow rules."""
-
-
 class OvsOptions(SocketOptions, PolicedOptions):
     """The options of Open vSwitch."""
 
     is_router = False
-    forwarding: OvsForwarding = OvsForwarding.OPENFLOW
+    forwarding: Literal["learning", "openflow"] = "openflow"
     """``openflow`` (rules; the default) or ``learning`` (a switch that learns addresses; the set-up enters those of
     the neighbours)."""
     rules: int = Field(default=1, ge=1, le=60_000)
@@ -188,9 +178,9 @@ class OvsOptions(SocketOptions, PolicedOptions):
     def _rules_are_openflow(self) -> "OvsOptions":
         if self.firewall is None and self.most_connections is not None:
             raise ValueError("most_connections is a limit of a firewall; give firewall=conntrack")
-        if self.firewall and (self.rules > 1 or self.police or self.forwarding is OvsForwarding.LEARNING):
+        if self.firewall and (self.rules > 1 or self.police or self.forwarding == "learning"):
             raise ValueError("a firewall has rules of its own: leave out rules, police and forwarding")
-        if self.forwarding is OvsForwarding.LEARNING and (self.rules > 1 or self.police is not None):
+        if self.forwarding == "learning" and (self.rules > 1 or self.police is not None):
             raise ValueError("rules and police need OpenFlow; leave them out with forwarding=learning")
         return self
 
@@ -215,14 +205,7 @@ class OvsConnections(ConnectionTable):
     safe_rate = _FILL_RATE
 
     def __init__(self, control: OvsControl, most: int | None) -> None:
-        self._control, self._most = control, most or _MOST_CONNECTIONS
-
-    def check(self, wanted: Established) -> None:
-        """Checks that the table and the time-out are large enough; see `ConnectionTable.check`."""
-        name = self._control.node.name
-        if wanted.connections > self._most:
-            raise DutError(f"{wanted.text}: {name} keeps {self._most:,} at once (most_connections).")
-        wanted.check_idle(name, self)
+        self._control, self.most, self.node_name = control, most or _MOST_CONNECTIONS, control.node.name
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
         """OVS's own: the same for UDP and for a connection of TCP that is being opened or has ended."""
@@ -325,7 +308,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         control.switch.start(changes, lambda: control.answers(control.switch))
         bridge = self.stem
         changes.run(*control.vsctl(*self._bridge_arguments(len(cores.workers))))
-        if self.options.forwarding is OvsForwarding.LEARNING:
+        if self.options.forwarding == "learning":
             for port, neighbour in zip(self._ports, (west_mac, east_mac), strict=True):
                 changes.run(*control.appctl("fdb/add", bridge, port, "0", neighbour))
             changes.run(*control.ofctl("add-flow", bridge, "actions=NORMAL"))

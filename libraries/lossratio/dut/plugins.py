@@ -5,7 +5,6 @@ and its object is a subclass of `lossratio.dut.Dut`.
 """
 
 from collections.abc import Mapping
-from enum import Enum
 from importlib.metadata import EntryPoint
 from os import PathLike
 from pathlib import Path
@@ -99,8 +98,6 @@ def _parts(field: FieldInfo) -> list[Any]:
             parts.append(part)
         elif part is Path:
             parts.append(PathLike[str])
-        elif isinstance(part, type) and issubclass(part, Enum):
-            parts += [member.value for member in part]
     return parts
 
 

@@ -50,7 +50,11 @@ def build(plan: Plan, report: Callable[[Any], None]) -> None:
         _ip(plan, one.node, [_pair(index, one, other, keepers[other.node].pid, plan.mtu)])
     for name in plan.nodes:
         _enter(visible[name])
-        _start_interfaces(plan, name)
+        interfaces = _interfaces(plan, name)
+        for interface in interfaces:
+            system.switch_offloads_off(interface)
+        ups = (f"link set dev {interface} addrgenmode none up" for interface in interfaces)
+        _ip(plan, name, ["link set lo up", *ups])
     for name in plan.nodes:
         _enter(visible[name])
         _wait_until_running(name, _interfaces(plan, name))
@@ -107,14 +111,6 @@ def _pair(index: int, one: LinkEnd, other: LinkEnd, other_pid: int, mtu: int) ->
 
 def _interfaces(plan: Plan, name: str) -> list[str]:
     return [end.interface for pair in plan.links for end in pair if end.node == name]
-
-
-def _start_interfaces(plan: Plan, name: str) -> None:
-    interfaces = _interfaces(plan, name)
-    for interface in interfaces:
-        system.switch_offloads_off(interface)
-    ups = (f"link set dev {interface} addrgenmode none up" for interface in interfaces)
-    _ip(plan, name, ["link set lo up", *ups])
 
 
 def _wait_until_running(name: str, interfaces: list[str]) -> None:

@@ -273,10 +273,20 @@ def _load_private_key(path: Path, passphrase: str | None, where: str) -> paramik
         except _NO_KEY as error:
             cause = error
         else:
-            _load_certificate(key, Path(f"{path}-cert.pub"), where)
-            return key
-    hint = "the passphrase may be wrong" if passphrase else "it must be an Ed25519, ECDSA or RSA key"
-    raise NodeError(f"{where}: its key file {path} cannot be used as a private key; {hint}.") from cause
+            break
+    else:
+        hint = "the passphrase may be wrong" if passphrase else "it must be an Ed25519, ECDSA or RSA key"
+        raise NodeError(f"{where}: its key file {path} cannot be used as a private key; {hint}.") from cause
+    certificate = Path(f"{path}-cert.pub")
+    if certificate.exists():
+        text = _read(certificate, "the certificate", _MOST_KEY_BYTES, where)
+        try:
+            key.load_certificate(text)
+        except _NO_KEY as error:
+            raise NodeError(
+                f"{where}: {certificate} is no certificate of its key. Correct the file, or remove it."
+            ) from error
+    return key
 
 
 def _expanded(path: Path, where: str) -> Path:
@@ -285,16 +295,6 @@ def _expanded(path: Path, where: str) -> Path:
         return path.expanduser()
     except RuntimeError as cause:
         raise NodeError(f"{where}: there is no home directory for {path}. Write the path in full.") from cause
-
-
-def _load_certificate(key: paramiko.PKey, path: Path, where: str) -> None:
-    if not path.exists():
-        return
-    text = _read(path, "the certificate", _MOST_KEY_BYTES, where)
-    try:
-        key.load_certificate(text)
-    except _NO_KEY as cause:
-        raise NodeError(f"{where}: {path} is no certificate of its key. Correct the file, or remove it.") from cause
 
 
 def _read(path: Path, what: str, most_bytes: int, where: str) -> str:

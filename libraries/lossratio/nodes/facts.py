@@ -172,6 +172,7 @@ def _from_answers(answers: dict[str, str]) -> NodeFacts:
     numa = {name.split(" ")[1]: value for name, value in cpu.items() if name.startswith("NUMA node") and "CPU" in name}
     memory = _assignments(answers.get("meminfo", ""), ":").get("MemTotal", "").split()
     governors, line = answers.get("governors", "").split(), answers.get("command_line")
+    tools = {name: answer.splitlines()[0] for name, answer in answers.items() if name.startswith("tool.")}
     return NodeFacts(
         os=_assignments(answers.get("os_release", ""), "=").get("PRETTY_NAME"),
         kernel=answers.get("kernel"),
@@ -184,7 +185,7 @@ def _from_answers(answers: dict[str, str]) -> NodeFacts:
         numa_nodes=numa or None,
         governors=tuple(governors) or None,
         memory_bytes=int(memory[0]) * 1024 if memory and memory[0].isdecimal() else None,
-        tools=ToolVersions(**{tool: _first_line(answers.get(f"tool.{tool}")) for tool in ToolVersions.model_fields}),
+        tools=ToolVersions(**{tool: tools.get(f"tool.{tool}") for tool in ToolVersions.model_fields}),
     )
 
 
@@ -234,19 +235,15 @@ def _card(address: str, answers: Mapping[str, str]) -> Card:
         address=address,
         # The file of a device without a NUMA node holds -1.
         numa_node=_number(answer("numa_node")) or 0,
-        driver=_last(answer("driver")),
+        driver=(answer("driver") or "").rpartition("/")[2] or None,
         device=":".join(ids) or None,
         pcie=" x".join(pcie) or None,
-        iommu_group=_last(answer("iommu_group")),
+        iommu_group=(answer("iommu_group") or "").rpartition("/")[2] or None,
         # A link that is down has the speed -1.
         speed=(_number(answer("speed")) or 0) * _SPEED_UNIT or None,
         has_link=None if carrier is None else carrier == "1",
         firmware=_assignments(answer("ethtool") or "", ":").get("firmware-version") or None,
     )
-
-
-def _last(path: str | None) -> str | None:
-    return None if path is None else path.rpartition("/")[2]
 
 
 def _assignments(text: str, sign: str) -> dict[str, str]:
@@ -257,7 +254,3 @@ def _assignments(text: str, sign: str) -> dict[str, str]:
 def _number(value: object) -> int | None:
     text = str(value)
     return int(text) if text.isdecimal() else None
-
-
-def _first_line(text: str | None) -> str | None:
-    return None if text is None else text.splitlines()[0]

@@ -98,7 +98,7 @@ class Channel:
     def exec_command(self, line: str) -> None:
         """Starts a line of shell code."""
         # In a session of its own, so that Ctrl-C at the controller's terminal does not end it.
-        self._process = subprocess.Popen(
+        process = self._process = subprocess.Popen(
             [*self._enter, line],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -106,11 +106,10 @@ class Channel:
             bufsize=0,
             start_new_session=True,
         )
-        process = self._started
         for pipe in filter(None, (process.stdin, process.stdout)):
             # As much as an SSH connection takes from a program whose output nobody reads at the moment.
             fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        os.set_blocking(self._started.stdin.fileno(), False)  # type: ignore[union-attr]
+        os.set_blocking(process.stdin.fileno(), False)  # type: ignore[union-attr]
         threading.Thread(target=self._wait, daemon=True).start()
 
     def exit_status_ready(self) -> bool:

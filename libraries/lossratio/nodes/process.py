@@ -7,7 +7,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 
 import paramiko
 
@@ -72,11 +72,6 @@ def is_lost(channel: paramiko.Channel | Channel) -> bool:
     return not channel.eof_received or not channel.get_transport().is_active()
 
 
-def decode(data: bytes) -> str:
-    """Decodes a node's output; bytes that are not UTF-8 are replaced."""
-    return data.decode(errors="replace")
-
-
 def shown(command: tuple[str, ...]) -> str:
     """A command for errors: in one line, quoted, with only the first line of a script, and shortened."""
     lines = [argument.strip().splitlines() if "\n" in argument else [argument] for argument in command]
@@ -101,7 +96,7 @@ _WRITE_TIMEOUT = 30.0
 _MEANWHILE = 1.0
 
 
-class NodeProcess:
+class NodeProcess(AbstractContextManager["NodeProcess"]):
     """A long-lived process on a node that reads and writes lines over one channel; get it from `NodeSession.start`."""
 
     def __init__(self, node_name: str, command: tuple[str, ...], channel: paramiko.Channel | Channel) -> None:
@@ -113,9 +108,6 @@ class NodeProcess:
         self._stderr = StreamReader(channel.recv_stderr, limit=_STDERR_TAIL)
         self._stderr.start()
 
-    def __enter__(self) -> NodeProcess:
-        return self
-
     def __exit__(self, *exception: object) -> None:
         self.close()
 
@@ -126,7 +118,7 @@ class NodeProcess:
 
     def stderr_tail(self) -> str:
         """The last few kilobytes of the process's standard error."""
-        return decode(self._stderr.data())
+        return self._stderr.data().decode(errors="replace")
 
     def write_line(self, text: str) -> None:
         """Sends one line.
@@ -176,7 +168,7 @@ class NodeProcess:
                 raise NodeError(self._obituary())
             self._buffer += chunk
             end = self._buffer.find(b"\n", searched)
-        line = decode(bytes(self._buffer[:end]))
+        line = self._buffer[:end].decode(errors="replace")
         del self._buffer[: end + 1]
         return line
 
@@ -261,6 +253,5 @@ class Pulse:
 
     def _run(self) -> None:
         while not self._stopped.wait(self._seconds):
-            # The thread that waits for the node's answer gets the error itself.
             with suppress(NodeError):
                 self._beat()

@@ -7,27 +7,17 @@ import shlex
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 import paramiko
 
 from lossratio.errors import NodeError
+from lossratio.nodes import process
 from lossratio.nodes.connection import NO_CREDENTIALS, Credentials, open_client, within
 from lossratio.nodes.namespaces import Channel, Client, open_here, open_namespace
-from lossratio.nodes.process import (
-    BROKEN,
-    CHUNK,
-    NodeProcess,
-    StreamReader,
-    close,
-    decode,
-    ending,
-    feed,
-    is_lost,
-    quoted_tail,
-    shown,
-)
+from lossratio.nodes.process import BROKEN, CHUNK, NodeProcess, StreamReader, shown
 from lossratio.topology import Interface, Node, NodeType
 
 _OPEN_TIMEOUT = 30.0
@@ -73,7 +63,7 @@ class CommandRunner(Protocol):
         """Runs a command to its end; see `NodeSession.run`."""
 
 
-class NodeSession:
+class NodeSession(AbstractContextManager["NodeSession"]):
     """A log-in on a node; open it with `NodeSession.connect`, best in a ``with`` statement.
 
     Commands are lists of arguments: they are quoted for the node's shell and never interpreted by it. Where the
@@ -113,9 +103,6 @@ class NodeSession:
         """Programs of this machine, without any log-in."""
         return cls(name, Node(type=NodeType.TG, interfaces={name: Interface()}), open_here(), NO_CREDENTIALS)
 
-    def __enter__(self) -> NodeSession:
-        return self
-
     def __exit__(self, *exception: object) -> None:
         self.close()
 
@@ -132,7 +119,7 @@ class NodeSession:
             return
         try:
             # Only a request shows whether the connection is lost.
-            close(self._open_channel(("restore",), self.node.connect_timeout))
+            process.close(self._open_channel(("restore",), self.node.connect_timeout))
         except NodeError:
             self._client.close()
             self._client = _opened(self.name, self.node, self._credentials)
@@ -165,11 +152,10 @@ class NodeSession:
         """
         given = stdin.encode() if isinstance(stdin, str) else stdin or b""
         exit_status, stdout, stderr = self._execute(command, timeout, given, most)
-        result = CommandResult(command, exit_status, decode(stdout), decode(stderr))
+        result = CommandResult(command, exit_status, stdout.decode(errors="replace"), stderr.decode(errors="replace"))
         if check and result.exit_status != 0:
-            raise NodeError(
-                f"Node {self.name}: {shown(command)} {ending(result.exit_status)}{quoted_tail(result.stderr)}"
-            )
+            tail = process.quoted_tail(result.stderr)
+            raise NodeError(f"Node {self.name}: {shown(command)} {process.ending(result.exit_status)}{tail}")
         return result
 
     def put(self, data: bytes, remote_path: str, mode: int = 0o644) -> None:
@@ -182,7 +168,9 @@ class NodeSession:
         command = ("sh", "-c", _PUT, "put", remote_path, temporary, f"{mode:o}", str(len(data)))
         exit_status, _, stderr = self._execute(command, _OPEN_TIMEOUT + len(data) / _SLOWEST_TRANSFER, data)
         if exit_status != 0:
-            raise NodeError(f"Node {self.name}: cannot write {remote_path}{quoted_tail(decode(stderr))}")
+            raise NodeError(
+                f"Node {self.name}: cannot write {remote_path}{process.quoted_tail(stderr.decode(errors='replace'))}"
+            )
 
     def get(self, remote_path: str) -> bytes:
         """Reads a file of the node.
@@ -192,7 +180,9 @@ class NodeSession:
         """
         exit_status, stdout, stderr = self._execute(("cat", "--", remote_path), _OPEN_TIMEOUT)
         if exit_status != 0:
-            raise NodeError(f"Node {self.name}: cannot read {remote_path}{quoted_tail(decode(stderr))}")
+            raise NodeError(
+                f"Node {self.name}: cannot read {remote_path}{process.quoted_tail(stderr.decode(errors='replace'))}"
+            )
         return stdout
 
     def start(self, *command: str, plain: bool = False) -> NodeProcess:
@@ -206,7 +196,7 @@ class NodeSession:
             NodeError: If the connection is lost or the node refuses another channel.
         """
         channel = self._open_channel(command, _OPEN_TIMEOUT)
-        with within(_OPEN_TIMEOUT, lambda: close(channel)):
+        with within(_OPEN_TIMEOUT, lambda: process.close(channel)):
             self._exec(channel, command if plain else (*self.prefix, *command))
         return NodeProcess(self.name, command, channel)
 
@@ -218,16 +208,16 @@ class NodeSession:
         channel = self._open_channel(command, timeout)
         stderr = StreamReader(channel.recv_stderr)
         exit_status = -1
-        with within(deadline - time.monotonic(), lambda: close(channel)) as expired:
+        with within(deadline - time.monotonic(), lambda: process.close(channel)) as expired:
             try:
                 self._exec(channel, command, reads_nothing=not stdin)
                 stderr.start()
                 if stdin:
-                    threading.Thread(target=feed, args=(channel, stdin), daemon=True).start()
+                    threading.Thread(target=process.feed, args=(channel, stdin), daemon=True).start()
                 stdout = b"".join(self._chunks(channel, command, most))
                 stderr.join()
                 exit_status = channel.recv_exit_status()
-                lost = is_lost(channel)
+                lost = process.is_lost(channel)
             except NodeError:
                 if not expired.is_set():
                     raise
@@ -235,11 +225,11 @@ class NodeSession:
                 if not expired.is_set():
                     raise NodeError(self._lost(command)) from cause
             finally:
-                close(channel)
+                process.close(channel)
         if exit_status < 0 and expired.is_set():
             raise NodeError(
                 f"Node {self.name}: {shown(command)} did not end within {timeout:g} s and was abandoned; "
-                f"it may still run there{quoted_tail(decode(stderr.data()))}"
+                f"it may still run there{process.quoted_tail(stderr.data().decode(errors='replace'))}"
             )
         if exit_status < 0 and lost:
             raise NodeError(self._lost(command))

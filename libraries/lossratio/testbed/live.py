@@ -1,7 +1,7 @@
 """Opens testbeds: of real nodes in a lab or in network namespaces of this machine, or simulated ones."""
 
 import atexit
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -56,7 +56,8 @@ class LiveTestbed(Testbed):
         self._undo = undo
         self._is_in_use = False
         way = Way.of([link.path for link in set_up.links], is_local=request.topology.testbed is TestbedKind.LOCAL)
-        reader = _fingerprints(set_up.sessions, way, set_up.program_files)
+        interfaces = {name: way.interfaces(name) for name in set_up.sessions}
+        reader = FingerprintReader(set_up.sessions, interfaces, set_up.program_files)
         undo.callback(reader.close)
         self._watch = Watch(reader, way, self._verify_duts)
         # A program may end without closing the testbed. The DUTs are put back all the same.
@@ -265,7 +266,7 @@ def _open(request: TestbedRequest) -> LiveTestbed:
             check_presence(request.file, path, ports, with_ports)
         check_link_speeds(ports)
         paths = tuple(with_names(path, ports, takes_cards=takes_cards(tester)) for path in paths)
-        duts = checked_duts(request.dut, paths, sessions, topology.addresses)
+        duts = checked_duts(request.dut, paths, sessions, has_lab_addresses=topology.addresses == "lab")
         agent = undo.enter_context(_start_agent(tg, generator, request))
         facts = agent.facts
         tg_ports = [port for path in paths for port in path.tg_ports]
@@ -295,19 +296,13 @@ def _open(request: TestbedRequest) -> LiveTestbed:
         return LiveTestbed(request, set_up, agent, undo.pop_all())
 
 
-def _fingerprints(
-    sessions: Mapping[str, NodeSession], way: Way, programs: Callable[[], Mapping[str, Sequence[str]]] = dict
-) -> FingerprintReader:
-    return FingerprintReader(sessions, {name: way.interfaces(name) for name in sessions}, programs)
-
-
 @contextmanager
 def _naming_links_that_are_down(sessions: Mapping[str, NodeSession], way: Way) -> Iterator[None]:
     """If a link does not come up, finds out whether the TG's end is down. The DUT's end is put back by then."""
     try:
         yield
     except LinkError as error:
-        with closing(_fingerprints(sessions, way)) as reader:
+        with closing(FingerprintReader(sessions, {name: way.interfaces(name) for name in sessions})) as reader:
             faults = [fault for fault in faults_in(reader.read(), way) if fault.rule.guilty is Side.TG]
         if not faults:
             raise

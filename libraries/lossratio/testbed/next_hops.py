@@ -9,7 +9,7 @@ from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NodeSession
 from lossratio.testbed.set_up import LiveLink, LiveSetUp
 from lossratio.testbed.tester_cards import takes_cards
-from lossratio.topology import AddressKind, Node, Port, Side, Topology
+from lossratio.topology import Node, Port, Side, Topology
 from lossratio.traffic import AgentClient, DeadPathError, Question, TrafficDirection, TrafficProfile, address_span
 
 _DEFAULT = "default"
@@ -39,7 +39,7 @@ def find_next_hops(
     """
     links = set_up.links
     sides = topology.sides([link.path for link in links], profile.versions)
-    is_lab = topology.addresses is AddressKind.LAB
+    is_lab = topology.addresses == "lab"
     if is_lab:
         check_routes(links, sides, profile, set_up.sessions)
     ports = [port for link in links for port in link.path.tg_ports]

@@ -15,7 +15,7 @@ from lossratio.testbed.inspection import PortState
 from lossratio.testbed.reservation import Lease
 from lossratio.testbed.testbed import DutRequest, TestbedRequest
 from lossratio.testbed.undo import LastWill, execute_last_wills, put_off_interruption
-from lossratio.topology import EAST, WEST, AddressKind, Port, RealGenerator, TrafficPath
+from lossratio.topology import EAST, WEST, Port, RealGenerator, TrafficPath
 from lossratio.traffic import (
     CHECK_DURATION,
     CHECK_LOAD,
@@ -53,7 +53,8 @@ def checked_duts(
     request: DutRequest | None,
     paths: Sequence[TrafficPath],
     sessions: Mapping[str, NodeSession],
-    addresses: AddressKind = AddressKind.BENCHMARK,
+    *,
+    has_lab_addresses: bool = False,
 ) -> tuple[tuple[Dut[DutOptions], ...], ...]:
     """Makes the objects for the DUTs of parallel paths, and checks that the DUTs can be set up.
 
@@ -61,7 +62,7 @@ def checked_duts(
     """
     if request is None:
         return ((),) * len(paths)
-    if addresses is AddressKind.LAB and not load_kind(request.kind).lab_addresses:
+    if has_lab_addresses and not load_kind(request.kind).lab_addresses:
         raise DutError(
             f"The topology file says 'addresses: lab', and a {request.kind} is set up for the benchmarking addresses. "
             f"Measure devices with the lab's own addresses as they are, with dut={BLACK_BOX}; or leave 'addresses' out."
@@ -267,7 +268,7 @@ class LiveSetUp:
     ) -> Conditions:
         """The conditions of a measurement for test reports."""
         paths = [link.path for link in self.links]
-        is_lab = request.topology.addresses is AddressKind.LAB
+        is_lab = request.topology.addresses == "lab"
         own = request.topology.sides(paths, profile.versions) if is_lab else ((WEST, EAST),)
         return Conditions(
             testbed=describe_testbed(request.topology, str(request.file), paths),

@@ -12,7 +12,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -49,11 +49,9 @@ def put_off_interruption() -> Iterator[None]:
             signal.raise_signal(waiting.pop())
 
 
-@contextmanager
-def ignored_interruption() -> Iterator[None]:
+def ignored_interruption() -> AbstractContextManager[None]:
     """Ignores Ctrl-C and SIGTERM in the block, which must be too short for a user to notice."""
-    with _handled_by(signal.SIG_IGN):
-        yield
+    return _handled_by(signal.SIG_IGN)
 
 
 @contextmanager

@@ -29,7 +29,6 @@ from lossratio.topology.hooks import (
 from lossratio.topology.lab_graph import import_lab as import_lab
 from lossratio.topology.model import (
     NIC_MODELS as NIC_MODELS,
-    AddressKind as AddressKind,
     NicLimits as NicLimits,
     NicModel as NicModel,
     Node as Node,
@@ -42,4 +41,4 @@ from lossratio.topology.model import (
 from lossratio.topology.netlab import read_netlab as read_netlab
 from lossratio.topology.path import Hop as Hop, Interface as Interface, Port as Port, TrafficPath as TrafficPath
 from lossratio.topology.quantities import Duration as Duration, FrameRate as FrameRate
-from lossratio.topology.vpp import VppDriver as VppDriver, VppStart as VppStart
+from lossratio.topology.vpp import VppStart as VppStart

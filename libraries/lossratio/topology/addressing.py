@@ -10,26 +10,22 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from lossratio.topology.quantities import ONE_OR_SEVERAL
+from lossratio.topology.quantities import ONE_OR_SEVERAL, as_tuple
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
 
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list | tuple) else (value,)
+def _with_length(address: Any) -> Any:
+    if isinstance(address, str) and "/" not in address:
+        raise ValueError(f"{address!r} needs the prefix length of its network, e.g. '{address}/24'")
+    return address
 
 
-def _with_length(value: Any) -> Any:
-    for address in _as_tuple(value):
-        if isinstance(address, str) and "/" not in address:
-            raise ValueError(f"{address!r} needs the prefix length of its network, e.g. '{address}/24'")
-    return _as_tuple(value)
-
-
-Addresses = Annotated[tuple[IPv4Interface | IPv6Interface, ...], BeforeValidator(_with_length), ONE_OR_SEVERAL]
-Gateways = Annotated[tuple[Address, ...], BeforeValidator(_as_tuple), ONE_OR_SEVERAL]
-Networks = Annotated[tuple[Network, ...], BeforeValidator(_as_tuple), ONE_OR_SEVERAL]
+OwnAddress = Annotated[IPv4Interface | IPv6Interface, BeforeValidator(_with_length)]
+Addresses = Annotated[tuple[OwnAddress, ...], BeforeValidator(as_tuple), ONE_OR_SEVERAL]
+Gateways = Annotated[tuple[Address, ...], BeforeValidator(as_tuple), ONE_OR_SEVERAL]
+Networks = Annotated[tuple[Network, ...], BeforeValidator(as_tuple), ONE_OR_SEVERAL]
 
 _WIDE = IPv4Network("240.0.0.0/4")
 

@@ -15,7 +15,7 @@ from typing import Any
 from lossratio.errors import TopologyError
 from lossratio.shipped import TOPOLOGIES
 from lossratio.topology.generators import RealGenerator
-from lossratio.topology.model import AddressKind, Node, NodeType, TestbedKind, Topology
+from lossratio.topology.model import Node, NodeType, TestbedKind, Topology
 from lossratio.topology.path import Interface
 from lossratio.topology.vpp import VppStart
 from lossratio.yaml_file import Problem, load_yaml_file
@@ -123,7 +123,7 @@ def _interface_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator
 
 
 def _address_problems(topology: Topology) -> Iterator[Problem]:
-    is_lab = topology.addresses is AddressKind.LAB
+    is_lab = topology.addresses == "lab"
     for name, node in topology.nodes.items():
         for port, interface in node.interfaces.items():
             where = ("nodes", name, "interfaces", port)

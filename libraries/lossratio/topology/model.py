@@ -49,13 +49,6 @@ class NodeType(str, Enum):
     REFLECTOR = "reflector"
 
 
-class AddressKind(str, Enum):
-    """Where the addresses of test traffic come from."""
-
-    BENCHMARK = "benchmark"
-    LAB = "lab"
-
-
 class Node(FileModel):
     """A machine, namespace or container of the testbed, and how to reach it."""
 
@@ -203,7 +196,7 @@ class Topology(FileModel):
     """Remarks about it."""
     testbed: TestbedKind = TestbedKind.LAB
     """lab: the nodes are there. local: network namespaces are built. simulated: nothing real at all."""
-    addresses: AddressKind = AddressKind.BENCHMARK
+    addresses: Literal["benchmark", "lab"] = "benchmark"
     """benchmark: test traffic has addresses of 198.18.0.0/15 and 2001:2::/48 only. lab: those that the TG's interfaces
     say, for routers that keep the lab's own addresses."""
     nics: dict[Label, NicLimits] = Field(default_factory=dict)
@@ -291,7 +284,7 @@ class Topology(FileModel):
 
     def _side(self, port: Port, versions: Collection[int], unused: Side) -> Side:
         interface = port.interface
-        if self.addresses is AddressKind.BENCHMARK:
+        if self.addresses == "benchmark":
             return replace(unused, taken=interface.gateway)
         known = {value.version for value in (*interface.address, *interface.network)}
         missing = sorted(set(versions) - known)

@@ -13,6 +13,12 @@ _QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
 ONE_OR_SEVERAL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
 """The schema of a field that takes a text, or a list of texts."""
 
+
+def as_tuple(value: Any) -> Any:
+    """The value of such a field, always several."""
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
 _LEAST_SPEED = 1e6
 
 

@@ -1,12 +1,11 @@
 """How VPP is started on a node: which driver it has cards by, its memory, and free sections of its startup.conf."""
 
-from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from lossratio.records import FileModel
-from lossratio.topology.quantities import ONE_OR_SEVERAL
+from lossratio.topology.quantities import ONE_OR_SEVERAL, as_tuple
 
 MemorySize = Annotated[str, Field(pattern=r"^[1-9]\d*[KMG]?$", max_length=20)]
 """Bytes as VPP reads them, e.g. ``3G``."""
@@ -24,17 +23,6 @@ _OURS = {
 """What lossratio sets itself, by section, as its own VPP must run beside any other one, and where the frames are."""
 
 
-class VppDriver(str, Enum):
-    """By what VPP has the cards that the topology file gives it."""
-
-    DPDK = "dpdk"
-    """By DPDK's drivers."""
-    RDMA = "rdma"
-    """By its own driver for Mellanox cards, which the kernel keeps (mlx5_core)."""
-    AVF = "avf"
-    """By its own driver for virtual functions of Intel cards."""
-
-
 def _checked_line(line: str) -> str:
     depth = 0
     for letter in line:
@@ -46,12 +34,8 @@ def _checked_line(line: str) -> str:
     return line.strip()
 
 
-def _lines(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
 SectionLines = Annotated[
-    tuple[Annotated[str, AfterValidator(_checked_line)], ...], BeforeValidator(_lines), ONE_OR_SEVERAL
+    tuple[Annotated[str, AfterValidator(_checked_line)], ...], BeforeValidator(as_tuple), ONE_OR_SEVERAL
 ]
 """Lines of one section of startup.conf; or one line."""
 
@@ -59,8 +43,9 @@ SectionLines = Annotated[
 class VppStart(FileModel):
     """How VPP is started on a node."""
 
-    driver: VppDriver = VppDriver.DPDK
-    """By what it has cards: ``dpdk``, ``rdma`` or ``avf``. Interfaces of the kernel have sockets instead."""
+    driver: Literal["dpdk", "rdma", "avf"] = "dpdk"
+    """By what it has cards: ``dpdk``, or its own drivers ``rdma`` (Mellanox cards, which the kernel keeps: mlx5_core)
+    or ``avf`` (virtual functions of Intel cards). Interfaces of the kernel have sockets instead."""
     main_heap_size: MemorySize | None = None
     """Its main heap, e.g. ``3G``. Where missing: CSIT's 3G with cards or more than 200,000 routes, else VPP's own."""
     main_heap_page_size: PageSize | None = None

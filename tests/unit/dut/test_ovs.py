@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
 from lossratio.bpf import why_impossible
-from lossratio.dut.ovs import OvsConnections, parse_coverage, parse_meters, parse_ports, parse_socket_drops
+from lossratio.dut.ovs import OvsConnections, OvsControl, parse_coverage, parse_meters, parse_ports, parse_socket_drops
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode
 
 WHY_NOT = None
 if shutil.which("ovs-vswitchd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
@@ -122,7 +124,7 @@ def test_learning_and_rules_do_not_go_together(dut_lab):
 
 
 def test_connections_of_tcp_live_a_day_and_those_that_open_or_end_as_long_as_udp():
-    table = OvsConnections(None, most=None)
+    table = OvsConnections(OvsControl(DutNode(SimpleNamespace(name="DUT1")), "/tmp"), most=None)
     states = (None, "syn_recv", "established", "time_wait", "close")
     assert [table.timeout_of(state) for state in states] == [30.0, 30.0, 86_400.0, 30.0, 30.0]
 

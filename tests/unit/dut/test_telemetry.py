@@ -36,14 +36,14 @@ def test_a_cpu_has_its_own_number_also_where_others_are_offline():
     lines = [line(300, 20, 1, rest=(7, 5, 0, cpu, 0, 0)) for cpu in (0, 2)]
     by_cpu = read_softnet(Node("\n".join(lines)))
     counts = {"processed": 300, "dropped": 20, "time_squeeze": 1, "received_rps": 7, "flow_limited": 5}
-    assert by_cpu == {0: counts, 2: counts}
+    assert by_cpu == {"cpu0": counts, "cpu2": counts}
 
 
 @pytest.mark.parametrize(("rest", "columns"), [((7, 5), 5), ((), 3)])
 def test_an_older_kernel_reports_less_and_its_lines_are_counted(rest, columns):
     by_cpu = read_softnet(Node("\n".join(line(300, 20, 1, rest=rest) for _ in range(2))))
-    assert list(by_cpu) == [0, 1]
-    assert len(by_cpu[1]) == columns
+    assert list(by_cpu) == ["cpu0", "cpu1"]
+    assert len(by_cpu["cpu1"]) == columns
 
 
 def test_a_node_without_the_file_reports_nothing():
@@ -214,7 +214,7 @@ pmd thread numa_id 0 core_id 3:
 
 def test_a_cpu_has_its_time_in_soft_interrupts():
     text = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 10 0 20 60 0 0 10 0 5 0\ncpu2 1 1 1 1 1 1 1 1 0 0\nintr 5 6\n"
-    assert read_cpu_times(Node(text)) == {0: {"all": 100, "softirq": 10}, 2: {"all": 8, "softirq": 1}}
+    assert read_cpu_times(Node(text)) == {"cpu0": {"all": 100, "softirq": 10}, "cpu2": {"all": 8, "softirq": 1}}
     assert read_cpu_times(Node("")) == {}
 
 
@@ -309,8 +309,7 @@ def perf(tmp_path):
         for name, text in (("perf", PERF.format(python=sys.executable, then=then)), ("ip", "#!/bin/sh\necho '[]'\n")):
             (tmp_path / name).write_text(text)
             (tmp_path / name).chmod(0o755)
-        report = {}
-        with linux_telemetry(DutNode(Machine(tmp_path)), (), report):
+        with linux_telemetry(DutNode(Machine(tmp_path)), ()) as report:
             wait_until((tmp_path / "directory").exists)
         assert not Path((tmp_path / "directory").read_text()).exists()
         return report["perf"]

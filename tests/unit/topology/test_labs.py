@@ -316,7 +316,7 @@ def test_an_imported_lab_is_a_topology_with_the_path(lossratio, tmp_path):
     (tmp_path / "addressed.clab.yml").write_text(ADDRESSED)
     of_the_lab = ("--addresses", "lab", "--output", tmp_path / "addressed.yaml")
     assert lossratio("import", "containerlab", tmp_path / "addressed.clab.yml", *of_the_lab)[0] == 0
-    assert load_topology(tmp_path / "addressed.yaml").addresses.value == "lab"
+    assert load_topology(tmp_path / "addressed.yaml").addresses == "lab"
     status, _, err = lossratio(*arguments)
     assert (status, "is there already" in err) == (2, True)
 

@@ -133,7 +133,7 @@ class Conntrack(ConnectionTable):
     """The connections of test traffic in a node's table."""
 
     def __init__(self, node: DutNode, options: ConntrackOptions, renew: Callable[[], None]) -> None:
-        self.node = node
+        self.node, self.node_name, self.most = node, node.name, options.most_connections
         self.translates = self.is_one_way = options.nat is not None
         self.safe_rate = _SHARE_OF_LIMIT * options.new_connections if options.new_connections else None
         self._options = options
@@ -145,10 +145,8 @@ class Conntrack(ConnectionTable):
 
     def check(self, wanted: Established) -> None:
         """Checks that the table, the pool of ports and the time-out are large enough; see `ConnectionTable.check`."""
+        super().check(wanted)
         room = int(self._setting("max")) - int(self._setting("count")) + self.count()
-        most = self._options.most_connections
-        if most is not None and wanted.connections > most:
-            raise DutError(f"{wanted.text}: {self.node.name} is set up to have {most:,} at once (most_connections).")
         if wanted.connections > room:
             raise DutError(
                 f"{wanted.text}: the table of {self.node.name} has room for {room:,}, as nf_conntrack_max is "
@@ -162,7 +160,6 @@ class Conntrack(ConnectionTable):
                 f"has {pool:,} ports for these. Give it more nat_addresses (with nat=snat), or the traffic more "
                 "destinations."
             )
-        wanted.check_idle(self.node.name, self)
 
     def count(self) -> int:
         """Connections of test traffic in the table."""

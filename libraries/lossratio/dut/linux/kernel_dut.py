@@ -1,6 +1,7 @@
 """DUTs made of the Linux kernel's own forwarding: the common part of bridge and router, and their options."""
 
 import math
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -10,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from lossratio.dut.base import EASTWARD, WESTWARD, DutCounters, DutOptions
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.interfaces import Link, read_links
-from lossratio.dut.linux.nftables import WALK, Policer, Ruleset, table_name
+from lossratio.dut.linux.nftables import WALK, Ruleset, table_name
 from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.dut.linux.reports import read_softnet
 from lossratio.errors import DutError
@@ -23,6 +24,7 @@ _NANOSECONDS = 1_000_000_000
 _LARGEST_BURST = 2**32 - 1
 _MOST_CPUS = 8192
 """The most CPUs that Linux can be built for on any architecture."""
+_CPUS = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
 
 
 def _whole_frame_rate(value: Any) -> int | None:
@@ -40,16 +42,12 @@ def parse_cpus(value: Any) -> tuple[int, ...]:
         return value
     cpus: set[int] = set()
     for part in str(value).split(","):
-        first, dash, last = part.strip().partition("-")
-        last = last if dash else first
-        if not (_is_cpu(first) and _is_cpu(last) and int(first) <= int(last)):
+        found = _CPUS.fullmatch(part.strip())
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        if not first <= last < _MOST_CPUS:
             raise ValueError(f"{value!r} are not CPU numbers; write them like '1' or '0,2-3'")
-        cpus.update(range(int(first), int(last) + 1))
+        cpus.update(range(first, last + 1))
     return tuple(sorted(cpus))
-
-
-def _is_cpu(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= len(str(_MOST_CPUS)) and int(text) < _MOST_CPUS
 
 
 class PolicedOptions(DutOptions):
@@ -92,11 +90,6 @@ class PolicedOptions(DutOptions):
 class LinuxOptions(PolicedOptions):
     """The options of every DUT made of the Linux kernel's own forwarding."""
 
-    @property
-    def filters(self) -> int:
-        """Number of nftables rules that each frame passes."""
-        return 0
-
     rps_cpus: Annotated[tuple[int, ...], BeforeValidator(parse_cpus)] = ()
     """CPUs to which arriving frames are handed (receive packet steering), e.g. ``1`` or ``0,2-3``; where missing, the
     node's setting stays. It needs root on the machine, not only in a namespace."""
@@ -113,17 +106,11 @@ class LinuxOptions(PolicedOptions):
 
 
 _ONLINE = "/sys/devices/system/cpu/online"
-_BITS_PER_GROUP = 32
 
 
 def cpu_mask(cpus: Sequence[int]) -> str:
     """CPU numbers as a mask for the kernel: hexadecimal, in groups of 32 bits."""
-    mask = sum(1 << cpu for cpu in cpus)
-    groups: list[str] = []
-    while mask or not groups:
-        mask, group = divmod(mask, 1 << _BITS_PER_GROUP)
-        groups.append(f"{group:08x}" if mask else f"{group:x}")
-    return ",".join(reversed(groups))
+    return re.sub(r"(?<=.)(?=(.{8})+$)", ",", f"{sum(1 << cpu for cpu in cpus):x}")
 
 
 _SOFTNET = ("dropped", "time_squeeze")
@@ -245,5 +232,5 @@ class LinuxDut(NodeDut[OptionsT_co]):
     def ruleset(self) -> Ruleset:
         """Its nftables rules."""
         rate, burst = self.options.police, self.options.bucket
-        policer = None if rate is None or burst is None else Policer(rate, burst)
-        return Ruleset(self.family, table_name(self.west), self.entrances, policer, self.options.filters)
+        policer = None if rate is None or burst is None else (rate, burst)
+        return Ruleset(self.family, table_name(self.west), self.entrances, policer, self.options.filters or 0)

@@ -33,16 +33,6 @@ _PORTION = 500
 
 
 @dataclass(frozen=True)
-class Policer:
-    """A token bucket. Frames that it does not pass are dropped and counted."""
-
-    rate: int
-    """Tokens per second, one for each frame."""
-    burst: int
-    """Tokens that a full bucket holds."""
-
-
-@dataclass(frozen=True)
 class Ruleset:
     """A table with all rules for the frames that a DUT forwards."""
 
@@ -52,8 +42,8 @@ class Ruleset:
     """Name of the table; it is unique."""
     entrances: Mapping[str, str]
     """By direction, the interface through which its frames enter the forward hook."""
-    policer: Policer | None = None
-    """The policer of each direction, which has a bucket of its own."""
+    policer: tuple[int, int] | None = None
+    """The policer of each direction: frames per second, and those that its full bucket holds."""
     walked_rules: int = 0
     """Number of rules that each frame passes, and that match no frame."""
     connection_rules: Sequence[tuple[str, Sequence[Command]]] = ()
@@ -105,7 +95,8 @@ class Ruleset:
             if self.walked_rules:
                 yield self._rule(_FORWARD, entrance, {"jump": {"target": WALK}})
             if self.policer:
-                over = {"rate": self.policer.rate, "per": "second", "burst": self.policer.burst, "inv": True}
+                rate, burst = self.policer
+                over = {"rate": rate, "per": "second", "burst": burst, "inv": True}
                 counter = _counter(direction)
                 yield self._add("counter", name=counter)
                 yield self._rule(_FORWARD, entrance, {"limit": over}, {"counter": counter}, {"drop": None})

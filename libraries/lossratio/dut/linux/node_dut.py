@@ -252,8 +252,7 @@ class NodeDut(Dut[OptionsT_co]):
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
         """Counts on the interfaces and in the kernel; see `Dut.telemetry`."""
-        report: dict[str, Any] = {}
-        with linux_telemetry(self.node, self.kernel_interfaces, report):
+        with linux_telemetry(self.node, self.kernel_interfaces) as report:
             yield report
 
     def tear_down(self) -> None:

@@ -4,8 +4,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from enum import Enum
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
@@ -42,26 +41,17 @@ class ProgramOptions(DutOptions):
     cards, and one on interfaces of the kernel."""
 
 
-class Sockets(str, Enum):
-    """How a program gets the frames of the kernel's interfaces."""
-
-    PACKET = "packet"
-    """By packet sockets: AF_PACKET."""
-    AF_XDP = "af_xdp"
-    """By sockets of an XDP program, past the kernel's network stack: AF_XDP."""
-
-
 class SocketOptions(ProgramOptions):
     """The options of a program that can use both kinds of sockets."""
 
-    sockets: Sockets = Sockets.PACKET
-    """How it gets the frames of the kernel's interfaces: ``packet`` (the default) or ``af_xdp``. Cards have no
-    sockets."""
+    sockets: Literal["packet", "af_xdp"] = "packet"
+    """How it gets the frames of the kernel's interfaces: ``packet`` (AF_PACKET; the default) or ``af_xdp`` (past the
+    kernel's network stack). Cards have no sockets."""
 
     @property
     def uses_af_xdp(self) -> bool:
         """Whether it asks for AF_XDP."""
-        return self.sockets is Sockets.AF_XDP
+        return self.sockets == "af_xdp"
 
 
 OptionsT_co = TypeVar("OptionsT_co", bound=ProgramOptions, covariant=True)

@@ -112,17 +112,17 @@ _COLUMNS = {"processed": 0, "dropped": 1, "time_squeeze": 2, "received_rps": 9, 
 _CPU_COLUMN = 12
 
 
-def read_softnet(node: DutNode) -> dict[int, dict[str, int]]:
-    """The kernel's counters of arriving frames: counts by name, by the number of the CPU.
+def read_softnet(node: DutNode) -> dict[str, dict[str, int]]:
+    """The kernel's counters of arriving frames: counts by name, by the name of the CPU, such as ``cpu0``.
 
     They are for all interfaces of the machine, in all namespaces. CPUs that are offline have no line. Kernels before
     5.10 do not write the CPU's number; then it is the number of the line.
     """
-    counts: dict[int, dict[str, int]] = {}
+    counts: dict[str, dict[str, int]] = {}
     for index, line in enumerate(node.read_files(_FILE).get(_FILE, "").splitlines()):
         row = [int(column, 16) for column in line.split()]
         cpu = row[_CPU_COLUMN] if len(row) > _CPU_COLUMN else index
-        counts[cpu] = {name: row[column] for name, column in _COLUMNS.items() if column < len(row)}
+        counts[f"cpu{cpu}"] = {name: row[column] for name, column in _COLUMNS.items() if column < len(row)}
     return counts
 
 
@@ -132,14 +132,14 @@ _TIMES = 8
 """Columns of a CPU's times: user, nice, system, idle, iowait, irq, softirq, steal. Later ones are in user already."""
 
 
-def read_cpu_times(node: DutNode) -> dict[int, dict[str, int]]:
-    """The time of each CPU so far, by its number, in the kernel's ticks: all of it, and that in soft interrupts."""
+def read_cpu_times(node: DutNode) -> dict[str, dict[str, int]]:
+    """The time of each CPU so far, by its name, in the kernel's ticks: all of it, and that in soft interrupts."""
     times = {}
     for line in node.read_files(_STAT).get(_STAT, "").splitlines():
         name, *columns = line.split()
         if name.startswith("cpu") and name != "cpu":
             ticks = [int(column) for column in columns[:_TIMES]]
-            times[int(name.removeprefix("cpu"))] = {"all": sum(ticks), "softirq": ticks[_SOFTIRQ]}
+            times[name] = {"all": sum(ticks), "softirq": ticks[_SOFTIRQ]}
     return times
 
 
@@ -173,8 +173,8 @@ cd / && rm -rf -- "$1"
 
 
 @contextmanager
-def linux_telemetry(node: DutNode, interfaces: Sequence[str], report: dict[str, Any]) -> Iterator[None]:
-    """Counts on a node inside the ``with`` block, and adds the counts to a report.
+def linux_telemetry(node: DutNode, interfaces: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Counts on a node inside the ``with`` block, after which the report that it gives has the counts.
 
     These are ``interfaces`` (by name, the counters of ``ip -statistics`` and ``ethtool -S``), ``softnet`` (by CPU, for
     the whole machine), ``cpu_times`` (likewise, ticks), ``conntrack`` (connections
@@ -182,10 +182,11 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str], report: dict[str, 
     allowed), ``statistics`` (the numbers of ``softnet`` with their units), ``cpus`` and ``queues`` (see
     `lossratio.dut.Dut.telemetry`).
     """
+    report: dict[str, Any] = {}
     perf = _start_perf(node)
     before = _counts(node, interfaces)
     try:
-        yield
+        yield report
     finally:
         report["perf"] = _stop_perf(node, perf)
     report.update(_difference(_counts(node, interfaces), before))
@@ -225,8 +226,8 @@ def _counts(node: DutNode, interfaces: Sequence[str]) -> dict[str, Any]:
             for name in interfaces
             if name in links
         },
-        "softnet": {f"cpu{cpu}": counts for cpu, counts in read_softnet(node).items()},
-        "cpu_times": {f"cpu{cpu}": ticks for cpu, ticks in read_cpu_times(node).items()},
+        "softnet": read_softnet(node),
+        "cpu_times": read_cpu_times(node),
         "conntrack": read_conntrack(node),
     }
 

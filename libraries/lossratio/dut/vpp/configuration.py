@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from lossratio.dut.linux.addressing import halves, unused_macs
 from lossratio.dut.vpp.features.access_lists import AccessLists, AllowList, Classifier
-from lossratio.dut.vpp.features.feature import Command, Feature, Ports, VppForwarding, VppPort
+from lossratio.dut.vpp.features.feature import Command, Feature, Ports, VppPort
 from lossratio.dut.vpp.features.nat import Det44, Nat, Sfdp
 from lossratio.dut.vpp.features.overlays import Bond, Geneve, Gtpu, Srv6, Srv6Proxy
 from lossratio.dut.vpp.features.policer import Marker, Policer
@@ -16,7 +16,7 @@ from lossratio.dut.vpp.features.scale import ROUTES_ADDED, LearnedMacs, Routes, 
 from lossratio.dut.vpp.features.secure_tunnels import Ipsec, IpsecAsync, WireGuard
 from lossratio.dut.vpp.features.tunnels import Vlan, Vxlan
 from lossratio.dut.vpp.startup import Card
-from lossratio.topology import Hop, VppDriver
+from lossratio.topology import Hop
 
 HOME_VARIABLE = "VPP_HOME"
 """Environment variable with the directory of VPP's installation, for suites without the option."""
@@ -97,7 +97,7 @@ class VppOptions(
     def entries_command(self, ports: Ports, count: int) -> Command | None:
         """The command that adds routes or entries which do not concern test traffic; None: there is no table."""
         lines = []
-        if self.forwarding is VppForwarding.BRIDGE_DOMAIN:
+        if self.forwarding == "l2bd":
             interface = self.inner_ports(*ports)[0].interface
             lines = [f"l2fib add {mac} {BRIDGE_DOMAIN} {interface} static" for mac in unused_macs(count)]
         elif self.is_router:
@@ -117,13 +117,13 @@ class VppOptions(
 
     def _forwarded(self, ports: Ports, domain: int) -> Iterator[Command]:
         west, east = ports
-        if self.forwarding is VppForwarding.CROSS_CONNECT:
+        if self.forwarding == "l2xc":
             yield Command(f"set interface l2 xconnect {west.interface} {east.interface}")
             yield Command(f"set interface l2 xconnect {east.interface} {west.interface}")
-        elif self.forwarding is VppForwarding.PATCH:
+        elif self.forwarding == "l2patch":
             yield Command(f"test l2patch rx {west.interface} tx {east.interface}")
             yield Command(f"test l2patch rx {east.interface} tx {west.interface}")
-        elif self.forwarding is VppForwarding.BRIDGE_DOMAIN:
+        elif self.forwarding == "l2bd":
             flags = "learn 1 forward 1 uu-flood 1 flood 1 arp-term 0"
             yield Command(f"create bridge-domain {domain} {flags}", answer=r"(bridge-domain \d+)?")
             for port in ports:
@@ -148,23 +148,23 @@ def vpp_problem(hop: Hop) -> str | None:
     """The reason why VPP would not have a DUT's cards by the driver of the topology file; None: it would."""
     driver = hop.vpp.driver
     kernels = [port for port in hop.ports if not hop.is_card(port)]
-    if driver is VppDriver.DPDK or not kernels:
+    if driver == "dpdk" or not kernels:
         return None
-    bound = "mlx5_core" if driver is VppDriver.RDMA else "vfio-pci"
+    bound = "mlx5_core" if driver == "rdma" else "vfio-pci"
     return (
-        f"VPP's driver {driver.value} is for cards, and {' and '.join(map(str, kernels))} would stay an interface of "
+        f"VPP's driver {driver} is for cards, and {' and '.join(map(str, kernels))} would stay an interface of "
         f"the kernel: give it a 'pci_address' and 'driver: {bound}'"
     )
 
 
-def card_commands(driver: VppDriver, card: Card, kernels_name: str, mac: str) -> Iterator[Command]:
+def card_commands(driver: str, card: Card, kernels_name: str, mac: str) -> Iterator[Command]:
     """The commands that give VPP a card that startup.conf does not give it."""
-    if driver is VppDriver.RDMA:
+    if driver == "rdma":
         queues = f"num-rx-queues {card.queues} rx-queue-size {card.descriptors} tx-queue-size {card.descriptors}"
         yield Command(f"create interface rdma host-if {kernels_name} name {card.name} {queues} no-multi-seg")
         # It would have an address of its own otherwise.
         yield Command(f"set interface mac address {card.name} {mac}")
-    elif driver is VppDriver.AVF:
+    elif driver == "avf":
         # One pair of queues more, as in CSIT: the main thread may send, too.
         yield Command(f"device attach pci/{card.address} driver iavf args request_qpairs={card.queues + 1}")
         queues = f"num-rx-queues {card.queues} rx-queues-size {card.descriptors} tx-queues-size {card.descriptors}"

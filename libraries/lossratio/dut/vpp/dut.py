@@ -22,13 +22,13 @@ from lossratio.dut.vpp import reports
 from lossratio.dut.vpp.clock import PolicerClock, read_clock
 from lossratio.dut.vpp.configuration import HOME_VARIABLE, VppOptions, card_commands, placement_commands, vpp_problem
 from lossratio.dut.vpp.control import VppControl, check_installed
-from lossratio.dut.vpp.features.feature import Command, Needs, Ports, VppForwarding, both_ports
+from lossratio.dut.vpp.features.feature import Command, Needs, Ports, both_ports
 from lossratio.dut.vpp.features.nat import Sessions
 from lossratio.dut.vpp.features.policer import policer_name
 from lossratio.dut.vpp.startup import Card, both_cards, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner
-from lossratio.topology import Hop, VppDriver
+from lossratio.topology import Hop
 
 PROCESS = Tool("dpdk-testpmd", "dpdk-dev", None, "testpmd of DPDK")
 """The program that frames go through in the place of a container or a virtual machine."""
@@ -67,7 +67,7 @@ class Vpp(ProgramDut[VppOptions]):
     def cards(self) -> list[tuple[str, str]]:
         """PCI address and driver of each card; with rdma, the kernel keeps both."""
         cards = super().cards
-        if self.hop.vpp.driver is not VppDriver.RDMA:
+        if self.hop.vpp.driver != "rdma":
             return cards
         return [(address, bound_driver(self.node, address) or driver) for address, driver in cards]
 
@@ -101,13 +101,13 @@ class Vpp(ProgramDut[VppOptions]):
         if self.options.uses_af_xdp and self.uses_cards:
             detach_afterwards(Changes(self.node), self.node, ())
         for address, driver in self.cards if self.uses_cards else ():
-            if self.hop.vpp.driver is VppDriver.RDMA and driver not in BIFURCATED:
+            if self.hop.vpp.driver == "rdma" and driver not in BIFURCATED:
                 raise DutError(
                     f"{self.node.name}: VPP's driver rdma is for cards that the kernel keeps (mlx5_core), and PCI "
                     f"device {address} has the driver {driver}. Say 'vpp: {{driver: dpdk}}' in the topology file."
                 )
             virtual = self.node.attempt("test", "-e", f"/sys/bus/pci/devices/{address}/physfn").exit_status == 0
-            if self.hop.vpp.driver is VppDriver.AVF and not virtual:
+            if self.hop.vpp.driver == "avf" and not virtual:
                 raise DutError(
                     f"{self.node.name}: VPP's driver avf is for virtual functions, and PCI device {address} is none. "
                     f"Make one there (echo 1 > /sys/bus/pci/devices/{address}/sriov_numvfs; ip link set dev NAME vf 0 "
@@ -124,7 +124,7 @@ class Vpp(ProgramDut[VppOptions]):
                     f"{self.node.name}: {option} needs a path through {feature.needs.duts} DUTs, and this one goes "
                     f"through {len(self.chain)}. Take a topology with so many, such as local-3n, or duts=."
                 )
-        by = f"driver: {self.hop.vpp.driver.value}" if self.uses_cards else f"sockets={self.options.sockets.value}"
+        by = f"driver: {self.hop.vpp.driver}" if self.uses_cards else f"sockets={self.options.sockets}"
         plugins = {plugin: "" for plugin in [_PLUGINS.get(by)] if plugin is not None}
         check_installed(self.node, self.program, self.options, {by: Needs(plugins=plugins)})
         ports = both_ports((self.west, self.east), ("", ""))
@@ -171,7 +171,7 @@ class Vpp(ProgramDut[VppOptions]):
         daemon.start(changes, control.answers)
         if not self.uses_cards:
             self._take_kernel_interfaces(control, changes)
-        elif self.hop.vpp.driver is not VppDriver.DPDK:
+        elif self.hop.vpp.driver != "dpdk":
             self._take_cards(control, changes, cards)
         links = self._links_between(west_mac, east_mac, directory)
         for command in (*placement_commands(cards), *options.forwarding_commands(*links)):
@@ -180,7 +180,7 @@ class Vpp(ProgramDut[VppOptions]):
         for command in (each for kind in options.features for each in kind.connected(options, links)):
             control.configure(changes, command)
         self._verified = self._check_features(control, links)
-        if options.forwarding is VppForwarding.IP6:
+        if options.forwarding == "ip6":
             self._outlast_reports(control)
         return daemons
 
@@ -302,7 +302,7 @@ class Vpp(ProgramDut[VppOptions]):
 
     def check_reconfigure(self, entries: int) -> None:
         """Refuses a forwarding mode without a table."""
-        if self.options.forwarding in (VppForwarding.CROSS_CONNECT, VppForwarding.PATCH):
+        if self.options.forwarding in ("l2xc", "l2patch"):
             super().reconfigure(entries)
 
     def reconfigure(self, entries: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lossratio.dut.linux.cores import CoreChoice, cpu_list
-from lossratio.topology import VppDriver, VppStart
+from lossratio.topology import VppStart
 
 _BUFFERS_OF_SOCKETS = 16_384
 _BUFFERS_OF_CARDS = 107_520
@@ -128,8 +128,8 @@ def _buffers(start: VppStart, cores: CoreChoice, *, with_cards: bool) -> list[st
     return lines if start.buffer_size is None else [*lines, f"default data-size {start.buffer_size}"]
 
 
-def _drivers(driver: VppDriver, cards: Sequence[Card]) -> dict[str, list[str]]:
-    uses_dpdk = bool(cards) and driver is VppDriver.DPDK
+def _drivers(driver: str, cards: Sequence[Card]) -> dict[str, list[str]]:
+    uses_dpdk = bool(cards) and driver == "dpdk"
     sections = {"plugins": [f"plugin dpdk_plugin.so {{ {'enable' if uses_dpdk else 'disable'} }}"]}
     if uses_dpdk:
         sections["dpdk"] = ["no-multi-seg"]

@@ -9,13 +9,12 @@ import math
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lossratio.dut.base import EASTWARD, WESTWARD, ConnectionTable, DutCounters, DutOptions, Established, TcpState
+from lossratio.dut.base import EASTWARD, WESTWARD, ConnectionTable, DutCounters, DutOptions, TcpState
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory, write_file
 from lossratio.dut.linux import NodeDut
@@ -39,37 +38,6 @@ _LOAD = (
 _DECODE = 'base64 -d > "$1"'
 
 
-class XdpForwarding(str, Enum):
-    """The devices of lossratio."""
-
-    REDIRECT = "redirect"
-    """Frames leave by the other interface, and are not changed."""
-    MAC = "mac"
-    """Frames also get the leaving interface's own and the neighbour's MAC address."""
-    FILTER = "filter"
-    """Rules and a table examine the source address of each IPv4 frame first."""
-
-
-class XdpFault(str, Enum):
-    """What happens to some frames."""
-
-    DROP = "drop"
-    DUPLICATE = "duplicate"
-    DELAY = "delay"
-
-
-class XdpAttachment(str, Enum):
-    """How programs are attached."""
-
-    AUTO = "auto"
-    """In the driver, if both drivers also send frames of programs at present and take a user's program; else behind the
-    driver."""
-    NATIVE = "native"
-    """In the driver."""
-    GENERIC = "generic"
-    """Behind the driver: slower, with any driver."""
-
-
 def _listed(value: Any) -> Any:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
@@ -77,9 +45,9 @@ def _listed(value: Any) -> Any:
 class XdpOptions(DutOptions):
     """The options of a device made of XDP."""
 
-    forwarding: XdpForwarding = XdpForwarding.REDIRECT
-    """``redirect`` (frames leave by the other interface, unchanged; the default), ``mac`` (they also get the
-    interface's own and the neighbour's MAC address) or ``filter``."""
+    forwarding: Literal["redirect", "mac", "filter"] = "redirect"
+    """``redirect`` (frames leave by the other interface, unchanged; the default), ``mac`` (they also get the leaving
+    interface's own and the neighbour's MAC address) or ``filter`` (rules and a table look at sources first)."""
     rules: int | None = Field(default=None, ge=0, le=8_000)
     """Rules of the filter, up to 8,000 (the kernel takes no program with more jumps in a row): each compares the source
     address of every IPv4 frame, one after the other, and no rule drops test traffic. A table of addresses, empty at
@@ -90,7 +58,7 @@ class XdpOptions(DutOptions):
     recently, some of them sooner than it must."""
     most_connections: int | None = Field(default=None, ge=1, le=10_000_000)
     """Entries of that table."""
-    faults: Annotated[tuple[XdpFault, ...], BeforeValidator(_listed)] = ()
+    faults: Annotated[tuple[Literal["drop", "duplicate", "delay"], ...], BeforeValidator(_listed)] = ()
     """What happens to a known share of frames: ``drop``, ``duplicate``, ``delay``, e.g. ``drop,duplicate``."""
     every: int | None = Field(default=None, ge=_FEWEST, le=1_000_000_000)
     """That share: in each direction, one frame of so many has each of the faults, another frame for each fault. At
@@ -98,10 +66,10 @@ class XdpOptions(DutOptions):
     delay: float = Field(default=0.002, gt=0.0, le=10.0)
     """Seconds for which delayed frames are held (0.002). Frames that come meanwhile overtake them, so delayed frames
     are also reordered."""
-    attach: XdpAttachment = XdpAttachment.AUTO
-    """``native`` (in the driver), ``generic`` (behind it, with any driver) or ``auto``: native if the drivers of both
-    interfaces send frames of programs at present and take your program, else generic. The description names the choice
-    (``attached``), and why a driver refused it (``not_native_because``)."""
+    attach: Literal["auto", "native", "generic"] = "auto"
+    """``native`` (in the driver), ``generic`` (behind it: slower, with any driver) or ``auto``: native if the drivers
+    of both interfaces send frames of programs at present and take your program, else generic. The description names the
+    choice (``attached``), and why a driver refused it (``not_native_because``)."""
     object: Path | None = None
     """Your BPF object file, on the machine that runs the suite. ``ip`` on the node loads it for each interface by
     itself, and needs libbpf for that (as Debian's ``iproute2`` has)."""
@@ -133,7 +101,7 @@ class XdpOptions(DutOptions):
     def _fits_together(self) -> XdpOptions:
         if self.object is not None and self.pinned is not None:
             raise ValueError("object and pinned name two programs; give one of them")
-        if self.rules is not None and self.forwarding is not XdpForwarding.FILTER:
+        if self.rules is not None and self.forwarding != "filter":
             raise ValueError("rules need forwarding=filter")
         if (self.firewall is None) != (self.most_connections is None):
             raise ValueError("firewall and most_connections go together: a table, and how many connections it has")
@@ -159,17 +127,11 @@ class XdpConnections(ConnectionTable):
     translates, is_one_way = False, True
 
     def __init__(self, device: XdpDevice, most: int) -> None:
-        self._device, self._most = device, most
+        self._device, self.most, self.node_name = device, most, device.node.name
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
         """Nothing times out."""
         return math.inf
-
-    def check(self, wanted: Established) -> None:
-        """Checks that the table is large enough; see `ConnectionTable.check`."""
-        if wanted.connections > self._most:
-            name = self._device.node.name
-            raise DutError(f"{wanted.text}: {name} is set up to have {self._most:,} at once (most_connections).")
 
     def count(self) -> int:
         """Entries of the table."""
@@ -198,13 +160,13 @@ class XdpDevice(NodeDut[XdpOptions]):
 
     def __init__(self, session: CommandRunner, hop: Hop, options: XdpOptions) -> None:
         super().__init__(session, hop, options)
-        self._mode = XdpAttachment.GENERIC
+        self._mode: Literal["auto", "native", "generic"] = "generic"
         self._not_native: str | None = None
 
     @property
     def settle_time(self) -> float:
         """Seconds for which frames may stay inside: some milliseconds, and the delay of delayed frames."""
-        return _SETTLE_TIME + (self.options.delay if XdpFault.DELAY in self.options.faults else 0.0)
+        return _SETTLE_TIME + (self.options.delay if "delay" in self.options.faults else 0.0)
 
     @property
     def connections(self) -> XdpConnections | None:
@@ -241,9 +203,9 @@ class XdpDevice(NodeDut[XdpOptions]):
         self.daemons = []
         self.quieten(changes)
         self._mode, self._not_native = self.options.attach, None
-        if self._mode is XdpAttachment.AUTO:
+        if self._mode == "auto":
             sends = self.ask("check")["sends"].values()
-            self._mode = XdpAttachment.NATIVE if all(sends) else XdpAttachment.GENERIC
+            self._mode = "native" if all(sends) else "generic"
         self._directory = make_directory(changes, self.kind)
         if self.options.is_own:
             self._start(changes, self._directory, west_mac, east_mac)
@@ -264,7 +226,7 @@ class XdpDevice(NodeDut[XdpOptions]):
     @property
     def is_addressed(self) -> bool:
         """Where it puts its own addresses on frames."""
-        return self.options.forwarding is XdpForwarding.MAC
+        return self.options.forwarding == "mac"
 
     def facts(self) -> dict[str, Any]:
         """How the programs are attached, their names and digests; of an object file its digest."""
@@ -273,7 +235,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         }
         file = self.options.object
         digest = None if file is None else hashlib.sha256(self._read_object(file)).hexdigest()
-        facts = {"attached": self._mode.value, "programs": programs, "object_sha256": digest}
+        facts = {"attached": self._mode, "programs": programs, "object_sha256": digest}
         return facts if self._not_native is None else {**facts, "not_native_because": self._not_native}
 
     def read_counters(self) -> DutCounters:
@@ -299,7 +261,7 @@ class XdpDevice(NodeDut[XdpOptions]):
 
     def check_reconfigure(self, entries: int) -> None:
         """Refuses programs without a table of addresses."""
-        if self.options.forwarding is not XdpForwarding.FILTER:
+        if self.options.forwarding != "filter":
             super().reconfigure(entries)
 
     def reconfigure(self, entries: int) -> None:
@@ -323,18 +285,18 @@ class XdpDevice(NodeDut[XdpOptions]):
         """Starts the process that attaches lossratio's own programs."""
         program, options = _packed(), self.options
         macs = None
-        if options.forwarding is XdpForwarding.MAC:
+        if options.forwarding == "mac":
             own = self.own_macs()
             ways = ((east_mac, own.from_east), (west_mac, own.from_west))
             macs = ["".join(way).replace(":", "") for way in ways]
         request = {
             "macs": macs,
-            "rules": (options.rules or 0) if options.forwarding is XdpForwarding.FILTER else None,
+            "rules": (options.rules or 0) if options.forwarding == "filter" else None,
             "connections": options.firewall and (options.firewall, options.most_connections),
-            "faults": [fault.value for fault in options.faults],
+            "faults": options.faults,
             "every": options.every or 1,
             "delay": options.delay,
-            "mode": self._mode.value,
+            "mode": self._mode,
             "reflects": self.reflects,
         }
         # A program in the background has no other input, and its command is shown if it dies.
@@ -350,7 +312,7 @@ class XdpDevice(NodeDut[XdpOptions]):
     def _attach(self, changes: Changes, directory: str, *, replaces: bool = False) -> None:
         """Attaches the user's program, or replaces one that is attached."""
         load: tuple[str, ...]
-        way = "xdpdrv" if self._mode is XdpAttachment.NATIVE else "xdpgeneric"
+        way = "xdpdrv" if self._mode == "native" else "xdpgeneric"
         if self.options.object is not None:
             path = f"{directory}/object.o"
             content = base64.b64encode(self._read_object(self.options.object)).decode()
@@ -366,8 +328,8 @@ class XdpDevice(NodeDut[XdpOptions]):
                 else:
                     changes.run(*load, "ip", *set_link, *source, undo=("ip", *set_link, "off"))
             except DutError as cause:
-                if way == "xdpdrv" and name == self.west and self.options.attach is XdpAttachment.AUTO:
-                    self._mode, self._not_native = XdpAttachment.GENERIC, str(cause)
+                if way == "xdpdrv" and name == self.west and self.options.attach == "auto":
+                    self._mode, self._not_native = "generic", str(cause)
                     self._attach(changes, directory)
                     return
                 raise self._refused(cause) from cause
@@ -375,7 +337,7 @@ class XdpDevice(NodeDut[XdpOptions]):
             self.ask("fill", map=self.options.map)
 
     def _refused(self, cause: DutError) -> DutError:
-        if self._mode is XdpAttachment.GENERIC:
+        if self._mode == "generic":
             return cause
         return DutError(
             f"{cause} A driver refuses programs if it has no XDP of its own, with an MTU beyond a page, with "

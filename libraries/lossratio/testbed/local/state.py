@@ -78,12 +78,6 @@ def running() -> list[tuple[Path, State]]:
     return testbeds
 
 
-def remove_leftovers() -> None:
-    """Removes the directories of this user's killed testbeds."""
-    with _root_locked():
-        pass
-
-
 def is_locked(directory: Path) -> bool:
     """Whether the holder of a directory is alive."""
     try:

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +116,7 @@ def _wait_for_end_of(control: socket.socket) -> None:
         pass
 
 
-class LocalTestbed:
+class LocalTestbed(AbstractContextManager["LocalTestbed"]):
     """A running local testbed: per node a set of namespaces on this machine, with an sshd on the loopback interface.
 
     Build one with `LocalTestbed.up`, best in a ``with`` statement. `find` and `LocalTestbed.use` join a testbed that is
@@ -197,9 +197,6 @@ class LocalTestbed:
             )
         return running
 
-    def __enter__(self) -> LocalTestbed:
-        return self
-
     def __exit__(self, *exception: object) -> None:
         self.release()
 
@@ -222,7 +219,8 @@ class LocalTestbed:
             self._end(os.pidfd_open(self.pid))
         if self._holder is not None:
             self._holder.close()
-        state.remove_leftovers()
+        # The directory of the holder that has ended goes with this.
+        state.running()
 
     def _end(self, holder: int) -> None:
         try:

@@ -16,7 +16,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -239,7 +239,7 @@ class ReservationLostError(ReservationError):
     """The testbed is not reserved for this run any more."""
 
 
-class Lease:
+class Lease(AbstractContextManager["Lease"]):
     """A lease that this process holds; take it with `Lease.take`, and release it in the end.
 
     Attributes:
@@ -291,9 +291,6 @@ class Lease:
         lease.confirm()
         lease._pulse.start()
         return lease
-
-    def __enter__(self) -> Lease:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.release()

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding
+from lossratio.dut.vpp.features.feature import Command, Feature, Forwarding, Needs, Ports, Shown
 
-_ROUTERS = (VppForwarding.IP4, VppForwarding.IP6)
+_ROUTERS: tuple[Forwarding, ...] = ("ip4", "ip6")
 
 
 class AccessLists(Feature):

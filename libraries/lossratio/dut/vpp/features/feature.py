@@ -4,27 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 from lossratio.dut.linux.addressing import EAST_VNI, WEST_VNI, RouterSide, Tunnel
 from lossratio.dut.linux.program_dut import SocketOptions
 from lossratio.topology import EAST, WEST, Side
 
-
-class VppForwarding(str, Enum):
-    """How VPP forwards."""
-
-    CROSS_CONNECT = "l2xc"
-    """Layer 2 cross-connect: frames that enter on one interface leave on the other."""
-    BRIDGE_DOMAIN = "l2bd"
-    """Bridge domain with MAC learning."""
-    PATCH = "l2patch"
-    """As a cross-connect, without a look at the frames."""
-    IP4 = "ip4"
-    """IPv4 routing."""
-    IP6 = "ip6"
-    """IPv6 routing."""
+Forwarding = Literal["l2xc", "l2bd", "l2patch", "ip4", "ip6"]
+"""How VPP forwards; see `Feature.forwarding`."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +93,7 @@ def both_ports(interfaces: tuple[str, str], neighbours: tuple[str, str]) -> Port
 class Needs:
     """What a feature needs, and what belongs to it."""
 
-    forwarding: tuple[VppForwarding, ...] = tuple(VppForwarding)
+    forwarding: tuple[Forwarding, ...] = get_args(Forwarding)
     """With which forwarding it goes."""
     plugins: Mapping[str, str] = field(default_factory=dict)
     """VPP's plugins that it needs, each with the version since which it is a plugin; empty: it always was."""
@@ -127,8 +114,9 @@ class Feature(SocketOptions):
     a method sees the options of all features. A property that two features may have calls ``super()``.
     """
 
-    forwarding: VppForwarding = VppForwarding.CROSS_CONNECT
-    """``l2xc`` (cross-connect; the default), ``l2bd`` (bridge domain), ``l2patch``, ``ip4`` or ``ip6``."""
+    forwarding: Forwarding = "l2xc"
+    """``l2xc`` (cross-connect; the default), ``l2bd`` (bridge domain, which learns), ``l2patch`` (a cross-connect
+    without a look at frames), ``ip4`` or ``ip6``."""
 
     needs: ClassVar[Needs] = Needs()
     """What it needs."""
@@ -146,17 +134,17 @@ class Feature(SocketOptions):
             return None
         option, *_ = cls.given(options)
         verb = "go" if option.endswith("s") else "goes"
-        return f"{option} {verb} with forwarding={' or '.join(item.value for item in cls.needs.forwarding)}"
+        return f"{option} {verb} with forwarding={' or '.join(cls.needs.forwarding)}"
 
     @property
     def is_router(self) -> bool:  # type: ignore[override]
         """Whether it forwards by IP addresses."""
-        return self.forwarding in (VppForwarding.IP4, VppForwarding.IP6)
+        return self.forwarding in ("ip4", "ip6")
 
     @property
     def ip_version(self) -> int:
         """IP version that it routes."""
-        return 6 if self.forwarding is VppForwarding.IP6 else 4
+        return 6 if self.forwarding == "ip6" else 4
 
     @property
     def is_addressed(self) -> bool:

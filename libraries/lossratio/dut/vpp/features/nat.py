@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from lossratio.dut.base import ConnectionTable, DurationOption, Established, TcpState
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, VppForwarding, VppPort
+from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, VppPort
 from lossratio.dut.vpp.reports import parse_errors
 from lossratio.errors import DutError
 from lossratio.topology import EAST, WEST
@@ -80,7 +80,7 @@ class Nat(_Stateful):
     udp_timeout: DurationOption | None = Field(default=None, ge=1.0)
     """Time after which the NAT forgets an idle UDP connection, in whole seconds; where missing, 300 s."""
 
-    needs = Needs((VppForwarding.IP4,), plugins={"nat": ""}, tags=("nat44",))
+    needs = Needs(("ip4",), plugins={"nat": ""}, tags=("nat44",))
 
     @property
     def table(self) -> Table | None:
@@ -125,7 +125,7 @@ class Det44(_Stateful):
     det44_addresses: int = Field(default=1, ge=1, le=1024)
     """Addresses of this NAT: the last ones of the east's network; a power of two."""
 
-    needs = Needs((VppForwarding.IP4,), plugins={"det44": ""}, tags=("nat44_deterministic",))
+    needs = Needs(("ip4",), plugins={"det44": ""}, tags=("nat44_deterministic",))
 
     @property
     def table(self) -> Table | None:
@@ -173,7 +173,7 @@ class Sfdp(_Stateful):
     sfdp_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
     """Sessions for which there is room."""
 
-    needs = Needs((VppForwarding.IP4,), plugins={"sfdp_services": ""}, version="26.06", tags=("sfdp",))
+    needs = Needs(("ip4",), plugins={"sfdp_services": ""}, version="26.06", tags=("sfdp",))
 
     @property
     def table(self) -> Table | None:
@@ -217,7 +217,7 @@ class Sessions(ConnectionTable):
     """The sessions of VPP."""
 
     def __init__(self, name: str, table: Table, ask: Callable[[str], str]) -> None:
-        self._name, self._table, self._ask = name, table, ask
+        self.node_name, self._table, self._ask = name, table, ask
         self.translates = self.is_one_way = table.ports is not None
         self.known_ports = None if table.is_shared else table.ports
 
@@ -234,19 +234,21 @@ class Sessions(ConnectionTable):
         to_one = wanted.to_one if nat.is_shared else wanted.connections
         if wanted.connections > nat.room:
             which = "nat_sessions or det44_addresses" if self.translates else "sfdp_sessions"
-            reason = f"{self._name} has room for {nat.room:,} sessions; raise {which}"
+            reason = f"{self.node_name} has room for {nat.room:,} sessions; raise {which}"
         elif nat.ports is not None and to_one > nat.ports:
-            reason = f"{to_one:,} need a port each, and the NAT of {self._name} has {nat.ports:,}; raise nat_addresses"
+            reason = (
+                f"{to_one:,} need a port each, and the NAT of {self.node_name} has {nat.ports:,}; raise nat_addresses"
+            )
         if reason is not None:
             raise DutError(f"{wanted.text}: {reason}.")
-        wanted.check_idle(self._name, self)
+        super().check(wanted)
 
     def count(self) -> int:
         """Sessions that have not timed out."""
         found = re.findall(self._table.pattern, answer := self._ask(self._table.shows))
         if not found:
             raise DutError(
-                f"{self._name}: VPP's {self._table.shows!r} does not show its sessions: {answer.strip()[:300]}"
+                f"{self.node_name}: VPP's {self._table.shows!r} does not show its sessions: {answer.strip()[:300]}"
             )
         return sum(int(total) - int(timed_out or 0) for total, timed_out in found)
 
@@ -255,7 +257,7 @@ class Sessions(ConnectionTable):
         began = time.monotonic()
         for command in self._table.ends:
             if answer := self._ask(command).strip():
-                raise DutError(f"{self._name}: VPP refused {command!r}: {answer}.")
+                raise DutError(f"{self.node_name}: VPP refused {command!r}: {answer}.")
         while self.count() and time.monotonic() < began + _END_SECONDS:
             time.sleep(_LOOK_SECONDS)
         return time.monotonic() - began

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from enum import Enum
 from ipaddress import IPv6Address
+from typing import Literal
 
 from pydantic import Field
 
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
+from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppPort
 from lossratio.dut.vpp.features.process import MACS, MEMIF, MEMIFS, forwarder, is_connected, memif_commands, sleeping
 from lossratio.dut.vpp.features.secure_tunnels import both_sides, first_ends, reach_ends, through
 
@@ -21,24 +21,13 @@ _TEID = 10
 _LACP_SECONDS = 30.0
 
 
-class Proxy(str, Enum):
-    """What a proxy does with the outer header while a service that does not know it has the packet."""
-
-    DYNAMIC = "dynamic"
-    """It takes the header off, remembers it, and puts it back (End.AD)."""
-    MASQUERADING = "masquerading"
-    """It leaves the header, with the last segment as destination (End.AM)."""
-    STATIC = "static"
-    """It takes the header off, and writes one that it is configured with (End.AS)."""
-
-
-_BEHAVIORS = {Proxy.DYNAMIC: "end.ad", Proxy.MASQUERADING: "end.am", Proxy.STATIC: "end.as"}
+_BEHAVIORS = {"dynamic": "end.ad", "masquerading": "end.am", "static": "end.as"}
 
 
 class _Segments(Feature):
     """Segment routing over IPv6 (RFC 8986) between the two VPPs of a path."""
 
-    needs = Needs((VppForwarding.IP6,), shows=("show sr localsids",), duts=2)
+    needs = Needs(("ip6",), shows=("show sr localsids",), duts=2)
 
     @property
     def segments(self) -> tuple[int, int]:
@@ -116,9 +105,10 @@ class Srv6(_Segments):
 class Srv6Proxy(_Segments):
     """A service that knows nothing of segment routing, behind a proxy on each of the two VPPs of a path."""
 
-    srv6_proxy: Proxy | None = None
-    """How packets in segment routing go through a process (testpmd, by memif) beside each of two VPPs: ``dynamic``,
-    ``masquerading`` or ``static``; with ``ip6``. The TG gets them with their outer header."""
+    srv6_proxy: Literal["dynamic", "masquerading", "static"] | None = None
+    """How packets in segment routing go through a process (testpmd, by memif) beside each of two VPPs: ``dynamic``
+    (End.AD), ``masquerading`` (End.AM) or ``static`` (End.AS); with ``ip6``. The TG gets them with their outer
+    header."""
 
     needs = replace(
         _Segments.needs, plugins=dict.fromkeys(("memif", "srv6ad", "srv6am", "srv6as"), ""), tags=("srv6_proxy",)
@@ -127,7 +117,7 @@ class Srv6Proxy(_Segments):
     @property
     def segments(self) -> tuple[int, int]:
         """Three; a static proxy writes another header, without the segment that was visited."""
-        return (3, 2 if self.srv6_proxy is Proxy.STATIC else 3) if self.srv6_proxy else super().segments
+        return (3, 2 if self.srv6_proxy == "static" else 3) if self.srv6_proxy else super().segments
 
     def problem(self) -> str | None:
         """Packets that visit segments in another way."""
@@ -144,7 +134,7 @@ class Srv6Proxy(_Segments):
         service = clear.side.ipv6[_SERVICE]
         yield Command(f"set ip neighbor {MEMIFS[0]} {service} {MACS[1]} static")
         way = f"{_BEHAVIORS[self.srv6_proxy]} nh {service} oif {MEMIFS[0]} iif {MEMIFS[1]}"
-        if self.srv6_proxy is Proxy.STATIC:
+        if self.srv6_proxy == "static":
             way += f" src {_sid(wire, 1)} next {_sid(clear, 2)} next {_sid(clear, 3)}"
         yield Command(f"sr localsid address {_sid(clear, 1)} behavior {way}")
 
@@ -174,7 +164,7 @@ class Gtpu(Feature):
     gtpu_mtu: int | None = Field(default=None, ge=576, le=9000)
     """Bytes of the largest packet between the two VPPs: larger ones are fragmented, and reassembled."""
 
-    needs = Needs((VppForwarding.IP4,), plugins={"gtpu": ""}, tags=("gtpu",), duts=2)
+    needs = Needs(("ip4",), plugins={"gtpu": ""}, tags=("gtpu",), duts=2)
 
     @property
     def encapsulation_overhead(self) -> int:
@@ -210,9 +200,7 @@ class Bond(Feature):
     bond: bool = False
     """Whether the link between the two VPPs of the path is a bond by LACP; with ``l2xc`` or ``l2bd``."""
 
-    needs = Needs(
-        (VppForwarding.CROSS_CONNECT, VppForwarding.BRIDGE_DOMAIN), plugins={"lacp": ""}, tags=("lbond",), duts=2
-    )
+    needs = Needs(("l2xc", "l2bd"), plugins={"lacp": ""}, tags=("lbond",), duts=2)
 
     def below(self, port: VppPort) -> tuple[VppPort, Iterable[Command]]:
         """The bond upon the link to the other VPP."""
@@ -237,7 +225,7 @@ class Geneve(Feature):
     """GENEVE tunnels on the east link: one for each of so many first hosts in the east; with ``ip4``, and traffic
     profiles such as ``ethip4-geneve16``. The TG gets frames 50 bytes longer there, and sends such frames."""
 
-    needs = Needs((VppForwarding.IP4,), plugins={"geneve": ""}, tags=("geneve_l3mode",), duts=1)
+    needs = Needs(("ip4",), plugins={"geneve": ""}, tags=("geneve_l3mode",), duts=1)
 
     @property
     def growth(self) -> tuple[int, int]:

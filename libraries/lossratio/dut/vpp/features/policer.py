@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
+from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppPort
 from lossratio.units import parse_bit_rate
 
 _BURST_SECONDS = 0.02
@@ -80,7 +80,7 @@ class Marker(Feature):
     """The code point (DSCP) with which frames to the first host of each network are marked, by a policer of RFC 2698
     that all frames exceed; with ``ip4``."""
 
-    needs = Needs((VppForwarding.IP4,), plugins={"policer": "26.06"}, tags=("police_mark",))
+    needs = Needs(("ip4",), plugins={"policer": "26.06"}, tags=("police_mark",))
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """A policer, a table of destinations, and its use on both interfaces."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from enum import Enum
+from typing import Literal
 
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
+from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppPort
 from lossratio.topology import WEST
 
 MACS = ("02:fe:00:00:00:0a", "02:fe:00:00:00:0b")
@@ -14,32 +14,20 @@ MEMIFS = ("memif1/0", "memif2/0")
 _FOREVER = "86400"
 
 
-class Memory(str, Enum):
-    """Kind of the interfaces of shared memory."""
-
-    MEMIF = "memif"
-    """VPP's: memif."""
-    VHOST = "vhost"
-    """Those of virtual machines: vhost-user at VPP, virtio at the process."""
-
-
 class Process(Feature):
     """testpmd in the place that a container or a virtual machine has in FD.io CSIT's suites."""
 
-    process: Memory | None = None
-    """Interfaces by which every frame goes from VPP to a process (testpmd) and back: ``memif`` or ``vhost``; with
-    ``l2xc``, ``l2bd`` or ``ip4``."""
+    process: Literal["memif", "vhost"] | None = None
+    """Interfaces by which every frame goes from VPP to a process (testpmd) and back: ``memif`` or ``vhost`` (virtio at
+    the process); with ``l2xc``, ``l2bd`` or ``ip4``."""
 
-    needs = Needs(
-        (VppForwarding.CROSS_CONNECT, VppForwarding.BRIDGE_DOMAIN, VppForwarding.IP4),
-        plugins={"memif": "", "vhost": "25.10"},
-    )
+    needs = Needs(("l2xc", "l2bd", "ip4"), plugins={"memif": "", "vhost": "25.10"})
 
     def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
         """The interface that the frames of a port go to; a router has a table for each side."""
         number = int(port.side is not WEST)
         name = Process._names(self)[number]
-        if self.process is Memory.MEMIF:
+        if self.process == "memif":
             made = list(memif_commands(port.directory, number))
         else:
             path = f"{port.directory}/vhost{number}.sock"
@@ -63,7 +51,7 @@ class Process(Feature):
 
     def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
         """testpmd, but for its CPUs."""
-        yield forwarder(MEMIF if self.process is Memory.MEMIF else _VIRTIO, directory)
+        yield forwarder(MEMIF if self.process == "memif" else _VIRTIO, directory)
 
     def connected(self, ports: Ports) -> Iterator[Command]:
         """Where VPP's workers sleep, they do not poll these interfaces: the process may need their CPU."""
@@ -74,7 +62,7 @@ class Process(Feature):
         return map(is_connected, Process._names(self))
 
     def _names(self) -> tuple[str, str]:
-        return MEMIFS if self.process is Memory.MEMIF else ("VirtualEthernet0/0/0", "VirtualEthernet0/0/1")
+        return MEMIFS if self.process == "memif" else ("VirtualEthernet0/0/0", "VirtualEthernet0/0/1")
 
 
 MEMIF = "--vdev=net_memif{number},role=client,socket-abstract=no,socket={directory}/memif{number}.sock"

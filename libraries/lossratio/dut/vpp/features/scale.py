@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pydantic import Field
 
 from lossratio.dut.linux.addressing import RouterSide
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
+from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppPort
 
 ROUTES_ADDED = r"(\S+ routes/sec\s*)*"
 """VPP's answer to a command that adds many routes: their rate."""
@@ -26,7 +26,7 @@ class Routes(Feature):
     """Routes to single hosts, half of them to the first hosts of each side's network, and no others; with ``ip4`` or
     ``ip6``. More than 130,000 IPv4 routes are to hosts of 240.0.0.0/6 and 244.0.0.0/6."""
 
-    needs = Needs((VppForwarding.IP4, VppForwarding.IP6), tags=("scale",))
+    needs = Needs(("ip4", "ip6"), tags=("scale",))
 
     @property
     def entries(self) -> int:
@@ -58,7 +58,7 @@ class LearnedMacs(Feature):
     macs: int | None = Field(default=None, ge=2, le=2_000_000)
     """MAC addresses of test traffic, which the bridge domain must have learned; with ``l2bd``."""
 
-    needs = Needs((VppForwarding.BRIDGE_DOMAIN,), shows=("show l2fib",), tags=("l2bdscale",))
+    needs = Needs(("l2bd",), shows=("show l2fib",), tags=("l2bdscale",))
 
     @property
     def entries(self) -> int:

@@ -8,13 +8,12 @@ import hmac
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from enum import Enum
 from ipaddress import IPv4Address, IPv4Network
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
+from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppPort
 from lossratio.topology import EAST, WEST
 
 _ENDS = 1 << 15
@@ -80,20 +79,7 @@ def through(name: str, port: VppPort, destination: object, neighbour: str = "") 
     yield f"ip route add {destination} via {neighbour}{name}"
 
 
-class IpsecLookup(str, Enum):
-    """How VPP finds the tunnel of a packet."""
-
-    INTERFACES = "interfaces"
-    """By routes to interfaces, one for each tunnel."""
-    POLICY = "policy"
-    """By a policy for each tunnel, one after the other."""
-    FLOW_CACHE = "policy-flow-cache"
-    """By these policies, with a cache in front of them."""
-    FAST_PATH = "policy-fastpath"
-    """By these policies in a hash table."""
-
-
-_STARTUP = {IpsecLookup.FLOW_CACHE: "spd-flow-cache", IpsecLookup.FAST_PATH: "spd-fast-path"}
+_STARTUP = {"policy-flow-cache": "spd-flow-cache", "policy-fastpath": "spd-fast-path"}
 
 _ALGORITHMS = re.compile(r"aes(128|256)(gcm|nullgmac)|(none|aes(128|256)(cbc|ctr))-hmac(96|256|512)sha")
 _MODES = (
@@ -130,9 +116,9 @@ class Ipsec(Feature):
     """IPsec tunnels between the two VPPs of the path: one for each of so many first hosts of a side; with ``ip4``."""
     ipsec_algorithms: Annotated[str, AfterValidator(_algorithms)] = "aes256gcm"
     """Their algorithms by CSIT's names: ``aes256gcm`` (the default), ``aes128cbc-hmac512sha`` ..."""
-    ipsec_lookup: IpsecLookup = IpsecLookup.INTERFACES
-    """How the tunnel of a packet is found: ``interfaces`` (the default), ``policy``, ``policy-flow-cache`` or
-    ``policy-fastpath``."""
+    ipsec_lookup: Literal["interfaces", "policy", "policy-flow-cache", "policy-fastpath"] = "interfaces"
+    """How the tunnel of a packet is found: by routes to ``interfaces`` (the default), by each ``policy`` in turn, with
+    a cache in front (``policy-flow-cache``), or in a hash table (``policy-fastpath``)."""
     ipsec_udp: bool = False
     """Whether packets are in UDP (RFC 3948)."""
     ipsec_anti_replay: bool = False
@@ -140,7 +126,7 @@ class Ipsec(Feature):
     ipsec_mtu: int | None = Field(default=None, ge=576, le=9000)
     """Bytes of the largest packet between the two VPPs: larger ones are fragmented, and reassembled."""
 
-    needs = Needs((VppForwarding.IP4,), plugins={"ipip": "26.10"}, tags=("ipsec",), duts=2)
+    needs = Needs(("ip4",), plugins={"ipip": "26.10"}, tags=("ipsec",), duts=2)
 
     @property
     def entries(self) -> int:
@@ -167,7 +153,7 @@ class Ipsec(Feature):
         if not port.faces_dut:
             return None
         all_hosts = Command(f"ip route add {port.side.ipv4} via {port.routed(4).neighbour} {port.interface}")
-        return [*reach_ends(port), *([] if self.ipsec_lookup is IpsecLookup.INTERFACES else [all_hosts])]
+        return [*reach_ends(port), *([] if self.ipsec_lookup == "interfaces" else [all_hosts])]
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnels, in one file."""
@@ -178,7 +164,7 @@ class Ipsec(Feature):
         yield Command("".join(f"{line}\n" for line in lines), r"((ipip\d+|policy-index:\d+)\s*)*", is_secret=True)
 
     def _tunnels(self, sources: IPv4Network, wire: VppPort) -> Iterator[str]:
-        by_policy = self.ipsec_lookup is not IpsecLookup.INTERFACES
+        by_policy = self.ipsec_lookup != "interfaces"
         if by_policy:
             near, far = _upper(wire.opposite.ipv4), _upper(wire.side.ipv4)
             yield "ipsec spd add 1"
@@ -233,7 +219,7 @@ class IpsecAsync(Feature):
     """Whether the first worker forwards and the others encrypt, by VPP's software scheduler; with ``ipsec``,
     ``cores=2`` or more and ``queues=1``."""
 
-    needs = Needs((VppForwarding.IP4,), plugins={"crypto_sw_scheduler": ""}, duts=2)
+    needs = Needs(("ip4",), plugins={"crypto_sw_scheduler": ""}, duts=2)
 
     def problem(self) -> str | None:
         """No tunnels, or too few cores."""
@@ -261,7 +247,7 @@ class WireGuard(Feature):
     """WireGuard tunnels between the two VPPs of the path: one for each of so many first hosts of a side; with
     ``ip4``."""
 
-    needs = Needs((VppForwarding.IP4,), plugins={"wireguard": ""}, tags=("wireguard",), duts=2)
+    needs = Needs(("ip4",), plugins={"wireguard": ""}, tags=("wireguard",), duts=2)
 
     @property
     def entries(self) -> int:

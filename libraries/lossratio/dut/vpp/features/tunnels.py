@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppForwarding, VppPort
+from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppPort
 
 
 class Vlan(Feature):
@@ -15,7 +15,7 @@ class Vlan(Feature):
     vlan: int | None = Field(default=None, ge=1, le=4094)
     """VLAN of the frames on both links, by an interface upon each; bridges and cross-connects take the tag off."""
 
-    needs = Needs(tuple(kind for kind in VppForwarding if kind is not VppForwarding.PATCH), tags=("dot1q",))
+    needs = Needs(("l2xc", "l2bd", "ip4", "ip6"), tags=("dot1q",))
 
     def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
         """The interface of the VLAN."""
@@ -40,9 +40,7 @@ class Vxlan(Feature):
     vxlan: bool = False
     """Whether frames come and go in VXLAN tunnels, as for ``linux_bridge``; with ``l2bd`` or ``l2xc``."""
 
-    needs = Needs(
-        (VppForwarding.BRIDGE_DOMAIN, VppForwarding.CROSS_CONNECT), plugins={"vxlan": "23.06"}, tags=("vxlan",)
-    )
+    needs = Needs(("l2bd", "l2xc"), plugins={"vxlan": "23.06"}, tags=("vxlan",))
 
     @property
     def is_addressed(self) -> bool:
