@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from soak_monte_carlo import monte_carlo
-from soak_suts import CASES, MAX_LOAD, MIN_LOAD, TARGET, Case
+from soak_suts import CASES, DRIFT_TIME, MAX_LOAD, MIN_LOAD, TARGET, Case
 
 from lossratio.plrsearch import (
     CriticalLoadEstimate,
@@ -33,7 +33,7 @@ from lossratio.plrsearch import (
 from lossratio.plrsearch.controller import stopping_factor
 from lossratio.plrsearch.likelihood.constant_capacity import PoissonLikelihood
 from lossratio.plrsearch.likelihood.density import Model, Prior
-from lossratio.plrsearch.model.counts import collect
+from lossratio.plrsearch.model.counts import TrialCounts, collect
 from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
 from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.quadrature import posteriors
@@ -266,6 +266,7 @@ SENTENCES = (
     ("Counts of lost frames scatter", "varies bursts memory drift curve"),
     ("Neither function has", "curve bursts varies memory"),
     ("More frames are lost below", "curve bursts varies"),
+    ("heavier tails than a normal", "tails skewed bands bursts memory"),
     ("normal distribution of the capacity", "tails skewed bands bursts memory"),
     ("Successive trials are alike", "memory drift"),
     ("lost frames at loads at which", "curve bursts varies memory"),
@@ -306,9 +307,14 @@ def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> d
     rested = described.after_overload is not None
     if rested:
         found["after overload"] = "overload" in case.traits
-    if described.replicates.are_alike:
-        varies = case.traits & {"varies", "memory"}
-        found["equal loads differ by chance only"] = not varies or (rested and "overload" in case.traits)
+    largest = estimated.misfit.fit.largest_variation_ratio
+    if largest is not None:
+        steady = not case.traits & {"varies", "memory"} or (rested and "overload" in case.traits)
+        found["equal loads: capacities differ by at most"] = steady or (
+            bool(case.drift)
+            and "varies" not in case.traits
+            and _drift_at_equal_loads(case, described.counts) <= largest
+        )
     if guard.trials:
         found[f"{guard.verdict.value}: ratio in the bounds"] = case.is_bounded_by(guard, seconds)
     if guard.verdict is Verdict.VERIFIED:
@@ -319,6 +325,15 @@ def _sentences(case: Case, estimated: CriticalLoadEstimate, seconds: float) -> d
     if estimated.is_at_most_min_load and truth is not None:
         found["at most the minimum load"] = truth < 1.05 * MIN_LOAD
     return found
+
+
+def _drift_at_equal_loads(case: Case, counts: TrialCounts) -> float:
+    """Standard deviation of the capacities of trials at equal loads by the drift alone, as a share."""
+    _, group, trials = np.unique(counts.load, return_inverse=True, return_counts=True)
+    lossy = np.bincount(group, counts.lost) >= trials
+    left = counts.time - (np.bincount(group, counts.time) / trials)[group]
+    left = left[((trials > 1) & lossy)[group]]
+    return abs(case.drift) / DRIFT_TIME * float(np.sqrt(np.mean(left**2)))
 
 
 def stopping(arguments: argparse.Namespace) -> None:

@@ -55,6 +55,23 @@ def test_counts_at_equal_loads_tell_a_constant_capacity_from_one_that_varies():
     assert varying.ratio > 1e3
 
 
+def test_capacities_at_equal_loads_differ_by_no_more_than_the_result_says():
+    rng, said = np.random.default_rng(2), []
+    loads = np.repeat(np.linspace(18.1e6, 19e6, 5), 6)
+    curve = SimpleNamespace(function=STRETCH, mode=Mode(CAPACITY, 1e3, 0.0))
+    for deviation in np.repeat([0.0, 2e-5, 5e-5, 1e-4, 1e-3], 40):
+        counts = counts_at(loads, CAPACITY * (1.0 + deviation * rng.standard_normal(30)), rng)
+        largest = Replicates.largest_variation(curve, counts)
+        if largest is not None:
+            said.append((deviation, largest))
+    steady = [largest for deviation, largest in said if not deviation]
+    assert len(steady) >= 38
+    assert np.median(steady) < 1e-4
+    assert np.mean([deviation <= largest for deviation, largest in said]) > 0.95
+    assert all(deviation < 1e-3 for deviation, _ in said)
+    assert Replicates.largest_variation(curve, counts_at(loads[:5], np.full(5, CAPACITY), rng)) is None
+
+
 def test_trials_at_different_loads_decide_nothing():
     rng = np.random.default_rng(1)
     found = Replicates.of(counts_at(np.linspace(18.1e6, 19e6, 60), np.full(60, CAPACITY), rng))

@@ -7,6 +7,7 @@ import pytest
 import scipy
 from soak_trials import estimated, loads_around, trial, trials_of
 
+from lossratio.plrsearch.estimate.tails import Tails
 from lossratio.plrsearch.variation.order import NO_ORDER, Capacities, order_of
 from lossratio.simulation import SmoothKnee
 
@@ -75,6 +76,55 @@ def test_the_interval_covers_where_successive_capacities_are_alike():
 def test_capacities_that_are_not_normal_are_flagged(draw):
     reasons = estimated(trials_with(draw, seed=3), likelihood="varying").misfit.reasons
     assert any("normal distribution of the capacity" in reason for reason in reasons)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("freedom", [3, 5, 7])
+def test_heavy_tails_are_flagged_or_the_interval_reaches_down_to_them(freedom, how_many):
+    truth = critical_load_of(lambda share: 1.0 + 0.003 * scipy.stats.t.ppf(share, freedom))
+    wrong, number = 0, how_many(6, 30)
+    for seed in range(number):
+        results = trials_with(lambda rng: 1.0 + 0.003 * rng.standard_t(freedom), seed=seed)
+        estimate = estimated(results, likelihood="varying")
+        low, high = estimate.interval(0.95)
+        wrong += estimate.misfit.fits and not low <= truth <= high
+        assert (estimate.tails is None) == (estimate.misfit.fit.tail_freedom is None)
+    assert wrong <= number // 10
+
+
+@pytest.mark.long
+def test_many_normal_capacities_exclude_heavy_tails_and_fewer_are_not_flagged(how_many):
+    truth = critical_load_of(lambda share: 1.0 + 0.004 * scipy.stats.norm.ppf(share))
+    loads = np.tile(loads_around(CAPACITY, 80, below=0.01, above=0.05), 9)
+    excluded, number = 0, how_many(4, 10)
+    for seed in range(number):
+        few, many = (
+            estimated(
+                trials_with(lambda rng: 1.0 + 0.004 * rng.standard_normal(), loads=at, seed=seed), likelihood="varying"
+            )
+            for at in (LOADS, loads)
+        )
+        assert few.misfit.fits
+        assert many.misfit.fits
+        assert few.interval(0.95)[0] <= truth
+        width = (many.interval(0.95)[1] - many.interval(0.95)[0]) / CAPACITY
+        assert (width < 0.004) == (many.tails is None)
+        excluded += many.tails is None
+    assert excluded >= number / 2
+
+
+def test_tails_are_excluded_open_or_seen_by_the_number_of_trials():
+    normal = estimated(trials_with(lambda rng: 1.0 + 0.004 * rng.standard_normal()), likelihood="varying")
+    rng, posterior = np.random.default_rng(1), normal.description.best
+    assert Tails.of(rng.standard_normal(600), posterior) is None
+    few, seen = Tails.of(rng.standard_normal(60), posterior), Tails.of(rng.standard_t(3, 300), posterior)
+    assert (few.freedom, few.are_seen) == (4.0, False)
+    assert (seen.freedom, seen.are_seen) == (3.0, True)
+    # With 3 degrees of freedom the critical load is 155 widths down, and the width is known to 8 %.
+    truth = 1.0 + 0.004 * scipy.stats.t.ppf(2e-7, 3)
+    assert 0.7 * (1.0 - truth) < 1.0 - seen.share < 1.5 * (1.0 - truth)
+    wide = Tails.of(1e3 * rng.standard_t(3, 300), posterior)
+    assert wide.share * posterior.mean == pytest.approx(1e4, rel=1e-3)
 
 
 @pytest.mark.long

@@ -21,11 +21,8 @@ _OF_FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
 }
 """Fields of each fitting function: words, unit, format."""
 _OF_FIT: Mapping[str, tuple[str, str, str]] = {
-    "replicates_chi_squared": (
-        "chi-squared per degree of freedom of trials at equal loads",
-        "(about 1: they differ by chance only)",
-        ".3g",
-    ),
+    "replicates_chi_squared": ("chi-squared per degree of freedom of trials at equal loads", "(by chance: 1)", ".3g"),
+    "largest_variation_ratio": ("capacities of these trials differ by a standard deviation of", "or less", ".2g"),
     "replicates_freedom": ("degrees of freedom of trials at equal loads", "", "d"),
     "described_below_fps": ("trials are described below", "fps: closer to the target a function fits", ",.1f"),
     "chi_squared_per_trial": (
@@ -62,6 +59,9 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
         yield "as CSIT computes it", str(critical_load.csit)
     if critical_load.variation is not None:
         yield "order of the trials", str(critical_load.variation)
+    if critical_load.fit.tail_freedom is not None:
+        heavy = f"those of Student's distribution with {critical_load.fit.tail_freedom:.3g} degrees of freedom"
+        yield "tails", f"not even {heavy} are excluded: the interval reaches down to the critical load with them"
     if critical_load.ended_by is not None:
         wider = critical_load.stopping_factor
         note = "" if wider == 1.0 else f" (the interval is {wider:.3g} times as wide for that)"

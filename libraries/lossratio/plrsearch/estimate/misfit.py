@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from lossratio.plrsearch.estimate.tails import Tails
 from lossratio.plrsearch.model import Array, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import Posterior
-from lossratio.plrsearch.variation import ENOUGH, FEW_CYCLES, Capacities, Description, normal_scores
+from lossratio.plrsearch.variation import ENOUGH, FEW_CYCLES, Capacities, Description, Replicates, normal_scores
 from lossratio.trials import Observed
 
 _ENOUGH = 4
@@ -64,13 +65,20 @@ class FitCheck(Observed):
     drift_stdev_ratio: float | None
     """Standard deviation of the drift."""
     replicates_chi_squared: float | None = None
-    """Chi-squared per degree of freedom of trials at equal loads: about 1 where they differ by chance only, so that the
-    capacity does not vary; null: no loads are equal, or an earlier version."""
+    """Chi-squared per degree of freedom of trials at equal loads: about 1 where they differ no more than by chance;
+    null: no loads are equal, or an earlier version."""
     replicates_freedom: int | None = None
     """Its degrees of freedom; null: by an earlier version."""
     described_below_fps: float | None = None
     """The functions describe the trials below that load (of each transmitting interface) only, as neither has the shape
     of the loss above; null: they describe all, or an earlier version."""
+    largest_variation_ratio: float | None = None
+    """By how much capacities of trials at equal loads may differ without being seen (standard deviation as a share,
+    97.5 %); null: they differ by more than chance, are too few, or an earlier version."""
+    tail_freedom: float | None = None
+    """Degrees of freedom of Student's distribution, the heaviest tails of the capacity that the trials do not exclude:
+    the interval reaches down to the critical load with these; null: they exclude heavy tails, show a constant capacity
+    or are too few, or an earlier version."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,19 @@ class Misfit:
         return any(reason != self.provisional for reason in self.reasons)
 
 
-def check(description: Description, poisson: Sequence[Posterior], trials: int) -> Misfit:
+def residuals(description: Description) -> tuple[Array, Array]:
+    """Loads and residuals of trials that show how a varying capacity is distributed; empty if they are too few."""
+    best, order, nothing = description.best, description.order, np.zeros(0)
+    if description.likelihood is not LikelihoodName.VARYING:
+        return nothing, nothing
+    capacities = Capacities.of(best.function, best.mode, description.counts)
+    shown = capacities.residuals(best.mode.deviation, order.correlation)
+    if len(shown) < ENOUGH or np.std(shown) < _STEADY:
+        return nothing, nothing
+    return description.counts.load[capacities.certain], shown
+
+
+def check(description: Description, poisson: Sequence[Posterior], trials: int, tails: Tails | None = None) -> Misfit:
     """Checks the model against the trials; `trials` is the number of all, also of those that are not described."""
     best, order, counts = description.best, description.order, description.counts
     around_poisson = max(poisson, key=lambda posterior: posterior.log_evidence)
@@ -107,13 +127,13 @@ def check(description: Description, poisson: Sequence[Posterior], trials: int) -
         reasons, provisional = _constant(description), _provisional(description, trials)
     elif description.likelihood is LikelihoodName.VARYING:
         provisional = _provisional(description, trials)
-        capacities = Capacities.of(best.function, best.mode, counts)
-        shown = capacities.residuals(best.mode.deviation, order.correlation)
+        loads, shown = residuals(description)
         reasons = [*_uncertified(description.posteriors), *_few(description), *_surprise(best, counts)]
-        if len(shown) >= ENOUGH and np.std(shown) >= _STEADY:
-            reasons += [*_shape(shown), *_curve(counts.load[capacities.certain], shown)]
+        if len(shown):
+            reasons += [*_shape(shown), *_tails(tails), *_curve(loads, shown)]
     else:
         reasons = [*_spread(chi_squared), *_surprise(around_poisson, counts)]
+    is_steady = description.lack_of_fit is not None
     return Misfit(
         reasons=tuple(reasons) if provisional is None else (*reasons, provisional),
         fit=FitCheck(
@@ -124,6 +144,8 @@ def check(description: Description, poisson: Sequence[Posterior], trials: int) -
             replicates_chi_squared=description.replicates.ratio,
             replicates_freedom=description.replicates.freedom,
             described_below_fps=description.below,
+            largest_variation_ratio=Replicates.largest_variation(best, counts) if is_steady else None,
+            tail_freedom=None if tails is None else tails.freedom,
         ),
         provisional=provisional,
     )
@@ -217,6 +239,15 @@ def _shape(values: Array) -> list[str]:
         f"Trials do not differ as by a normal distribution of the capacity (Anderson and Darling's distance is "
         f"{distance:.3g}, and {_NOT_NORMAL} at most by chance): some are unusually far from the others, or there are "
         f"bands. So the trials do not show how often the capacity is low, and how low."
+    ]
+
+
+def _tails(tails: Tails | None) -> list[str]:
+    if tails is None or not tails.are_seen:
+        return []
+    return [
+        f"The capacity has heavier tails than a normal distribution: Student's explains the trials better, by "
+        f"{tails.gain:.3g} nats. So they do not show how low it gets."
     ]
 
 

@@ -8,7 +8,8 @@ from types import MappingProxyType
 import numpy as np
 
 from lossratio.plrsearch.estimate.guard import GuardStatement, Verdict, guard
-from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, Misfit, check
+from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, Misfit, check, residuals
+from lossratio.plrsearch.estimate.tails import Tails
 from lossratio.plrsearch.model import (
     CriticalLoadQuestion,
     LikelihoodName,
@@ -171,11 +172,18 @@ class CriticalLoadEstimate:
         share, counts = self.description.order.share, self._evidence
         if self.description.replicates.differ and len(counts) < TRIALS_FOR_TAILS:
             share = min(share, _UNKNOWN_ORDER)
-        return guard(counts, self.question, self.mean, self.interval(0.95)[0], share)
+        return guard(counts, self.question, self.mean, self._interval(0.95)[0], share)
 
     @cached_property
     def _evidence(self) -> TrialCounts:
         return self.description.evidence(self.counts)
+
+    @cached_property
+    def tails(self) -> Tails | None:
+        """Heavy tails of the capacity that the trials do not exclude; None: they do, or the number is provisional."""
+        _, shown = residuals(self.description)
+        enough = len(self._evidence) >= TRIALS_FOR_TAILS and len(shown)
+        return Tails.of(shown, self.description.best) if enough else None
 
     @property
     def variation(self) -> CapacityVariation | None:
@@ -204,12 +212,12 @@ class CriticalLoadEstimate:
         if self.description.likelihood is not LikelihoodName.POISSON:
             steady = self.description.counts
             poisson = posteriors(steady, self.question, LikelihoodName.POISSON, for_selection=True)
-        misfit = check(self.description, poisson, len(self._evidence))
+        misfit = check(self.description, poisson, len(self._evidence), self.tails)
         if self.is_surely_at_most_min_load:
             return replace(misfit, reasons=(), provisional=None)
         if self.guard.verdict is Verdict.CONTRADICTED:
             misfit = replace(misfit, reasons=(f"The reported load is {self.guard}.", *misfit.reasons))
-        low = self.interval(0.95)[0]
+        low = self._interval(0.95)[0]
         if low < _WIDE * self.mean and misfit.fits and not (self.is_beyond_trials or self.is_at_most_min_load):
             wide = (
                 f"The 95 % interval reaches down to {low / self.mean:.2g} of the mean: the trials leave open how low "
@@ -237,8 +245,16 @@ class CriticalLoadEstimate:
         """Loads that enclose the critical load with this probability, tails being equal.
 
         Each end is farther out than in the model by one frame in the longest trial, but within the limits: a trial
-        cannot distinguish two loads at which it sends the same number of frames. `stopping_factor` widens it, too.
+        cannot distinguish two loads at which it sends the same number of frames. `stopping_factor` widens it, too. And
+        it reaches down to the critical load with heavy tails of the capacity, unless the trials exclude them.
         """
+        low, high = self._interval(probability)
+        if self.tails is not None:
+            low = max(low - (1.0 - self.tails.share) * self.mean, self.question.min_load)
+        return low, high
+
+    def _interval(self, probability: float) -> tuple[float, float]:
+        """The interval in the model."""
         low, high = self.combined.interval(probability)
         if self.stopping_factor != 1.0:
             middle = self.combined.quantile(0.5)

@@ -18,6 +18,8 @@ _ALIKE = 1.5
 """Largest chi-squared per degree of freedom of counts that differ by chance only."""
 _IMPROBABLE = 1e-3
 """Largest probability of counts that chance does not explain."""
+_TAIL = 0.025
+"""Probability of a larger variation than the largest one."""
 _LEAST_MEAN = 1.0
 """Mean lost frames at a load, at least: scatter of fewer shows little, and is not that of a chi-squared."""
 _LEAST_EXPECTED = 5.0
@@ -49,13 +51,9 @@ class Replicates:
     @classmethod
     def of(cls, counts: TrialCounts) -> Replicates:
         """The scatter of trials at equal loads."""
-        _, group = np.unique(counts.load, return_inverse=True)
-        trials = np.bincount(group)
-        rate = np.bincount(group, counts.lost) / np.bincount(group, counts.exposure)
-        expected = rate[group] * counts.exposure
-        used = (trials[group] > 1) & (np.bincount(group, counts.lost)[group] >= _LEAST_MEAN * trials[group])
+        expected, used = _expected(counts)
         chi_squared = float(np.sum((counts.lost[used] - expected[used]) ** 2 / expected[used]))
-        return cls(chi_squared, int(used.sum() - len(np.unique(group[used]))))
+        return cls(chi_squared, int(used.sum() - len(np.unique(counts.load[used]))))
 
     @property
     def ratio(self) -> float | None:
@@ -70,8 +68,32 @@ class Replicates:
 
     @property
     def are_alike(self) -> bool:
-        """Whether trials at equal loads are enough, and differ by chance only: the capacity does not vary."""
+        """Whether trials at equal loads are enough, and do not differ by more than chance: none is seen to vary."""
         return self.freedom >= _ENOUGH and not self.differ
+
+    @classmethod
+    def largest_variation(cls, posterior: Posterior, counts: TrialCounts) -> float | None:
+        """By how much capacities of trials at equal loads may differ without being seen (standard deviation, 97.5 %).
+
+        It is a share. A capacity that differs changes a count as much as in the likeliest curve. None: they are too
+        few, or differ.
+        """
+        found = cls.of(counts)
+        if not found.are_alike:
+            return None
+        expected, used = _expected(counts)
+        mode = posterior.mode
+        slope = posterior.function.log_loss(counts.load[used], np.array(mode.mrr), np.array(mode.spread)).slope
+        seen = max(found.chi_squared, found.freedom) / float(scipy.special.chdtri(found.freedom, 1.0 - _TAIL))
+        return float(np.sqrt((seen - 1.0) / np.mean(expected[used] * slope**2)) / mode.mrr)
+
+
+def _expected(counts: TrialCounts) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Lost frames of each trial by the mean of its load, and which trials are compared with others at their loads."""
+    _, group, trials = np.unique(counts.load, return_inverse=True, return_counts=True)
+    lost, exposure = (np.bincount(group, column) for column in (counts.lost, counts.exposure))
+    used = (trials > 1) & (lost >= _LEAST_MEAN * trials)
+    return (lost / exposure)[group] * counts.exposure, used[group]
 
 
 @dataclass(frozen=True)
