@@ -24,6 +24,7 @@ from lossratio.bpf.kernel import (
     TableType,
     XdpAction,
     XdpMode,
+    map_names,
     possible_cpus,
     program_info,
     why_impossible,

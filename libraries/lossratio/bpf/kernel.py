@@ -18,7 +18,7 @@ from enum import Enum
 
 _SYSCALL_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "ppc64le": 361}
 _MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _MAP_GET_NEXT_KEY, _PROG_LOAD, _TEST_RUN = 0, 1, 2, 4, 5, 10
-_LOOKUP_BATCH, _LOOKUP_AND_DELETE_BATCH, _BATCH = 24, 25, 1 << 12
+_LOOKUP_BATCH, _LOOKUP_AND_DELETE_BATCH, _BATCH, _MAP_GET_NEXT_ID = 24, 25, 1 << 12, 12
 _PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID, _OBJ_GET_INFO, _MAP_FREEZE, _LINK_CREATE = 13, 14, 15, 22, 28
 _MAP_TYPE_ARRAY = 2
 _PER_CPU = (5, 6, 10)
@@ -412,6 +412,20 @@ def _object_info(descriptor: int, asked: bytes, what: str) -> bytes:
 
 def _name(info: bytes, offset: int) -> str:
     return info[offset : offset + 16].split(b"\0")[0].decode(errors="replace")
+
+
+def map_names() -> list[str]:
+    """Names of all maps that the kernel has, whoever made them, in which namespaces ever; it takes CAP_SYS_ADMIN."""
+    names: list[str] = []
+    number, what = 0, "a list of all maps"
+    while True:
+        result, answer = _bpf(_MAP_GET_NEXT_ID, struct.pack("=III", number, 0, 0), what, last=errno.ENOENT)
+        if result:
+            return names
+        number = struct.unpack_from("=I", answer, 4)[0]
+        # It may have gone meanwhile.
+        with suppress(BpfError), closing(Table.open(number)) as found:
+            names.append(found.name)
 
 
 def possible_cpus() -> int:

@@ -41,6 +41,8 @@ class DutOptions(FileModel):
 
     is_router: ClassVar[bool | None] = None
     """Whether frames are routed; None: it is not known."""
+    is_kernel: ClassVar[bool] = False
+    """Whether it works wherever its frames arrive, as the kernel does, and is no program with its own processor."""
     reset: bool = False
     """Whether state that trials leave behind, such as a policer's empty bucket, is reset before each trial. It costs a
     command on each DUT. Without it, lossratio waits until the DUT has recovered by itself, as long as its kind knows to
@@ -453,6 +455,7 @@ class CableOptions(DutOptions):
     """A cable has no options of its own."""
 
     is_router = False
+    is_kernel = True
 
 
 class Cable(LeftAsItIs[CableOptions]):

@@ -24,7 +24,7 @@ from lossratio.testbed.set_up import LiveSetUp, checked_duts, last_wills, set_up
 from lossratio.testbed.testbed import DEFAULT_RECOVERY, Ready, Recovery, Testbed, TestbedRequest, dut_request
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.testbed.undo import execute_last_wills, ignored_interruption
-from lossratio.topology import Hooks, RealGenerator, TestbedKind, Topology, load_topology
+from lossratio.topology import Hooks, RealGenerator, TestbedKind, Topology, XdpGenerator, load_topology
 from lossratio.traffic import (
     AgentClient,
     Configuration,
@@ -244,7 +244,7 @@ def _open(request: TestbedRequest) -> LiveTestbed:
         load_generator(_generator(request.topology).kind)
         topology = reachable(request.topology, undo)
         paths = topology.paths(request.links, duts=request.duts, nic=request.nic)
-        generator = _generator(topology)
+        generator = beside_the_dut(request, _generator(topology))
         tg = undo.enter_context(_log_in(topology.tg_name, topology, request))
         # Before any log-in on a DUT, as that would cost frames of another run that measures there.
         purpose = "DUTs that others set up" if request.dut is None else request.dut.kind
@@ -321,6 +321,14 @@ def _generator(topology: Topology) -> RealGenerator:
     generator = topology.nodes[topology.tg_name].generator
     if not isinstance(generator, RealGenerator):
         raise TopologyError(f"Topology {topology.name}: real nodes need a real generator, such as afpacket.")
+    return generator
+
+
+def beside_the_dut(request: TestbedRequest, generator: RealGenerator) -> RealGenerator:
+    """A TG's generator, which needs not leave a local testbed's last CPUs to programs where the kernel is the DUT."""
+    is_kernel = request.dut is not None and request.dut.options.is_kernel
+    if is_kernel and request.topology.testbed is TestbedKind.LOCAL and isinstance(generator, XdpGenerator):
+        return generator.model_copy(update={"device_cpus": ()})
     return generator
 
 

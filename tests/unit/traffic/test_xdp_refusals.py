@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from waiting import wait_until
 
-from lossratio.bpf import BpfError, XdpMode
+from lossratio.bpf import BpfError, XdpMode, why_impossible
 from lossratio.dut import parse_options
-from lossratio.testbed.live import device_cpus
+from lossratio.testbed.live import beside_the_dut, device_cpus
 from lossratio.testbed.testbed import DutRequest, TestbedRequest
 from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator, load_topology
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
@@ -22,7 +23,7 @@ from lossratio.traffic.agent.core.processors import free_processors
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.xdp import devices
 from lossratio.traffic.agent.xdp.plan import Plan, schedule_course
-from lossratio.traffic.agent.xdp.sender import Sender, choose_cpus, sender_cpus
+from lossratio.traffic.agent.xdp.sender import choose_cpus, claim
 from lossratio.traffic.client import AgentRefusalError
 from lossratio.traffic.generators import open_generator
 from lossratio.traffic.generators.base import GeneratorNode
@@ -80,15 +81,42 @@ def test_senders_keep_off_the_processors_of_other_testbeds_senders(directions, f
     assert choose_cpus(directions, None, free, taken) == chosen
 
 
+OTHER_TESTBED = "from lossratio.traffic.agent.xdp.sender import sender_cpus; print(*sender_cpus())"
+
+
 @pytest.mark.netns
-def test_the_senders_of_this_machine_are_seen_with_their_processors():
-    cpu = max(os.sched_getaffinity(0))
-    before = sender_cpus().count(cpu)
-    sender = Sender(SimpleNamespace(stop=lambda: None, close=lambda: None), cpu)
-    try:
-        wait_until(lambda: sender_cpus().count(cpu) > before)
-    finally:
-        sender.close()
+@pytest.mark.skipif(why_impossible() is not None, reason="no BPF")
+def test_senders_are_seen_with_their_processors_from_other_testbeds_whose_namespaces_hide_processes():
+    def seen():
+        namespaces = ("unshare", "--pid", "--fork", "--mount-proc", "--net", "--ipc")
+        run = subprocess.run([*namespaces, sys.executable, "-c", OTHER_TESTBED], capture_output=True, check=True)
+        return [int(cpu) for cpu in run.stdout.split()].count(4095)
+
+    first, second = claim(4095), claim(4095)
+    assert seen() == 2
+    first.close()
+    assert seen() == 1
+    second.close()
+    assert seen() == 0
+
+
+@pytest.mark.parametrize("kind", ["xdp", "auto"])
+@pytest.mark.parametrize(
+    ("topology", "dut", "kept"),
+    [
+        ("local", "linux_bridge", ()),
+        ("local", "xdp", ()),
+        ("local", "ovs", (1,)),
+        ("local", None, (1,)),
+        ("examples/lab-3n-afpacket", "linux_bridge", (1,)),
+    ],
+)
+def test_a_local_testbed_keeps_processors_for_programs_alone(topology, dut, kept, kind):
+    file = TOPOLOGIES / f"{topology}.yaml"
+    device = None if dut is None else DutRequest(dut, parse_options(dut, {}))
+    generator = (AutoGenerator if kind == "auto" else XdpGenerator)(kind=kind, device_cpus=(1,))
+    beside = beside_the_dut(TestbedRequest(load_topology(file), file, device), generator)
+    assert beside == generator.model_copy(update={"device_cpus": kept})
 
 
 @pytest.mark.parametrize(("topology", "of_bridge"), [("local", (1,)), ("examples/lab-3n-afpacket", ())])

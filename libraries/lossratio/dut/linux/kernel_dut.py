@@ -90,6 +90,8 @@ class PolicedOptions(DutOptions):
 class LinuxOptions(PolicedOptions):
     """The options of every DUT made of the Linux kernel's own forwarding."""
 
+    is_kernel = True
+
     rps_cpus: Annotated[tuple[int, ...], BeforeValidator(parse_cpus)] = ()
     """CPUs to which arriving frames are handed (receive packet steering), e.g. ``1`` or ``0,2-3``; where missing, the
     node's setting stays. It needs root on the machine, not only in a namespace."""

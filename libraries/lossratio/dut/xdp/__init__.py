@@ -45,6 +45,8 @@ def _listed(value: Any) -> Any:
 class XdpOptions(DutOptions):
     """The options of a device made of XDP."""
 
+    is_kernel = True
+
     forwarding: Literal["redirect", "mac", "filter"] = "redirect"
     """``redirect`` (frames leave by the other interface, unchanged; the default), ``mac`` (they also get the leaving
     interface's own and the neighbour's MAC address) or ``filter`` (rules and a table look at sources first)."""

@@ -25,7 +25,17 @@ from .findings import integrity
 from .plan import Plan, check_schedule
 from .receive_program import ReceiveProgram, Reception
 from .send_program import SendProgram
-from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, choose_cpus, prepare_main_thread, sender_cpus, share_out
+from .sender import (
+    CPU_SHARE,
+    WAKE_SECONDS,
+    Sender,
+    Senders,
+    choose_cpus,
+    claim,
+    prepare_main_thread,
+    sender_cpus,
+    share_out,
+)
 
 PERMIT_SECONDS = 10.0
 """Seconds for which traffic without an end goes on without hearing from the agent, which may get no processor.
@@ -168,6 +178,8 @@ class XdpGenerator:
         self._opened.close()
 
     def _open(self) -> None:
+        for cpu in self._cpus:
+            self._opened.callback(claim(cpu).close)
         directions = self._configuration.directions
         streams = share_out(len(directions), len(self._cpus))
         for number, direction in enumerate(directions):
