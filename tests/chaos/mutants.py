@@ -156,8 +156,8 @@ MUTATIONS = (
     Mutation(
         "heavy tails are excluded by any trials",
         "plrsearch/estimate/tails.py",
-        "_EXCLUDED, _SEEN = -2.0, 3.0",
-        "_EXCLUDED, _SEEN = 3.0, 3.0",
+        "_EXCLUDED, _SEEN = -2.0, 4.0",
+        "_EXCLUDED, _SEEN = 4.0, 4.0",
         ("plrsearch/test_variation.py::test_tails_are_excluded_open_or_seen_by_the_number_of_trials",),
     ),
     Mutation(

@@ -70,6 +70,22 @@ def test_loss_where_the_curve_has_none_is_seen():
     assert [reason for reason in misfit.reasons if "1 of 121 trials lost frames" in reason]
 
 
+def test_one_of_many_trials_may_lose_where_the_curve_has_little():
+    rng = np.random.default_rng(2)
+    loads = np.linspace(6e6, 6.3e6, 150)
+    capacities = 6e6 * (1.0 + 0.004 * rng.standard_normal(150))
+    overload = [trial(load, max(0, round(5.0 * (load - own)))) for load, own in zip(loads, capacities, strict=True)]
+
+    def surprises(quiet, deviations):
+        slow = trial(6e6 * (1.0 - 0.004 * deviations), 50)
+        misfit = estimated([*overload, *[trial(5.85e6, 0)] * quiet, slow], likelihood="varying").misfit
+        return [reason for reason in misfit.reasons if "lost frames at loads" in reason]
+
+    assert surprises(10, 4.1)
+    assert not surprises(600, 4.1)
+    assert surprises(600, 5.5)
+
+
 @pytest.mark.long
 def test_a_capacity_that_falls_all_the_time_is_described():
     drifting = misfit_of(CapacityDrift(6e6, -1e-5), "varying", below=0.0, above=0.1)

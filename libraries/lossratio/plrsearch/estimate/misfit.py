@@ -265,14 +265,16 @@ def _curve(loads: Array, values: Array) -> list[str]:
 
 def _surprise(posterior: Posterior, counts: TrialCounts) -> list[str]:
     """Trials with loss at loads where the curve has none, if chance does not explain it, over all capacities."""
-    mode, few = posterior.mode, np.flatnonzero((counts.lost > 0) & (_expected(posterior, counts) < _MOST_EXPECTED))
+    mode, quiet = posterior.mode, _expected(posterior, counts) < _MOST_EXPECTED
+    few = np.flatnonzero((counts.lost > 0) & quiet)
     capacities = np.maximum(mode.mrr + mode.deviation * _CAPACITIES, mode.spread)
     weights = np.exp(-0.5 * _CAPACITIES**2)
     rates = np.exp(posterior.function.log_loss_rate(counts.load[few, None], capacities, np.array(mode.spread)))
     means = np.maximum(rates * counts.exposure[few, None], 1e-300)
     # The probability of k losses or more is the incomplete gamma function's.
     chance = scipy.special.gammainc(counts.lost[few, None], means) @ (weights / weights.sum())
-    number = int(np.sum(chance < _VERY_IMPROBABLE))
+    # All the trials at such loads are looked at: one of many is improbable by chance.
+    number = int(np.sum(chance < min(_VERY_IMPROBABLE, _IMPROBABLE / max(int(quiet.sum()), 1))))
     if not number:
         return []
     return [f"{number} of {len(counts)} trials lost frames at loads at which the likeliest curve loses (nearly) none."]

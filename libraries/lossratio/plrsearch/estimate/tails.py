@@ -16,9 +16,9 @@ from lossratio.plrsearch.quadrature import Posterior
 
 _FREEDOM = np.array([[3.0], [4.0], [5.0], [7.0], [10.0]])
 """Degrees of freedom of Student's distributions; half an hour does not exclude the last one of a normal capacity."""
-_EXCLUDED, _SEEN = -2.0, 3.0
+_EXCLUDED, _SEEN = -2.0, 4.0
 """Nats by which one is likelier than the normal distribution, if it is not excluded; and if chance does not explain it:
-4 of 1,000 normal samples have as many."""
+3 of 1,000 normal samples have as many."""
 _ROUNDS = 40
 _QUANTILE = 1.96
 """Standard deviations by which the logarithm of the width may be larger than the likeliest one."""
