@@ -16,7 +16,7 @@ from statistics import median
 
 import click
 
-from lossratio.measurements.progress import progress_line
+from lossratio.measurements import Progress
 from lossratio.mlrsearch import NDR, PDR, MLRsearch
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
@@ -55,7 +55,7 @@ def searched(trials: int) -> tuple[MLRsearch, TrialResult]:
 
 def show(controller: MLRsearch, trial: TrialResult) -> str:
     """The line that the console shows after a trial."""
-    return progress_line(controller.trials, trial, controller.bounds, controller.forecast())
+    return Progress(controller.trials, trial, controller.bounds, controller.forecast()).line()
 
 
 if __name__ == "__main__":

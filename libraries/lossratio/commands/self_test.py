@@ -25,7 +25,7 @@ def self_test(
     TOPOLOGY is a file in which a cable joins the ports of the TG, or the name local-cable.
     """
     # Imported here because all that reaches a testbed takes a while; a wrong option need not wait for it.
-    from lossratio.measurements import Progress, TestPlace, progress_line
+    from lossratio.measurements import Progress, TestPlace
     from lossratio.measurements.self_test import SelfTestRequest, check_cable, find_tester_limit
     from lossratio.results import RunDirectory, TestIdentity
     from lossratio.testbed import open_testbed
@@ -33,7 +33,7 @@ def self_test(
     from lossratio.traffic import load_profile
 
     def tell(progress: Progress) -> None:
-        click.echo(progress_line(progress.number, progress.trial, progress.bounds), err=True)
+        click.echo(Progress(progress.number, progress.trial, progress.bounds, None).line(), err=True)
 
     traffics = [load_profile(profile, frame_size=size, bidirectional=False if one_way else None) for size in sizes]
     described = load_topology(topology)

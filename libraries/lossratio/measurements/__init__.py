@@ -25,7 +25,6 @@ from lossratio.measurements.progress import (
     OnProgress as OnProgress,
     Progress as Progress,
     heading as heading,
-    progress_line as progress_line,
     seconds_in_words as seconds_in_words,
     status_line as status_line,
     trial_in_words as trial_in_words,

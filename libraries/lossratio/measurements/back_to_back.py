@@ -28,17 +28,15 @@ from lossratio.measurements.repeated_search import RepeatedSearch
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Frames, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import Finding, MaxLoad, View, format_frames_per_second, rate_line, value_line
+from lossratio.results import Finding, MaxLoad, View, format_frames_per_second, value_line
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult
 from lossratio.units import Unit, format_milliseconds
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed
 
-
 NO_BUFFER_FILLS = "the throughput is the rate of the bursts, so no buffer fills (RFC 9004, section 6.1)"
 """The reason of a result without bursts."""
-
 
 SAME = 1e-9
 """Loads that differ by less than this share are the same."""
@@ -149,20 +147,15 @@ class BackToBackResult(FoundResult):
     """Why the result is irregular; null: it is not."""
 
 
-def buffer_time(average_frames: float, throughput: float, rate: float) -> BufferTime:
-    """Computes the buffer time (RFC 9004, section 6.4).
+def back_to_back_values(searches: Sequence[BurstFound], throughput: float, rate: float) -> BackToBackValues:
+    """Computes the values of RFC 9004, section 6.4, from the ends of all searches; rates in frames per second.
 
     ``implied = average / rate``, and ``corrected = implied - implied * throughput / rate``.
     """
-    implied = average_frames / rate
-    corrected = max(0.0, implied - implied * throughput / rate)
-    return BufferTime(implied_s=implied, corrected_s=corrected, buffer_frames=corrected * rate)
-
-
-def back_to_back_values(searches: Sequence[BurstFound], throughput: float, rate: float) -> BackToBackValues:
-    """Computes the values of RFC 9004, section 6.4, from the ends of all searches; rates in frames per second."""
     longest = [search.longest_frames for search in searches]
     average = statistics.fmean(longest)
+    implied = average / rate
+    corrected = max(0.0, implied - implied * throughput / rate)
     return BackToBackValues(
         searches=tuple(searches),
         average_frames=average,
@@ -170,7 +163,7 @@ def back_to_back_values(searches: Sequence[BurstFound], throughput: float, rate:
         most_frames=max(longest),
         stdev_frames=statistics.stdev(longest) if len(longest) > 1 else 0.0,
         is_at_limit=any(search.shortest_lossy_frames is None for search in searches),
-        buffer_time=buffer_time(average, throughput, rate),
+        buffer_time=BufferTime(implied_s=implied, corrected_s=corrected, buffer_frames=corrected * rate),
     )
 
 
@@ -315,10 +308,10 @@ class BackToBackView(View[BackToBackResult]):
     def lines(self, result: BackToBackResult) -> Iterator[str]:
         """The average, its spread, and the buffer time."""
         yield self.head(result, f"back-to-back frames (RFC 9004), {result.settings.repeats} searches")
-        yield rate_line("rate of the bursts", result.max_load.rate)
+        yield value_line("rate of the bursts", result.max_load.rate)
         if result.kept_rate is not None:
-            yield rate_line("kept by the tester", result.kept_rate)
-        yield rate_line("throughput", result.throughput)
+            yield value_line("kept by the tester", result.kept_rate)
+        yield value_line("throughput", result.throughput)
         values = result.back_to_back
         if values is None:
             return

@@ -167,36 +167,30 @@ class ConfirmationView(View[ConfirmationResult]):
             yield f"not confirmed: {result.reason}"
 
     def pictures(self, result: ConfirmationResult) -> Iterator[Picture]:
-        """The loss ratio of each trial."""
-        if result.statement is not None:
-            yield Picture(
-                "Loss ratio at the load",
-                draw_confirmation(result, result.statement),
-                "Each trial with the 95 % interval of its own count; band: the interval of all trials together; "
-                "dashed: the loss ratio that was asked for.",
-            )
-
-
-def draw_confirmation(result: ConfirmationResult, statement: GuardStatement) -> str:
-    """Draws the loss ratio of each trial with error bars, and the loss ratio of all."""
-    evidence = (trial for trial in result.trials if trial.is_evidence and trial.sent_frames)
-    counted = [(float(trial.sent_frames or 0), float(trial.lost_frames or 0)) for trial in evidence]
-    bounds = [LossBounds.of(np.full(1, sent), np.full(1, lost)) for sent, lost in counted]
-    floor = 0.1 * min(result.loss_ratio, statement.most_loss_ratio)
-    highest = 2.0 * max([result.loss_ratio, statement.most_loss_ratio, *(one.most for one in bounds)])
-    plot = Plot(
-        Axis(0.0, len(counted) + 1.0, _LEFT, _RIGHT), Axis(floor, min(highest, 1.0), _BOTTOM, _TOP, is_logarithmic=True)
-    )
-    plot.frame(plot.x.ticks(8, whole=True), plot.y.ticks(6), lambda number: f"{number:.0f}", format_target)
-    low, high = max(statement.least_loss_ratio, floor), max(statement.most_loss_ratio, floor)
-    plot.bands([(plot.x.low, plot.x.high, low, high)], _COLOUR, 0.15)
-    plot.line([(plot.x.low, result.loss_ratio), (plot.x.high, result.loss_ratio)], "#777777", dash="6 3")
-    for number, one in enumerate(bounds, start=1):
-        plot.line([(float(number), max(one.least, floor)), (float(number), one.most)], _COLOUR)
-    marks = [
-        (float(number), max(lost / sent, floor), f"{lost:,.0f} lost")
-        for number, (sent, lost) in enumerate(counted, start=1)
-    ]
-    plot.marks(MARKS[0], marks)
-    plot.titles("trial", "loss ratio", below=38.0)
-    return plot.svg(_WIDTH, _HEIGHT, f"Loss ratio at one load, {result.test.name}.")
+        """The loss ratio of each trial with error bars, and the loss ratio of all."""
+        asked, statement = result.loss_ratio, result.statement
+        if statement is None:
+            return
+        evidence = (trial for trial in result.trials if trial.is_evidence and trial.sent_frames)
+        counted = [(float(trial.sent_frames or 0), float(trial.lost_frames or 0)) for trial in evidence]
+        bounds = [LossBounds.of(np.full(1, sent), np.full(1, lost)) for sent, lost in counted]
+        floor = 0.1 * min(asked, statement.most_loss_ratio)
+        highest = min(1.0, 2.0 * max([asked, statement.most_loss_ratio, *(one.most for one in bounds)]))
+        x = Axis(0.0, len(counted) + 1.0, _LEFT, _RIGHT)
+        plot = Plot(x, Axis(floor, highest, _BOTTOM, _TOP, is_logarithmic=True))
+        plot.frame(x.ticks(8, whole=True), plot.y.ticks(6), "{:.0f}".format, format_target)
+        low, high = max(statement.least_loss_ratio, floor), max(statement.most_loss_ratio, floor)
+        plot.bands([(x.low, x.high, low, high)], _COLOUR, 0.15)
+        plot.line([(x.low, asked), (x.high, asked)], "#777777", dash="6 3")
+        marks = []
+        for number, ((sent, lost), one) in enumerate(zip(counted, bounds, strict=True), start=1):
+            plot.line([(float(number), max(one.least, floor)), (float(number), one.most)], _COLOUR)
+            marks.append((float(number), max(lost / sent, floor), f"{lost:,.0f} lost"))
+        plot.marks(MARKS[0], marks)
+        plot.titles("trial", "loss ratio", below=38.0)
+        yield Picture(
+            "Loss ratio at the load",
+            plot.svg(_WIDTH, _HEIGHT, f"Loss ratio at one load, {result.test.name}."),
+            "Each trial with the 95 % interval of its own count; band: the interval of all trials together; "
+            "dashed: the loss ratio that was asked for.",
+        )

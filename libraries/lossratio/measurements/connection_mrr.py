@@ -58,23 +58,6 @@ class ConnectionMrrResult(FoundResult):
     """The connections; null if the measurement failed."""
 
 
-def connection_mrr(trials: Sequence[TrialResult]) -> ConnectionMrrValues:
-    """The connections of trials, per second in which they were opened."""
-    values = [
-        sum(way.received_frames / (way.elapsed_s or trial.duration) for way in trial.output.directions)
-        if trial.output.directions
-        else trial.forwarding_rate
-        for trial in trials
-    ]
-    return ConnectionMrrValues(
-        values=tuple(values),
-        mean_per_second=statistics.fmean(values),
-        stdev_per_second=statistics.pstdev(values),
-        lost_connections=sum(trial.output.lost_frames or 0 for trial in trials),
-        unsent_connections=sum(trial.output.unsent_frames or 0 for trial in trials),
-    )
-
-
 class ConnectionMrr(PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
     """The kind: the connection MRR."""
 
@@ -87,8 +70,20 @@ class ConnectionMrr(PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
         return PlannedTrials([TrialInput(request.trial_duration, loads.max_load)] * request.trials)
 
     def found_in(self, result: ConnectionMrrResult, trials: Sequence[TrialResult]) -> ConnectionMrrValues:
-        """The connections of the trials."""
-        return connection_mrr(trials)
+        """The connections of the trials, per second in which they were opened."""
+        values = [
+            sum(way.received_frames / (way.elapsed_s or trial.duration) for way in trial.output.directions)
+            if trial.output.directions
+            else trial.forwarding_rate
+            for trial in trials
+        ]
+        return ConnectionMrrValues(
+            values=tuple(values),
+            mean_per_second=statistics.fmean(values),
+            stdev_per_second=statistics.pstdev(values),
+            lost_connections=sum(trial.output.lost_frames or 0 for trial in trials),
+            unsent_connections=sum(trial.output.unsent_frames or 0 for trial in trials),
+        )
 
 
 class ConnectionMrrView(View[ConnectionMrrResult]):

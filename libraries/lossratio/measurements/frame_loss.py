@@ -13,7 +13,7 @@ from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials, Requ
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Share
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
-from lossratio.results import Conditions, MaxLoad, Picture, View, load_per_interface, value_line
+from lossratio.results import MaxLoad, Picture, View, load_per_interface, value_line
 from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -60,27 +60,6 @@ class FrameLossResult(FoundResult):
     """Frame loss rate at each load; null if the measurement failed."""
 
 
-def lost_share(trial: TrialResult) -> float:
-    """Frames lost over frames sent; the trial loss ratio where these are not counted."""
-    sent, lost = trial.output.sent_frames, trial.output.lost_frames
-    return trial.loss_ratio if not sent or lost is None else min(1.0, lost / sent)
-
-
-def frame_loss(trials: Sequence[TrialResult], max_load: float, conditions: Conditions) -> FrameLoss:
-    """Describes frame loss rate over falling loads; the maximum load is in frames per second per interface."""
-    loads = tuple(
-        LossAtLoad(
-            share_of_max_load_ratio=min(1.0, trial.load / max_load),
-            load=conditions.rate(trial.load),
-            duration_s=trial.duration,
-            frame_loss_ratio=lost_share(trial),
-            **{name: getattr(trial.output, name) for name in ("sent_frames", "lost_frames", "unsent_frames")},
-        )
-        for trial in trials
-    )
-    return FrameLoss(loads=loads, is_complete=ends_without_loss(trials))
-
-
 def ends_without_loss(trials: Sequence[TrialResult]) -> bool:
     """Whether the last two trials lost nothing: RFC 2544 measures no smaller loads then.
 
@@ -116,13 +95,6 @@ class FrameLossRequest(Request):
         return Forecast(*((self.trial_duration + waits) * trials for trials in (0.7 * steps, 2, steps)))
 
 
-def falling_loads(max_load: float, step: float, trial_duration: float) -> PlannedTrials:
-    """Trials at ever smaller loads, until two in a row lose nothing."""
-    steps = round(1.0 / step)
-    trials = [TrialInput(trial_duration, max_load * (steps - done) / steps) for done in range(steps)]
-    return PlannedTrials(trials, ends_without_loss)
-
-
 class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
     """The kind: frame loss rate over load."""
 
@@ -131,12 +103,27 @@ class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
     algorithm = "frame loss rate"
 
     def controller(self, request: FrameLossRequest, loads: LoadRange) -> PlannedTrials:
-        """Trials from the maximum load downwards."""
-        return falling_loads(loads.max_load, request.step, request.trial_duration)
+        """Trials at ever smaller loads from the maximum load on, until two in a row lose nothing."""
+        steps = round(1.0 / request.step)
+        falling = (loads.max_load * (steps - done) / steps for done in range(steps))
+        return PlannedTrials([TrialInput(request.trial_duration, load) for load in falling], ends_without_loss)
 
     def found_in(self, result: FrameLossResult, trials: Sequence[TrialResult]) -> FrameLoss:
-        """The frame loss rate of the trials."""
-        return frame_loss(trials, result.max_load.rate.per_interface_fps, result.conditions)
+        """The frame loss rate of the trials; the trial loss ratio where their frames are not counted."""
+        loads = []
+        for trial in trials:
+            counts = {name: getattr(trial.output, name) for name in ("sent_frames", "lost_frames", "unsent_frames")}
+            sent, lost, _ = counts.values()
+            loads.append(
+                LossAtLoad(
+                    share_of_max_load_ratio=min(1.0, trial.load / result.max_load.rate.per_interface_fps),
+                    load=result.conditions.rate(trial.load),
+                    duration_s=trial.duration,
+                    frame_loss_ratio=trial.loss_ratio if not sent or lost is None else min(1.0, lost / sent),
+                    **counts,
+                )
+            )
+        return FrameLoss(loads=tuple(loads), is_complete=ends_without_loss(trials))
 
 
 measure_frame_loss_rate = partial(measure, FrameLossRate())
@@ -167,27 +154,22 @@ class FrameLossView(View[FrameLossResult]):
             yield value_line(share, f"{load}  loss {format_ratio(loss.frame_loss_ratio)}{unsent}")
 
     def pictures(self, result: FrameLossResult) -> Iterator[Picture]:
-        """The graph."""
-        if result.frame_loss is not None:
-            yield Picture(
-                "Frame loss rate",
-                draw_frame_loss(result.frame_loss, result.test.name),
-                "RFC 2544, section 26.3: trials from the maximum load downwards, until two in a row lose nothing.",
-            )
-
-
-def draw_frame_loss(frame_loss: FrameLoss, test_name: str) -> str:
-    """Draws the loss rate over the load in per cent of the maximum load."""
-    highest = max(_LEAST, *(loss.frame_loss_ratio for loss in frame_loss.loads)) * _ROOM
-    plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0 * highest, _BOTTOM, _TOP))
-    plot.frame(plot.x.ticks(10), plot.y.ticks(6), "{:.4g}".format, "{:.4g}".format)
-    points = [(100.0 * loss.share_of_max_load_ratio, 100.0 * loss.frame_loss_ratio) for loss in frame_loss.loads]
-    plot.line(points, _COLOUR)
-    plot.marks(MARKS[0], [(x, y, _hint(loss)) for (x, y), loss in zip(points, frame_loss.loads, strict=True)])
-    plot.titles("load, % of the maximum load", "frame loss rate, %", below=38.0)
-    return plot.svg(_WIDTH, _HEIGHT, f"Frame loss rate over load, {test_name}.")
-
-
-def _hint(loss: LossAtLoad) -> str:
-    load = format_frame_rate(loss.load.per_interface_fps)
-    return f"{load} per interface for {loss.duration_s:g} s: loss {format_ratio(loss.frame_loss_ratio)}"
+        """The graph: the loss rate over the load in per cent of the maximum load."""
+        if result.frame_loss is None:
+            return
+        points = []
+        for loss in result.frame_loss.loads:
+            load, ratio = format_frame_rate(loss.load.per_interface_fps), loss.frame_loss_ratio
+            hint = f"{load} per interface for {loss.duration_s:g} s: loss {format_ratio(ratio)}"
+            points.append((100.0 * loss.share_of_max_load_ratio, 100.0 * ratio, hint))
+        highest = max(_LEAST, *(loss.frame_loss_ratio for loss in result.frame_loss.loads)) * _ROOM
+        plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0 * highest, _BOTTOM, _TOP))
+        plot.frame(plot.x.ticks(10), plot.y.ticks(6), "{:.4g}".format, "{:.4g}".format)
+        plot.line([(x, y) for x, y, _ in points], _COLOUR)
+        plot.marks(MARKS[0], points)
+        plot.titles("load, % of the maximum load", "frame loss rate, %", below=38.0)
+        yield Picture(
+            "Frame loss rate",
+            plot.svg(_WIDTH, _HEIGHT, f"Frame loss rate over load, {result.test.name}."),
+            "RFC 2544, section 26.3: trials from the maximum load downwards, until two in a row lose nothing.",
+        )

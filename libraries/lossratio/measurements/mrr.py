@@ -38,7 +38,6 @@ from lossratio.results import (
     View,
     load_per_interface,
     offered_in,
-    rate_line,
     unsent_share,
     value_line,
 )
@@ -203,8 +202,8 @@ class MrrView(View[MrrResult]):
             return
         trials = f"{len(result.mrr.values)} trials at maximum load, {load_per_interface(result.max_load)}"
         yield f"MRR ({trials}): frames forwarded over the time really spent"
-        yield rate_line("mean", result.mrr.mean)
-        yield rate_line("standard deviation", result.mrr.stdev)
+        yield value_line("mean", result.mrr.mean)
+        yield value_line("standard deviation", result.mrr.stdev)
         values = " ".join(f"{value.forwarding_rate.per_interface_fps:,.0f}" for value in result.mrr.values)
         yield value_line("values", f"{values} fps per interface")
         loss, unsent = "not counted", result.mrr.unsent_frames

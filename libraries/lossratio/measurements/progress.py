@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,8 +52,19 @@ class Progress:
         return cls(controller.trials, trial, bounds, controller.forecast(), words, rule, controller.elapsed, next_trial)
 
     def line(self) -> str:
-        """The line that the console shows."""
-        return progress_line(self.number, self.trial, self.bounds, self.time_left, rule=self.rule)
+        """The line that the console shows after a trial where it is no terminal, such as the log of a CI system.
+
+        Without search goals, it shows the forwarding rate. Until both bounds of a goal are proved, it shows the bounds
+        that the trials so far point at, with a ``~`` before them. What does not fit is left out.
+        """
+        goals = [f"{each.goal} {_short(each)}" for each in self.bounds]
+        forwarded = f"forwarded {format_frame_rate(self.trial.forwarding_rate)} per interface"
+        text = _filled(trial_in_words(self.number, self.trial), goals or [forwarded], _LINE_WIDTH, _SHORT_WIDTH - 2)
+        left = None if self.time_left is None else f"{seconds_in_words(self.time_left.seconds)} left"
+        for part in (left, self.rule):
+            if part is not None and len(text) + 2 + len(part) <= _LINE_WIDTH:
+                text += f"  {part}"
+        return text.rstrip()
 
     def row(self, width: int) -> str:
         """The row that a terminal shows: as much as fits into so many columns, and the bounds of goals first."""
@@ -111,19 +122,14 @@ def status_line(progress: Progress, seconds: float, width: int, so_far: tuple[in
             done = progress.elapsed + seconds
             share = done / max(done + now.seconds, 1e-9)
             room = width - len("  ".join(part for part in (trial, frames, band) if part)) - len("[]  100 %  ")
-            bar = _bar(share, min(_WIDEST_BAR, room))
+            bar, columns = f"{100.0 * share:.0f} %", min(_WIDEST_BAR, room)
+            if columns >= _NARROWEST_BAR:
+                filled = round(share * columns)
+                bar = f"[{'#' * filled}{'-' * (columns - filled)}] {bar}"
     # Few columns take the band of the time first, then the bar.
     choices = ((bar, trial, frames, band), (bar, trial, frames, alone), (trial, frames, alone))
     lines = ["  ".join(part for part in parts if part) for parts in choices]
     return next((line for line in lines if len(line) <= width), lines[-1][:width])
-
-
-def _bar(share: float, width: int) -> str:
-    done = f"{100.0 * share:.0f} %"
-    if width < _NARROWEST_BAR:
-        return done
-    filled = round(share * width)
-    return f"[{'#' * filled}{'-' * (width - filled)}] {done}"
 
 
 def _filled(text: str, parts: list[str], width: int, widest: int = _SHORT_WIDTH) -> str:
@@ -156,28 +162,6 @@ def _short_rate(rate: float) -> str:
         if rate >= scale:
             return f"{rate / scale:.4g}{prefix}"
     return f"{rate:.4g}"
-
-
-def progress_line(
-    number: int,
-    trial: TrialResult,
-    bounds: Iterable[GoalBounds],
-    time_left: Forecast | None = None,
-    *,
-    rule: str | None = None,
-) -> str:
-    """The line that the console shows after a trial where it is no terminal, such as the log of a CI system.
-
-    Without search goals, it shows the forwarding rate. Until both bounds of a goal are proved, it shows the bounds
-    that the trials so far point at, with a ``~`` before them. What does not fit is left out.
-    """
-    goals = [f"{each.goal} {_short(each)}" for each in bounds]
-    forwarded = f"forwarded {format_frame_rate(trial.forwarding_rate)} per interface"
-    text = _filled(trial_in_words(number, trial), goals or [forwarded], _LINE_WIDTH, _SHORT_WIDTH - 2)
-    for part in (None if time_left is None else f"{seconds_in_words(time_left.seconds)} left", rule):
-        if part is not None and len(text) + 2 + len(part) <= _LINE_WIDTH:
-            text += f"  {part}"
-    return text.rstrip()
 
 
 def trial_in_words(number: int, trial: TrialResult) -> str:

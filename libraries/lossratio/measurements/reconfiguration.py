@@ -25,7 +25,7 @@ from lossratio.measurements import (
 from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import Kind, TestRun, View, differences, rate_line, search_name
+from lossratio.results import Kind, TestRun, View, differences, search_name, value_line
 from lossratio.trials import TrialResult, read_journal
 from lossratio.units import format_ratio
 
@@ -197,7 +197,7 @@ class ReconfigurationView(View[ReconfigurationResult]):
         if lost is None:
             return
         yield f"reconfiguration: {lost.lost_frames:,} frames lost, all that is sent in {lost.lost_time_s:.6g} s"
-        yield rate_line("load", lost.load)
+        yield value_line("load", lost.load)
 
     def csit(self, result: ReconfigurationResult) -> dict[str, Any]:
         """The loss, and the load."""

@@ -26,7 +26,7 @@ from lossratio.measurements import (
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats, Share
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import Finding, MaxLoad, View, rate_line, value_line
+from lossratio.results import Finding, MaxLoad, View, value_line
 from lossratio.trials import Step, Timeline, TrialInput, TrialResult
 from lossratio.units import format_milliseconds
 
@@ -188,11 +188,11 @@ class RecoveryView(View[RecoveryResult]):
     def lines(self, result: RecoveryResult) -> Iterator[str]:
         """The average, its spread, and the loads."""
         yield self.head(result, f"system recovery (RFC 2544, section 26.5), {result.settings.repeats} repetitions")
-        yield rate_line("throughput", result.throughput)
+        yield value_line("throughput", result.throughput)
         if result.recovery is None:
             return
-        yield rate_line(f"overload for {result.settings.duration_s:g} s", result.overload)
-        yield rate_line("then", result.after)
+        yield value_line(f"overload for {result.settings.duration_s:g} s", result.overload)
+        yield value_line("then", result.after)
         values = result.recovery
         yield from values.lines("average")
         times = (time.recovery_s for time in values.times)

@@ -36,7 +36,7 @@ from lossratio.measurements import (
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import Doubt, DoubtKind, Finding, MaxLoad, TestResult, View, rate_line, value_line
+from lossratio.results import Doubt, DoubtKind, Finding, MaxLoad, TestResult, View, value_line
 from lossratio.trials import (
     Measurer,
     Outage,
@@ -304,12 +304,26 @@ class Reset(PlannedKind[ResetRequest, ResetResult]):
         return PlannedTrials([TrialInput(request.lead + request.limit, load)] * request.repeats, is_gone)
 
     def measurer(self, request: ResetRequest, testbed: Testbed, ready: Ready) -> Measurer:
-        """Resets the DUT in each trial."""
-        reset = request.reset or device_reset(testbed, ready.source)
-        if request.reset is None and not getattr(ready.source, "minds_resets", True):
+        """Resets each device that lossratio set up, or a simulated one, in each trial; DutError: there is neither."""
+        source, model = ready.source, getattr(ready.source, "reset", None)
+        if request.reset is not None:
+            return ResettingMeasurer(source, request.reset, request)
+        if not testbed.duts and model is None:
+            raise DutError(
+                "There is no DUT of ours to reset: say which kind it is when the testbed is set up, or give a command "
+                "or a keyword that resets the device."
+            )
+        if not getattr(source, "minds_resets", True):
             # A model without an outage is known to forward through resets.
             request = request.but(hitless=True)
-        return ResettingMeasurer(ready.source, reset, request)
+
+        def reset() -> None:
+            for dut in testbed.duts:
+                dut.restart()
+            if model is not None:
+                model()
+
+        return ResettingMeasurer(source, reset, request)
 
     def fields(self, measured: Measurement[Any], request: ResetRequest, max_load: MaxLoad) -> Mapping[str, Any]:
         """The load, and the error of times."""
@@ -338,24 +352,6 @@ class Reset(PlannedKind[ResetRequest, ResetResult]):
 measure_reset = partial(measure, Reset())
 
 
-def device_reset(testbed: Testbed, source: TrafficSource) -> Callable[[], None]:
-    """A software reset of each device that lossratio set up, or of a simulated testbed; DutError: there is neither."""
-    model = getattr(source, "reset", None)
-    if not testbed.duts and model is None:
-        raise DutError(
-            "There is no DUT of ours to reset: say which kind it is when the testbed is set up, or give a command or a "
-            "keyword that resets the device."
-        )
-
-    def reset() -> None:
-        for dut in testbed.duts:
-            dut.restart()
-        if model is not None:
-            model()
-
-    return reset
-
-
 LEAST_BESIDE = 0.01
 """Frames lost besides the outages of the resets, as a share of the outages' frames, from which on there is a doubt."""
 
@@ -374,7 +370,7 @@ class ResetView(View[ResetResult]):
         number = len(values.times)
         trials = f"{number} {'trial' if number == 1 else 'trials'}"
         yield self.head(result, f"reset (RFC 6201): {result.settings.reset_name}, {trials}")
-        yield rate_line("load", result.load)
+        yield value_line("load", result.load)
         yield from values.lines("by time stamps", none="no loss")
         lost = f"{format_milliseconds(values.average_by_loss_s)} ({values.average_lost_frames:,.1f} frames on average)"
         yield value_line("by frame loss", lost)

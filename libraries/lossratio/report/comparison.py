@@ -242,8 +242,11 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
             f"Only results of one testbed can be compared, as equal testbeds differ; these are of: {named}. "
             f"Give runs of one testbed."
         )
-    new_results = _results(after)
-    old_results = _without(_results(before), new_results)
+    old_results, new_results = _results(before), _results(after)
+    # Results that would be compared with themselves are left out, if the test has other results.
+    rest = [result for result in old_results if result not in new_results]
+    names = {result.test.full_name for result in rest}
+    old_results = [result for result in old_results if result in rest or result.test.full_name not in names]
     old, new = _by_quantity(old_results), _by_quantity(new_results)
     if not set(old) & set(new):
         raise ReportError("The runs have no test in common, so there is nothing to compare.")
@@ -264,13 +267,6 @@ def _results(runs: Sequence[Run]) -> list[TestResult]:
         if result not in of_test:
             of_test.append(result)
     return [result for of_test in by_test.values() for result in of_test]
-
-
-def _without(results: Sequence[TestResult], others: Sequence[TestResult]) -> list[TestResult]:
-    """Leaves out results that would be compared with themselves, if the test has other results."""
-    rest = [result for result in results if result not in others]
-    names = {result.test.full_name for result in rest}
-    return [result for result in results if result in rest or result.test.full_name not in names]
 
 
 def _by_quantity(results: Sequence[TestResult]) -> dict[tuple[str, str], list[Finding]]:
@@ -302,16 +298,12 @@ def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding])
         return replace(base, note=f"A has no value: {before[-1].reason}")
     if not new.values:
         return replace(base, verdict=missing, note=f"B has no value: {after[-1].reason}")
-    note = "; ".join((*_generators(before, after), *_caveats("A", before), *_caveats("B", after)))
-    return replace(base, difference=difference(old, new), verdict=Verdict.TOO_FEW, note=note)
-
-
-def _generators(before: Sequence[Finding], after: Sequence[Finding]) -> Iterator[str]:
-    """A word about generators that differ: the difference of the values may be theirs."""
-    old, new = ({generator_of(finding.result) for finding in findings} - {None} for findings in (before, after))
-    if len(old | new) > 1:
-        kinds = [" and ".join(sorted(map(str, side))) or "not known" for side in (old, new)]
-        yield f"the traffic generators differ (A: {kinds[0]}; B: {kinds[1]}), which may be the difference"
+    notes = [*_caveats("A", before), *_caveats("B", after)]
+    generators = [{generator_of(one.result) for one in findings} - {None} for findings in (before, after)]
+    if len(set.union(*generators)) > 1:
+        kinds = [" and ".join(sorted(map(str, side))) or "not known" for side in generators]
+        notes = [f"the traffic generators differ (A: {kinds[0]}; B: {kinds[1]}), which may be the difference", *notes]
+    return replace(base, difference=difference(old, new), verdict=Verdict.TOO_FEW, note="; ".join(notes))
 
 
 def _caveats(side: str, findings: Sequence[Finding]) -> Iterator[str]:

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from lossratio.errors import ReportError, storing
 from lossratio.measurements import CsitExportError
 from lossratio.report.metrics import telemetry_metrics
-from lossratio.results import Conditions, TestIdentity, TestResult, view_of, write_whole
+from lossratio.results import Conditions, TestIdentity, TestResult, dut_versions, view_of, write_whole
 from lossratio.topology import NIC_MODELS
 
 TEST_TYPES = ("ndrpdr", "mrr", "soak", "reconf")
@@ -236,6 +236,9 @@ def csit_export(result: TestResult) -> CsitExport:
     version = generator.get("version", result.conditions.controller.lossratio_version)
     if not (kind and version):
         raise CsitExportError(f"{result.test.full_name} does not say what kind and version its generator was.")
+    dut_kind, dut_version = _dut_kind(result), next((version for _, version in dut_versions(result)), None)
+    if dut_version is None:
+        raise CsitExportError(f"{result.test.full_name} does not say what version its DUT had.")
     # A node on this machine appears with its name.
     hosts = {str((node or {}).get("host") or name) for name, node in _nodes(result.conditions).items()}
     metrics = [] if result.error is not None else [line.csit() for line in telemetry_metrics(result)]
@@ -246,8 +249,8 @@ def csit_export(result: TestResult) -> CsitExport:
         passed=result.error is None,
         message=result.error or "",
         hosts=tuple(sorted(hosts or result.conditions.nodes)),
-        dut_type=_dut_kind(result),
-        dut_version=_dut_version(result),
+        dut_type=dut_kind,
+        dut_version=dut_version,
         tg_type=kind.lower(),
         tg_version=str(version),
         tags=result.test.tags,
@@ -317,17 +320,6 @@ def _dut_kind(result: TestResult) -> str:
     if not kind:
         raise CsitExportError(f"{result.test.full_name} does not say what kind its DUT was.")
     return kind
-
-
-def _dut_version(result: TestResult) -> str:
-    """Version of the DUT; a DUT that is Linux itself has the kernel's version."""
-    conditions = result.conditions
-    for name, dut in conditions.duts.items():
-        node = conditions.nodes.get(str(dut.get("node") or name))
-        version = dut.get("version") or (None if node is None else node.kernel)
-        if version:
-            return str(version)
-    raise CsitExportError(f"{result.test.full_name} does not say what version its DUT had.")
 
 
 def _time(moment: datetime) -> str:

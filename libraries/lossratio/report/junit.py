@@ -38,7 +38,20 @@ class Case:
 
 def junit_report(runs: Sequence[Run]) -> str:
     """Makes a JUnit file of the runs, with a suite for each run."""
-    suites = {run.path.resolve().name: _cases(run) for run in runs}
+    suites = {}
+    for run in runs:
+        results = zip(run.results, run.doubts, strict=True)
+        suites[run.path.resolve().name] = [
+            *(_case(result, tuple(map(str, doubts))) for result, doubts in results),
+            *(
+                Case("cut off", test.name, state="error", message=f"cut off after {test.trials} trials")
+                for test in run.cut_off
+            ),
+            *(
+                Case("not readable", f"file {number}", state="error", message=problem)
+                for number, problem in enumerate(run.problems, start=1)
+            ),
+        ]
     return junit_xml(suites)
 
 
@@ -70,18 +83,6 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
                 SubElement(element, "system-out").text = xml_text(case.output)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
-
-
-def _cases(run: Run) -> list[Case]:
-    cases = [_case(result, tuple(map(str, doubts))) for result, doubts in zip(run.results, run.doubts, strict=True)]
-    cases += [
-        Case("cut off", test.name, state="error", message=f"cut off after {test.trials} trials") for test in run.cut_off
-    ]
-    cases += [
-        Case("not readable", f"file {number}", state="error", message=problem)
-        for number, problem in enumerate(run.problems, start=1)
-    ]
-    return cases
 
 
 def _case(result: TestResult, doubts: tuple[str, ...]) -> Case:

@@ -25,7 +25,7 @@ from lossratio.report.tables import (
     section_name,
     value_names,
 )
-from lossratio.results import Charts, Conditions, Picture, TestResult, message, view_of
+from lossratio.results import Conditions, Picture, TestResult, message, view_of
 
 PAGE_NAME = "lossratio.html"
 """Name of the page in the directory of a run; ``report.html`` there is Robot Framework's own."""
@@ -51,6 +51,14 @@ def _page(runs: Sequence[Run], title: str) -> str:
     is_large = len(results) > _MANY_TESTS or sum(len(result.trials) for result in results) > _MANY_TRIALS
     sections, searches = _sections(runs, is_large=is_large)
     data = {"charts": packed({"marks": _MARKS, "colours": _COLOURS, "searches": searches})} if searches else {}
+    overviews: list[str] = []
+    for run in runs:
+        # The results of one run: those of several would hide each other.
+        by_kind: dict[str, list[TestResult]] = {}
+        for result in run.results:
+            by_kind.setdefault(result.kind, []).append(result)
+        for of_kind in by_kind.values():
+            overviews += view_of(of_kind[0]).overviews(of_kind)
     overview = Overview(
         rows=rows,
         columns=(*COLUMNS[:3], RUN, *COLUMNS[3:]),
@@ -75,7 +83,7 @@ def _page(runs: Sequence[Run], title: str) -> str:
         runs=runs,
         quoted=value_names(results),
         methods=methods_in_words(results),
-        overviews=[overview for run in runs for overview in _overviews(run.results)],
+        overviews=overviews,
         overlay=len(searches) > 1,
     )
 
@@ -103,12 +111,15 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
         data = view.columns(result) if charts is None else charts.data
         if data is not None:
             searches[name] = data
+        pictures: Iterable[Picture] = view.pictures(result) if charts is None else charts.others
+        places = {} if charts is None else charts.drawn
+        drawn = (replace(one, svg=f'<div class="chart" data-draw="{place}"></div>') for place, one in places.items())
         parts = (
             body(
                 run=run.path if len(runs) > 1 else None,
                 result=result,
                 doubts=doubts,
-                pictures=list(_pictures(result, charts)),
+                pictures=[picture for picture in (*drawn, *pictures) if picture.svg or picture.table],
                 message=message,
             ),
             conditions(result=result, of_kind=view.conditions(result), frame_size=describe_frame_size),
@@ -117,15 +128,6 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
         )
         sections.append((name, result.test.name, parts))
     return sections, searches
-
-
-def _pictures(result: TestResult, charts: Charts | None) -> Iterator[Picture]:
-    if charts is None:
-        pictures: Iterable[Picture] = view_of(result).pictures(result)
-    else:
-        places = {name: f'<div class="chart" data-draw="{name}"></div>' for name in charts.drawn}
-        pictures = (*(replace(picture, svg=places[name]) for name, picture in charts.drawn.items()), *charts.others)
-    return (picture for picture in pictures if picture.svg or picture.table)
 
 
 def _facts(conditions: Conditions) -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -157,15 +159,6 @@ def _headline(runs: Sequence[Run], rows: Sequence[FindingRow]) -> str:
     counts = f"{len(rows)} values of {len(results)} tests, {odd or 'none'} of them irregular, failed or doubtful"
     where = f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}"
     return f"{counts} · {where} · {began:%Y-%m-%d %H:%M} to {last} UTC"
-
-
-def _overviews(results: Sequence[TestResult]) -> Iterator[str]:
-    """The sections about all results of one run. Results of several runs would hide each other in them."""
-    by_kind: dict[str, list[TestResult]] = {}
-    for result in results:
-        by_kind.setdefault(result.kind, []).append(result)
-    for of_kind in by_kind.values():
-        yield from view_of(of_kind[0]).overviews(of_kind)
 
 
 def _as_json(value: object) -> str:

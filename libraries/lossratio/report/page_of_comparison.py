@@ -114,28 +114,6 @@ class _Row:
         return verdict(self.kind, words, (f"doubt: {doubt}" for doubt in self.doubts))
 
 
-def _row(compared: ComparedQuantity, number: int, values: tuple[_Value, ...], most: float) -> _Row:
-    result, difference, is_decided = values[-1].finding.result, compared.difference, compared.p_value is not None
-    picture = ""
-    if difference is not None and is_decided:
-        picture = difference_bar(difference.change, difference.interval or (difference.change,) * 2, most)
-    return _Row(
-        compared,
-        values,
-        result,
-        link=f"quantity-{number}",
-        test=compared.test,
-        words=" ".join((compared.test, *result.test.tags)).lower(),
-        is_odd=compared.verdict in (Verdict.REGRESSION, Verdict.PROGRESSION),
-        is_decided=is_decided,
-        kind="alarm" if compared.verdict is Verdict.REGRESSION else "measured" if is_decided else "irregular",
-        frame_size=describe_frame_size(result.conditions.traffic),
-        basis="aggregate rates" if compared.unit == FRAMES_PER_SECOND else compared.unit.name,
-        in_words=quantity_in_words(compared),
-        picture=picture,
-    )
-
-
 def _width(difference: Difference | None) -> float | None:
     """The width of a change's interval, per cent."""
     interval = difference.interval if difference else None
@@ -216,13 +194,30 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
     ends = [abs(end) for change in changes for end in (change.change, *(change.interval or ())) if abs(end) < 1.0]
     most = max((*ends, 0.02))
     for number, compared in enumerate(comparison.quantities, start=1):
-        sides = (("A", compared.findings_before), ("B", compared.findings_after))
         values = tuple(
             _Value(side, known[id(finding.result)][0], finding, known[id(finding.result)][1])
-            for side, findings in sides
+            for side, findings in (("A", compared.findings_before), ("B", compared.findings_after))
             for finding in findings
         )
-        yield _row(compared, number, values, most)
+        result, difference, is_decided = values[-1].finding.result, compared.difference, compared.p_value is not None
+        picture = ""
+        if difference is not None and is_decided:
+            picture = difference_bar(difference.change, difference.interval or (difference.change,) * 2, most)
+        yield _Row(
+            compared,
+            values,
+            result,
+            link=f"quantity-{number}",
+            test=compared.test,
+            words=" ".join((compared.test, *result.test.tags)).lower(),
+            is_odd=compared.verdict in (Verdict.REGRESSION, Verdict.PROGRESSION),
+            is_decided=is_decided,
+            kind="alarm" if compared.verdict is Verdict.REGRESSION else "measured" if is_decided else "irregular",
+            frame_size=describe_frame_size(result.conditions.traffic),
+            basis="aggregate rates" if compared.unit == FRAMES_PER_SECOND else compared.unit.name,
+            in_words=quantity_in_words(compared),
+            picture=picture,
+        )
 
 
 def _headline(comparison: Comparison, before: Sequence[Run], after: Sequence[Run], names: tuple[str, str]) -> str:

@@ -25,12 +25,12 @@ from lossratio.results.doubts import (
 )
 from lossratio.results.findings import (
     FORCED as FORCED,
-    LABEL_WIDTH as LABEL_WIDTH,
     build_of as build_of,
     caveats_of as caveats_of,
     differing_aspects as differing_aspects,
     digest_of as digest_of,
     doubts_of as doubts_of,
+    dut_versions as dut_versions,
     findings_of as findings_of,
     format_frames_per_second as format_frames_per_second,
     format_interval as format_interval,
@@ -40,7 +40,6 @@ from lossratio.results.findings import (
     is_too_slow as is_too_slow,
     load_per_interface as load_per_interface,
     message as message,
-    rate_line as rate_line,
     unsent_share_of as unsent_share_of,
     value_line as value_line,
 )

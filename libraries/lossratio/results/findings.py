@@ -33,8 +33,7 @@ from lossratio.results.unsent import unsent_frames, unsent_share
 from lossratio.results.view import Finding, shown_in
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
 
-LABEL_WIDTH = len("conditional throughput")
-"""Width of the label before a number, so that the numbers are below each other."""
+_LABEL_WIDTH = len("conditional throughput")
 
 FORCED = "resumed by force, although "
 """Beginning of the remark that the conditions changed during the measurement of a result."""
@@ -107,16 +106,17 @@ def format_interval(least: Rate | float | None, most: Rate | float | None) -> st
     return "no bounds" if upper is None else f"below {format_frame_rate(upper)}"
 
 
-def rate_line(label: str, rate: Rate | None) -> str:
-    """Formats a line with a rate in all its units, aligned with other such lines."""
-    return value_line(label, rate)
-
-
 def value_line(label: str, value: Rate | float | str | None, unit: Unit = FRAMES_PER_SECOND) -> str:
     """Formats a line with a value, aligned with other such lines; a rate is in all its units, words are as they are."""
-    if not isinstance(value, str):
-        value = "none" if value is None else _rate(value) if isinstance(value, Rate) else unit.format(value)
-    return f"  {label:<{LABEL_WIDTH}}  {value}"
+    if isinstance(value, Rate):
+        value = (
+            f"{format_frames_per_second(value.per_interface_fps):>14} per interface"
+            f" {format_frames_per_second(value.aggregate_fps):>15} aggregate, "
+            f"L1 {format_bit_rate(value.aggregate_l1_bps)}"
+        )
+    elif not isinstance(value, str):
+        value = "none" if value is None else unit.format(value)
+    return f"  {label:<{_LABEL_WIDTH}}  {value}"
 
 
 def load_per_interface(load: MaxLoad) -> str:
@@ -168,14 +168,6 @@ def _closing_lines(result: TestResult) -> Iterator[str]:
         yield f"Attempts that were measured again after a repair of the infrastructure: {repairs}."
     for remark in result.remarks:
         yield f"Note: {remark}"
-
-
-def _rate(rate: Rate) -> str:
-    return (
-        f"{format_frames_per_second(rate.per_interface_fps):>14} per interface"
-        f" {format_frames_per_second(rate.aggregate_fps):>15} aggregate, "
-        f"L1 {format_bit_rate(rate.aggregate_l1_bps)}"
-    )
 
 
 def findings_of(results: Iterable[TestResult]) -> Iterator[Finding]:
@@ -243,13 +235,16 @@ def generator_of(result: TestResult) -> str | None:
 
 def build_of(result: TestResult) -> str | None:
     """Kind and version of the DUTs, e.g. ``vpp 24.06``; of Linux itself the kernel's; None: not known."""
-    builds = []
+    return ", ".join(dict.fromkeys(f"{kind} {version}" for kind, version in dut_versions(result))) or None
+
+
+def dut_versions(result: TestResult) -> Iterator[tuple[str, str]]:
+    """Kind and version of each DUT whose version is known; of Linux itself the kernel's."""
     for name, dut in result.conditions.duts.items():
         node = result.conditions.nodes.get(str(dut.get("node") or name))
         version = dut.get("version") or (None if node is None else node.kernel)
         if version:
-            builds.append(f"{dut.get('kind') or 'DUT'} {version}")
-    return ", ".join(dict.fromkeys(builds)) or None
+            yield str(dut.get("kind") or "DUT"), str(version)
 
 
 def digest_of(finding: Finding) -> str:

@@ -15,7 +15,6 @@ from lossratio.measurements.back_to_back import (
     BurstFound,
     BurstSearch,
     back_to_back_values,
-    buffer_time,
     measure_back_to_back,
 )
 from lossratio.report import ReportFormat, read_run, render
@@ -102,7 +101,8 @@ def test_the_forecast_is_the_number_of_trials_that_follow():
 
 
 def test_the_buffer_time_is_that_of_rfc_9004():
-    times = buffer_time(26_700.0, 11_000_000.0, 14_880_952.0)
+    found = BurstFound(longest_frames=26_700, shortest_lossy_frames=26_701, trials=1)
+    times = back_to_back_values([found], 11_000_000.0, 14_880_952.0).buffer_time
     assert times.implied_s == pytest.approx(26_700 / 14_880_952)
     assert times.corrected_s == pytest.approx(times.implied_s * (1 - 11_000_000 / 14_880_952))
     assert times.buffer_frames == pytest.approx(26_700 * (1 - 11_000_000 / 14_880_952))

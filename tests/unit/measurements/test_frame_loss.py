@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from measurement_examples import PROFILE, SIMULATED, place
 
 from lossratio.errors import SearchError
-from lossratio.measurements.frame_loss import FrameLossRequest, falling_loads, measure_frame_loss_rate
+from lossratio.measurements.frame_loss import FrameLossRate, FrameLossRequest, measure_frame_loss_rate
 from lossratio.report.listener import ReportFormat, render
 from lossratio.report.run import read_run
 from lossratio.results.findings import message
@@ -61,15 +63,21 @@ def test_finer_steps_give_more_loads(policed, tmp_path):
     assert "  97.5 %  " in message(result)
 
 
+def falling_loads():
+    """The controller of trials of a second from 1000 fps downwards, in steps of 100 fps."""
+    request = FrameLossRequest(profile=PROFILE, step=0.1, trial_duration=1.0)
+    return FrameLossRate().controller(request, SimpleNamespace(max_load=1000.0))
+
+
 def test_where_every_load_loses_frames_it_ends_at_the_smallest():
-    controller = falling_loads(1000.0, 0.1, 1.0)
+    controller = falling_loads()
     while (trial := controller.next_trial()) is not None:
         controller.record(TrialResult(trial, TrialOutput(0.5, sent_frames=100, lost_frames=50)))
     assert [round(trial.load) for trial in controller.result()] == [1000 - 100 * step for step in range(10)]
 
 
 def test_one_lossless_load_between_others_does_not_end_it():
-    controller = falling_loads(1000.0, 0.1, 1.0)
+    controller = falling_loads()
     for lost in (5, 0, 5, 0, 0):
         trial = controller.next_trial()
         controller.record(TrialResult(trial, TrialOutput(lost / 100, sent_frames=100, lost_frames=lost)))
@@ -77,7 +85,7 @@ def test_one_lossless_load_between_others_does_not_end_it():
 
 
 def test_a_load_that_was_not_sent_in_full_does_not_end_it():
-    controller = falling_loads(1000.0, 0.1, 1.0)
+    controller = falling_loads()
     for unsent in (10, 1, 0, 0):
         trial = controller.next_trial()
         assert trial is not None

@@ -16,7 +16,7 @@ from report_examples import (
     throughput_results,
 )
 
-from lossratio.measurements.progress import progress_line
+from lossratio.measurements import Progress
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, BoundsSoFar
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
 from lossratio.results.findings import format_frames_per_second, format_interval, message
@@ -161,6 +161,10 @@ def test_frames_that_the_generator_dropped_are_reported():
 
 def trial(loss_ratio=0.0, unsent=None):
     return TrialResult(TrialInput(1.0, 50_250.0), TrialOutput(loss_ratio, unsent_frames=unsent))
+
+
+def progress_line(number, trial, bounds, time_left=None, rule=None):
+    return Progress(number, trial, tuple(bounds), time_left, rule=rule).line()
 
 
 def test_a_line_of_progress():

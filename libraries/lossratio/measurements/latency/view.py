@@ -94,7 +94,14 @@ class _Curve:
 
 def draw_latency(latency: Sequence[LatencyAtLoad], test_name: str) -> str:
     """Draws the latencies of all loads; empty if there is nothing to draw."""
-    curves = list(_curves(latency))
+    curves = [
+        _Curve(
+            f"{name_load(at_load)}, {direction.direction}", series_colour(index), _DASHES[way % len(_DASHES)], points
+        )
+        for index, at_load in enumerate(latency)
+        for way, direction in enumerate(at_load.directions)
+        if (points := _points(direction))
+    ]
     if not curves:
         return ""
     heights = [height for curve in curves for _, height in curve.points]
@@ -166,15 +173,6 @@ def _trial_marks(trials: Sequence[Trial]) -> dict[Mark, list[tuple[float, float,
                 place = (trial.load_per_interface_fps, max(known), trial_hint(trial))
                 marks.setdefault(mark, []).append(place)
     return marks
-
-
-def _curves(latency: Sequence[LatencyAtLoad]) -> Iterator[_Curve]:
-    for index, at_load in enumerate(latency):
-        for way, direction in enumerate(at_load.directions):
-            points = _points(direction)
-            if points:
-                name = f"{name_load(at_load)}, {direction.direction}"
-                yield _Curve(name, series_colour(index), _DASHES[way % len(_DASHES)], points)
 
 
 def _points(direction: DirectionLatency) -> list[tuple[float, float]]:

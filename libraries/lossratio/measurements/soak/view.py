@@ -13,7 +13,7 @@ from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.soak.inferred import fit_table, in_words, limit_in_words
 from lossratio.measurements.soak.result import CriticalLoad, SoakLimit, SoakResult
 from lossratio.plrsearch import LossBounds, Verdict
-from lossratio.results import LABEL_WIDTH, STALL, Doubt, DoubtKind, Finding, Outcome, Picture, Trial, View, rate_line
+from lossratio.results import STALL, Doubt, DoubtKind, Finding, Outcome, Picture, Trial, View, value_line
 from lossratio.units import format_frame_rate, format_ratio, format_target
 
 CRITICAL_LOAD = "critical load"
@@ -48,12 +48,12 @@ class SoakView(View[SoakResult]):
             mean_fps = critical_load.mean.per_interface_fps
             state = "regular" if guard is None else f"regular, {limit_in_words(guard, mean_fps)}"
         yield f"critical load (loss ratio {format_target(result.target_loss_ratio)} in the long run): {state}"
-        yield rate_line("mean", critical_load.mean)
-        yield rate_line("standard deviation", critical_load.stdev)
-        yield rate_line("95 % interval, from", critical_load.least_95)
-        yield rate_line("95 % interval, to", critical_load.most_95)
+        yield value_line("mean", critical_load.mean)
+        yield value_line("standard deviation", critical_load.stdev)
+        yield value_line("95 % interval, from", critical_load.least_95)
+        yield value_line("95 % interval, to", critical_load.most_95)
         for name, said in in_words(result, critical_load):
-            yield f"  {name:<{LABEL_WIDTH}}  {said}"
+            yield value_line(name, said)
 
     def pictures(self, result: SoakResult) -> Iterator[Picture]:
         """Loss over load, the fit around the knee, and how the interval narrowed."""

@@ -46,7 +46,10 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
         (excess, trial, goal)
         for trial in trials
         if trial.lost >= LEAST_LOST and (goal := _strictest_met(result, trial.offered.load)) is not None
-        if (excess := trial.loss_ratio - goal.loss_ratio - _by_bucket(trial, goal)) > LEAST_EXCESS
+        # The most that a bucket adds to the loss ratio of a trial that is longer than the goal's.
+        for longer in [max(0.0, trial.duration - goal.final_trial_duration_s)]
+        for bucket in [USUAL_BUCKET * longer / (trial.duration * goal.final_trial_duration_s)]
+        if (excess := trial.loss_ratio - goal.loss_ratio - bucket) > LEAST_EXCESS
     ]
     if excesses:
         _, worst, goal = max(excesses, key=lambda excess: excess[0])
@@ -56,12 +59,6 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
             f"{format_ratio(goal.loss_ratio)}, "
             "although the search found that this load meets the goal; find out what changed, and search again",
         )
-
-
-def _by_bucket(trial: _LaterTrial, goal: Goal) -> float:
-    """The most that a bucket of `USUAL_BUCKET` adds to the loss ratio of a trial that is longer than the goal's."""
-    search = goal.final_trial_duration_s
-    return USUAL_BUCKET * max(0.0, trial.duration - search) / (trial.duration * search)
 
 
 def _strictest_met(result: GoalsResult, load: float) -> Goal | None:

@@ -227,7 +227,15 @@ def repeat_search(
         result = find_conditional_throughput(testbed, request, place, on_progress)
         results.append(result)
         if len(results) > 1:
-            result = result.model_copy(update={"spread": spread_of(results)})
+            spread = tuple(
+                GoalSpread(
+                    goal=reports[0].goal.name,
+                    values_fps=tuple(report.throughput and report.throughput.per_interface_fps for report in reports),
+                    regular=sum(report.result is not None and report.result.regular for report in reports),
+                )
+                for reports in zip(*(one.goals for one in results), strict=True)
+            )
+            result = result.model_copy(update={"spread": spread})
             place.directory.write(result)
         if on_result is not None:
             on_result(result, place)
@@ -291,18 +299,6 @@ def _refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
             "Leave the generator's machine alone, or ask for no more than it can send. Begin a new run: one that is "
             "resumed keeps these trials."
         )
-
-
-def spread_of(results: Sequence[ThroughputResult]) -> tuple[GoalSpread, ...]:
-    """The spread of each goal's conditional throughput over results of the same search."""
-    return tuple(
-        GoalSpread(
-            goal=reports[0].goal.name,
-            values_fps=tuple(report.throughput and report.throughput.per_interface_fps for report in reports),
-            regular=sum(report.result is not None and report.result.regular for report in reports),
-        )
-        for reports in zip(*(result.goals for result in results), strict=True)
-    )
 
 
 @dataclass(frozen=True)

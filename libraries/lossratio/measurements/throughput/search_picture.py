@@ -113,7 +113,19 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
 
     chart: dict[str, Any] = {
         "name": result.test.name,
-        "goals": [_goal_of_chart(report) for report in result.goals],
+        "goals": [
+            {
+                "name": report.goal.name,
+                "loss": report.goal.loss_ratio,
+                "lower": lower,
+                "upper": upper,
+                "zone": None if zone is None else [end.per_interface_fps for end in zone.ends],
+                "words": [*_bounds_in_words(report)],
+            }
+            for report in result.goals
+            for zone in [None if report.result is None else report.result.zone]
+            for lower, upper in [(None if bound is None else bound.per_interface_fps for bound in report.bounds)]
+        ],
         "of": [place(trial.load_per_interface_fps) for trial in trials],
         "losses": [_digits(trial.loss_ratio, 4) for trial in trials],
         "marks": "".join(str(MARKS.index(mark_of(trial))) for trial in trials),
@@ -141,19 +153,6 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
     return chart
 
 
-def _goal_of_chart(report: GoalReport) -> dict[str, JsonValue]:
-    zone = None if report.result is None else report.result.zone
-    lower, upper = (None if bound is None else bound.per_interface_fps for bound in report.bounds)
-    return {
-        "name": report.goal.name,
-        "loss": report.goal.loss_ratio,
-        "lower": lower,
-        "upper": upper,
-        "zone": None if zone is None else [end.per_interface_fps for end in zone.ends],
-        "words": [*_bounds_in_words(report)],
-    }
-
-
 def _digits(value: float, digits: int) -> float | int:
     """A number with so many digits, in the shortest form."""
     rounded = float(f"{value:.{digits}g}")
@@ -179,24 +178,19 @@ def _draw_row(
     plot = Plot(x, Axis(window.low, window.high, bottom, top, window.is_logarithmic), picture)
     plot.frame(x.ticks(10, whole=True), plot.y.ticks(6 if window.goals else 4), "{:.0f}".format, in_words)
     for index in range(len(result.goals)):
-        _draw_bounds(plot, {number: bounds[index] for number, bounds in history.items()}, series_colour(index))
+        colour = series_colour(index)
+        steps = list(_steps({number: bounds[index] for number, bounds in history.items()}))
+        proved = [(start, end, bounds.proved) for start, end, bounds in steps]
+        leaning = [(start, end, bounds.leaning) for start, end, bounds in steps]
+        plot.bands(_filled(plot, leaning), colour, BANDS["bounds so far"])
+        plot.bands(_filled(plot, [step for step in proved if None not in step[2]]), colour, BANDS["proved"])
+        for edge in ("lower", "upper"):
+            known = [(start, end, getattr(interval, edge)) for start, end, interval in proved]
+            plot.steps([step for step in known if step[2] is not None and plot.y.holds(step[2])], colour)
     for mark, trials in marked.items():
         shown = [trial for trial in trials if window.holds(trial.load_per_interface_fps)]
         plot.marks(mark, [(trial.number, trial.load_per_interface_fps, trial_hint(trial)) for trial in shown])
     _draw_goal_labels(plot, result.goals, history, window)
-
-
-def _draw_bounds(plot: Plot, history: Mapping[int, GoalBounds], colour: str) -> None:
-    """Draws one goal's bounds after each trial."""
-    steps = list(_steps(history))
-    proved = [(start, end, bounds.proved) for start, end, bounds in steps]
-    closed = [step for step in proved if None not in step[2]]
-    leaning = [(start, end, bounds.leaning) for start, end, bounds in steps]
-    plot.bands(_filled(plot, leaning), colour, BANDS["bounds so far"])
-    plot.bands(_filled(plot, closed), colour, BANDS["proved"])
-    for edge in ("lower", "upper"):
-        known = [(start, end, getattr(interval, edge)) for start, end, interval in proved]
-        plot.steps([step for step in known if step[2] is not None and plot.y.holds(step[2])], colour)
 
 
 def _filled(
@@ -341,7 +335,15 @@ def _draw_panel(
         lambda loss: "none" if loss == floor else format_ratio(loss),
     )
     for index, report in enumerate(goals):
-        _draw_allowed_loss(plot, report, series_colour(index), floor)
+        colour, allowed = series_colour(index), max(report.goal.loss_ratio, floor)
+        plot.line([(plot.x.low, allowed), (plot.x.high, allowed)], colour, dash="6 3")
+        zone = None if report.result is None else report.result.zone
+        if zone is not None:
+            low, high = (min(max(end.per_interface_fps, plot.x.low), plot.x.high) for end in zone.ends)
+            plot.bands([(low, high, floor, 1.0)] if low < high else [], colour, _ZONE_OPACITY)
+        for bound in report.bounds:
+            if bound is not None and plot.x.holds(bound.per_interface_fps):
+                plot.line([(bound.per_interface_fps, floor), (bound.per_interface_fps, 1.0)], colour, width=1.2)
     for mark, trials in marked.items():
         # Several trials at one place have one mark and one hint.
         hints: dict[tuple[float, float], list[str]] = {}
@@ -351,15 +353,3 @@ def _draw_panel(
                 hints.setdefault(place, []).append(trial_hint(trial))
         alike = {place: "" if len(texts) == 1 else f"{len(texts)} trials like " for place, texts in hints.items()}
         plot.marks(mark, [(*place, f"{alike[place]}{texts[0]}") for place, texts in hints.items()])
-
-
-def _draw_allowed_loss(plot: Plot, report: GoalReport, colour: str, floor: float) -> None:
-    allowed = max(report.goal.loss_ratio, floor)
-    plot.line([(plot.x.low, allowed), (plot.x.high, allowed)], colour, dash="6 3")
-    zone = None if report.result is None else report.result.zone
-    if zone is not None:
-        low, high = (min(max(end.per_interface_fps, plot.x.low), plot.x.high) for end in zone.ends)
-        plot.bands([(low, high, floor, 1.0)] if low < high else [], colour, _ZONE_OPACITY)
-    for bound in report.bounds:
-        if bound is not None and plot.x.holds(bound.per_interface_fps):
-            plot.line([(bound.per_interface_fps, floor), (bound.per_interface_fps, 1.0)], colour, width=1.2)

@@ -1,7 +1,7 @@
 """Throughput over frame size (RFC 2544, section 26.1) and over cores: tests that differ in this alone, as graphs."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from lossratio.drawing import Axis, Mark, Plot, in_unit, rates_axis, series_colour
@@ -118,7 +118,14 @@ def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
     x = Axis(min(sizes) - room, max(sizes) + room, _LEFT, _RIGHT)
     plot = _framed(x, x.ticks(8), "frame size, bytes (a mix is at its average)", highest, 1.08)
     if limits:
-        plot.line(_limit_line(limits), _REFERENCE, width=1.2, dash="6 3")
+        speeds = [rate * (size + L1_OVERHEAD) for size, rate in limits.items()]
+        line = sorted(limits.items())
+        if max(speeds) <= 1.001 * min(speeds):
+            # All links have the same speed, so that it is a hyperbola.
+            low, high = min(limits), max(limits)
+            points = [low + (high - low) * step / _STEPS for step in range(_STEPS + 1)]
+            line = [(size, speeds[0] / (size + L1_OVERHEAD)) for size in points]
+        plot.line(line, _REFERENCE, width=1.2, dash="6 3")
     swatches = [("theoretical maximum of the links", _REFERENCE, 1.0)] if limits else []
     return _finish(plot, sweeps, "B", [*swatches, *_goals(sweeps)], "frame size")
 
@@ -164,13 +171,3 @@ def _finish(
         plot.marks(Mark(sweep.goal, sweep.goal, "circle", colour), hints)
     end = plot.legend((), swatches, _LEFT, _HEIGHT - 10.0)
     return plot.svg(_WIDTH, end + 10.0, f"Rate over {about}, {sweeps[0].name}.")
-
-
-def _limit_line(limits: Mapping[float, float]) -> list[tuple[float, float]]:
-    """The links' largest frame rate over frame size: a hyperbola if all links have the same speed."""
-    speeds = [rate * (size + L1_OVERHEAD) for size, rate in limits.items()]
-    if max(speeds) > 1.001 * min(speeds):
-        return sorted(limits.items())
-    low, high = min(limits), max(limits)
-    sizes = [low + (high - low) * step / _STEPS for step in range(_STEPS + 1)]
-    return [(size, speeds[0] / (size + L1_OVERHEAD)) for size in sizes]

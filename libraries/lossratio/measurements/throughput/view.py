@@ -21,7 +21,6 @@ from lossratio.measurements.telemetry.result import telemetry_doubts
 from lossratio.measurements.throughput.evidence import EARLY_VERDICT, bounds_history, is_generators_limit
 from lossratio.measurements.throughput.later_trials import doubts_of_later_trials
 from lossratio.measurements.throughput.result import (
-    Goal,
     GoalSpread,
     GoalsResult,
     SequentialRule,
@@ -38,7 +37,6 @@ from lossratio.mlrsearch import (
     Change,
     Inconstancy,
     IrregularReason,
-    LevelLoss,
     LossUnit,
     SearchGoal,
     inconstancy_in,
@@ -61,7 +59,6 @@ from lossratio.results import (
     format_interval,
     generator_stalls,
     offered_in,
-    rate_line,
     time_dependence_in,
     trials_in_words,
     value_line,
@@ -130,7 +127,7 @@ class ThroughputView(View[GoalsResult]):
             if report.result is not None:
                 yield _bound_line("relevant lower bound", report.result.relevant_lower_bound, result)
                 yield _bound_line("relevant upper bound", report.result.relevant_upper_bound, result)
-                yield rate_line("conditional throughput", report.result.conditional_throughput)
+                yield value_line("conditional throughput", report.result.conditional_throughput)
                 for share in () if report.result.zone is None else report.result.zone.shares:
                     lossy = f"{share.lossy} of {share.trials} trials lossy, {share.longest_run} in a row at most"
                     load = f"{share.load.per_interface_fps:>12,.0f} fps per interface"
@@ -230,7 +227,15 @@ class ThroughputView(View[GoalsResult]):
         yield from (doubt for doubt in _constancy_doubts(result.trials) if not rested or doubt.kind is not rested.kind)
         if rested:
             yield rested
-        yield from _zone_doubts(result)
+        for report in result.goals:
+            if report.result is not None and report.result.zone is not None:
+                here, zone = format_interval(*report.bounds), format_interval(*report.result.zone.ends)
+                yield Doubt(
+                    DoubtKind.CHANCE,
+                    f"from {zone} per interface, 30 to 70 % of trials lose more than {report.goal.name} allows. Its "
+                    f"bounds are {here} by this search, and another search may find any load in there; repeatability "
+                    "is promised only outside of the zone",
+                )
         yield from telemetry_doubts(result.telemetry)
         yield from doubts_of_later_trials(result)
 
@@ -266,15 +271,23 @@ class ThroughputView(View[GoalsResult]):
 def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
     evidence = [trial for trial in trials if trial.is_evidence]
     results = [trial.as_result() for trial in trials]
-    counted = [result for result, trial in zip(results, trials, strict=True) if trial.is_evidence]
     found = inconstancy_in(results, {number for number, trial in enumerate(trials) if not trial.is_evidence})
     if found is not None and found.change is Change.REMEMBERS_LOSS:
         yield Doubt(DoubtKind.MEMORY, _memory(found))
     elif found is not None and time_dependence_in(evidence) is None:
         yield Doubt(DoubtKind.DRIFT, _trend(found, sum(result.elapsed for result in results)))
-    level = level_loss_in(counted)
+    level = level_loss_in([result for result, trial in zip(results, trials, strict=True) if trial.is_evidence])
     if level is not None:
-        yield Doubt(DoubtKind.LOSS_AT_ANY_LOAD, _level(level))
+        lost = {
+            LossUnit.SHARE: f"{format_ratio(level.lost)} of the frames are",
+            LossUnit.SECONDS: f"frames for {level.lost * 1e3:.3g} ms are",
+            LossUnit.FRAMES: f"frames per interface, {level.lost:.3g} in each trial, are",
+        }[level.unit]
+        yield Doubt(
+            DoubtKind.LOSS_AT_ANY_LOAD,
+            f"{lost} lost at each of {level.loads} loads from {format_frame_rate(level.lowest)} to "
+            f"{format_frame_rate(level.highest)} per interface; the load is not the cause",
+        )
 
 
 def _rested(result: GoalsResult) -> Doubt | None:
@@ -303,20 +316,6 @@ def _rested(result: GoalsResult) -> Doubt | None:
     )
 
 
-def _zone_doubts(result: GoalsResult) -> Iterator[Doubt]:
-    for report in result.goals:
-        outcome = report.result
-        if outcome is None or outcome.zone is None:
-            continue
-        here, zone = format_interval(*report.bounds), format_interval(*outcome.zone.ends)
-        yield Doubt(
-            DoubtKind.CHANCE,
-            f"from {zone} per interface, 30 to 70 % of trials lose more than {report.goal.name} allows. Its bounds are "
-            f"{here} by this search, and another search may find any load in there; repeatability is promised only "
-            "outside of the zone",
-        )
-
-
 def _memory(found: Inconstancy) -> str:
     weak = "right after a loss" if found.after == 0.0 else f"up to {found.after:.3g} s after a loss"
     if math.isinf(found.until):
@@ -342,40 +341,28 @@ def _trend(found: Inconstancy, elapsed: float) -> str:
     )
 
 
-def _level(level: LevelLoss) -> str:
-    lost = {
-        LossUnit.SHARE: f"{format_ratio(level.lost)} of the frames are",
-        LossUnit.SECONDS: f"frames for {level.lost * 1e3:.3g} ms are",
-        LossUnit.FRAMES: f"frames per interface, {level.lost:.3g} in each trial, are",
-    }[level.unit]
-    return (
-        f"{lost} lost at each of {level.loads} loads from {format_frame_rate(level.lowest)} to "
-        f"{format_frame_rate(level.highest)} per interface; the load is not the cause"
-    )
-
-
 def compliance_of(result: GoalsResult) -> list[ComplianceStatement]:
     """A statement for each goal, in the goals' order; the trial's timing departs from RFC 2544 for all goals alike."""
     steps = [deviation.step for deviation in result.conditions.timing.deviations]
     timing = (f"the trial departs from section 23: {', '.join(steps)}",) if steps else ()
     early = ("high-loss trials end early",) if result.settings.get(EARLY_VERDICT) else ()
-    return [_statement(report.goal, early, timing) for report in result.goals]
-
-
-def _statement(goal: Goal, early: tuple[str, ...], timing: tuple[str, ...]) -> ComplianceStatement:
-    allowed = []
-    if goal.sequential is not None:
-        allowed.append("loads are tested sequentially, and not classified as in RFC 9971")
-    if goal.loss_ratio > 0.0:
-        allowed.append(f"a loss ratio of {goal.loss_ratio:g} is allowed")
-    if goal.exceed_ratio > 0.0:
-        allowed.append(f"{goal.exceed_ratio:g} of the trials' time may lose more")
-    if allowed:
-        return ComplianceStatement(goal.name, Compliance.NONE, (*allowed, *early, *timing))
-    durations = {"final trial": goal.final_trial_duration_s, "duration sum": goal.duration_sum_s}
-    short = tuple(f"the {name} is {value:g} s" for name, value in durations.items() if value < _RFC2544_DURATION_S)
-    compliance = Compliance.CONDITIONAL if short or early else Compliance.UNCONDITIONAL
-    return ComplianceStatement(goal.name, compliance, (*short, *early, *timing))
+    statements = []
+    for goal in (report.goal for report in result.goals):
+        reasons = []
+        if goal.sequential is not None:
+            reasons.append("loads are tested sequentially, and not classified as in RFC 9971")
+        if goal.loss_ratio > 0.0:
+            reasons.append(f"a loss ratio of {goal.loss_ratio:g} is allowed")
+        if goal.exceed_ratio > 0.0:
+            reasons.append(f"{goal.exceed_ratio:g} of the trials' time may lose more")
+        compliance = Compliance.NONE
+        if not reasons:
+            durations = {"final trial": goal.final_trial_duration_s, "duration sum": goal.duration_sum_s}
+            short = {name: seconds for name, seconds in durations.items() if seconds < _RFC2544_DURATION_S}
+            reasons += [f"the {name} is {seconds:g} s" for name, seconds in short.items()]
+            compliance = Compliance.CONDITIONAL if short or early else Compliance.UNCONDITIONAL
+        statements.append(ComplianceStatement(goal.name, compliance, (*reasons, *early, *timing)))
+    return statements
 
 
 def sequential_rule(rule: SequentialRule) -> str:
@@ -387,7 +374,7 @@ def sequential_rule(rule: SequentialRule) -> str:
 
 
 def _bound_line(label: str, bound: Rate | None, result: GoalsResult) -> str:
-    line = rate_line(label, bound)
+    line = value_line(label, bound)
     if bound == result.max_load.rate:
         return f"{line} (the maximum load)"
     return f"{line} (the minimum load)" if bound == result.min_load else line
