@@ -8,7 +8,7 @@ from pathlib import Path
 
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.errors import LossRatioError, SearchError, TrafficError
+from lossratio.errors import LossRatioError, SearchError
 from lossratio.measurements import TestPlace
 from lossratio.measurements.throughput import GoalSet, ThroughputResult, goal_set_from
 from lossratio.report import RunReport
@@ -75,13 +75,6 @@ class Session:
         if self.testbed is None:
             raise LossRatioError("No testbed is set up. Call the keyword 'Set Up Testbed' first, e.g. as Suite Setup.")
         return self.testbed
-
-    def running_traffic(self) -> RunningTraffic:
-        """The traffic that flows; from now on it is the caller's."""
-        traffic, self.traffic = self.traffic, None
-        if traffic is None:
-            raise TrafficError("No traffic flows that could be stopped. Call the keyword 'Start Traffic' first.")
-        return traffic
 
     @property
     def last_result(self) -> TestResult:

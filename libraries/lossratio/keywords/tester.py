@@ -6,6 +6,7 @@ from typing import Any
 
 from robot.api import logger
 
+from lossratio.errors import TrafficError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
 from lossratio.keywords.live_view import live_view
 from lossratio.keywords.measurements import asks, request_of
@@ -89,6 +90,9 @@ class TrafficKeywords(Keywords):
         The result has the totals ``sent``, ``received``, ``lost`` (sent and neither received nor late), ``late`` and
         ``unsent`` (what the generator could not send), and ``directions`` with the counters of each direction.
         """
-        stopped = self.session.running_traffic().stop(late_wait.total_seconds())
+        traffic, self.session.traffic = self.session.traffic, None
+        if traffic is None:
+            raise TrafficError("No traffic flows that could be stopped. Call the keyword 'Start Traffic' first.")
+        stopped = traffic.stop(late_wait.total_seconds())
         logger.info(describe_stopped(stopped))
         return stopped

@@ -324,8 +324,22 @@ def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[s
 
 
 def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any], about: Mapping[str, Any]) -> Journal:
-    if place.resume is not None and place.forced is None:
-        _check_versions(place.resume, conditions)
+    if place.resume is not None and place.forced is None and (place.resume.path / "results").is_dir():
+        # The DUTs must have the versions that the earlier part of the run was measured with.
+        run = place.resume.path
+        for result in place.resume.results():
+            changes = ", ".join(
+                f"{name} ({now.get('kind')}) was version {old.get('version')}, and is {now.get('version')} now"
+                for name, now in conditions.duts.items()
+                if (old := result.conditions.duts.get(name)) is not None
+                and old.get("kind") == now.get("kind")
+                and old.get("version") != now.get("version")
+            )
+            if changes:
+                raise SearchError(
+                    f"The run in {run} cannot be continued: {changes}. It has results of the earlier version. "
+                    f"Put that back, begin a new run, or insist on it: lossratio run --resume {run} --force."
+                )
     path = place.directory.journal_path(place.test.full_name)
     earlier = None if place.resume is None else place.resume.journal_path(place.test.full_name)
     if earlier is None or not earlier.exists():
@@ -339,22 +353,3 @@ def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any]
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(earlier, path)
     return Journal.open(path, search, about)
-
-
-def _check_versions(earlier: RunDirectory, conditions: Conditions) -> None:
-    """Checks that the DUTs have the versions that the earlier part of the run was measured with."""
-    if not (earlier.path / "results").is_dir():
-        return
-    for result in earlier.results():
-        changes = ", ".join(
-            f"{name} ({now.get('kind')}) was version {old.get('version')}, and is {now.get('version')} now"
-            for name, now in conditions.duts.items()
-            if (old := result.conditions.duts.get(name)) is not None
-            and old.get("kind") == now.get("kind")
-            and old.get("version") != now.get("version")
-        )
-        if changes:
-            raise SearchError(
-                f"The run in {earlier.path} cannot be continued: {changes}. It has results of the earlier version. "
-                f"Put that back, begin a new run, or insist on it: lossratio run --resume {earlier.path} --force."
-            )

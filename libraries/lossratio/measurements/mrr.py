@@ -118,12 +118,29 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
     loads = sorted({trial.load for trial in trials})
     if len(loads) != 1:
         raise SearchError(f"A maximum receive rate needs trials, all at one load; these have the loads {loads}.")
-    values = tuple(_value(trial, conditions) for trial in trials)
+    values, factor = [], conditions.load.aggregate_factor
+    for trial in trials:
+        output, directions = trial.output, trial.output.directions
+        times = {direction.name: direction.elapsed_s or trial.duration for direction in directions}
+        measured_time = max(times.values(), default=trial.duration)
+        # Frames forwarded in all directions, as exactly as the measurer counts them.
+        forwarded = trial.forwarding_rate * trial.duration * factor
+        if directions:
+            forwarded = sum(direction.received_frames for direction in directions)
+        elif output.sent_frames is not None and output.lost_frames is not None:
+            forwarded = max(0, output.sent_frames - output.lost_frames)
+        values.append(
+            MrrValue(
+                forwarding_rate=conditions.rate(forwarded / measured_time / factor),
+                directions_fps={way.name: way.received_frames / times[way.name] for way in directions},
+                measured_time_s=measured_time,
+            )
+        )
     rates = [value.forwarding_rate.per_interface_fps for value in values]
     counts = [(one.sent_frames, one.lost_frames, one.unsent_frames) for one in (trial.output for trial in trials)]
     sent, lost, unsent = (None if None in count else sum(map(int, count)) for count in zip(*counts, strict=True))
     return Mrr(
-        values=values,
+        values=tuple(values),
         mean=conditions.rate(statistics.fmean(rates)),
         stdev=conditions.rate(statistics.pstdev(rates)),
         sent_frames=sent,
@@ -131,29 +148,6 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
         unsent_frames=unsent,
         loss_ratio_of_sent=min(1.0, lost / sent) if sent and lost is not None else None,
     )
-
-
-def _value(trial: TrialResult, conditions: Conditions) -> MrrValue:
-    times = {direction.name: direction.elapsed_s or trial.duration for direction in trial.output.directions}
-    measured_time = max(times.values(), default=trial.duration)
-    forwarded = _forwarded(trial, conditions.load.aggregate_factor)
-    return MrrValue(
-        forwarding_rate=conditions.rate(forwarded / measured_time / conditions.load.aggregate_factor),
-        directions_fps={
-            direction.name: direction.received_frames / times[direction.name] for direction in trial.output.directions
-        },
-        measured_time_s=measured_time,
-    )
-
-
-def _forwarded(trial: TrialResult, factor: float) -> float:
-    """Frames forwarded in all directions, as exactly as the measurer counts them."""
-    output = trial.output
-    if output.directions:
-        return sum(direction.received_frames for direction in output.directions)
-    if output.sent_frames is not None and output.lost_frames is not None:
-        return max(0, output.sent_frames - output.lost_frames)
-    return trial.forwarding_rate * trial.duration * factor
 
 
 class MaximumReceiveRate(PlannedKind[MrrRequest, MrrResult]):

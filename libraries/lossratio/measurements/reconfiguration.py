@@ -137,8 +137,19 @@ def measure_reconfiguration_loss(
     span = Span()
 
     def write(stopped: StoppedTraffic | None, error: str | None) -> ReconfigurationResult:
-        remarks = about_search if stopped is None else (*about_search, *_remarks(stopped))
-        run = TestRun(place.test, span.started, span.end(), goal_search.conditions, remarks, error)
+        remarks = list(about_search)
+        if stopped is not None and stopped.unsent:
+            share = format_ratio(stopped.unsent / (stopped.sent + stopped.unsent))
+            remarks.append(
+                f"the generator left {stopped.unsent:,} frames unsent during the reconfiguration ({share}); so many "
+                "more could have been lost"
+            )
+        dropped = 0 if stopped is None else sum(way.generator_drop_frames for way in stopped.directions)
+        if dropped:
+            remarks.append(
+                f"the generator dropped {dropped:,} frames that came back; so many of those lost, at most, are its own"
+            )
+        run = TestRun(place.test, span.started, span.end(), goal_search.conditions, tuple(remarks), error)
         entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
         result = ReconfigurationResult(
             **Measurement(run, None, entries, None).stated(goal_search.max_load),
@@ -171,19 +182,6 @@ def _traffic_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: 
             f"{stopped.unsent:,}. What the DUTs would have lost of these is not known. Look for other work on its node."
         )
     return stopped
-
-
-def _remarks(stopped: StoppedTraffic) -> Iterator[str]:
-    """Remarks on the traffic, for the reader of the loss."""
-    if stopped.unsent:
-        share = format_ratio(stopped.unsent / (stopped.sent + stopped.unsent))
-        yield (
-            f"the generator left {stopped.unsent:,} frames unsent during the reconfiguration ({share}); so many more "
-            "could have been lost"
-        )
-    dropped = sum(direction.generator_drop_frames for direction in stopped.directions)
-    if dropped:
-        yield f"the generator dropped {dropped:,} frames that came back; so many of those lost, at most, are its own"
 
 
 class ReconfigurationView(View[ReconfigurationResult]):

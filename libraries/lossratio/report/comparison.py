@@ -357,7 +357,9 @@ def _sample(findings: Sequence[Finding]) -> Sample:
 def comparison_table(comparison: Comparison) -> str:
     """Formats the comparison as a table of plain text, with a summary below."""
     rows = [_HEADER, *map(_row, comparison.quantities)]
-    return "\n".join((*aligned(rows), "", *summary_of(comparison)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join((*lines, "", *summary_of(comparison)))
 
 
 def comparison_markdown(comparison: Comparison) -> str:
@@ -393,13 +395,6 @@ def describe_quantity(compared: ComparedQuantity) -> str:
 def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
     """The cells of a quantity's row, by the heads of their columns in the table."""
     return dict(zip(_HEADER, _row(compared), strict=True))
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Formats the rows of a table as lines; each column is as wide as its widest cell."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _row(compared: ComparedQuantity) -> tuple[str, ...]:

@@ -284,25 +284,22 @@ def write_csit(folder: Path, exports: Sequence[CsitExport], *, job: str | None =
         fields = export.case.model_dump(mode="json", exclude_none=True)
         paths.append(_write(folder / name / str(build) / export.names.path, fields))
     for name, cases in jobs.items():
-        _write(folder / name / str(build) / "tests" / "suite.info.json.gz", _whole(cases))
+        start, end = min(case.start_time for case in cases), max(case.end_time for case in cases)
+        started, ended = (datetime.fromisoformat(text.removesuffix("Z")) for text in (start, end))
+        # The run as a whole, from which CSIT's dashboards take time and duration of a build.
+        whole = {
+            "version": cases[0].version,
+            "start_time": start,
+            "end_time": end,
+            "duration": (ended - started).total_seconds(),
+            "hosts": sorted({host for case in cases for host in case.hosts}),
+            "setup_telemetry": [],
+            "suite_documentation": "",
+            "suite_name": "Tests",
+            "teardown_telemetry": [],
+        }
+        _write(folder / name / str(build) / "tests" / "suite.info.json.gz", whole)
     return paths
-
-
-def _whole(cases: Sequence[CsitTestCase]) -> dict[str, Any]:
-    """The contents of the file of a run as a whole, from which CSIT's dashboards take time and duration of a build."""
-    start, end = min(case.start_time for case in cases), max(case.end_time for case in cases)
-    started, ended = (datetime.fromisoformat(text.removesuffix("Z")) for text in (start, end))
-    return {
-        "version": cases[0].version,
-        "start_time": start,
-        "end_time": end,
-        "duration": (ended - started).total_seconds(),
-        "hosts": sorted({host for case in cases for host in case.hosts}),
-        "setup_telemetry": [],
-        "suite_documentation": "",
-        "suite_name": "Tests",
-        "teardown_telemetry": [],
-    }
 
 
 def _write(path: Path, fields: Mapping[str, Any]) -> Path:

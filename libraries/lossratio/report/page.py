@@ -39,14 +39,15 @@ _MARKS = [(mark.label, mark.shape, mark.colour, mark.is_filled) for mark in MARK
 _COLOURS = [series_colour(number) for number in range(8)]
 
 
+@cycles_left_alone()
 def report_page(runs: Sequence[Run], title: str) -> str:
     """Makes the page of one run or several runs."""
-    with cycles_left_alone():
-        return _page(runs, title)
-
-
-def _page(runs: Sequence[Run], title: str) -> str:
-    rows = list(_rows(runs))
+    rows: list[FindingRow] = []
+    before = 0
+    for run in runs:
+        name = str(run.path) if len(runs) > 1 else ""
+        rows += [replace(row, number=before + row.number, run=name) for row in rows_of(run, runs)]
+        before += len(run.results)
     results = [result for run in runs for result in run.results]
     is_large = len(results) > _MANY_TESTS or sum(len(result.trials) for result in results) > _MANY_TRIALS
     sections, searches = _sections(runs, is_large=is_large)
@@ -137,14 +138,6 @@ def _facts(conditions: Conditions) -> Iterator[tuple[str, Mapping[str, object]]]
     yield "Traffic profile", {"": conditions.traffic.profile}
     yield "Testbed", {"": conditions.testbed}
     yield "Nodes", {**conditions.nodes, "Controller": conditions.controller}
-
-
-def _rows(runs: Sequence[Run]) -> Iterator[FindingRow]:
-    before = 0
-    for run in runs:
-        for row in rows_of(run, runs):
-            yield replace(row, number=before + row.number, run=str(run.path) if len(runs) > 1 else "")
-        before += len(run.results)
 
 
 def _headline(runs: Sequence[Run], rows: Sequence[FindingRow]) -> str:

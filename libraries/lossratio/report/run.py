@@ -86,9 +86,19 @@ def read_run(path: Path) -> Run:
     for journal in sorted((path / "trials").glob("*.jsonl")):
         if not (path / "results" / f"{journal.stem}.json").exists():
             try:
-                cut_off.append(_cut_off(journal))
+                contents = read_journal(journal)
             except SearchError as error:
                 problems.append(str(error))
+                continue
+            kind, last = kind_of_journal(contents), None
+            bounds = () if kind is None else tuple(kind.known_so_far(contents))
+            if contents.unproved:
+                rest = len(contents.unproved)
+                bounds += (f"{rest} further trials do not count: nobody looked at the devices after them",)
+            for result in contents.results[-1:]:
+                loss = format_ratio(result.loss_ratio)
+                last = f"{format_frame_rate(result.load)} for {result.duration:g} s, loss {loss}"
+            cut_off.append(CutOff(journal.stem, contents.created, len(contents.entries), bounds, last))
     if not results and not cut_off:
         reasons = " ".join(problems) or "There are no results and no journals in it."
         raise ReportError(f"There is nothing to report in {path}. {reasons}")
@@ -111,17 +121,3 @@ def runs_in(path: Path) -> list[Path]:
             f"in it, or one level below."
         )
     return runs
-
-
-def _cut_off(path: Path) -> CutOff:
-    journal = read_journal(path)
-    kind = kind_of_journal(journal)
-    bounds = () if kind is None else tuple(kind.known_so_far(journal))
-    if journal.unproved:
-        rest = len(journal.unproved)
-        bounds += (f"{rest} further trials do not count: nobody looked at the devices after them",)
-    last = None
-    if journal.results:
-        result = journal.results[-1]
-        last = f"{format_frame_rate(result.load)} for {result.duration:g} s, loss {format_ratio(result.loss_ratio)}"
-    return CutOff(path.stem, journal.created, len(journal.entries), bounds, last)

@@ -361,11 +361,12 @@ def _markdown_lines(run: Run) -> Iterator[str]:
     for result, doubts in zip(run.results, run.doubts, strict=True):
         yield from (f"- **doubt** about {markdown_cell(result.test.name)}: {doubt}" for doubt in doubts)
     yield ""
-    columns = [
-        replace(column, head=_value_head(run.results)) if column is _MEASURED else column for column in _MARKDOWN
-    ]
-    rows = ([column.text(row) for column in columns] for row in rows_of(run))
-    yield from markdown_table([column.head for column in columns], rows)
+    # The column of values has their own name, if all are critical loads or the like.
+    names = {view_of(result).value_name for result in run.results}
+    name = names.pop() if len(names) == 1 else None
+    own = {_VALUE: name} if name is not None and name not in _VALUE else {}
+    rows = ([column.text(row) for column in _MARKDOWN] for row in rows_of(run))
+    yield from markdown_table([own.get(column.head, column.head) for column in _MARKDOWN], rows)
     yield ""
     testbeds = [result.conditions.testbed for result in run.results]
     simulated = sorted({testbed.in_words for testbed in testbeds if testbed.is_simulated})
@@ -382,13 +383,6 @@ def value_names(results: Sequence[TestResult]) -> str:
     """What the value of each kind of result is."""
     names = sorted({name for result in results if (name := view_of(result).value_name) is not None})
     return f"the {' or the '.join(names)}" if names else "the value of the kind of measurement"
-
-
-def _value_head(results: Sequence[TestResult]) -> str:
-    """The head of the column of values: their name, if all are critical loads or the like."""
-    names = {view_of(result).value_name for result in results}
-    name = names.pop() if len(names) == 1 else None
-    return name if name is not None and name not in _VALUE else _VALUE
 
 
 def methods_in_words(results: Sequence[TestResult]) -> str:

@@ -27,7 +27,10 @@ def contradictions_of(result: TestResult) -> Iterator[str]:
         kind = kind_of(result.kind)
         trials = [trial.as_result() for trial in result.trials]
         yield from _trials(result, trials)
-        yield from _rates(result)
+        # Trials and conditions hold no rates whose units could contradict each other.
+        for name in sorted(type(result).model_fields.keys() - {"conditions", "trials"}):
+            for place, rate in _rates_in(getattr(result, name), name):
+                yield from differences(rate, result.conditions.rate(rate.per_interface_fps), place)
         yield from kind.wrong_evidence(result, trials)
         yield from kind.contradictions(result, trials)
     # Impossible numbers can make any of these computations fail.
@@ -52,13 +55,6 @@ def _trials(result: TestResult, trials: Sequence[TrialResult]) -> Iterator[str]:
                 f"trial {number}: forwarding_rate_per_interface_fps is {trial.forwarding_rate_per_interface_fps!r}, "
                 f"and load and loss ratio make {forwarded!r}"
             )
-
-
-def _rates(result: TestResult) -> Iterator[str]:
-    """Finds rates whose units contradict each other. Trials and conditions hold no such rates."""
-    for name in sorted(type(result).model_fields.keys() - {"conditions", "trials"}):
-        for place, rate in _rates_in(getattr(result, name), name):
-            yield from differences(rate, result.conditions.rate(rate.per_interface_fps), place)
 
 
 def _rates_in(value: object, name: str) -> Iterator[tuple[str, Rate]]:

@@ -100,26 +100,24 @@ def time_dependence_in(trials: Sequence[Trial]) -> Doubt | None:
     trend, spell = _deviation(groups, _trend), _deviation(groups, _spells)
     least = NormalDist().inv_cdf(1.0 - TIME_SIGNIFICANCE / 3.0)
     if abs(trend) < least:
-        return _lasting(groups) if spell >= least else None
+        if spell < least:
+            return None
+        group = max(groups, key=lambda group: _spells(_scores(group))[0])
+        loads = "1 load" if len(groups) == 1 else f"{len(groups)} loads"
+        return Doubt(
+            DoubtKind.SPELLS,
+            f"trials at {loads} forward about as much as the trial before at that load, as at "
+            f"{format_frame_rate(group[0].load_per_interface_fps)} per interface: the SUT has spells that outlast "
+            "trials, so the result depends on when a load was asked",
+        )
     group = max(groups, key=lambda group: math.copysign(1.0, trend) * _trend(_scores(group))[0])
     third = max(1, len(group) // 3)
-    first, last = _mean_rate(group[:third]), _mean_rate(group[-third:])
+    first, last = (sum(map(_rate, part)) / len(part) for part in (group[:third], group[-third:]))
     change = format_ratio(abs(last - first) / first) if first else "all"
     return Doubt(
         DoubtKind.DRIFT,
         f"of {len(group)} trials at {format_frame_rate(group[0].load_per_interface_fps)} per interface the last third "
         f"forwards {change} {'more' if trend > 0.0 else 'less'} than the first",
-    )
-
-
-def _lasting(groups: Sequence[Sequence[Trial]]) -> Doubt:
-    group = max(groups, key=lambda group: _spells(_scores(group))[0])
-    loads = "1 load" if len(groups) == 1 else f"{len(groups)} loads"
-    return Doubt(
-        DoubtKind.SPELLS,
-        f"trials at {loads} forward about as much as the trial before at that load, as at "
-        f"{format_frame_rate(group[0].load_per_interface_fps)} per interface: the SUT has spells that outlast trials, "
-        "so the result depends on when a load was asked",
     )
 
 
@@ -285,7 +283,3 @@ def _passed(trial: Trial) -> tuple[float, float]:
 
 def _rate(trial: Trial) -> float:
     return trial.forwarding_rate_per_interface_fps
-
-
-def _mean_rate(trials: Sequence[Trial]) -> float:
-    return sum(_rate(trial) for trial in trials) / len(trials)

@@ -91,7 +91,14 @@ def integrity_lines(result: TestResult) -> Iterator[str]:
     integrity = integrity_of(result)
     if integrity is not None and integrity.examined:
         among = "before the first trial" if integrity.before_trials else f"of {integrity.arrived:,} that came back"
-        yield f"Frames examined: {integrity.examined:,} {among}. {_finding(integrity)}"
+        found = "Each of them was as it was sent, and came once"
+        if integrity.faults:
+            effect = "in trials they may make up for lost frames"
+            effect = effect if integrity.before_trials else "none of these count as received"
+            found = f"{faults_with_sizes(integrity)}: {effect}"
+        elif integrity.is_sample:
+            found += f": fewer than {format_ratio(integrity.most(0))} of all are not"
+        yield f"Frames examined: {integrity.examined:,} {among}. {found}."
     if integrity is not None and integrity.reordered:
         share = format_ratio(integrity.reordered / integrity.arrived)
         yield f"Frames that came after one sent later (RFC 4737): {integrity.reordered:,} ({share})."
@@ -103,7 +110,12 @@ def integrity_lines(result: TestResult) -> Iterator[str]:
 
 def faults_with_sizes(seen: FrameIntegrity) -> str:
     """Faults with counts, shares and the limits of the shares, e.g. ``12 duplicated (about 0.1 %, at most 0.2 %)``."""
-    return ", ".join(f"{count:,} {fault} ({_share(seen, count)})" for fault, count in seen.faults.items())
+    faults = []
+    for fault, count in seen.faults.items():
+        share = format_ratio(count / seen.arrived) if seen.arrived else "all"
+        share = f"about {share}, at most {format_ratio(seen.most(count))}" if seen.is_sample else share
+        faults.append(f"{count:,} {fault} ({share})")
+    return ", ".join(faults)
 
 
 def low_rate_check(generator: Mapping[str, JsonValue]) -> Sequence[DirectionCounters]:
@@ -111,19 +123,3 @@ def low_rate_check(generator: Mapping[str, JsonValue]) -> Sequence[DirectionCoun
     facts = generator.get("integrity")
     checked: Any = facts.get("low_rate_check", []) if isinstance(facts, dict) else []
     return tuple(read_record(DirectionCounters, json.dumps(counters)) for counters in checked)
-
-
-def _finding(seen: FrameIntegrity) -> str:
-    if seen.faults:
-        effect = (
-            "in trials they may make up for lost frames" if seen.before_trials else "none of these count as received"
-        )
-        return f"{faults_with_sizes(seen)}: {effect}."
-    if not seen.is_sample:
-        return "Each of them was as it was sent, and came once."
-    return f"Each of them was as it was sent, and came once: fewer than {format_ratio(seen.most(0))} of all are not."
-
-
-def _share(seen: FrameIntegrity, count: int) -> str:
-    share = format_ratio(count / seen.arrived) if seen.arrived else "all"
-    return f"about {share}, at most {format_ratio(seen.most(count))}" if seen.is_sample else share

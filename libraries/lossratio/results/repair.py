@@ -45,6 +45,7 @@ REBUILT = (
 """The remark on a result that was made from its journal alone."""
 
 _SET_ASIDE = ".damaged"
+_LEFT = "it is left as it is"
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def _repair_journal(path: Path) -> Repair:
     try:
         contents, damage = read_good_part(path)
     except UnknownJournalError as error:
-        return _left(path, error)
+        return Repair(path, str(error), _LEFT, is_known=False)
     except SearchError as error:
         kept = path.rename(_free_name(path))
         return Repair(path, str(error), f"nothing of it can be used; it is {kept.name} now, and its test begins anew")
@@ -161,7 +162,7 @@ def _repair_result(path: Path) -> Repair:
     except DamagedResultError as error:
         damage = str(error)
     except ReportError as error:
-        return _left(path, error)
+        return Repair(path, str(error), _LEFT, is_known=False)
     else:
         return Repair(path, None, _complete(path, good))
     result = _proved(path)
@@ -205,10 +206,6 @@ def _is_that_of(journal: JournalContents, result: TestResult) -> bool:
     expected = {**conditions, "max_load_fps": load, **kind.search_of(result)}
     is_described = all(journal.search.get(name) == value for name, value in expected.items())
     return result.trials == trials and is_described
-
-
-def _left(path: Path, error: LossRatioError) -> Repair:
-    return Repair(path, str(error), "it is left as it is", is_known=False)
 
 
 def _proved(path: Path) -> TestResult | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate, pairwise
 from typing import Annotated, Any, Literal
@@ -170,39 +170,32 @@ class Histogram:
 
 def direction_latency(counters: LatencyCounters) -> DirectionLatency:
     """The latency of one direction, with its percentiles."""
-    histogram, mean = _histogram(counters), counters.mean_us
+    histogram, mean = None, counters.mean_us
     low, high = counters.least_us or 0.0, math.inf if counters.most_us is None else counters.most_us
-    if histogram is not None and counters.hdr is not None:
-        # TRex's own average is one of successive seconds, of which the last ones count more.
-        mean = max(low, min(histogram.mean, high or math.inf))
+    if counters.hdr is not None:
+        decoded = Histogram.decode(counters.hdr)
+        # What it lacks may be the slowest frames, or those that seem to have arrived before they left.
+        if decoded.count >= LEAST_RECORDED * counters.received_frames:
+            histogram = decoded
+            # TRex's own average is one of successive seconds, of which the last ones count more.
+            mean = max(low, min(histogram.mean, high or math.inf))
+    elif counters.histogram:
+        histogram = Histogram.of(counters.histogram, unit=counters.resolution_us)
     percentiles = {} if histogram is None else histogram.percentiles(PERCENTILES)
     # A histogram of three digits may round them.
     percentiles = {name: max(low, min(value, high)) for name, value in percentiles.items()}
+    slow, least, most, variation = percentiles.get(_VARIATION), counters.least_us, counters.most_us, None
+    if slow is not None and least is not None and most is not None:
+        # The percentile is wrong by an interval at most, and lies between least and most.
+        error = min(slow * max(counters.interval_ratio, 10.0**-_DIGITS), most - least)
+        variation = slow - least if 2.0 * error <= max(slow - least, counters.resolution_us) else None
     return DirectionLatency(
         **{field.name: getattr(counters, field.name) for field in fields(OneWayLatency)} | {"mean_us": mean},
-        variation_us=_variation(counters, percentiles),
+        variation_us=variation,
         percentiles_us=percentiles,
         histogram=None if histogram is None else histogram.encode(),
         histogram_unit_us=1.0 if histogram is None else histogram.unit,
     )
-
-
-def _variation(counters: LatencyCounters, percentiles: Mapping[str, float]) -> float | None:
-    slow, least, most = percentiles.get(_VARIATION), counters.least_us, counters.most_us
-    if slow is None or least is None or most is None:
-        return None
-    # The percentile is wrong by an interval at most, and lies between least and most.
-    error = min(slow * max(counters.interval_ratio, 10.0**-_DIGITS), most - least)
-    variation = slow - least
-    return None if 2.0 * error > max(variation, counters.resolution_us) else variation
-
-
-def _histogram(counters: LatencyCounters) -> Histogram | None:
-    if counters.hdr is not None:
-        decoded = Histogram.decode(counters.hdr)
-        # What it lacks may be the slowest frames, or those that seem to have arrived before they left.
-        return decoded if decoded.count >= LEAST_RECORDED * counters.received_frames else None
-    return Histogram.of(counters.histogram, unit=counters.resolution_us) if counters.histogram else None
 
 
 def latency_result(

@@ -9,7 +9,7 @@ are several links, CSIT's latency is the latency of all frames which went this w
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from operator import mul
 from statistics import fmean
 from typing import Any
@@ -118,8 +118,25 @@ def draw_latency_over_load(latency: Sequence[LatencyAtLoad], trials: Sequence[Tr
 
     Lines go through the mean where a load was measured several times. Trials with a latency of every frame are marks.
     """
-    curves = list(_load_curves(latency))
-    marks = _trial_marks(trials)
+    curves: list[_Curve] = []
+    ways = dict.fromkeys(direction.direction for at_load in latency for direction in at_load.directions)
+    for (index, percent), (way, name) in product(enumerate(PERCENTILES), enumerate(ways)):
+        by_load: dict[float, list[float]] = {}
+        for at_load in latency:
+            for direction in at_load.directions:
+                value = direction.percentiles_us.get(f"{percent:g}")
+                if direction.direction == name and value is not None:
+                    by_load.setdefault(at_load.load.per_interface_fps, []).append(value)
+        means = [(load, fmean(values)) for load, values in sorted(by_load.items())]
+        if len(means) > 1:
+            curves.append(_Curve(f"{percent:g} %, {name}", series_colour(index), _DASHES[way % len(_DASHES)], means))
+    marks: dict[Mark, list[tuple[float, float, str]]] = {}
+    for (mark, field), trial in product(((_MEDIAN, "latency_median_us"), (_OF_99, "latency_99_us")), trials):
+        known = [value for one in trial.directions if (value := getattr(one, field)) is not None]
+        if known and trial.is_evidence:
+            # The slower direction.
+            place = (trial.load_per_interface_fps, max(known), trial_hint(trial))
+            marks.setdefault(mark, []).append(place)
     loads = {load for curve in curves for load, _ in curve.points} | {load for load, *_ in chain(*marks.values())}
     if len(loads) < 2:
         return ""
@@ -146,33 +163,6 @@ def _drawn(plot: Plot, curves: Sequence[_Curve], x: str, about: str, marks: Coll
     below = _BOTTOM + 56.0 + _LINE * math.ceil(len(curves) / 2)
     end = plot.legend(marks, (), _LEFT, below)
     return plot.svg(_WIDTH, end + _LINE * bool(marks), about)
-
-
-def _load_curves(latency: Sequence[LatencyAtLoad]) -> Iterator[_Curve]:
-    ways = dict.fromkeys(direction.direction for at_load in latency for direction in at_load.directions)
-    for index, percent in enumerate(PERCENTILES):
-        for way, name in enumerate(ways):
-            by_load: dict[float, list[float]] = {}
-            for at_load in latency:
-                for direction in at_load.directions:
-                    value = direction.percentiles_us.get(f"{percent:g}")
-                    if direction.direction == name and value is not None:
-                        by_load.setdefault(at_load.load.per_interface_fps, []).append(value)
-            points = [(load, fmean(values)) for load, values in sorted(by_load.items())]
-            if len(points) > 1:
-                yield _Curve(f"{percent:g} %, {name}", series_colour(index), _DASHES[way % len(_DASHES)], points)
-
-
-def _trial_marks(trials: Sequence[Trial]) -> dict[Mark, list[tuple[float, float, str]]]:
-    """Median and 99th percentile of each trial whose every frame has a latency, of its slower direction."""
-    marks: dict[Mark, list[tuple[float, float, str]]] = {}
-    for mark, name in ((_MEDIAN, "latency_median_us"), (_OF_99, "latency_99_us")):
-        for trial in trials:
-            known = [value for one in trial.directions if (value := getattr(one, name)) is not None]
-            if known and trial.is_evidence:
-                place = (trial.load_per_interface_fps, max(known), trial_hint(trial))
-                marks.setdefault(mark, []).append(place)
-    return marks
 
 
 def _points(direction: DirectionLatency) -> list[tuple[float, float]]:

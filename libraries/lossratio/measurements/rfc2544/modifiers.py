@@ -102,8 +102,15 @@ class ActiveModifier:
     def __init__(self, modifier: Modifier | None, commands: Sequence[str], testbed: Testbed) -> None:
         self._modifier = modifier
         wanted = _COMMANDS.get(modifier, _Commands(0, 0.0, ""))
+        if modifier is not None and wanted.number and len(commands) != wanted.number:
+            number = "one command" if wanted.number == 1 else "two commands that alternate"
+            raise SearchError(
+                f"The modifier {modifier.value!r} of RFC 2544 needs {number}, as frames of the test stream cannot be "
+                f"answered: e.g. {wanted.example}."
+            )
         if len(commands) != wanted.number:
-            raise SearchError(_wrong_commands(modifier, wanted))
+            name = "A run without a modifier" if modifier is None else f"The modifier {modifier.value!r}"
+            raise SearchError(f"{name} has no commands; leave modifier_commands out.")
         self._filters = _filters(testbed) if modifier is Modifier.FILTERS else ""
         self._interval = wanted.interval
         self._actions = [command_reset(command, COMMAND_TIMEOUT, "command of the modifier") for command in commands]
@@ -154,17 +161,6 @@ class ActiveModifier:
                 # The tests go on: the device may be too busy to answer, and the report counts that.
                 self._failures.append(str(error))
             self._done += 1
-
-
-def _wrong_commands(modifier: Modifier | None, wanted: _Commands) -> str:
-    if modifier is None or not wanted.number:
-        name = "A run without a modifier" if modifier is None else f"The modifier {modifier.value!r}"
-        return f"{name} has no commands; leave modifier_commands out."
-    number = "one command" if wanted.number == 1 else "two commands that alternate"
-    return (
-        f"The modifier {modifier.value!r} of RFC 2544 needs {number}, as frames of the test stream cannot be answered: "
-        f"e.g. {wanted.example}."
-    )
 
 
 def _filters(testbed: Testbed) -> str:

@@ -22,7 +22,7 @@ from lossratio.measurements.rfc2544.graphs import draw_loss, draw_throughput, th
 from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.records import Rate
-from lossratio.results import TestResult, findings_of, message, number_of, write_whole
+from lossratio.results import findings_of, message, number_of, write_whole
 from lossratio.units import format_milliseconds, format_ratio
 
 REPORT_FORMAT = "lossratio-rfc2544/1"
@@ -346,16 +346,6 @@ _DELAYS = {
 """Quantities of latency, and the attributes of `_Delays` with their values."""
 
 
-def _details(result: TestResult) -> Iterator[tuple[str, float | None, str, float | None]]:
-    """Quantities of a result that has no single value: name, value, unit and standard deviation."""
-    for delays in _delays(result) if isinstance(result, LatencyResult) else ():
-        for quantity, name in _DELAYS.items():
-            yield quantity, getattr(delays, name), "us", delays.spread if name == "average" else None
-    for loss in result.frame_loss.loads if isinstance(result, FrameLossResult) and result.frame_loss else ():
-        load = f"{100 * loss.share_of_max_load_ratio:.4g}"
-        yield f"frame loss rate at {load} % of the maximum load", 100 * loss.frame_loss_ratio, "%", None
-
-
 def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
     """The quantities of a part, as numbers: rates are aggregates, in frames per second."""
     if part.result is None:
@@ -371,7 +361,16 @@ def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
             "upper_bound": number_of(finding.upper_bound),
             "reason": finding.reason,
         }
-    for quantity, value, unit, deviation in _details(part.result):
+    # Of results that have no single value.
+    details: list[tuple[str, float | None, str, float | None]] = []
+    for delays in _delays(part.result) if isinstance(part.result, LatencyResult) else ():
+        for quantity, name in _DELAYS.items():
+            details.append((quantity, getattr(delays, name), "us", delays.spread if name == "average" else None))
+    losses = part.result.frame_loss if isinstance(part.result, FrameLossResult) else None
+    for loss in () if losses is None else losses.loads:
+        load = f"{100 * loss.share_of_max_load_ratio:.4g}"
+        details.append((f"frame loss rate at {load} % of the maximum load", 100 * loss.frame_loss_ratio, "%", None))
+    for quantity, value, unit, deviation in details:
         yield {"quantity": quantity, "outcome": "measured", "value": value, "unit": unit, "stdev": deviation}
 
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -127,10 +128,23 @@ def search_fields(
     evidence = [entry.result for entry in entries[warm_ups:]]
     if run.error is None and MEMORY_REST in settings:
         run = replace(run, remarks=(*run.remarks, *_remark_on_rest(evidence)))
-    outcomes = [
-        None if run.error is not None else _goal_outcome(result, evidence, run, search["min_load_fps"], max_load)
-        for result in results.values()
-    ]
+
+    def rate(load: float | None) -> Rate | None:
+        return None if load is None else run.conditions.rate(load)
+
+    outcomes: list[GoalOutcome | None] = []
+    for result in results.values() if run.error is None else ():
+        reason = judge(result, evidence, max_load_origin=max_load.origin)
+        zone = zone_in(result.goal, evidence, search["min_load_fps"], max_load.rate.per_interface_fps)
+        shares = tuple(LossyShare(**vars(one) | {"load": rate(one.load)}) for one in (zone.shares if zone else ()))
+        outcomes.append(
+            GoalOutcome(
+                regular=reason is None,
+                reason=reason,
+                **{name: rate(getattr(result, name)) for name in _RATES},
+                zone=ZoneOfChance(shares=shares) if shares else None,
+            )
+        )
     return {
         **run.stated(),
         "outcome": Outcome.FAILED if run.error is not None else outcome_of(outcomes),
@@ -140,7 +154,7 @@ def search_fields(
         "min_load": run.conditions.rate(search["min_load_fps"]),
         "max_load": max_load,
         "goals": tuple(
-            GoalReport(goal=describe_goal(goal), result=result) for goal, result in zip(results, outcomes, strict=True)
+            GoalReport(goal=describe_goal(goal), result=outcome) for goal, outcome in zip_longest(results, outcomes)
         ),
     }
 
@@ -278,49 +292,6 @@ def check_generator(trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_e
     )
 
 
-def _goal_outcome(
-    result: GoalResult, trials: Sequence[TrialResult], run: TestRun, min_load: float, max_load: MaxLoad
-) -> GoalOutcome:
-    reason = judge(result, trials, max_load_origin=max_load.origin)
-    zone = zone_in(result.goal, trials, min_load, max_load.rate.per_interface_fps)
-
-    def rate(load: float | None) -> Rate | None:
-        return None if load is None else run.conditions.rate(load)
-
-    shares = tuple(LossyShare(**vars(one) | {"load": rate(one.load)}) for one in (zone.shares if zone else ()))
-    return GoalOutcome(
-        regular=reason is None,
-        reason=reason,
-        **{name: rate(getattr(result, name)) for name in _RATES},
-        zone=ZoneOfChance(shares=shares) if shares else None,
-    )
-
-
-def _goal_contradictions(
-    report: GoalReport, said: GoalOutcome, result: GoalsResult, evidence: Sequence[TrialResult]
-) -> Iterator[str]:
-    least, most = result.min_load.per_interface_fps, result.max_load.rate.per_interface_fps
-    made = goal_result(search_goal(report.goal), evidence, min_load=least, max_load=most)
-    for name in _RATES:
-        rate, load = getattr(said, name), getattr(made, name)
-        given = None if rate is None else rate.per_interface_fps
-        if not same_value(given, load):
-            yield f"goal {report.goal.name}: {name}.per_interface_fps is {given!r}, and the trials make {load!r}"
-    zone = zone_in(search_goal(report.goal), evidence, least, most)
-    counts, made_counts = (
-        [(share.trials, share.lossy, share.longest_run) for share in (one.shares if one else ())]
-        for one in (said.zone, zone)
-    )
-    if said.zone is not None and counts != made_counts:
-        yield f"goal {report.goal.name}: its zone of chance does not follow from the trials"
-    reason = judge(made, evidence, max_load_origin=result.max_load.origin)
-    if said.regular != (reason is None):
-        yield f"goal {report.goal.name}: regular is {said.regular}, and the trials make it {not said.regular}"
-    # The trials do not show why a search ended early.
-    elif made.reason is not IrregularReason.STOPPED_EARLY and said.reason != reason:
-        yield f"goal {report.goal.name}: reason is {said.reason!r}, and the trials make {reason!r}"
-
-
 class SearchKind(Kind[ResultT]):
     """What searches with goals share as far as their journals and results show it."""
 
@@ -335,9 +306,28 @@ class SearchKind(Kind[ResultT]):
             if not least * (1.0 - ROUNDING) <= trial.load <= most * (1.0 + ROUNDING):
                 yield f"trial {place}: its load of {trial.load!r} is outside of the search's {least!r} to {most!r}"
         evidence = trials[warm_ups_in(result.settings) :]
-        for report in result.goals:
-            if report.result is not None and result.algorithm == ALGORITHM:
-                yield from _goal_contradictions(report, report.result, result, evidence)
+        for report in result.goals if result.algorithm == ALGORITHM else ():
+            said, name, searched = report.result, report.goal.name, search_goal(report.goal)
+            if said is None:
+                continue
+            made = goal_result(searched, evidence, min_load=least, max_load=most)
+            for field in _RATES:
+                rate, load = getattr(said, field), getattr(made, field)
+                given = None if rate is None else rate.per_interface_fps
+                if not same_value(given, load):
+                    yield f"goal {name}: {field}.per_interface_fps is {given!r}, and the trials make {load!r}"
+            counts, made_counts = (
+                [(share.trials, share.lossy, share.longest_run) for share in (zone.shares if zone else ())]
+                for zone in (said.zone, zone_in(searched, evidence, least, most))
+            )
+            if said.zone is not None and counts != made_counts:
+                yield f"goal {name}: its zone of chance does not follow from the trials"
+            reason = judge(made, evidence, max_load_origin=result.max_load.origin)
+            if said.regular != (reason is None):
+                yield f"goal {name}: regular is {said.regular}, and the trials make it {not said.regular}"
+            # The trials do not show why a search ended early.
+            elif made.reason is not IrregularReason.STOPPED_EARLY and said.reason != reason:
+                yield f"goal {name}: reason is {said.reason!r}, and the trials make {reason!r}"
         for spread in result.spread:
             throughput = next((report.throughput for report in result.goals if report.goal.name == spread.goal), None)
             if not same_value(spread.values_fps[-1], None if throughput is None else throughput.per_interface_fps):

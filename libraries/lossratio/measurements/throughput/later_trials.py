@@ -38,7 +38,17 @@ class _LaterTrial:
 
 def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
     """Doubts about a search by the trials of latency and telemetry that follow it."""
-    trials = list(_later_trials(result))
+    trials: list[_LaterTrial] = []
+    for at_load in result.latency:
+        if at_load.duration_s is not None and at_load.loss_ratio is not None:
+            intended, missing = _intended(at_load.load, at_load.duration_s), at_load.unsent_frames or 0
+            offered = Offered(at_load.load.per_interface_fps, max(0, intended - missing), missing)
+            lost = max(0, round(at_load.loss_ratio * intended) - missing)
+            trials.append(_LaterTrial(f"latency trial at {name_load(at_load)},", offered, lost, at_load.duration_s))
+    for one in result.telemetry:
+        load, missing = one.load.per_interface_fps, max(0, _intended(one.load, one.duration_s) - one.sent_frames)
+        what = f"telemetry's trial at {format_frame_rate(load)} per interface"
+        trials.append(_LaterTrial(what, Offered(load, one.sent_frames, missing), one.lost_frames, one.duration_s))
     unsent = unsent_frames((trial.offered for trial in trials), "the trials after the search")
     if unsent is not None:
         yield unsent
@@ -69,19 +79,6 @@ def _strictest_met(result: GoalsResult, load: float) -> Goal | None:
         if (bound := report.bounds[0]) is not None and load <= bound.per_interface_fps * (1.0 + ROUNDING)
     ]
     return min(met, key=lambda goal: goal.loss_ratio, default=None)
-
-
-def _later_trials(result: GoalsResult) -> Iterator[_LaterTrial]:
-    for at_load in result.latency:
-        if at_load.duration_s is not None and at_load.loss_ratio is not None:
-            intended, unsent = _intended(at_load.load, at_load.duration_s), at_load.unsent_frames or 0
-            offered = Offered(at_load.load.per_interface_fps, max(0, intended - unsent), unsent)
-            lost = max(0, round(at_load.loss_ratio * intended) - unsent)
-            yield _LaterTrial(f"latency trial at {name_load(at_load)},", offered, lost, at_load.duration_s)
-    for trial in result.telemetry:
-        load, unsent = trial.load.per_interface_fps, max(0, _intended(trial.load, trial.duration_s) - trial.sent_frames)
-        what = f"telemetry's trial at {format_frame_rate(load)} per interface"
-        yield _LaterTrial(what, Offered(load, trial.sent_frames, unsent), trial.lost_frames, trial.duration_s)
 
 
 def _intended(load: Rate, duration: float) -> int:

@@ -10,7 +10,7 @@ logarithmic axis; trials without loss are on a line of their own below it.
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,6 @@ from lossratio.drawing import (
     MARKS,
     Axis,
     Drawing,
-    Mark,
     Plot,
     by_mark,
     mark_of,
@@ -52,8 +51,6 @@ _DECADES_BELOW = 1.0
 """Distance of the line of trials without loss below the smallest loss, in decades."""
 
 History = Mapping[int, tuple[GoalBounds, ...]]
-Marked = Mapping[Mark, Sequence[Trial]]
-Words = Callable[[float], str]
 
 
 @dataclass(frozen=True)
@@ -76,15 +73,31 @@ class Window:
 
 def draw_search(result: GoalsResult, history: History) -> str:
     """Draws a search, with its bounds after each trial: all of it, and close-ups around the goals' last bounds."""
-    windows = windows_of(result, history)
+    windows, goals = windows_of(result, history), range(len(result.goals))
     about, in_words = rates_axis("load per interface", max(window.high for window in windows))
     picture = Drawing()
     picture.text(4.0, 14.0, about)
     marked = by_mark(result.trials)
+    steps = [list(_steps({number: of_goals[index] for number, of_goals in history.items()})) for index in goals]
+    x = Axis(0.3, max(len(result.trials), 1) + 0.7, _LEFT, _RIGHT)
     top = _TOP
     for window in windows:
         bottom = top + (_CLOSE_UP if window.goals else _OVERVIEW)
-        _draw_row(picture, result, history, marked, window, (top, bottom), in_words)
+        plot = Plot(x, Axis(window.low, window.high, bottom, top, window.is_logarithmic), picture)
+        plot.frame(x.ticks(10, whole=True), plot.y.ticks(6 if window.goals else 4), "{:.0f}".format, in_words)
+        for index in goals:
+            colour = series_colour(index)
+            proved = [(start, end, bounds.proved) for start, end, bounds in steps[index]]
+            leaning = [(start, end, bounds.leaning) for start, end, bounds in steps[index]]
+            plot.bands(_filled(plot, leaning), colour, BANDS["bounds so far"])
+            plot.bands(_filled(plot, [step for step in proved if None not in step[2]]), colour, BANDS["proved"])
+            for edge in ("lower", "upper"):
+                known = [(start, end, getattr(interval, edge)) for start, end, interval in proved]
+                plot.steps([step for step in known if step[2] is not None and plot.y.holds(step[2])], colour)
+        for mark, trials in marked.items():
+            shown = [trial for trial in trials if window.holds(trial.load_per_interface_fps)]
+            plot.marks(mark, [(trial.number, trial.load_per_interface_fps, trial_hint(trial)) for trial in shown])
+        _draw_goal_labels(plot, result.goals, history, window)
         top = bottom + _SPACE
     bottom = top - _SPACE
     picture.text((_LEFT + _RIGHT) / 2, bottom + 33.0, "trial", text_anchor="middle")
@@ -162,35 +175,6 @@ def _digits(value: float, digits: int) -> float | int:
 def _by_rule(trials: Sequence[Trial]) -> str:
     rules = Counter(trial.rule for trial in trials if trial.rule)
     return ", ".join(f"{rule} {times}" for rule, times in rules.most_common())
-
-
-def _draw_row(
-    picture: Drawing,
-    result: GoalsResult,
-    history: History,
-    marked: Marked,
-    window: Window,
-    extent: tuple[float, float],
-    in_words: Words,
-) -> None:
-    top, bottom = extent
-    x = Axis(0.3, max(len(result.trials), 1) + 0.7, _LEFT, _RIGHT)
-    plot = Plot(x, Axis(window.low, window.high, bottom, top, window.is_logarithmic), picture)
-    plot.frame(x.ticks(10, whole=True), plot.y.ticks(6 if window.goals else 4), "{:.0f}".format, in_words)
-    for index in range(len(result.goals)):
-        colour = series_colour(index)
-        steps = list(_steps({number: bounds[index] for number, bounds in history.items()}))
-        proved = [(start, end, bounds.proved) for start, end, bounds in steps]
-        leaning = [(start, end, bounds.leaning) for start, end, bounds in steps]
-        plot.bands(_filled(plot, leaning), colour, BANDS["bounds so far"])
-        plot.bands(_filled(plot, [step for step in proved if None not in step[2]]), colour, BANDS["proved"])
-        for edge in ("lower", "upper"):
-            known = [(start, end, getattr(interval, edge)) for start, end, interval in proved]
-            plot.steps([step for step in known if step[2] is not None and plot.y.holds(step[2])], colour)
-    for mark, trials in marked.items():
-        shown = [trial for trial in trials if window.holds(trial.load_per_interface_fps)]
-        plot.marks(mark, [(trial.number, trial.load_per_interface_fps, trial_hint(trial)) for trial in shown])
-    _draw_goal_labels(plot, result.goals, history, window)
 
 
 def _filled(
@@ -301,9 +285,36 @@ def draw_loss(result: GoalsResult, history: History) -> str:
     marked = by_mark(result.trials)
     picture = Drawing()
     picture.text(4.0, 14.0, "trial loss ratio")
-    for index, window in enumerate(windows):
-        left = _LOSS_LEFT + index * (width + _LOSS_GAP)
-        _draw_panel(picture, result.goals, marked, window, (left, left + width), floor, in_words)
+    for place, window in enumerate(windows):
+        left = _LOSS_LEFT + place * (width + _LOSS_GAP)
+        x = Axis(window.low, window.high, left, left + width, window.is_logarithmic)
+        plot = Plot(x, Axis(floor, 1.0, _LOSS_BOTTOM - 8.0, _LOSS_TOP, is_logarithmic=True), picture)
+        ticks = [floor, *plot.y.ticks(7)[1:]]
+        plot.frame(
+            x.ticks(int((x.end - x.start) / 70)),
+            ticks,
+            in_words,
+            lambda loss: "none" if loss == floor else format_ratio(loss),
+        )
+        for index, report in enumerate(result.goals):
+            colour, allowed = series_colour(index), max(report.goal.loss_ratio, floor)
+            plot.line([(x.low, allowed), (x.high, allowed)], colour, dash="6 3")
+            zone = None if report.result is None else report.result.zone
+            if zone is not None:
+                low, high = (min(max(end.per_interface_fps, x.low), x.high) for end in zone.ends)
+                plot.bands([(low, high, floor, 1.0)] if low < high else [], colour, _ZONE_OPACITY)
+            for bound in report.bounds:
+                if bound is not None and x.holds(bound.per_interface_fps):
+                    plot.line([(bound.per_interface_fps, floor), (bound.per_interface_fps, 1.0)], colour, width=1.2)
+        for mark, trials in marked.items():
+            # Several trials at one place have one mark and one hint.
+            hints: dict[tuple[float, float], list[str]] = {}
+            for trial in trials:
+                if window.holds(trial.load_per_interface_fps):
+                    at = (trial.load_per_interface_fps, max(trial.loss_ratio, floor))
+                    hints.setdefault(at, []).append(trial_hint(trial))
+            alike = {at: "" if len(texts) == 1 else f"{len(texts)} trials like " for at, texts in hints.items()}
+            plot.marks(mark, [(*at, f"{alike[at]}{texts[0]}") for at, texts in hints.items()])
     middle = (_LOSS_LEFT + _LOSS_RIGHT) / 2
     picture.text(middle, _LOSS_BOTTOM + 35.0, about, text_anchor="middle")
     goals = [
@@ -311,45 +322,3 @@ def draw_loss(result: GoalsResult, history: History) -> str:
     ]
     end = picture.legend(marked, goals, _LOSS_LEFT, _LOSS_BOTTOM + 60.0)
     return picture.svg(_LOSS_WIDTH, end + _LOSS_MARGIN, f"Loss ratio over load per interface, {result.test.name}.")
-
-
-def _draw_panel(
-    picture: Drawing,
-    goals: Sequence[GoalReport],
-    marked: Marked,
-    window: Window,
-    extent: tuple[float, float],
-    floor: float,
-    in_words: Words,
-) -> None:
-    plot = Plot(
-        Axis(window.low, window.high, *extent, window.is_logarithmic),
-        Axis(floor, 1.0, _LOSS_BOTTOM - 8.0, _LOSS_TOP, is_logarithmic=True),
-        picture,
-    )
-    ticks = [floor, *plot.y.ticks(7)[1:]]
-    plot.frame(
-        plot.x.ticks(int((extent[1] - extent[0]) / 70)),
-        ticks,
-        in_words,
-        lambda loss: "none" if loss == floor else format_ratio(loss),
-    )
-    for index, report in enumerate(goals):
-        colour, allowed = series_colour(index), max(report.goal.loss_ratio, floor)
-        plot.line([(plot.x.low, allowed), (plot.x.high, allowed)], colour, dash="6 3")
-        zone = None if report.result is None else report.result.zone
-        if zone is not None:
-            low, high = (min(max(end.per_interface_fps, plot.x.low), plot.x.high) for end in zone.ends)
-            plot.bands([(low, high, floor, 1.0)] if low < high else [], colour, _ZONE_OPACITY)
-        for bound in report.bounds:
-            if bound is not None and plot.x.holds(bound.per_interface_fps):
-                plot.line([(bound.per_interface_fps, floor), (bound.per_interface_fps, 1.0)], colour, width=1.2)
-    for mark, trials in marked.items():
-        # Several trials at one place have one mark and one hint.
-        hints: dict[tuple[float, float], list[str]] = {}
-        for trial in trials:
-            if window.holds(trial.load_per_interface_fps):
-                place = (trial.load_per_interface_fps, max(trial.loss_ratio, floor))
-                hints.setdefault(place, []).append(trial_hint(trial))
-        alike = {place: "" if len(texts) == 1 else f"{len(texts)} trials like " for place, texts in hints.items()}
-        plot.marks(mark, [(*place, f"{alike[place]}{texts[0]}") for place, texts in hints.items()])
