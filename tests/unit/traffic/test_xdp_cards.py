@@ -167,5 +167,5 @@ def test_a_ring_is_read_where_a_driver_has_one(monkeypatch):
     assert cards.transmit_ring("lo") is None
     # Greatest sizes of four rings, and their sizes.
     words = struct.pack("=9I", 0x10, 4096, 0, 0, 4096, 512, 0, 0, 1024)
-    monkeypatch.setattr(cards, "_ask", lambda asked, name, command: words if len(command) == len(words) else b"")
+    monkeypatch.setattr(cards, "_ask", lambda name, command: words if len(command) == len(words) else b"")
     assert cards.transmit_ring("p0") == 1024

@@ -21,7 +21,7 @@ from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configur
 from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.core.processors import free_processors
 from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.xdp import devices
+from lossratio.traffic.agent.xdp import generator
 from lossratio.traffic.agent.xdp.plan import Plan, schedule_course
 from lossratio.traffic.agent.xdp.sender import choose_cpus, claim
 from lossratio.traffic.client import AgentRefusalError
@@ -163,11 +163,11 @@ def test_a_port_that_takes_no_program_names_what_may_be_in_the_way(number, monke
         refused.append(mode)
         raise BpfError(f"The kernel refuses the program on interface {index}: {os.strerror(number)}.", number)
 
-    monkeypatch.setattr(devices, "Attachment", refuse)
-    monkeypatch.setattr(devices, "attached_program", lambda index: None)
+    monkeypatch.setattr(generator, "Attachment", refuse)
+    monkeypatch.setattr(generator, "attached_program", lambda index: None)
     port = Link(7, "eth7", bytes(6), 1500, "", True, None, None, 0, 0, 0)
     with pytest.raises(AgentError) as caught:
-        devices.attach(None, port)
+        generator.attach(None, port)
     assert refused == [XdpMode.NATIVE, XdpMode.GENERIC]
     assert caught.value.kind == "no_xdp"
     for part in ("eth7", os.strerror(number), "ethtool -K eth7 lro off", "MTU", "queues", "'kind: afpacket'"):
@@ -178,7 +178,7 @@ def test_a_right_that_is_missing_is_not_taken_for_a_driver_that_cannot(monkeypat
     def refuse(program, index, mode):
         raise BpfError("The kernel refuses it. This process lacks CAP_NET_ADMIN: log in as root.", errno.EPERM)
 
-    monkeypatch.setattr(devices, "Attachment", refuse)
-    monkeypatch.setattr(devices, "attached_program", lambda index: None)
+    monkeypatch.setattr(generator, "Attachment", refuse)
+    monkeypatch.setattr(generator, "attached_program", lambda index: None)
     with pytest.raises(BpfError, match="lacks CAP_NET_ADMIN"):
-        devices.attach(None, Link(7, "eth7", bytes(6), 1500, "", True, None, None, 0, 0, 0))
+        generator.attach(None, Link(7, "eth7", bytes(6), 1500, "", True, None, None, 0, 0, 0))

@@ -26,9 +26,7 @@ _MICROSECOND = 1000.0
 class CardClock:
     """A card's clock, which is compared with the system's while traffic flows: see ``struct card_clock``.
 
-    Args:
-        name: Name of the card's interface.
-        read: The time of its clock, in nanoseconds.
+    It has the name of the card's interface; `read` returns its time, in nanoseconds.
 
     Attributes:
         memory: What the receiving program needs to know the system's time of a stamp.

@@ -34,26 +34,24 @@ def transmitted(port: Link) -> tuple[str, int] | None:
 
 def statistics(name: str) -> Mapping[str, int]:
     """The statistics of an interface's driver, by name (``ethtool -S``); none where it has none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        try:
-            info = _ask(asked, name, struct.pack("=I", _DRIVER_INFO).ljust(_INFO_BYTES, b"\0"))
-            (count,) = struct.unpack_from("=I", info, _COUNT_OFFSET)
-            header = struct.pack("=III", _STRINGS, _STATISTICS_NAMES, count)
-            names = _ask(asked, name, header + bytes(_NAME_BYTES * count))[len(header) :]
-            values = _ask(asked, name, struct.pack("=II", _STATISTICS, count) + bytes(8 * count))
-        except OSError:
-            return {}
+    try:
+        info = _ask(name, struct.pack("=I", _DRIVER_INFO).ljust(_INFO_BYTES, b"\0"))
+        (count,) = struct.unpack_from("=I", info, _COUNT_OFFSET)
+        header = struct.pack("=III", _STRINGS, _STATISTICS_NAMES, count)
+        names = _ask(name, header + bytes(_NAME_BYTES * count))[len(header) :]
+        values = _ask(name, struct.pack("=II", _STATISTICS, count) + bytes(8 * count))
+    except OSError:
+        return {}
     texts = (names[place : place + _NAME_BYTES].split(b"\0")[0].decode() for place in range(0, len(names), _NAME_BYTES))
     return dict(zip(texts, struct.unpack_from(f"={count}Q", values, 8)))
 
 
 def transmit_ring(name: str) -> int | None:
     """How many frames the transmit ring of an interface holds (``ethtool -g``); None where the driver does not say."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        try:
-            answer = _ask(asked, name, struct.pack("=I", _RINGS).ljust(4 * _RING_WORDS, b"\0"))
-        except OSError:
-            return None
+    try:
+        answer = _ask(name, struct.pack("=I", _RINGS).ljust(4 * _RING_WORDS, b"\0"))
+    except OSError:
+        return None
     return struct.unpack(f"={_RING_WORDS}I", answer)[-1] or None
 
 
@@ -62,13 +60,12 @@ def stamping(name: str) -> tuple[int | None, bool]:
 
     This is ``ethtool -T``, and ``hwstamp_ctl``. None: it has no such clock.
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        try:
-            answer = _ask(asked, name, struct.pack("=I", _STAMPING).ljust(_STAMPING_BYTES, b"\0"))
-            clock = struct.unpack_from("=i", answer, 8)[0]
-            chosen = _ask(asked, name, bytes(12), _SIOCGHWTSTAMP) if clock >= 0 else bytes(12)
-        except OSError:
-            return None, False
+    try:
+        answer = _ask(name, struct.pack("=I", _STAMPING).ljust(_STAMPING_BYTES, b"\0"))
+        clock = struct.unpack_from("=i", answer, 8)[0]
+        chosen = _ask(name, bytes(12), _SIOCGHWTSTAMP) if clock >= 0 else bytes(12)
+    except OSError:
+        return None, False
     return None if clock < 0 else clock, struct.unpack("=3i", chosen)[2] == _EVERY_FRAME
 
 
@@ -84,7 +81,8 @@ def described(ports: Sequence[Link]) -> dict[str, dict[str, Any]]:
     return {"sent_by": sent, "transmit_rings": rings}
 
 
-def _ask(asked: socket.socket, name: str, command: bytes, request: int = _SIOCETHTOOL) -> bytes:
+def _ask(name: str, command: bytes, request: int = _SIOCETHTOOL) -> bytes:
     data = array.array("B", command)
-    fcntl.ioctl(asked, request, struct.pack("@16sP", name.encode(), data.buffer_info()[0]).ljust(40, b"\0"))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        fcntl.ioctl(asked, request, struct.pack("@16sP", name.encode(), data.buffer_info()[0]).ljust(40, b"\0"))
     return data.tobytes()

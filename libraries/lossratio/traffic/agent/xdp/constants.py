@@ -86,11 +86,9 @@ def program(name: str) -> ObjectFile:
 
 
 def constants_of(plans: Sequence[FramePlan]) -> tuple[list[Frames], bytes]:
-    """What programs know about frames.
+    """What programs know about frames: the constants of each plan, and what is in the map ``contents``.
 
-    Returns:
-        The constants of each plan, and what is in the map ``contents``: sizes in their order, orders of stepping
-        fields, and contents of frames.
+    There are sizes in their order, orders of stepping fields, and contents of frames.
     """
     contents = bytearray()
     return [_frames(plan, contents) for plan in plans], bytes(contents)

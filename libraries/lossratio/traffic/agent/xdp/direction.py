@@ -6,16 +6,16 @@ from typing import Mapping, Sequence
 
 from ..core.configuration import Direction
 from ..core.early_verdict import Lookout, SoFar
-from ..core.generator import counted_course, late_and_copies
+from ..core.generator import counted_course, late_and_copies, unknown_latency
 from ..core.links import Link
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Message
+from . import histogram
 from .card_clock import CardClock
 from .cards import transmitted
-from .findings import ReceivedFrames, examination_of, latency_of, merged, times_of
 from .frames import FramePlan
 from .plan import Plan, schedule_course
-from .receive_program import ReceiveWay, Reception
+from .receive_program import ReceivedFrames, ReceiveWay, Reception
 from .send_program import Segment, SendStream, SentSegment
 from .sender import Senders, Share
 
@@ -23,6 +23,7 @@ MOST_COUNTED_FLOWS = 1 << 16
 """Flows up to which lost frames are counted by flow: more take longer to compare than trials should."""
 
 _NANOSECONDS = 1e9
+_MICROSECOND = 1000.0
 
 
 class ActiveDirection:
@@ -38,6 +39,7 @@ class ActiveDirection:
         self, direction: Direction, streams: Sequence[Share], ports: Ports, senders: Senders, *, examines: bool
     ) -> None:
         self.name, self.transmit, self.streams = direction.name, direction.transmit, streams
+        self._numbers = [stream.number for stream in streams]
         self._direction, self._examines = direction, examines
         self._ports, self._senders = ports, senders
         self.sharing: Sequence[ActiveDirection] = [self]
@@ -89,7 +91,7 @@ class ActiveDirection:
 
     def arrived(self) -> int:
         """How many of its frames came back until now."""
-        return sum(self._reception.arrived(stream.number) for stream in self.streams)
+        return self._reception.arrived(*self._numbers)
 
     def so_far(self, lookout: Lookout, now: Mapping[str, Link]) -> SoFar:
         """The counters of a running trial; `now` are all interfaces."""
@@ -110,7 +112,7 @@ class ActiveDirection:
     def count(self) -> None:
         """Counts what came back; `counters` are about that."""
         self._counted = self.arrived()
-        self._received = merged([self._reception.received(stream.number) for stream in self.streams])
+        self._received = self._reception.received(*self._numbers)
 
     def counters(self, elapsed: float, after: Mapping[str, Link]) -> Message:
         """Its counters; `after` are all interfaces. Without `elapsed`, its traffic was not cut short."""
@@ -119,11 +121,10 @@ class ActiveDirection:
         # Frames of the ramp may be among the refused ones, and no frame that arrived is.
         refused = min(max(0, sent - received.intact), self._refused(after))
         sent -= refused
-        strayed = sum(self._reception.strayed(stream.number) for stream in self.streams)
+        late_frames, strayed, foreign = self._reception.others(*self._numbers)
         due, intended = sum(part.sent + part.unsent for part in parts), trial.intended(direction)
         sink = self._ports.before[direction.receive]
-        late_frames = self._late_before + sum(self._reception.late(stream.number) for stream in self.streams)
-        late, copies, _ = late_and_copies(late_frames, self._missing_before)
+        late, copies, _ = late_and_copies(self._late_before + late_frames, self._missing_before)
         self._missing = max(0, sent - received.arrived)
         return {
             "name": self.name,
@@ -134,7 +135,7 @@ class ActiveDirection:
             "refused_frames": refused,
             "generator_drop_frames": after[direction.receive].receive_drops - sink.receive_drops,
             "late_frames": late,
-            "foreign_frames": copies + sum(self._reception.foreign(stream.number) for stream in self.streams),
+            "foreign_frames": copies + foreign,
             "elapsed_s": elapsed or max(trial.duration, *(part.last for part in parts)),
             "lateness_s": max(part.lateness for part in parts),
             "load_ratio": direction.load_share,
@@ -207,11 +208,9 @@ class ActiveDirection:
         if first is not None:
             counts = self._reception.flows.memory.cast("I")[first : first + plan.flows]
             flows_with_loss = sum(1 for count, wanted in zip(counts, plan.sent_by_flow(sent)) if count < wanted)
-        return {**times_of(self._received), "flows_with_loss": flows_with_loss, **self._of_stamps()}
-
-    def _of_stamps(self) -> Message:
+        found = {**times_of(self._received), "flows_with_loss": flows_with_loss}
         if self.clock is None:
-            return {}
+            return found
         self.clock.check()
         if self._received.unstamped:
             raise AgentError(
@@ -219,4 +218,63 @@ class ActiveDirection:
                 f"The card of {self._direction.receive} has not stamped {self._received.unstamped} of "
                 f"{self._received.arrived} frames, so that latencies are not known. Leave 'card_stamps' out.",
             )
-        return {"clock_error_us": self.clock.error_us}
+        return {**found, "clock_error_us": self.clock.error_us}
+
+
+def examination_of(direction: Direction, received: ReceivedFrames, strayed: int) -> Message:
+    """The ``examination`` of a direction; see `Generator.trial`. Strayed are frames of other streams at its port."""
+    return {
+        "examined": received.arrived - received.stale if direction.frames.is_numbered else 0,
+        "duplicated": received.duplicated,
+        "reordered": received.reordered,
+        "corrupted": received.corrupted,
+        "readdressed": received.readdressed,
+        "wrong_length": received.wrong_length,
+        "wrong_mac": received.wrong_mac,
+        "strayed": strayed,
+    }
+
+
+def times_of(received: ReceivedFrames) -> Message:
+    """The findings about time and order that each trial has: times in microseconds, and how far frames were behind."""
+    answer: Message = {
+        "displacement_frames": received.displacement,
+        "extent_frames": received.extent,
+        "late_offset_us": received.late_offset / _MICROSECOND,
+    }
+    if received.intact and received.latency_least is not None:
+        values = list(histogram.filled(received.histogram, received.latency_least, received.latency_most))
+        answer.update(
+            latency_median_us=histogram.percentile(values, 50) / _MICROSECOND,
+            latency_99_us=histogram.percentile(values, 99) / _MICROSECOND,
+            latency_most_us=received.latency_most / _MICROSECOND,
+            jitter_us=received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
+        )
+    return answer
+
+
+def latency_of(name: str, sent: int, received: ReceivedFrames, *, is_numbered: bool) -> Message:
+    """The latency of a direction, as `Generator.latency` returns it, by the frames sent and received."""
+    answer: Message = {
+        **unknown_latency(name, 1 / _MICROSECOND),
+        "sent_frames": sent,
+        "received_frames": received.intact,
+        "out_of_order_frames": received.reordered,
+        "duplicate_frames": received.duplicated,
+        "interval_ratio": 1 / (1 << histogram.SUB_BITS),
+    }
+    if not is_numbered:
+        return {**answer, "error": "The frames have no room for sequence numbers."}
+    if not received.intact or received.latency_least is None:
+        return {**answer, "error": f"None of {sent} frames came back intact."}
+    return {
+        **answer,
+        "least_us": received.latency_least / _MICROSECOND,
+        "mean_us": received.latency_sum / received.intact / _MICROSECOND,
+        "most_us": received.latency_most / _MICROSECOND,
+        "jitter_us": received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
+        "histogram": [
+            [value / _MICROSECOND, count]
+            for value, count in histogram.filled(received.histogram, received.latency_least, received.latency_most)
+        ],
+    }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Sequence
 
-from ..core.configuration import FCS_BYTES, ChecksumField, FramesSpec, SteppingField, size_pattern
+from ..core.configuration import FCS_BYTES, ChecksumField, FramesSpec, size_pattern
 from ..core.protocol import AgentError
 
 MOST_BYTES = 3400
@@ -42,6 +42,8 @@ class FramePlan:
         lengths: Bytes of each size, without FCS.
         pattern: Numbers of the sizes of the first frames, and of all others over and over.
         flows: How many flows there are.
+        period: After how many frames everything repeats.
+        round: After how many frames the patterns of sizes and of flows come round together.
         templates: For each size, a frame with zero stepping fields and changing checksums.
         sized: Places of 16-bit words that depend on the size alone.
         orders: For each field that steps, what is added to its first value in each step; None: the step's number.
@@ -61,22 +63,21 @@ class FramePlan:
         self.lengths = tuple(size - FCS_BYTES for size, _ in spec.sizes)
         self.pattern = size_pattern([weight for _, weight in spec.sizes])
         self.flows = spec.flows
-        self.orders = tuple(map(_order, spec.fields))
+        self.period = len(self.pattern) * self.flows
+        self.round = self.period // gcd(len(self.pattern), self.flows)
+        self.orders: tuple[Sequence[int] | None, ...] = tuple(
+            field.offsets or (None if field.seed is None else permutation(field.seed, field.count))
+            for field in spec.fields
+        )
         self._fixed = [checksum for checksum in spec.checksums if not self._covered(checksum)]
         sized = [*(length.offset for length in spec.lengths), *(checksum.offset for checksum in self._fixed)]
         self.sized = tuple(sized) if len(self.lengths) > 1 else ()
         self.templates = tuple(self._template(length) for length in self.lengths)
-        self.checksums = tuple(self._changing(checksum) for checksum in spec.checksums if self._covered(checksum))
-
-    @property
-    def round(self) -> int:
-        """After how many frames the patterns of sizes and of flows come round together."""
-        return len(self.pattern) * self.flows // gcd(len(self.pattern), self.flows)
-
-    @property
-    def period(self) -> int:
-        """After how many frames everything repeats."""
-        return len(self.pattern) * self.flows
+        self.checksums = tuple(
+            ChangingChecksum(checksum, tuple(map(checksum.sum_in, self.templates)), covered)
+            for checksum in spec.checksums
+            if (covered := self._covered(checksum))
+        )
 
     def sent_by_flow(self, frames: int) -> list[int]:
         """How many of the first frames belong to each flow."""
@@ -114,13 +115,6 @@ class FramePlan:
         for checksum in self._fixed:
             frame[checksum.offset : checksum.offset + 2] = checksum.value(checksum.sum_in(bytes(frame)))
         return bytes(frame)
-
-    def _changing(self, checksum: ChecksumField) -> ChangingChecksum:
-        return ChangingChecksum(checksum, tuple(map(checksum.sum_in, self.templates)), self._covered(checksum))
-
-
-def _order(field: SteppingField) -> Sequence[int] | None:
-    return field.offsets or (None if field.seed is None else permutation(field.seed, field.count))
 
 
 def permutation(seed: int, count: int) -> list[int]:

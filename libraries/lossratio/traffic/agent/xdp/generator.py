@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
+import sys
 import time
 from contextlib import ExitStack, suppress
-from typing import Callable, Sequence
+from typing import Sequence
 
-from lossratio.bpf import BpfError, XdpMode, possible_cpus, why_impossible
+from lossratio.bpf import (
+    Attachment,
+    BpfError,
+    Program,
+    XdpMode,
+    attached_program,
+    may_send,
+    possible_cpus,
+    program_info,
+    why_impossible,
+)
 
 from ..core.configuration import Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_frames
-from ..core.generator import Tags
+from ..core.generator import Tags, integrity_of
+from ..core.links import Link
 from ..core.pacing import CATCH_UP, pause
 from ..core.ports import Ports
-from ..core.processors import free_processors
-from ..core.protocol import AgentError, Message
+from ..core.processors import free_processors, raise_priority
+from ..core.protocol import AgentError, Check, Message
 from .card_clock import CardClock, clock_of
 from .cards import batch_at, described
-from .devices import attach, check_can_send, check_may_attach
 from .direction import ActiveDirection
-from .findings import integrity
 from .plan import Plan, check_schedule
 from .receive_program import ReceiveProgram, Reception
 from .send_program import SendProgram
-from .sender import (
-    CPU_SHARE,
-    WAKE_SECONDS,
-    Sender,
-    Senders,
-    choose_cpus,
-    claim,
-    prepare_main_thread,
-    sender_cpus,
-    share_out,
-)
+from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, choose_cpus, claim, sender_cpus, share_out
+
+AGENT_PRIORITY = 20
+"""Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time although all processors are busy."""
 
 PERMIT_SECONDS = 10.0
 """Seconds for which traffic without an end goes on without hearing from the agent, which may get no processor.
@@ -43,6 +47,9 @@ PERMIT_SECONDS = 10.0
 Other traffic has its end in the program. An agent that ends or is stopped ends its senders: they are its threads.
 """
 
+_NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
+_WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."
+_SWITCH_SECONDS = 0.0001
 _CHECK_SECONDS = 0.1
 _LATE_END_SECONDS = 5.0
 _POLL_SECONDS = 0.0005
@@ -84,7 +91,9 @@ class XdpGenerator:
         self._modes: dict[str, XdpMode] = {}
         self._senders = Senders()
         self._opened = ExitStack()
-        prepare_main_thread()
+        # Senders need Python between two pieces of their work.
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        raise_priority(AGENT_PRIORITY)
         try:
             self._open()
             used = dict.fromkeys(one.transmit for one in configuration.directions)
@@ -99,6 +108,9 @@ class XdpGenerator:
 
     def facts(self) -> Message:
         """Ports with their modes, and how senders are scheduled."""
+        has_vlan = any(direction.frames.tag_place.behind_vlan for direction in self._configuration.directions)
+        # The kernel or a card takes it off before a program sees the frame, and so might the DUT.
+        unseen = ["whether frames came back without their VLAN's tag"] if has_vlan else []
         return {
             "generator": "xdp",
             "catch_up": self._catch_up,
@@ -107,18 +119,16 @@ class XdpGenerator:
             "receives": {name: mode.name.lower() for name, mode in self._modes.items()},
             **self._cards,
             "card_stamps": self._has_card_stamps,
-            "integrity": integrity(self._configuration),
+            "integrity": integrity_of(self._configuration, not_checked=unseen),
             "ports": self._ports.facts(),
         }
 
-    def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
+    def trial(self, load: float, duration: float, ramp: float, check: Check) -> list[Message]:
         """See `Generator.trial`."""
         self._send(Plan(((load, duration),), ramp), check)
         return self._counters()
 
-    def watched_trial(
-        self, load: float, duration: float, ramp: float, watch: Watch, check: Callable[[], None]
-    ) -> Message:
+    def watched_trial(self, load: float, duration: float, ramp: float, watch: Watch, check: Check) -> Message:
         """See `WatchingGenerator.watched_trial`."""
         directions = self._configuration.directions
         lookout = Lookout({one.name: load * one.load_share for one in directions}, duration, watch)
@@ -128,9 +138,7 @@ class XdpGenerator:
             wait_for_held_frames(self._arrived, duration - ended_after, settle_time, check)
         return lookout.answer(self._counters(ended_after or 0.0), ended_after)
 
-    def schedule(
-        self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
-    ) -> list[Message]:
+    def schedule(self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Check) -> list[Message]:
         """See `TimedGenerator.schedule`: without outages and silences, as frames that arrive leave no times."""
         if not is_burst:
             check_schedule(steps, self._configuration.directions, len(self._directions[0].streams))
@@ -138,7 +146,7 @@ class XdpGenerator:
         ways = zip(self._counters(), self._directions)
         return [{**counted, "course": direction.course(self._start, counted)} for counted, direction in ways]
 
-    def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
+    def latency(self, load: float, duration: float, check: Check) -> Message:
         """See `Generator.latency`: every frame of the load measures its latency."""
         counters = self.trial(load, duration, 0.0, check)
         latency = [direction.latency(counted) for counted, direction in zip(counters, self._directions)]
@@ -157,7 +165,7 @@ class XdpGenerator:
         for clock in self._clocks.values():
             clock.renew()
 
-    def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
+    def stop(self, late_wait: float, check: Check) -> list[Message]:
         """See `Generator.stop`."""
         self._senders.stop()
         elapsed = (time.monotonic_ns() - self._start) / _NANOSECONDS
@@ -167,7 +175,7 @@ class XdpGenerator:
         late = self.late(late_wait, check)
         return [{**direction, "late": late[direction["name"]]} for direction in counters]
 
-    def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
+    def late(self, wait: float, check: Check) -> dict[str, int]:
         """See `Generator.late`."""
         pause(wait, check)
         return {direction.name: direction.late() for direction in self._directions}
@@ -216,7 +224,7 @@ class XdpGenerator:
             sent = [self._directions[stream.direction].sent_as(stream) for stream in own]
             self._senders.append(Sender(SendProgram(sent, self._reception.times), cpu, self._cpu_share))
 
-    def _send(self, plan: Plan, check: Callable[[], None], lookout: Lookout | None = None) -> float | None:
+    def _send(self, plan: Plan, check: Check, lookout: Lookout | None = None) -> float | None:
         """Sends all, and waits for frames in flight; see `_finish`."""
         self._begin(plan)
         ended_after = self._finish(check, lookout)
@@ -248,8 +256,8 @@ class XdpGenerator:
             sender.program.schedule(self._start, schedule)
         self.renew()
 
-    def _finish(self, check: Callable[[], None], lookout: Lookout | None) -> float | None:
-        """Waits until all has been sent, or the lookout ends the traffic."""
+    def _finish(self, check: Check, lookout: Lookout | None) -> float | None:
+        """Waits until all has been sent, or the lookout ends the traffic: then it returns the seconds of traffic."""
         looked, between = 0.0, _CHECK_SECONDS if lookout is None else LOOK_SECONDS
         try:
             while not self._senders.have_finished():
@@ -262,7 +270,9 @@ class XdpGenerator:
                     if lookout is not None:
                         so_far = {way.name: way.so_far(lookout, links) for way in self._directions}
                         if lookout.must_end(so_far) and now < self._end:
-                            return self._cut()
+                            self._senders.stop()
+                            flowed = (time.monotonic_ns() - self._start) / _NANOSECONDS - self._plan.ramp
+                            return None if self._senders.have_finished() else min(flowed, self._plan.duration)
                     self.renew()
                 left = (self._end - time.monotonic_ns()) / _NANOSECONDS
                 time.sleep(min(between, max(_POLL_SECONDS, left)))
@@ -273,12 +283,6 @@ class XdpGenerator:
             self._senders.rest()
             self._stopped = time.monotonic()
         return None
-
-    def _cut(self) -> float | None:
-        """Ends the traffic; see `_finish` for what it returns."""
-        self._senders.stop()
-        flowed = (time.monotonic_ns() - self._start) / _NANOSECONDS - self._plan.ramp
-        return None if self._senders.have_finished() else min(flowed, self._plan.duration)
 
     def _arrived(self) -> int:
         return sum(direction.arrived() for direction in self._directions)
@@ -292,4 +296,51 @@ class XdpGenerator:
         return [direction.counters(elapsed, after) for direction in self._directions]
 
 
-_WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."
+def check_may_attach(port: Link) -> None:
+    """Makes sure that an interface has no XDP program yet: somebody else's is never replaced."""
+    number = attached_program(port.index)
+    if number is None:
+        return
+    try:
+        name = f"{number} ({program_info(number).name})"
+    except BpfError:
+        name = str(number)
+    raise AgentError(
+        "xdp_attached",
+        f"Interface {port.name} has an XDP program already: {name}. It is not ours, or another agent's, and is left "
+        f"alone. End its owner, or detach it (ip link set dev {port.name} xdp off), or use 'kind: afpacket'.",
+    )
+
+
+def check_can_send(port: Link) -> None:
+    """Makes sure that an interface's driver sends redirected frames, as far as the kernel says so."""
+    if may_send(port.index):
+        return
+    if port.kind == "veth":
+        way_out = "the other end of this veth link needs GRO (ethtool -K OTHER_END gro on) or an XDP program"
+    else:
+        way_out = "take a card whose driver has ndo_xdp_xmit; some have it only while the card has an XDP program"
+    raise AgentError(
+        "no_xdp", f"The driver of {port.name} does not send frames of XDP programs: {way_out}. Or use 'kind: afpacket'."
+    )
+
+
+def attach(program: Program, port: Link) -> tuple[Attachment, XdpMode]:
+    """Attaches a program to an interface, in its driver or else behind it, and returns how it was done, too."""
+    check_may_attach(port)
+    try:
+        return Attachment(program, port.index, XdpMode.NATIVE), XdpMode.NATIVE
+    except BpfError as error:
+        if error.error_number not in _NATIVE_REFUSED:
+            raise
+        native = error
+    try:
+        return Attachment(program, port.index, XdpMode.GENERIC), XdpMode.GENERIC
+    except BpfError as error:
+        check_may_attach(port)
+        raise AgentError(
+            "no_xdp",
+            f"No XDP program can be attached to {port.name}, neither in its driver ({native.message}) nor behind it "
+            f"({error.message}). Offloads that join frames (ethtool -K {port.name} lro off), an MTU beyond a page, and "
+            f"too few queues are in the way of XDP. Or use 'kind: afpacket'.",
+        ) from error

@@ -23,11 +23,6 @@ def edge(interval: int) -> int:
     return interval - (shift << SUB_BITS) << shift
 
 
-def added(histograms: Sequence[Sequence[int]]) -> Sequence[int]:
-    """The sum of histograms, one at least."""
-    return histograms[0] if len(histograms) == 1 else tuple(map(sum, zip(*histograms)))
-
-
 def filled(counts: Sequence[int], least: int, most: int) -> Iterator[tuple[int, int]]:
     """The middle of each interval with frames in it, in nanoseconds, with their number.
 

@@ -12,7 +12,6 @@ from lossratio.bpf import Array
 from ..core.protocol import AgentError
 from . import histogram
 from .constants import FOREVER, LONGEST_FRAME, MOST_WAYS, RING_BITS, Frames, constants_of, members, program
-from .findings import MAXIMA, ReceivedFrames
 from .frames import FramePlan
 
 _NO_TAG = 1 << 32
@@ -52,8 +51,56 @@ class _Way(ctypes.Structure):
     ]
 
 
-_WORDS = ctypes.sizeof(_Counters) // 8
 _NAMES = [name for name, _ in _Counters._fields_[:-1]]
+_MAXIMA = ("displacement", "extent", "late_offset", "latency_most")
+"""Counters of which streams have the largest of their frames, and not the sum."""
+
+
+@dataclass(frozen=True)
+class ReceivedFrames:
+    """What arrived of some streams."""
+
+    arrived: int
+    """Frames with their tags."""
+    wrong_length: int
+    """Frames of a length that was never sent."""
+    wrong_mac: int
+    """Frames with another destination MAC address than the port's."""
+    corrupted: int
+    """Frames with other contents."""
+    readdressed: int
+    """Frames with other IP addresses."""
+    duplicated: int
+    """Further copies of intact frames."""
+    stale: int
+    """Frames that so many later ones had overtaken that it is not known whether they are copies."""
+    intact: int
+    """Frames that arrived as they were sent, each counted once."""
+    reordered: int
+    """Frames among these with a lower number than one before them (RFC 4737, type-P-reordered)."""
+    displacement: int
+    """By how many numbers a frame was behind the highest one at most."""
+    extent: int
+    """How many frames had come, at most, from the first one with a higher number than a reordered frame on to that
+    frame (RFC 4737, reordering extent). It is not known of a frame that was missing before the 16
+    latest gaps in the numbers."""
+    late_offset: int
+    """Nanoseconds between these two arrivals at most (RFC 4737, late-time offset)."""
+    latency_sum: int
+    """Nanoseconds, over all intact frames."""
+    latency_least: int | None
+    """Nanoseconds; None: there was no frame."""
+    latency_most: int
+    """Nanoseconds."""
+    jitter_sum: int
+    """Sum of the differences (absolute) between latencies of frames that followed one another, in nanoseconds (RFC
+    3393, selected by consecutive numbers)."""
+    jitter_count: int
+    """How many such differences there were."""
+    unstamped: int
+    """Frames that a card was to stamp, and did not."""
+    histogram: Sequence[int]
+    """How many latencies are in each interval: see `histogram`."""
 
 
 @dataclass(frozen=True)
@@ -108,11 +155,9 @@ class Reception:
         return {"reception": self._control, "times": self.times, **counts}
 
     def watch(self, tag: int, ramp_tag: int) -> None:
-        """Counts from zero, frames with other tags than before.
+        """Counts from zero, frames with other tags than before; those with the ramp's are not to be counted.
 
-        Args:
-            tag: Tag of the first stream, with zeros in the bits of `DIRECTIONS`; the other streams' tags follow.
-            ramp_tag: The same for frames that are not to be counted.
+        Both are of the first stream, with zeros in the bits of `DIRECTIONS`; the other streams' tags follow.
         """
         shared = self._shared
         previous, shared.family = shared.family, _NO_TAG
@@ -130,32 +175,31 @@ class Reception:
         """A stream's part of `times`, in words of eight bytes."""
         return self.times.words[stream << RING_BITS : stream + 1 << RING_BITS]
 
-    def late(self, stream: int) -> int:
-        """Frames of the tags before that arrived since `watch`."""
-        return int(self._shared.streams[stream].late)
+    def others(self, *streams: int) -> tuple[int, int, int]:
+        """Frames of none of these streams that arrived where they should, since `watch`.
 
-    def strayed(self, stream: int) -> int:
-        """Frames of other streams that arrived where this one should, since `watch`."""
-        return int(self._shared.streams[stream].strayed)
+        They have a tag of the trial before, of another stream, or none that is known (where a stream is the first one).
+        """
+        own: list[Any] = [self._shared.streams[stream] for stream in streams]
+        return sum(one.late for one in own), sum(one.strayed for one in own), sum(one.foreign for one in own)
 
-    def foreign(self, stream: int) -> int:
-        """Frames without any known tag that arrived where this stream is the first one, since `watch`."""
-        return int(self._shared.streams[stream].foreign)
+    def arrived(self, *streams: int) -> int:
+        """Frames of some streams that arrived since `watch`."""
+        return sum(blocks[stream].arrived for blocks in self._blocks for stream in streams)
 
-    def arrived(self, stream: int) -> int:
-        """Frames of a stream that arrived since `watch`."""
-        return sum(blocks[stream].arrived for blocks in self._blocks)
-
-    def received(self, stream: int) -> ReceivedFrames:
-        """What arrived of a stream since `watch`."""
-        blocks: list[Any] = [blocks[stream] for blocks in self._blocks if blocks[stream].arrived]
+    def received(self, *streams: int) -> ReceivedFrames:
+        """What arrived of some streams since `watch`."""
+        blocks: list[Any] = [
+            block for each in self._blocks for block in map(each.__getitem__, streams) if block.arrived
+        ]
         counts = {name: sum(getattr(block, name) for block in blocks) for name in _NAMES}
-        for name in MAXIMA:
+        for name in _MAXIMA:
             counts[name] = max((getattr(block, name) for block in blocks), default=0)
         least = min((block.latency_least for block in blocks), default=FOREVER)
         del counts["next_in_turn"], counts["last_latency"], counts["latency_least"]
-        columns = histogram.added([block.histogram[:] for block in blocks] or [(0,) * histogram.INTERVALS])
-        return ReceivedFrames(**counts, latency_least=None if least == FOREVER else least, histogram=columns)
+        columns = [block.histogram[:] for block in blocks] or [(0,) * histogram.INTERVALS]
+        summed = columns[0] if len(columns) == 1 else tuple(map(sum, zip(*columns)))
+        return ReceivedFrames(**counts, latency_least=None if least == FOREVER else least, histogram=summed)
 
 
 class ReceiveProgram:

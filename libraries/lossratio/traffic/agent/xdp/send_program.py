@@ -138,11 +138,9 @@ class SendProgram:
             self._shared.dues[number] = FOREVER
 
     def schedule(self, start: int, segments: Sequence[Sequence[Segment]]) -> None:
-        """Gives each stream a schedule. Nothing is sent before `renew` has allowed it.
+        """Gives each stream its segments; one without frames ends it. Nothing is sent before `renew` has allowed it.
 
-        Args:
-            start: When it starts, in nanoseconds of the kernel's monotonic clock.
-            segments: The segments of each stream. One without frames ends it.
+        All start at a time in nanoseconds of the kernel's monotonic clock.
         """
         self.clear()
         for schedule, one in zip(self._shared.schedules, segments):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -31,14 +30,10 @@ PERIOD_SECONDS = 0.001
 
 _START_SECONDS = 10.0
 _POLL_SECONDS = 0.0002
-_SWITCH_SECONDS = 0.0001
 _FIRST_RUNS, _MOST_RUNS = 1 << 7, 1 << 20
 _CLAIM = "lr_sender_"
 _PRIORITY = 12
 """Before senders of `afpacket`, and their agent, which may be another testbed's."""
-
-AGENT_PRIORITY = 20
-"""Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time although all processors are busy."""
 
 
 class Sender:
@@ -155,12 +150,6 @@ class Senders(List[Sender]):
         for sender in self:
             sender.close()
         self.clear()
-
-
-def prepare_main_thread() -> None:
-    """Makes the agent's main thread ready: for busy processors, and for senders that need Python between two pieces."""
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    raise_priority(AGENT_PRIORITY)
 
 
 @dataclass(frozen=True)
