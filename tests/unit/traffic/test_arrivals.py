@@ -69,7 +69,7 @@ def test_a_number_that_no_frame_can_have_yet_is_not_believed():
 def test_the_longest_silences_are_kept_in_their_order():
     times = np.cumsum([INTERVAL * (10 + number % 7 if number % 3 == 0 else 1) for number in range(9000)])
     reception = received(range(9000), 100, times)
-    silences = reception.silences()
+    silences = reception.silences
     assert len(silences) == MOST_OUTAGES
     lengths = np.diff(times, prepend=np.nan)
     known = np.sort(lengths[1:])[-MOST_OUTAGES:]

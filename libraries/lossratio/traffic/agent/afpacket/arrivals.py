@@ -34,13 +34,15 @@ _NANOSECONDS = 1e9
 class Reception:
     """Numbers of frames that arrived, in any order, and the gaps between them in the order of arrival.
 
-    Args:
-        least_silence: Seconds without a frame from which on it is a silence.
+    From `least_silence` seconds without a frame on it is a silence.
+
+    Attributes:
+        silences: The longest times without any frame, in their order: receipt before and after each, in seconds.
     """
 
     def __init__(self, least_silence: float = LEAST_SILENCE) -> None:
         self._least_silence = least_silence
-        self._silences = np.empty((0, 2))
+        self.silences = np.empty((0, 2))
         self._has_arrived = np.zeros(_FIRST_SIZE, dtype=bool)
         self._highest = -1
         self._last_time = np.nan
@@ -59,19 +61,12 @@ class Reception:
         (places,) = np.nonzero(numbers > highest[:-1] + 1)
         before = np.concatenate(([self._last_time], times[:-1]))
         self._gaps.append(np.stack((highest[places] + 1.0, before[places], times[places]), axis=1))
-        self._add_silences(before, times)
         self._highest, self._last_time = int(highest[-1]), float(times[-1])
-
-    def silences(self) -> NDArray[np.float64]:
-        """The longest times without any frame, in their order: receipt before and after each, in seconds."""
-        return self._silences
-
-    def _add_silences(self, before: NDArray[np.float64], times: NDArray[np.float64]) -> None:
         (places,) = np.nonzero(times - before >= self._least_silence)
         if len(places):
-            silences = np.concatenate((self._silences, np.stack((before[places], times[places]), axis=1)))
+            silences = np.concatenate((self.silences, np.stack((before[places], times[places]), axis=1)))
             longest = np.argsort(silences[:, 0] - silences[:, 1], kind="stable")[:MOST_OUTAGES]
-            self._silences = silences[np.sort(longest)]
+            self.silences = silences[np.sort(longest)]
 
     def lost(self, first: int, end: int) -> Numbers:
         """Numbers of the frames that did not arrive, from one on and before another."""
@@ -80,11 +75,9 @@ class Reception:
         return np.concatenate((np.flatnonzero(~arrived) + first, missing))
 
     def outages(self, sent: int) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
-        """Runs of lost frames, of so many that were sent.
+        """Runs of lost frames, of so many that were sent: the numbers of the first and the last frame of each run.
 
-        Returns:
-            Numbers of the first and the last frame of each run, and the times of receipt before and after it; NaN: no
-            frame was received.
+        And the times of receipt before and after it; NaN: no frame was received.
         """
         lost = self.lost(0, sent)
         firsts, lasts = lost[np.diff(lost, prepend=-2) != 1], lost[np.diff(lost, append=sent + 2) != 1]
@@ -150,20 +143,19 @@ def course(batches: SentBatches, steps: Sequence[SentStep], reception: Reception
         # The last batch leaves when its last frame is due.
         "rate": (sent - 1) / span if span > 0 else None,
         "steps": [],
-        "outages": [],
-        "outage_count": 0,
-        "silences": [],
     }
     first = 0
     for step in steps:
         part = step.transmission
+        lost = None if reception is None else reception.lost(first, first + part.sent)
         message["steps"].append(
             {
                 "start": step.start - began,
                 "elapsed": part.elapsed,
                 "intended": part.intended,
                 "sent": part.sent,
-                **_lost(batches, reception, first, first + part.sent),
+                "lost": None if lost is None else len(lost),
+                "last_lost": float(batches.time_of(lost[-1:])[0]) - began if lost is not None and len(lost) else None,
             }
         )
         first += part.sent
@@ -179,14 +171,6 @@ def course(batches: SentBatches, steps: Sequence[SentStep], reception: Reception
             dict(zip(names, (count, *(None if np.isnan(time) else time for time in row))))
             for count, row in zip(frames, relative)
         ]
-        silences = (reception.silences() - began).tolist()
+        silences = (reception.silences - began).tolist()
         message["silences"] = [{"start": start, "end": end} for start, end in silences]
     return message
-
-
-def _lost(batches: SentBatches, reception: Reception | None, first: int, end: int) -> Message:
-    if reception is None:
-        return {"lost": None, "last_lost": None}
-    lost = reception.lost(first, end)
-    last = float(batches.time_of(lost[-1:])[0]) - batches.times[0] if len(lost) else None
-    return {"lost": len(lost), "last_lost": last}

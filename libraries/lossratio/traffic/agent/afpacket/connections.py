@@ -211,10 +211,7 @@ class Conversation:
     def replies(self, first: int, load: float, next_tag: Callable[[], int]) -> Iterator[tuple[Sender, SendOrder]]:
         """Each pass after the first: who sends, and what. Ask for the next one when the frames have arrived.
 
-        Args:
-            first: Number of the first frame that opened a connection.
-            load: Frames per second.
-            next_tag: Makes tags.
+        It begins with the number of the `first` frame that opened a connection; the load is in frames per second.
         """
         self._alive = opened = self._responder.arrived()
         self._responder.keep(opened)
@@ -328,7 +325,7 @@ def check_answerable(frames: FramesSpec) -> None:
             "unsupported",
             "Connections are opened by UDP frames, or TCP's with 'connects', of one size, with room for a sequence "
             "number and without a tunnel. Take such a traffic profile, e.g. ethip4-udp-connections, of "
-            f"{_least_size(frames)} bytes or more.",
+            f"{frames.tag_offset + TAG_BYTES + COMPENSATION_BYTES + FCS_BYTES} bytes or more.",
         )
 
 
@@ -354,10 +351,6 @@ def _silence(end: _End, sent: int) -> AgentError:
         f"{where}, although {sent} connections arrived. The path back is another one (asymmetric), or the device keeps "
         "none of them: its table is full, or its time-out is short. Look at the routes back, and at its table.",
     )
-
-
-def _least_size(frames: FramesSpec) -> int:
-    return frames.tag_offset + TAG_BYTES + COMPENSATION_BYTES + FCS_BYTES
 
 
 def _set_word(data: Bytes, place: int, words: Numbers) -> None:

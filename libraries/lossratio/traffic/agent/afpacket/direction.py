@@ -70,10 +70,6 @@ class ActiveDirection:
         """Its share of a trial's load, without broadcast frames, in frames per second."""
         return load * self._direction.load_share * (1.0 - self._direction.broadcast_share)
 
-    def broadcast_load(self, load: float) -> float:
-        """Broadcast frames among its share of a trial's load, in frames per second."""
-        return load * self._direction.load_share * self._direction.broadcast_share
-
     def watch(self, order: SendOrder, tags: Sequence[tuple[int, int]]) -> None:
         """Begins to count frames with an order's tag. All directions do that before any of them sends."""
         self._stop_noting()
@@ -119,7 +115,8 @@ class ActiveDirection:
         orders = {self.sender_of(wanted): own}
         if self.broadcaster is not None:
             far, ramp_far = wanted.tag ^ FAR, wanted.ramp_tag ^ FAR
-            orders[self.broadcaster] = replace(part(self.broadcast_load), tag=far, ramp_tag=ramp_far)
+            share = self._direction.load_share * self._direction.broadcast_share
+            orders[self.broadcaster] = replace(part(lambda load: load * share), tag=far, ramp_tag=ramp_far)
         return orders
 
     def note_arrivals(self, least: int = AT_ONCE) -> None:
@@ -172,11 +169,22 @@ class ActiveDirection:
         return late
 
     def counters(
-        self, report: SenderReport, received: int, before: Mapping[str, Link], after: Mapping[str, Link]
+        self,
+        reports: Mapping[Sender, SenderReport],
+        received: int,
+        before: Mapping[str, Link],
+        after: Mapping[str, Link],
     ) -> Message:
-        """The counters of the direction, as `Generator.trial` returns them; `before` and `after` are all interfaces."""
+        """The counters of the direction, as `Generator.trial` returns them; `before` and `after` are all interfaces.
+
+        Broadcast frames that could not be sent are among the unsent ones: without them the load is lower.
+        """
         source, sink = self._direction.transmit, self._direction.receive
-        sent = report.transmission
+        report = reports[self.sender]
+        sent, broadcasts = report.transmission, 0
+        if self.broadcaster is not None:
+            others = reports[self.broadcaster].transmission
+            broadcasts = max(0, others.intended - others.sent)
         load_frames = sent.sent - report.probes
         check_countable(self.name, load_frames)
         if report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
@@ -189,10 +197,10 @@ class ActiveDirection:
         self._missing = max(0, load_frames - received)
         counters = {
             "name": self.name,
-            "intended_frames": sent.intended,
+            "intended_frames": sent.intended + broadcasts,
             "sent_frames": sent.sent,
             "received_frames": received,
-            "unsent_frames": max(0, sent.intended - sent.sent),
+            "unsent_frames": max(0, sent.intended - sent.sent) + broadcasts,
             "generator_drop_frames": after[sink].receive_drops - before[sink].receive_drops,
             "late_frames": late,
             "foreign_frames": self._foreign.read() + copies,

@@ -78,7 +78,8 @@ class Examiner:
 
         Odd frames stay, as long as there is room for all of them.
         """
-        if not self._ring.is_half_full() or (self._kept is not None and len(self._kept) >= self._ring.slots):
+        is_half_full = self._ring.has(self._ring.slots // 2 + 1)
+        if not is_half_full or (self._kept is not None and len(self._kept) >= self._ring.slots):
             return
         self._sample = replace(self._sample, one_in=2 * self._sample.one_in)
         let_sample_through(self._ring.socket, self._place, self._sample)
@@ -86,7 +87,7 @@ class Examiner:
         all_kept = captured if self._kept is None else self._kept.followed_by(captured)
         # Nothing else of them is compared yet.
         seen = _look_at_all(all_kept, self._sample, self._expected, None)
-        self._kept = all_kept.those(seen.is_chosen | seen.strayed | seen.wrong_length | seen.wrong_mac)
+        self._kept = all_kept[seen.is_chosen | seen.strayed | seen.wrong_length | seen.wrong_mac]
         self._ring.release(len(captured))
 
     def look(self, first: int, least: int) -> None:
@@ -236,7 +237,7 @@ def _look_at_all(captured: CapturedFrames, sample: Sample, expected: _ExpectedFr
     """Compares some frames at a time, as many as stay in a processor's cache; without the first number, none."""
     count = max(1, _CACHED_BYTES // expected.end)
     starts = range(0, max(1, len(captured)), count)
-    return _joined([_look(captured.part(start, start + count), sample, expected, first) for start in starts])
+    return _joined([_look(captured[start : start + count], sample, expected, first) for start in starts])
 
 
 def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int | None) -> _Seen:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import mmap
 from dataclasses import dataclass
 from math import gcd
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,10 +77,6 @@ class FrameOrder:
         number %= self.period
         flow = (number + number // self._round) % self.flows
         return flow, min(self.flows - flow, self._round - number % self._round)
-
-    def sizes(self, count: int) -> Numbers:
-        """Sizes of the first frames, in bytes with FCS."""
-        return np.resize(self.pattern, count)
 
 
 class FrameBuilder:
@@ -199,7 +194,7 @@ class Numbering:
         self._place = place
         self._whole_tags = memory[:, start + place.offset : start + place.offset + TAG_BYTES]
         parts = number_parts(place) if place.is_numbered else []
-        self._parts = [_column(memory, start + offset, width) for offset, width in parts]
+        self._parts = [column(memory, start + offset, width) for offset, width in parts]
         self._tables: list[NDArray[np.void]] = []
         self._tag = self._first = 0
 
@@ -217,8 +212,8 @@ class Numbering:
             self._compute(number)
         place = number - self._first
         count = min(count, _AT_ONCE - place)
-        for column, table in zip(self._parts, self._tables):
-            column[row : row + count] = table[place : place + count]
+        for part, table in zip(self._parts, self._tables):
+            part[row : row + count] = table[place : place + count]
         return count
 
     def _compute(self, first: int) -> None:
@@ -251,25 +246,10 @@ def number_bytes(place: TagPlace, tag: int, numbers: Numbers) -> list[Bytes]:
     return [sequence, compensation]
 
 
-def _column(memory: Bytes, start: int, width: int) -> NDArray[np.void]:
+def column(memory: Bytes, start: int, width: int) -> NDArray[np.void]:
     """The same part of all rows."""
-    column: NDArray[np.void] = np.ndarray((len(memory),), f"V{width}", memory, start, strides=memory.strides[:1])
-    return column
-
-
-class Patches(Protocol):
-    """The parts in which frames differ from the round before; see `HeaderPatches`."""
-
-    parts: list[tuple[int, NDArray[np.void]]]
-
-    def run(self, number: int) -> int:
-        """How many frames can be patched at once, from the one of this number on."""
-
-    def rows(self, number: int, count: int) -> Numbers:
-        """Which parts belong to so many frames from a number on."""
-
-    def write(self, data: Bytes, numbers: Numbers) -> None:
-        """Writes the parts that belong to any frames, one in each row, by their numbers."""
+    part: NDArray[np.void] = np.ndarray((len(memory),), f"V{width}", memory, start, strides=memory.strides[:1])
+    return part
 
 
 class Replies:
@@ -303,7 +283,7 @@ class FrameCycle:
     """One row per frame, without FCS; what lies behind its length is not sent."""
     lengths: NDArray[np.uint32]
     """Bytes of each frame, without FCS."""
-    patches: Patches | None = None
+    patches: HeaderPatches | Replies | None = None
     """What frames differ in from the round before; None: these are all frames that differ."""
 
     def frames(self, numbers: Numbers) -> tuple[Bytes, NDArray[np.uint32]]:
@@ -389,7 +369,7 @@ class HeaderPatches:
 
 
 def _first_frames(builder: FrameBuilder, order: FrameOrder, count: int) -> tuple[Bytes, NDArray[np.uint32]]:
-    sizes = order.sizes(count)
+    sizes = np.resize(order.pattern, count)
     beginnings = builder.beginnings(order.flow_numbers(np.arange(count)), sizes)
     data = np.tile(payload(int(sizes.max()) - FCS_BYTES), (count, 1))
     data[:, : beginnings.shape[1]] = beginnings

@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 from dataclasses import replace
 from multiprocessing.connection import wait
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 from ..core.configuration import DIRECTIONS, Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_frames
@@ -16,7 +16,7 @@ from ..core.generator import Exchange, Tags, integrity_of
 from ..core.pacing import CATCH_UP, pause
 from ..core.ports import Ports
 from ..core.processors import COUNTING, free_processors, raise_priority
-from ..core.protocol import AgentError, Message
+from ..core.protocol import AgentError, Check, Message
 from .direction import FAR, ActiveDirection
 from .examination import MOST_EXAMINED
 from .latency import MOST_FRAMES, NUMBERS, Probe
@@ -68,22 +68,18 @@ class AfPacketGenerator:
             "ports": self._ports.facts(),
         }
 
-    def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
+    def trial(self, load: float, duration: float, ramp: float, check: Check) -> list[Message]:
         """See `Generator.trial`."""
         self._begin(SendOrder(load, duration, ramp=ramp))
         return self._counters(self._finish(self._senders(), check))
 
-    def schedule(
-        self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
-    ) -> list[Message]:
+    def schedule(self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Check) -> list[Message]:
         """See `TimedGenerator.schedule`."""
         load, duration = max(load for load, _ in steps), sum(duration for _, duration in steps)
         self._begin(SendOrder(load, duration, steps=tuple(steps), is_logged=True, is_complete=is_burst))
         return self._counters(self._finish(self._senders(), check))
 
-    def watched_trial(
-        self, load: float, duration: float, ramp: float, watch: Watch, check: Callable[[], None]
-    ) -> Message:
+    def watched_trial(self, load: float, duration: float, ramp: float, watch: Watch, check: Check) -> Message:
         """See `WatchingGenerator.watched_trial`."""
         self._begin(SendOrder(load, duration, ramp=ramp, is_watched=True))
         lookout = Lookout({direction.name: direction.load(load) for direction in self._directions}, duration, watch)
@@ -100,7 +96,7 @@ class AfPacketGenerator:
         after = max(report.transmission.elapsed for report in reports.values())
         return lookout.answer(counters, after if ended else None)
 
-    def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
+    def latency(self, load: float, duration: float, check: Check) -> Message:
         """See `Generator.latency`."""
         with ExitStack() as opened:
             try:
@@ -117,7 +113,7 @@ class AfPacketGenerator:
             "latency": latency,
         }
 
-    def connect(self, load: float, count: int, exchange: Exchange, check: Callable[[], None]) -> list[Message]:
+    def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
         """See `ConnectingGenerator.connect`."""
         if len(self._directions) != 1:
             raise AgentError("unsupported", "Connections are opened in one direction, on one link. Send one way only.")
@@ -148,7 +144,8 @@ class AfPacketGenerator:
         # lost.
         alive = conversation.alive
         unsent = min(unsent + conversation.overlooked, counters["sent_frames"] - alive)
-        counters = _sum(counters, {"sent_frames": -unsent, "unsent_frames": unsent})
+        counters["sent_frames"] -= unsent
+        counters["unsent_frames"] += unsent
         unanswered = max(0, (arrived or 0) + unseen - unsent - alive)
         return [{**counters, "received_frames": alive, "unanswered_frames": unanswered}]
 
@@ -166,7 +163,7 @@ class AfPacketGenerator:
         for direction in self._directions:
             direction.renew()
 
-    def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
+    def stop(self, late_wait: float, check: Check) -> list[Message]:
         """See `Generator.stop`."""
         for sender in self._senders():
             sender.stop()
@@ -174,7 +171,7 @@ class AfPacketGenerator:
         late = self.late(late_wait, check)
         return [{**direction, "late": late[direction["name"]]} for direction in counters]
 
-    def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
+    def late(self, wait: float, check: Check) -> dict[str, int]:
         """See `Generator.late`."""
         pause(wait, check)
         return {direction.name: direction.late() for direction in self._directions}
@@ -219,7 +216,7 @@ class AfPacketGenerator:
             raise_priority(COUNTING)
 
     def _finish(
-        self, senders: Sequence[Sender], check: Callable[[], None], lookout: Lookout | None = None
+        self, senders: Sequence[Sender], check: Check, lookout: Lookout | None = None
     ) -> dict[Sender, SenderReport]:
         """Waits until all senders have ended, or the lookout ends them, and then for frames in flight."""
         pending: dict[Any, Sender] = {sender.connection: sender for sender in senders}
@@ -257,15 +254,9 @@ class AfPacketGenerator:
         return sum(direction.count() for direction in self._directions)
 
     def _counters(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:
-        received = {direction.name: direction.count() for direction in self._directions}
-        after = self._ports.after(may_go_down=self._links_may_change)
-        return [
-            _with_unsent_broadcasts(
-                direction.counters(reports[direction.sender], received[direction.name], self._ports.before, after),
-                None if direction.broadcaster is None else reports[direction.broadcaster],
-            )
-            for direction in self._directions
-        ]
+        received = [direction.count() for direction in self._directions]
+        links = self._ports.before, self._ports.after(may_go_down=self._links_may_change)
+        return [direction.counters(reports, count, *links) for direction, count in zip(self._directions, received)]
 
     def _senders(self) -> list[Sender]:
         return [sender for direction in self._directions for sender in direction.senders]
@@ -277,25 +268,13 @@ class AfPacketGenerator:
         return direction.open_probe(load, duration, far | self._probe_tag & ~FAR)
 
 
-def _with_unsent_broadcasts(counters: Message, report: SenderReport | None) -> Message:
-    """The counters of a direction, with the broadcast frames that could not be sent: without them the load is lower."""
-    if report is None:
-        return counters
-    unsent = max(0, report.transmission.intended - report.transmission.sent)
-    return _sum(counters, {"intended_frames": unsent, "unsent_frames": unsent})
-
-
 def _with_latency_frames(counters: Message, latency: Message) -> Message:
     """The counters of a direction, with its latency frames among those received."""
-    duplicates = latency["duplicate_frames"]
-    total = _sum(counters, {"received_frames": latency["received_frames"] + duplicates})
-    if total["examination"] is not None:
-        total["examination"] = {**total["examination"], "latency_copies": duplicates}
-    return total
-
-
-def _sum(counts: Message, added: Mapping[str, int]) -> Message:
-    return {**counts, **{name: counts[name] + count for name, count in added.items()}}
+    duplicates, examination = latency["duplicate_frames"], counters["examination"]
+    if examination is not None:
+        examination = {**examination, "latency_copies": duplicates}
+    received = counters["received_frames"] + latency["received_frames"] + duplicates
+    return {**counters, "received_frames": received, "examination": examination}
 
 
 def _socket_error(error: OSError | MemoryError) -> AgentError:

@@ -190,6 +190,7 @@ class ReceiveRing:
 
     Attributes:
         socket: The socket, for its filter.
+        slots: How many frames there is room for.
     """
 
     def __init__(self, link: Link, slot: int, slots: int) -> None:
@@ -197,7 +198,7 @@ class ReceiveRing:
         let_nothing_through(self.socket)
         block = max(slot, _BLOCK_BYTES)
         blocks = -(-slots * slot // block)
-        slots = blocks * block // slot
+        self.slots = slots = blocks * block // slot
         self.socket.setsockopt(SOL_PACKET, _PACKET_RX_RING, struct.pack("=4I", block, blocks, slot, slots))
         memory = mmap.mmap(self.socket.fileno(), blocks * block)
         self._memory = np.frombuffer(memory, dtype=np.uint8).reshape(slots, slot)
@@ -205,19 +206,10 @@ class ReceiveRing:
         self._head = 0
         take_all(self.socket, link)
 
-    @property
-    def slots(self) -> int:
-        """How many frames there is room for."""
-        return len(self._memory)
-
     def overlooked(self) -> int:
         """Frames that passed the filter and had no more room, since this was asked before."""
         _, dropped = struct.unpack("=II", self.socket.getsockopt(SOL_PACKET, _PACKET_STATISTICS, 8))
         return int(dropped)
-
-    def is_half_full(self) -> bool:
-        """Whether half of the room is taken."""
-        return self.has(self.slots // 2 + 1)
 
     def filled(self) -> int:
         """How many frames came since the last `release`."""
@@ -277,13 +269,8 @@ class CapturedFrames:
         """A copy of these frames, and of others behind them."""
         return CapturedFrames(np.concatenate((self._slots, others._slots)))
 
-    def those(self, flags: NDArray[np.bool_]) -> CapturedFrames:
-        """A copy of some of them."""
-        return CapturedFrames(self._slots[flags])
-
-    def part(self, start: int, end: int) -> CapturedFrames:
-        """Those from one number on to before another one."""
-        return CapturedFrames(self._slots[start:end])
+    def __getitem__(self, those: slice | NDArray[np.bool_]) -> CapturedFrames:
+        return CapturedFrames(self._slots[those])
 
     def contents(self, end: int, *, with_tags: bool = True, skipped: int = 0) -> Bytes:
         """The first bytes of each frame; those behind the end of a shorter frame mean nothing.

@@ -315,13 +315,9 @@ class Sender:
                 # Its report must not be taken for the next one's.
                 self._process.kill()
 
-    def end(self) -> None:
-        """Ends the process, and with it all traffic, without waiting for that; call `close` later."""
-        self._process.kill()
-
     def close(self) -> None:
         """Ends the process, and with it all traffic."""
-        self.end()
+        self._process.kill()
         self._process.join()
         self.connection.close()
 
@@ -363,7 +359,8 @@ def _transmit(output: MixedOutput, order: SendOrder, permit: Permit, progress: P
         is_abandoned = is_abandoned or (is_over and not permit.was_revoked())
         return is_over
 
-    dropped_before = output.dropped_beyond
+    probes = output.latency_frames
+    dropped_before = output.dropped_beyond + probes.dropped_beyond
     try:
         if order.ramp:
             output.tag(order.ramp_tag)
@@ -390,11 +387,11 @@ def _transmit(output: MixedOutput, order: SendOrder, permit: Permit, progress: P
         )
     return SenderReport(
         transmission=in_all([step.transmission for step in steps]),
-        dropped_beyond=output.dropped_beyond - dropped_before,
+        dropped_beyond=output.dropped_beyond + probes.dropped_beyond - dropped_before,
         first=output.first,
         steps=tuple(steps),
         batches=None if log is None else log.sent_batches(),
-        probes=output.probes,
+        probes=probes.number,
     )
 
 

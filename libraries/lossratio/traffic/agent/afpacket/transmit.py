@@ -8,15 +8,14 @@ import os
 import socket
 import struct
 from dataclasses import dataclass
-from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.configuration import TagPlace
+from ..core.configuration import TagPlace, least_common_multiple
 from ..core.packets import SOL_PACKET, ring_socket
 from ..core.protocol import AgentError
-from .frames import SLOT_HEADER_BYTES, FrameCycle, Numbering, Patches, Replies, slot_bytes, slots_per_block, tag_bytes
+from .frames import SLOT_HEADER_BYTES, FrameCycle, Numbering, Replies, column, slot_bytes, slots_per_block, tag_bytes
 
 _PACKET_TX_RING, _PACKET_LOSS, _PACKET_VNET_HDR, _PACKET_QDISC_BYPASS = 13, 14, 15, 20
 _SO_SNDBUFFORCE = 32
@@ -61,7 +60,8 @@ class TransmitRing:
         self._setup = setup
         self._head = 0
         slot = slot_bytes(int(cycle.lengths.max()))
-        slots = _slot_count(len(cycle.lengths), slot)
+        # Whole cycles and whole blocks.
+        slots = least_common_multiple(len(cycle.lengths), slots_per_block(slot))
         self._socket = _open(setup.interface, slot, slots)
         memory = np.frombuffer(mmap.mmap(self._socket.fileno(), slots * slot), dtype=np.uint8).reshape(slots, slot)
         lengths = np.resize(cycle.lengths, slots)
@@ -74,7 +74,8 @@ class TransmitRing:
         self._numbering = Numbering(memory, SLOT_HEADER_BYTES, setup.tag_place)
         self._patches = cycle.patches
         self._number = self.first = 0
-        self._parts = [] if cycle.patches is None else [_part(memory, *part) for part in cycle.patches.parts]
+        parts = [] if cycle.patches is None else cycle.patches.parts
+        self._parts = [column(memory, SLOT_HEADER_BYTES + place, table.itemsize) for place, table in parts]
 
     def tag(self, tag: int) -> None:
         """Writes a trial's tag into all frames; their sequence numbers begin anew."""
@@ -93,11 +94,7 @@ class TransmitRing:
         self._header_lengths[:] = length
 
     def offer(self, count: int) -> int:
-        """Sends the next frames, as many of them as go in one batch.
-
-        Returns:
-            How many frames left the generator. None did if the interface was busy.
-        """
+        """Sends the next frames, as many as go in one batch; returns how many left: none if the interface was busy."""
         count = min(count, _MAX_BATCH, len(self._status) - self._head)
         if self._patches is not None:
             count = min(count, self._patches.run(self._number))
@@ -109,7 +106,9 @@ class TransmitRing:
             return 0
         status = status[: self._numbering.write(self._head, self._number - self.first, len(status))]
         if self._patches is not None:
-            self._patch(self._patches, len(status))
+            rows = self._patches.rows(self._number, len(status))
+            for slots, (_, table) in zip(self._parts, self._patches.parts):
+                slots[self._head : self._head + len(status)] = table.take(rows)
         status[:] = _SEND_REQUEST
         error_number = self._hand_over(self._head, self._head + len(status))
         left = self._take_back(status) if error_number else len(status)
@@ -118,12 +117,6 @@ class TransmitRing:
         if error_number not in (0, errno.EAGAIN, errno.ENOBUFS):
             raise _failure(self._setup, error_number)
         return left
-
-    def _patch(self, patches: Patches, count: int) -> None:
-        """Makes the next slots' frames those whose turn it is."""
-        rows = patches.rows(self._number, count)
-        for slots, (_, table) in zip(self._parts, patches.parts):
-            slots[self._head : self._head + count] = table.take(rows)
 
     def _hand_over(self, place: int, end: int) -> int:
         """Has the kernel take the frames of these slots; returns the error that kept it from taking all, 0 if none."""
@@ -184,26 +177,12 @@ def _ends(lengths: NDArray[np.integer]) -> list[int]:
     return [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
 
 
-def _slot_count(cycle: int, slot: int) -> int:
-    # Whole cycles and whole blocks.
-    per_block = slots_per_block(slot)
-    return cycle * (per_block // gcd(cycle, per_block))
-
-
 def _fill(memory: NDArray[np.uint8], cycle: FrameCycle, lengths: NDArray[np.uint32]) -> None:
     headers = b"".join(_VNET_HEADER.pack(0, 0, length, 0, 0, 0) for length in lengths.tolist())
     start = SLOT_HEADER_BYTES
     memory[:, start - _VNET_HEADER.size : start] = np.frombuffer(headers, dtype=np.uint8).reshape(len(lengths), -1)
     rows = np.resize(np.arange(len(cycle.lengths)), len(lengths))
     memory[:, start : start + cycle.data.shape[1]] = cycle.data[rows]
-
-
-def _part(memory: NDArray[np.uint8], place: int, table: NDArray[np.void]) -> NDArray[np.void]:
-    """The same part of all frames in a ring."""
-    view: NDArray[np.void] = np.ndarray(
-        (len(memory),), table.dtype, memory, SLOT_HEADER_BYTES + place, strides=memory.strides[:1]
-    )
-    return view
 
 
 class ProbeSocket:
@@ -247,44 +226,30 @@ class ProbeSocket:
         return 1
 
 
-class MixedOutput:
-    """The frames of one direction, some of which measure latency; see `TransmitRing`."""
+class MixedOutput(TransmitRing):
+    """The frames of one direction, some of which measure latency.
+
+    Attributes:
+        latency_frames: The socket of these.
+    """
 
     def __init__(self, setup: SenderSetup) -> None:
-        self._load = TransmitRing(setup)
-        self._probes = ProbeSocket(setup)
+        super().__init__(setup)
+        self.latency_frames = ProbeSocket(setup)
         self._places: tuple[int, ...] = ()
-        self._number = 0
-
-    @property
-    def dropped_beyond(self) -> int:
-        """Frames sent so far that were lost at the far end of the link."""
-        return self._load.dropped_beyond + self._probes.dropped_beyond
-
-    @property
-    def first(self) -> int:
-        """See `TransmitRing`."""
-        return self._load.first
-
-    @property
-    def probes(self) -> int:
-        """Latency frames sent since `tag`."""
-        return self._probes.number
-
-    def reply(self, count: int, length: int) -> None:
-        """See `TransmitRing.reply`."""
-        self._load.reply(count, length)
+        self._offered = 0
 
     def tag(self, tag: int, probe_tag: int = 0, places: tuple[int, ...] = ()) -> None:
         """Begins anew, with the tags of the load's frames and of the first latency frame, and the latter's numbers."""
-        self._load.tag(tag)
-        self._probes.tag(probe_tag)
-        self._places, self._number = places, 0
+        super().tag(tag)
+        self.latency_frames.tag(probe_tag)
+        self._places, self._offered = places, 0
 
     def offer(self, count: int) -> int:
         """Sends up to so many frames, and returns how many left; see `TransmitRing.offer` and `ProbeSocket.offer`."""
-        if self._probes.number < len(self._places):
-            count = min(count, self._places[self._probes.number] - self._number)
-        left = self._load.offer(count) if count else self._probes.offer()
-        self._number += left
+        probes = self.latency_frames
+        if probes.number < len(self._places):
+            count = min(count, self._places[probes.number] - self._offered)
+        left = super().offer(count) if count else probes.offer()
+        self._offered += left
         return left
