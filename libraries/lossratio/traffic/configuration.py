@@ -21,9 +21,10 @@ from lossratio.traffic.agent.core.configuration import (
     LengthField,
     Speaker,
     SteppingField,
+    behind_tags,
     mac_bytes,
 )
-from lossratio.traffic.agent.core.neighbours import Question, behind_tags
+from lossratio.traffic.agent.core.neighbours import Question
 from lossratio.traffic.headers import Ethernet, Geneve, InnerHeaders, Ipv4, Ipv6, PortHeader, Range, TcpHeader, Vxlan
 from lossratio.traffic.profile import TrafficDirection, TrafficProfile, address_span
 

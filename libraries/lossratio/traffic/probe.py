@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_ETHERTYPES, Direction, mac_bytes, word_sum
+from lossratio.traffic.agent.core.configuration import FCS_BYTES, Direction, behind_tags, mac_bytes, word_sum
 
 _MARK_BYTES, _SUM_BYTES = 8, 2
 
@@ -66,8 +66,8 @@ class Arrival:
 
     def _contents(self) -> tuple[bytes, bytes]:
         """The ethertype behind its tags, and what follows."""
-        place = 12 + 4 * len(self.vlans)
-        return self.head[place : place + 2], self.head[place + 2 :]
+        place = behind_tags(self.head)
+        return self.head[place - 2 : place], self.head[place:]
 
 
 @dataclass(frozen=True)
@@ -115,12 +115,7 @@ class Marker:
 
 def vlans_of(frame: bytes) -> tuple[int, ...]:
     """VLANs of a frame's tags, from the outside in."""
-    vlans: list[int] = []
-    place = 12
-    while frame[place : place + 2] in TAG_ETHERTYPES:
-        vlans.append(int.from_bytes(frame[place + 2 : place + 4], "big") & 0xFFF)
-        place += 4
-    return tuple(vlans)
+    return tuple(int.from_bytes(frame[place : place + 2], "big") & 0xFFF for place in range(14, behind_tags(frame), 4))
 
 
 def smallest_probe(direction: Direction) -> int:

@@ -8,7 +8,7 @@ import platform
 import signal
 import sys
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from typing import Callable, Sequence, cast
 
 from .core.configuration import PARTS, Configuration, Speaker
@@ -24,8 +24,8 @@ from .core.generator import (
 )
 from .core.links import read_links
 from .core.neighbours import AnsweringWire, Question, Responder, open_wire, resolve
-from .core.packets import Wire, open_probe, probe
-from .core.ports import check_may_transmit, existing_links, free_ports, usable_links
+from .core.packets import ETH_P_ALL, PacketWire, Wire, open_packets, probe
+from .core.ports import free_ports, links_in_use, usable_links
 from .core.protocol import PROTOCOL, AgentError, Channel, Check, ControllerGoneError, Message, decode, read_record
 
 _TEND_SECONDS = 0.05
@@ -120,10 +120,15 @@ class Agent:
             )
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+        numpy_version = None
+        with suppress(ImportError):
+            import numpy
+
+            numpy_version = str(numpy.__version__)
         return {
             "protocol": PROTOCOL,
             "python": platform.python_version(),
-            "numpy": _numpy_version(),
+            "numpy": numpy_version,
             "kernel": f"{platform.system()} {platform.release()}",
             "machine": platform.machine(),
             "cpu": models[0] if models else platform.processor(),
@@ -195,10 +200,7 @@ class Agent:
         seconds = _positive(request, "seconds")
 
         def kernel() -> Wire:
-            ports = [question.port for question in questions]
-            links = existing_links(ports)
-            check_may_transmit(ports, links, ())
-            return open_wire(questions, links)
+            return open_wire(questions, links_in_use([question.port for question in questions]))
 
         with closing(self._wire(request, kernel)) as wire:
             return {"macs": resolve(questions, wire, seconds)}
@@ -211,17 +213,11 @@ class Agent:
         undo = ExitStack()
 
         def kernel() -> Wire:
-            links = existing_links(ports)
-            check_may_transmit(ports, links, [str(network) for network in request["networks"]])
-            down = [port for port in ports if not links[port].is_up]
-            if down:
-                raise AgentError(
-                    "interface_down",
-                    f"Interface {down[0]} is down, or its link is. Set both ends up (ip link set {down[0]} up).",
-                )
+            links = links_in_use(ports, [str(network) for network in request["networks"]])
             if speakers:
                 undo.callback(Responder(speakers, links).close)
-            return open_probe([*ports, *free_ports(map(str, request["listen"]), links)], links)
+            listening = [*ports, *free_ports(map(str, request["listen"]), links)]
+            return PacketWire(links, {port: [open_packets(links[port], ETH_P_ALL)] for port in listening})
 
         with undo, closing(self._wire(request, kernel, speakers)) as wire:
             return probe(wire, sends, _positive(request, "seconds"))
@@ -296,11 +292,3 @@ def _positive(request: Message, field: str) -> float:
 
 def _seconds(request: Message, field: str) -> float:
     return 0.0 if request.get(field, 0) == 0 else _positive(request, field)
-
-
-def _numpy_version() -> str | None:
-    try:
-        import numpy
-    except ImportError:
-        return None
-    return str(numpy.__version__)

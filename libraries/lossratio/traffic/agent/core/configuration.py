@@ -195,10 +195,9 @@ class FramesSpec:
 
     def reflected(self) -> FramesSpec:
         """The frames as they come back from a reflector, which swaps the outermost IP addresses."""
-        header, place = bytes.fromhex(self.header), _ETHERNET_HEADER_BYTES - 2
-        while header[place : place + 2] in TAG_ETHERTYPES:
-            place += VLAN_TAG_BYTES
-        first, width = (place + 14, 4) if header[place : place + 2] == _IPV4_ETHERTYPE else (place + 10, 16)
+        header = bytes.fromhex(self.header)
+        place = behind_tags(header)
+        first, width = (place + 12, 4) if header[place - 2 : place] == _IPV4_ETHERTYPE else (place + 8, 16)
         second, end = first + width, first + 2 * width
         moved = {first: width, second: -width}
         fields = (
@@ -344,6 +343,14 @@ def mac_bytes(text: str) -> bytes:
     if len(mac) != 6:
         raise AgentError("bad_request", f"{text!r} is not a MAC address.")
     return mac
+
+
+def behind_tags(frame: bytes) -> int:
+    """Where what follows the last ethertype of a frame begins: behind the ethertype."""
+    place = _ETHERNET_HEADER_BYTES
+    while frame[place - 2 : place] in TAG_ETHERTYPES:
+        place += VLAN_TAG_BYTES
+    return place
 
 
 def size_pattern(weights: Sequence[int]) -> list[int]:

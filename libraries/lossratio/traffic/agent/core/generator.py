@@ -226,9 +226,6 @@ def counted_course(began: float, counters: Message) -> Message:
         "resolution": BATCH,
         "rate": (sent - 1) / last if sent > 1 and last > 0 else None,
         "steps": [{**step, "start": 0.0, "lost": None, "last_lost": None}],
-        "outages": [],
-        "outage_count": 0,
-        "silences": [],
     }
 
 

@@ -10,10 +10,10 @@ import socket
 import struct
 from dataclasses import dataclass
 from functools import partial
-from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import Iterator, Union
+from ipaddress import ip_address, ip_network
+from typing import Iterator
 
-from lossratio.bpf import ask_netlink, netlink_attributes
+from lossratio.bpf import Network, ask_netlink, netlink_attributes
 
 _RTM_GETLINK, _RTM_GETADDR, _RTM_GETROUTE = 18, 22, 26
 _IFF_UP, _IFF_LOWER_UP = 0x1, 0x10000
@@ -27,7 +27,6 @@ _ADDRESS_BYTES = {int(socket.AF_INET): 4, int(socket.AF_INET6): 16}
 _TX_PACKETS, _TX_DROPPED, _RX_FIFO_ERRORS, _RX_MISSED_ERRORS = 1, 7, 14, 15
 
 _ask = partial(ask_netlink, socket.NETLINK_ROUTE, dump=True)
-Network = Union[IPv4Network, IPv6Network]
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,8 @@ def read_routes() -> list[Route]:
 
 def route_links(address: str) -> set[int]:
     """Indices of the interfaces through which packets to an address would leave; empty if there is no route."""
-    family, packed = _pack_address(address)
+    packed = ip_address(address).packed
+    family = socket.AF_INET if len(packed) == 4 else socket.AF_INET6
     request = struct.pack("=8BI", family, len(packed) * 8, *[0] * 7)
     request += struct.pack("=HH", 4 + len(packed), _RTA_DST) + packed
     try:
@@ -101,18 +101,13 @@ def route_links(address: str) -> set[int]:
 
 def address_links(address: str) -> set[int]:
     """Indices of the interfaces that have an address."""
-    _, packed = _pack_address(address)
+    packed = ip_address(address).packed
     indices: set[int] = set()
     for body in _ask(_RTM_GETADDR, struct.pack("=4BI", *[0] * 5)):
         attributes = netlink_attributes(body[8:])
         if packed in (attributes.get(_IFA_LOCAL), attributes.get(_IFA_ADDRESS)):
             indices.add(struct.unpack_from("=I", body, 4)[0])
     return indices
-
-
-def _pack_address(address: str) -> tuple[int, bytes]:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    return family, socket.inet_pton(family, address)
 
 
 def _link(body: bytes) -> Link:

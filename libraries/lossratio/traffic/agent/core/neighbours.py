@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Mapping, Sequence, Union
 
-from .configuration import TAG_ETHERTYPES, Speaker, folded, word_sum
+from .configuration import Speaker, behind_tags, folded, word_sum
 from .links import Link
 from .packets import Jump, PacketWire, Wire, open_packets
-from .protocol import AgentError
 
 LLDP_SECONDS = 30.0
 """Seconds between two announcements of a port."""
@@ -72,12 +71,6 @@ def open_wire(questions: Sequence[Question], links: Mapping[str, Link]) -> Packe
     kinds: dict[str, tuple[bool, bool]] = {}
     for port in dict.fromkeys(question.port for question in questions):
         own = [question for question in questions if question.port == port]
-        if not links[port].is_up:
-            raise AgentError(
-                "interface_down",
-                f"Interface {port} is down, or its link is, so nothing can be asked there. Set both ends of the "
-                f"link up (ip link set {port} up).",
-            )
         kinds[port] = any(":" in question.target for question in own), any(len(question.tags) > 8 for question in own)
     return _open(kinds, links)
 
@@ -149,7 +142,9 @@ class AnsweringWire:
 
     def __init__(self, wire: Wire, speakers: Sequence[Speaker]) -> None:
         self._wire = wire
-        self._ranges = {speaker.port: _read_ranges(speaker.addresses) for speaker in speakers}
+        self._ranges = {
+            each.port: [(ip_address(first), ip_address(last)) for first, last in each.addresses] for each in speakers
+        }
         self.mac, self.send, self.close = wire.mac, wire.send, wire.close
 
     def receive(self, seconds: float) -> list[tuple[str, bytes]]:
@@ -208,16 +203,11 @@ def _open(kinds: Mapping[str, tuple[bool, bool]], links: Mapping[str, Link]) -> 
     with ExitStack() as undo:
         for port, (has_ipv6, has_inner_tags) in kinds.items():
             wanted = [(_ETH_P_ARP, ()), (_ETH_P_IPV6, _NEIGHBOURS_ONLY), (_ETH_P_8021Q, ())]
-            try:
-                sockets[port] = [
-                    undo.enter_context(open_packets(links[port], protocol, program))
-                    for (protocol, program), is_wanted in zip(wanted, (True, has_ipv6, has_inner_tags))
-                    if is_wanted
-                ]
-            except OSError as error:
-                raise AgentError(
-                    "permission", f"The kernel of this node does not give the packet sockets for ARP: {error}."
-                ) from error
+            sockets[port] = [
+                undo.enter_context(open_packets(links[port], protocol, program))
+                for (protocol, program), is_wanted in zip(wanted, (True, has_ipv6, has_inner_tags))
+                if is_wanted
+            ]
         undo.pop_all()
     return PacketWire(links, sockets)
 
@@ -268,20 +258,8 @@ def _icmpv6(source: bytes, destination: bytes, message: bytes) -> bytes:
     return header + message[:2] + checksum + message[4:]
 
 
-def behind_tags(frame: bytes) -> int:
-    """Where what follows the last ethertype of a frame begins: behind the ethertype."""
-    place = 12
-    while frame[place : place + 2] in TAG_ETHERTYPES:
-        place += 4
-    return place + 2
-
-
 def _is_in(address: Address, ranges: Sequence[tuple[Address, Address]]) -> bool:
     return any(first.version == address.version and int(first) <= int(address) <= int(last) for first, last in ranges)
-
-
-def _read_ranges(addresses: Sequence[tuple[str, str]]) -> list[tuple[Address, Address]]:
-    return [(ip_address(first), ip_address(last)) for first, last in addresses]
 
 
 def _padded(frame: bytes) -> bytes:

@@ -7,6 +7,7 @@ import select
 import socket
 import struct
 import time
+from contextlib import ExitStack
 from typing import Mapping, Protocol, Sequence, Tuple
 
 from .links import Link
@@ -60,16 +61,18 @@ def open_packets(link: Link, protocol: int, program: Sequence[Jump] = ()) -> soc
 
     The ethertype is the one behind the outermost tag. Without a filter's program every frame is taken.
     """
-    packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     try:
-        if program:
-            attach_filter(packets, program)
-        packets.setsockopt(SOL_PACKET, _PACKET_AUXDATA, 1)
-        take_all(packets, link, protocol)
-        packets.setblocking(False)
-    except OSError:
-        packets.close()
-        raise
+        with ExitStack() as undo:
+            packets = undo.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
+            if program:
+                attach_filter(packets, program)
+            packets.setsockopt(SOL_PACKET, _PACKET_AUXDATA, 1)
+            take_all(packets, link, protocol)
+            packets.setblocking(False)
+            undo.pop_all()
+    except OSError as error:
+        text = f"The kernel of this node does not give the packet sockets for single frames: {error}."
+        raise AgentError("permission", text) from error
     return packets
 
 
@@ -139,16 +142,6 @@ class PacketWire:
         """See `Wire.close`."""
         for packets in self._ports:
             packets.close()
-
-
-def open_probe(ports: Sequence[str], links: Mapping[str, Link]) -> PacketWire:
-    """Opens interfaces for a probe."""
-    try:
-        return PacketWire(links, {port: [open_packets(links[port], ETH_P_ALL)] for port in ports})
-    except OSError as error:
-        raise AgentError(
-            "permission", f"The kernel of this node does not give the packet sockets for a probe: {error}."
-        ) from error
 
 
 def probe(wire: Wire, sends: Sequence[tuple[str, str]], seconds: float) -> Message:

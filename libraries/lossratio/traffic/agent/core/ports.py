@@ -133,16 +133,22 @@ def same_wire(start: int, by_index: Mapping[int, Link]) -> set[int]:
     return reached
 
 
-def usable_links(configuration: Configuration) -> dict[str, Link]:
-    """The links of a configuration's ports, by name, with all others of the node."""
-    links = existing_links(configuration.ports)
-    check_may_transmit(configuration.ports, links, configuration.networks)
-    for name in configuration.ports:
+def links_in_use(names: Sequence[str], networks: Sequence[str] = ()) -> dict[str, Link]:
+    """All links of the node, by name, with these among them: they are up, and test traffic may leave by them."""
+    links = existing_links(names)
+    check_may_transmit(names, links, networks)
+    for name in names:
         if not links[name].is_up:
             raise AgentError(
                 "interface_down",
                 f"Interface {name} is down, or its link is. Set both ends of the link up (ip link set {name} up).",
             )
+    return links
+
+
+def usable_links(configuration: Configuration) -> dict[str, Link]:
+    """The links of a configuration's ports, by name, with all others of the node."""
+    links = links_in_use(configuration.ports, configuration.networks)
     for direction in configuration.directions:
         for port in (direction.transmit, direction.receive):
             if direction.mtu > links[port].mtu:
