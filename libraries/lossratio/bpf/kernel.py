@@ -99,11 +99,9 @@ class _Descriptor:
 
 
 class Array(_Descriptor):
-    """An array with one value of any number of bytes, which the programs and this process share.
+    """An array with one value, which the programs and this process share: bytes, rounded up to whole words of eight.
 
-    Args:
-        size: Bytes; rounded up to whole words of eight.
-        name: Its name in the kernel's lists: 15 characters.
+    Its name in the kernel's lists has 15 characters.
 
     Attributes:
         memory: The value.
@@ -226,8 +224,6 @@ class Program(_Descriptor):
         kind: Where it sees frames.
 
     Attributes:
-        name: Its name.
-        kind: Where it sees frames.
         number: The kernel's number of it.
 
     Raises:
@@ -260,15 +256,10 @@ class Program(_Descriptor):
         self.number = int(struct.unpack_from("=I", info, 4)[0])
 
     def run(self, frame: bytes, *, interface: int = 0, queue: int = 0) -> tuple[int, bytes]:
-        """Runs it once on a frame, which goes nowhere.
+        """Runs it once on a frame without FCS, which goes nowhere; returns the verdict, and the frame as it was left.
 
-        Args:
-            frame: The frame, without FCS.
-            interface: Index of the interface that it seems to have arrived on; 0: the kernel's choice.
-            queue: Number of that interface's receive queue.
-
-        Returns:
-            The verdict, and the frame as the program left it.
+        The frame seems to have arrived on an interface, by its index, and on a receive queue of this one, by its
+        number; 0: the kernel's choice.
         """
         data = ctypes.create_string_buffer(frame, len(frame))
         out = ctypes.create_string_buffer(mmap.PAGESIZE)
@@ -287,15 +278,9 @@ class Program(_Descriptor):
         """Runs it on frames that are sent where the program redirects them, until a signal or so many times.
 
         The calling thread is busy in the kernel until then. Some 20 us precede and follow the runs if the program is
-        attached somewhere, such as `Attachment.nowhere`, and otherwise some 20 ms.
-
-        Args:
-            frame: What each new frame holds, without FCS. The memory of frames is used again, as they were left.
-            times: How often it runs at most.
-            batch: After how many runs frames are handed over to the drivers.
-
-        Returns:
-            Whether it ran so often; otherwise a signal came.
+        attached somewhere, such as `Attachment.nowhere`, and otherwise some 20 ms. The frame, without FCS, is what each
+        new one holds: the memory of frames is used again, as they were left. After each `batch` of runs frames are
+        handed over to the drivers. The answer is whether it ran so often; otherwise a signal came.
         """
         data = ctypes.create_string_buffer(frame, len(frame))
         places = (ctypes.addressof(data), 0, times, 0)

@@ -30,9 +30,6 @@ _BYTES_OF_MEMBER = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
 class ObjectFile:
     """A BPF object file.
 
-    Args:
-        data: Its bytes.
-
     Attributes:
         sections: The contents of its sections, by their names.
         needs: Names of the maps and constants that its program needs.

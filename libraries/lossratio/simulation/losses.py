@@ -60,9 +60,7 @@ def spread(lost: int, first: int, last: int) -> list[Loss]:
 class Course:
     """The traffic of one direction through a simulated SUT: steps with their losses, which become a timeline.
 
-    Args:
-        name: The direction.
-        began: Seconds on the virtual clock.
+    It has the direction's name, and the time at which it began, in seconds on the virtual clock.
     """
 
     def __init__(self, name: str, began: float) -> None:
@@ -76,12 +74,9 @@ class Course:
         self._rates: list[tuple[int, float, float]] = []
 
     def add(self, traffic: Traffic, intended: int, losses: Sequence[Loss]) -> None:
-        """Adds a step behind those before.
+        """Adds a step behind those before; in its losses the numbers of frames begin at 0.
 
-        Args:
-            traffic: Its traffic.
-            intended: Frames that the load and the duration ask for.
-            losses: Its losses; the numbers of frames begin at 0.
+        So many frames are `intended` as the load and the duration ask for.
         """
         start = traffic.start - self._began
         self._rates.append((self.sent, start, traffic.load))

@@ -179,9 +179,7 @@ class SimulatedMeasurer:
     def run(self, courses: Sequence[Course], step: Step) -> None:
         """Sends a part of the traffic of a trial, and advances the virtual clock by its duration only.
 
-        Args:
-            courses: The courses of the directions, which the part is added to: see `courses`.
-            step: The part.
+        It is added to the `courses` of the directions.
         """
         intended = _whole_frames(step.load * step.duration)
         sent = min(intended, _whole_frames(self._max_rate * step.duration)) if self._max_rate < math.inf else intended
@@ -314,13 +312,8 @@ def simulated_latency(
     Frames arrive at random (as a Poisson process) and are served one after the other, all in the same time: the queue
     M/D/1, empty at first. The model is for trying out reports. It represents no device.
 
-    Args:
-        name: The direction.
-        load: Frames per second that reach the SUT.
-        capacity: Frames per second that it can forward; None: it has no queue.
-        sent: Latency frames sent.
-        received: How many of them came back.
-        rng: Draws the random numbers.
+    The load, in frames per second, is what reaches the SUT, and the capacity what it can forward; None: it has no
+    queue. So many latency frames were sent, and so many of them received.
     """
     delays = (BASE_DELAY + _waits(load, capacity, received, rng)) / _MICROSECOND
     if not received:

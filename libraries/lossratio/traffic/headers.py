@@ -205,9 +205,9 @@ class InnerHeaders(FileModel):
         return _ETHERNET_BYTES + sum(size for size, header in present if header is not None)
 
     @property
-    def has_ipv6(self) -> bool:
-        """Whether any of the headers is one of IPv6."""
-        return self.ipv6 is not None
+    def versions(self) -> frozenset[int]:
+        """The versions of IP, also inside of a tunnel."""
+        return frozenset({self.ip.version})
 
     @property
     def flows(self) -> int:
@@ -305,9 +305,9 @@ class Headers(InnerHeaders):
         return super().length + (0 if self.tunnel is None else self.tunnel.length)
 
     @property
-    def has_ipv6(self) -> bool:
-        """Whether any of the headers is one of IPv6."""
-        return super().has_ipv6 or (self.tunnel is not None and self.tunnel.inner.has_ipv6)
+    def versions(self) -> frozenset[int]:
+        """The versions of IP, also inside of a tunnel."""
+        return super().versions | (frozenset() if self.tunnel is None else self.tunnel.inner.versions)
 
     def ranges(self) -> Iterator[tuple[str, Range]]:
         """The ranges, by their names."""

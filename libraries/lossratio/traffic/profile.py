@@ -143,7 +143,7 @@ class TrafficProfile(ProfileFile):
             raise ValueError(f"load_share: one direction's must be 1, and the largest is {max(shares):g}")
         for direction in self.directions:
             headers, smallest = direction.headers, min(direction.size_weights)
-            least = SMALLEST_IPV6_FRAME if headers.has_ipv6 else SMALLEST_FRAME
+            least = SMALLEST_IPV6_FRAME if 6 in headers.versions else SMALLEST_FRAME
             largest = LARGEST_FRAME + self.reverse.longer
             for size in direction.size_weights:
                 if not least <= size <= largest:
@@ -256,11 +256,7 @@ class TrafficProfile(ProfileFile):
     @property
     def versions(self) -> frozenset[int]:
         """The versions of IP in its frames, also inside of tunnels."""
-        headers: list[InnerHeaders] = [direction.headers for direction in self.directions]
-        headers += [
-            direction.headers.tunnel.inner for direction in self.directions if direction.headers.tunnel is not None
-        ]
-        return frozenset(each.ip.version for each in headers)
+        return frozenset().union(*(direction.headers.versions for direction in self.directions))
 
     @property
     def _first_headers(self) -> Headers:
@@ -269,7 +265,7 @@ class TrafficProfile(ProfileFile):
     def _direction(
         self, headers: Headers, size: int | str, load_share: float, seed: int, longer: int = 0
     ) -> TrafficDirection:
-        weights = weights_of(size, self.mixes, has_ipv6=headers.has_ipv6)
+        weights = weights_of(size, self.mixes, has_ipv6=6 in headers.versions)
         sizes = {size + longer: weight for size, weight in weights.items()}
         return TrafficDirection(headers=headers, size_weights=sizes, load_share=load_share, seed=seed)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from lossratio.errors import NodeError, TrafficError
 from lossratio.nodes import LIVES, BackgroundProgram, NodeSession, before_ordinary
+from lossratio.topology import TrexGenerator
 
 PROGRAM = "_t-rex-64"
 """The server's program. Its wrapper script ``t-rex-64`` is not used: it kills programs by name, and rebinds NICs."""
@@ -74,14 +75,10 @@ class ServerPlan:
     """The program's arguments; they name the configuration file by its `configuration_path`."""
     state: str
     """The server's own directory on the node."""
-    rpc_port: int
-    """TCP port of its requests."""
-    software: bool
-    """Whether the server needs no hugepages."""
+    settings: TrexGenerator
+    """The generator's settings in the topology file."""
     sleeps: bool
     """Whether the server sleeps between its frames, so that realtime priority does no harm to other programs."""
-    start_timeout: float
-    """Seconds that its start may take."""
 
     @property
     def described(self) -> str:
@@ -123,7 +120,7 @@ class TrexServer:
     def __init__(self, session: NodeSession, plan: ServerPlan) -> None:
         self.is_ours = False
         self._session = session
-        self._plan = plan
+        self._plan, self._settings = plan, plan.settings
         command = ("sh", "-c", _RUN, "run", f"./{PROGRAM}", *plan.arguments)
         command = before_ordinary(_PRIORITY, command) if plan.sleeps else command
         self.program = BackgroundProgram(f"{plan.state}/", plan.directory, command)
@@ -141,10 +138,11 @@ class TrexServer:
             )
         if server.is_taken:
             raise TrafficError(
-                f"{self._where}: TCP port {self._plan.rpc_port} is taken by a program that lossratio did not start, "
-                "maybe somebody's TRex server. Stop it, or give the generator another 'rpc_port' and 'publisher_port'."
+                f"{self._where}: TCP port {self._settings.rpc_port} is taken by a program that lossratio did not "
+                "start, maybe somebody's TRex server. Stop it, or give the generator another 'rpc_port' and "
+                "'publisher_port'."
             )
-        problem = installation_problem(self._session, self._plan.directory, software=self._plan.software)
+        problem = installation_problem(self._session, self._plan.directory, software=self._settings.software)
         if problem is not None:
             raise TrafficError(f"{self._where}: {problem}")
         self._start()
@@ -207,7 +205,7 @@ class TrexServer:
             self._session.run("sh", "-c", _PROMOTE, "promote", self.program.files, str(_PRIORITY + 1))
 
     def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + self._plan.start_timeout
+        deadline = time.monotonic() + self._settings.start_timeout
         has_begun = False
         while time.monotonic() < deadline:
             server = self._look()
@@ -221,7 +219,8 @@ class TrexServer:
             time.sleep(_POLL_SECONDS)
         words = self.last_words()
         self.stop()
-        raise TrafficError(f"{self._where}: TRex was not ready within {self._plan.start_timeout:g} s; it says: {words}")
+        seconds = self._settings.start_timeout
+        raise TrafficError(f"{self._where}: TRex was not ready within {seconds:g} s; it says: {words}")
 
     def _status(self) -> int | None:
         """The server's exit status, as a shell reports it; None while it runs, or if its shell was killed, too."""
@@ -229,7 +228,7 @@ class TrexServer:
         return int(status) if status.strip().isdecimal() else None
 
     def _look(self) -> _Server:
-        port = f"{self._plan.rpc_port:04X}"
+        port = f"{self._settings.rpc_port:04X}"
         lines = self._session.run("sh", "-c", _LOOK, "look", self.program.files, port).stdout.splitlines()
         first: Sequence[str] = lines[0].split() if lines else ()
         if len(first) == 2:

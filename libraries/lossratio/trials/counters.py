@@ -148,15 +148,11 @@ class _Total:
     """Frames of all directions of a trial."""
 
     sent: int
-    """Frames sent."""
     lost: int
-    """Frames sent and not received."""
     unsent: int
-    """Frames that were due, and not sent."""
     whole: int
     """Frames that the loss ratio is a share of: the frames of the whole duration, also if the trial ended early."""
     is_early: bool = False
-    """Whether an early verdict ended it."""
 
     @classmethod
     def of(cls, directions: Sequence[DirectionCounters], *, is_early: bool) -> _Total:

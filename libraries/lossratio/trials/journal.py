@@ -96,10 +96,7 @@ def read_journal(path: str | Path) -> JournalContents:
 
 
 def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | None]:
-    """Reads a journal up to its first damaged line.
-
-    Returns:
-        The contents before the first damaged line, and the error of that line; None: no line is damaged.
+    """Reads a journal up to its first damaged line, and returns the error of that line; None: no line is damaged.
 
     Raises:
         UnknownJournalError: If the file is not a journal, or is one of another version.

@@ -91,20 +91,18 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str]:
     given = data.get("format") if isinstance(data, dict) else None
     if given != FORMAT:
         problem = f"this is not a journal of format {FORMAT!r}: its format is {given!r}"
-        raise ValueError(problem) if _was_known(line) else UnknownFormatError(problem)
+        try:
+            take_digest(line)
+        except DigestMismatchError as error:
+            # It had a known one before it was damaged.
+            raise ValueError(problem) from error
+        except DigestError:
+            pass
+        raise UnknownFormatError(problem)
     _, digest = take_digest(line)
     if not isinstance(data.get("search"), dict) or not isinstance(data.setdefault("created", ""), str):
         raise ValueError("it does not describe the search")
     return data, digest
-
-
-def _was_known(line: bytes) -> bool:
-    """Whether the header of an unknown format had a known one before it was damaged."""
-    try:
-        take_digest(line)
-    except DigestError as error:
-        return isinstance(error, DigestMismatchError)
-    return False
 
 
 def read_line(line: bytes, before: str) -> tuple[JournalEntry | Addition | Verification, str]:

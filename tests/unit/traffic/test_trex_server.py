@@ -98,10 +98,8 @@ def plan(tmp_path):
         configuration="- version: 2\n",
         arguments=("-i", "--stl", "--cfg", configuration_path(state)),
         state=state,
-        rpc_port=port,
-        software=True,
+        settings=TrexGenerator(kind="trex", rpc_port=port, software=True, start_timeout=20.0),
         sleeps=True,
-        start_timeout=20.0,
     )
     if (pid := pid_of(state)) is not None:
         os.kill(pid, signal.SIGKILL)
@@ -217,8 +215,8 @@ def test_a_start_that_does_not_reach_the_shell_is_reported_at_once(here, plan):
 
 def test_a_program_that_has_the_server_s_port_is_left_alone(here, plan):
     with (
-        socket.create_server(("127.0.0.1", plan.rpc_port)),
-        pytest.raises(TrafficError, match=f"TCP port {plan.rpc_port} is taken by a program that"),
+        socket.create_server(("127.0.0.1", plan.settings.rpc_port)),
+        pytest.raises(TrafficError, match=f"TCP port {plan.settings.rpc_port} is taken by a program that"),
     ):
         TrexServer(here, plan).ensure()
 
@@ -254,7 +252,7 @@ def test_the_end_of_a_silent_server_is_reported_at_once_with_its_exit_status(her
     begin = time.monotonic()
     with pytest.raises(TrafficError, match=complaint):
         TrexServer(here, plan).ensure()
-    assert time.monotonic() - begin < plan.start_timeout
+    assert time.monotonic() - begin < plan.settings.start_timeout
 
 
 def test_a_program_that_cannot_be_run_is_reported_in_the_shell_s_words(here, plan):
@@ -284,7 +282,7 @@ def test_a_server_that_does_not_get_ready_is_stopped_again(here, plan):
     with pytest.raises(
         TrafficError, match=r"not ready within 1 s; it says: Starting TRex v3\.08 .*\(it still runs; log: "
     ):
-        TrexServer(here, replace(plan, start_timeout=1.0)).ensure()
+        TrexServer(here, replace(plan, settings=plan.settings.model_copy(update={"start_timeout": 1.0}))).ensure()
     assert pid_of(plan.state) is None
 
 
@@ -311,7 +309,7 @@ def test_cards_without_hugepages_are_refused_before_anything_is_started(here, pl
     if "HugePages_Total:       0" not in Path("/proc/meminfo").read_text():
         pytest.skip("this machine has hugepages")
     with pytest.raises(TrafficError, match="needs hugepages for its cards, and there are none"):
-        TrexServer(here, replace(plan, software=False)).ensure()
+        TrexServer(here, replace(plan, settings=plan.settings.model_copy(update={"software": False}))).ensure()
     assert not Path(plan.state).exists()
 
 
@@ -319,7 +317,9 @@ def test_cards_without_hugepages_are_refused_before_anything_is_started(here, pl
 def access(here, plan, monkeypatch):
     """TRex on this machine, as a topology asks for it."""
     monkeypatch.setattr(trex, "STATES", str(Path(plan.state).parent))
-    generator = TrexGenerator(kind="trex", directory=plan.directory, software=True, rpc_port=plan.rpc_port, prefix="x")
+    generator = TrexGenerator(
+        kind="trex", directory=plan.directory, software=True, rpc_port=plan.settings.rpc_port, prefix="x"
+    )
     ports = [Port("TG", f"port{number}", Interface(link=str(number), name=f"eth{number}")) for number in range(2)]
     macs = {"eth0": "02:00:00:00:00:01", "eth1": "02:00:00:00:00:02"}
     opened = open_generator(generator, GeneratorNode(here, macs, 8), ports)
@@ -331,7 +331,7 @@ def test_the_agent_gets_the_address_and_the_ports_of_the_server(access, plan):
     options = read_record(TrexSettings, access.ready())
     assert options.ports == {"eth0": 0, "eth1": 1}
     assert options.late_end == 0.03
-    assert (options.directory, options.rpc_port, options.uses_linux) == (plan.directory, plan.rpc_port, True)
+    assert (options.directory, options.rpc_port, options.uses_linux) == (plan.directory, plan.settings.rpc_port, True)
     assert "Starting  TRex" in Path(options.log).read_text()
     assert access.ready() == asdict(options)
 

@@ -1,22 +1,20 @@
 """The generators whose programs are parts of the agent, on the controller's side, and the choice between them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from lossratio.bpf import LEAST_KERNEL
 from lossratio.nodes import NodeSession
-from lossratio.topology import AfPacketGenerator, AutoGenerator, RealGenerator, XdpGenerator
+from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.client import AgentClient, AgentRefusalError
-from lossratio.traffic.generators.base import Generator
+from lossratio.traffic.generators.base import Generator, SettingsT
 
 IMPOSSIBLE = frozenset({"bpf", "no_xdp", "unsupported"})
 """Kinds of the agent's refusals that mean that a TG cannot send and receive with XDP programs."""
 
 _OF_SENDERS = frozenset({"cpus", "cpu_share", "card_stamps"})
 _OPTIONS = _OF_SENDERS | {"catch_up", "device_cpus"}
-
-SettingsT = TypeVar("SettingsT", bound=RealGenerator)
 
 _VERSIONS = "import sys, numpy; print('.'.join(map(str, sys.version_info[:3])), numpy.__version__)"
 _PYTHON = "import sys; sys.exit(sys.version_info < (3, 8))"

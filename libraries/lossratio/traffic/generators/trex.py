@@ -49,10 +49,8 @@ class Trex(Generator[TrexGenerator]):
             configuration=server_configuration(settings, ports, macs, self._choice),
             arguments=server_arguments(settings, configuration_path(state), self._choice, "--stl"),
             state=state,
-            rpc_port=settings.rpc_port,
-            software=settings.software,
+            settings=settings,
             sleeps=self._choice.low_end,
-            start_timeout=settings.start_timeout,
         )
         self._server = TrexServer(node.session, self._plan)
         self._has_started = False

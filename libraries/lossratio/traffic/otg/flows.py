@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import reduce
 from typing import Any
 
@@ -23,14 +22,8 @@ _SAME = 1e-9
 _MOST_SIZES, _LARGEST_WEIGHT = 32, 1000
 
 
-class _Word(Enum):
-    """A word of the table."""
-
-    ANY = "any value that the models allow"
-    IGNORED = "accepted with a warning, as it changes nothing here"
-
-
-ANY, IGNORED = _Word
+ANY, IGNORED = object(), object()
+"""Words of the table: any value that the models allow; a field that is accepted with a warning."""
 _LAYER1 = ("media", "promiscuous", "mtu", "ieee_media_defaults", "auto_negotiate", "auto_negotiation", "flow_control")
 _SPEED = re.compile(r"speed_(\d+)_(?:[fh]d_)?([mg])bps")
 _COUNTER = {"start": ANY, "step": ANY, "count": ANY}
@@ -102,7 +95,7 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
     if table is ANY:
         return
     if table is IGNORED:
-        yield f"{where}: {IGNORED.value}"
+        yield f"{where}: accepted with a warning, as it changes nothing here"
     elif isinstance(table, set):
         if data not in table:
             raise FieldError(
