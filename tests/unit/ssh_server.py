@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lossratio.nodes import NodeSession
-from lossratio.topology import Interface, Node, NodeType
+from lossratio.topology import Interface, Node
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin") or ""
 needs_sshd = [pytest.mark.netns, pytest.mark.skipif(not SSHD, reason="no sshd on this machine")]
@@ -79,7 +79,7 @@ class Server:
 
     def node(self, **changes):
         fields = {
-            "type": NodeType.DUT,
+            "type": "DUT",
             "host": "127.0.0.1",
             "port": self.port,
             "key_file": self.directory / "user_key",

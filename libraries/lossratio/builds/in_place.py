@@ -10,7 +10,6 @@ from lossratio.builds.measuring import Values, set_up_build
 from lossratio.errors import BuildError
 from lossratio.exit_status import ExitStatus
 from lossratio.testbed import Ready, Testbed, load_limits, load_range, open_testbed
-from lossratio.topology import TestbedKind
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import format_frame_rate
@@ -106,7 +105,7 @@ class TrialBench:
         request = self._request
         testbed = open_testbed(request.topology, dut=request.dut, options=request.options)
         self._opened.callback(testbed.close)
-        self._shares_cpus = testbed.request.topology.testbed is TestbedKind.LOCAL
+        self._shares_cpus = testbed.request.topology.testbed == "local"
         step = testbed.load_step(self._profile)
         loads = load_range(load_limits(testbed, self._profile), min_load=None, max_load=request.max_load, step=step)
         self._trial = TrialInput(request.duration, loads.max_load)

@@ -62,9 +62,8 @@ def matrix(
     The testbeds are those of topology files, of directories with such files, and of job files.
     """
     from lossratio.runs import matrix as jobs
-    from lossratio.topology import TestbedKind
 
-    click.echo(json.dumps(jobs(places, [TestbedKind(kind) for kind in kinds])))
+    click.echo(json.dumps(jobs(places, kinds)))
 
 
 @command("csit-coverage")

@@ -14,7 +14,6 @@ from lossratio.topology import (
     NIC_MODELS,
     TREX_HOME,
     RealGenerator,
-    TestbedKind,
     Topology,
     TrafficPath,
     TrexGenerator,
@@ -59,9 +58,9 @@ def check(
     click.echo(describe_topology(file, topology, paths))
     if connect:
         _connect(topology, chosen)
-        if probe and topology.testbed is not TestbedKind.SIMULATED:
+        if probe and topology.testbed != "simulated":
             _probe(topology, chosen, profile, frame_size)
-    elif topology.testbed is TestbedKind.LAB:
+    elif topology.testbed == "lab":
         click.echo("No node was looked at: --connect logs in on them, and shows what they lack.")
 
 
@@ -151,7 +150,7 @@ def _connect(topology: Topology, chosen: _Paths) -> None:
     # Imported here because all that reaches a node takes a while.
     from lossratio.testbed import describe_node, inspect_nodes
 
-    if topology.testbed is TestbedKind.SIMULATED:
+    if topology.testbed == "simulated":
         click.echo("It is simulated: there is no node to connect to.")
         return
     reports = inspect_nodes(topology, **vars(chosen))
@@ -181,7 +180,7 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
     generator = topology.nodes[topology.tg_name].generator
     limit = None if generator is None else generator.max_rate
     lines = [
-        f"{file}: topology {topology.name}, testbed {topology.testbed.value}. The file is in order.",
+        f"{file}: topology {topology.name}, testbed {topology.testbed}. The file is in order.",
         draw_topology(topology, paths),
     ]
     if generator is not None:

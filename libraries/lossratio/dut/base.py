@@ -49,10 +49,13 @@ class DutOptions(FileModel):
     be needed (a policer: burst / rate), or as the option ``rest`` of a ``black_box`` and the argument ``rest`` of a
     measurement say."""
 
+    filter_option: ClassVar[str] = ""
+    """The option with the number of rules that each frame passes; empty: there are none."""
+
     @property
     def filters(self) -> int | None:
         """Number of rules that each frame passes; None: it is not known."""
-        return 0
+        return getattr(self, self.filter_option) or 0 if self.filter_option else 0
 
     @property
     def kernel_cpus(self) -> tuple[int, ...]:
@@ -133,12 +136,8 @@ class DutCounters:
 
     def since(self, earlier: DutCounters) -> DutCounters:
         """The counts since an earlier reading."""
-        return DutCounters(
-            *(
-                {name: count - before.get(name, 0) for name, count in now.items()}
-                for now, before in zip(vars(self).values(), vars(earlier).values(), strict=True)
-            )
-        )
+        readings = zip(vars(self).values(), vars(earlier).values(), strict=True)
+        return DutCounters(*({name: count - old.get(name, 0) for name, count in new.items()} for new, old in readings))
 
     @property
     def unaccounted(self) -> int:
@@ -173,16 +172,6 @@ class Established:
         """The beginning of an error about them."""
         return f"{self.connections:,} connections cannot be established first"
 
-    def check_idle(self, name: str, table: ConnectionTable) -> None:
-        """Refuses them where a device forgets those that are idle for so long."""
-        timeout = table.timeout_of(self.tcp_state)
-        if self.idle_s >= timeout:
-            kind, advice = ("UDP", "udp_timeout") if self.tcp_state is None else ("TCP", "the device's time-out")
-            raise DutError(
-                f"{self.text}: {name} forgets a {kind} connection after {timeout:g} s, and one here is idle for up to "
-                f"{self.idle_s:.3g} s. Raise {advice}, take fewer flows, or a higher load."
-            )
-
 
 class ConnectionTable(ABC):
     """The connections of test traffic that a DUT keeps state of.
@@ -215,10 +204,14 @@ class ConnectionTable(ABC):
             DutError: If it cannot; says why not.
         """
         if self.most is not None and wanted.connections > self.most:
+            raise DutError(f"{wanted.text}: {self.node_name} keeps {self.most:,} at once (most_connections).")
+        timeout = self.timeout_of(wanted.tcp_state)
+        if wanted.idle_s >= timeout:
+            kind, advice = ("UDP", "udp_timeout") if wanted.tcp_state is None else ("TCP", "the device's time-out")
             raise DutError(
-                f"{wanted.text}: {self.node_name} is set up to have {self.most:,} at once (most_connections)."
+                f"{wanted.text}: {self.node_name} forgets a {kind} connection after {timeout:g} s, and one here is "
+                f"idle for up to {wanted.idle_s:.3g} s. Raise {advice}, take fewer flows, or a higher load."
             )
-        wanted.check_idle(self.node_name, self)
 
     @abstractmethod
     def count(self) -> int:

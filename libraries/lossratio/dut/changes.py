@@ -65,7 +65,7 @@ class Changes:
         """
         before = self._node.read_files(path).get(path)
         if before is None and not optional:
-            raise DutError(f"{self._node.name}: the kernel has no setting {path}.")
+            raise self._node.error(f"the kernel has no setting {path}.")
         if before is None or before == value:
             return
         command = ("tee", path)
@@ -95,9 +95,9 @@ class Changes:
             if result.exit_status != 0 and step.is_needed:
                 failures.append(f"{shown(step.command, step.stdin)}: {reason(result)}")
         if failures:
-            raise DutError(
-                f"{self._node.name}: the state before the set-up could not be restored completely, as something else "
-                f"has changed it since. " + "; ".join(failures)
+            raise self._node.error(
+                "the state before the set-up could not be restored completely, as something else "
+                "has changed it since. " + "; ".join(failures)
             )
 
     def _add(self, step: _Step) -> None:

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lossratio.dut.changes import Changes
-from lossratio.errors import DutError
 from lossratio.nodes import BackgroundProgram, DutNode, before_ordinary, reason, shown
 
 READY_TIMEOUT = 30.0
 """Seconds that a program may take until it answers."""
 
 _POLL = 0.1
-_SHOWN_LINES = 8
 _LONGEST_LINE = 300
 
 
@@ -49,17 +47,14 @@ class Daemon:
         while not is_ready():
             self.check_alive()
             if time.monotonic() > deadline:
-                raise DutError(
-                    f"{self.node.name}: {self.name} did not answer within {READY_TIMEOUT:g} s. {self.last_output()}"
-                )
+                raise self.node.error(f"{self.name} did not answer within {READY_TIMEOUT:g} s. {self.last_output()}")
             time.sleep(_POLL)
 
     def check_alive(self) -> None:
         """Checks that the program runs."""
         if not self.is_alive():
-            raise DutError(
-                f"{self.node.name}: {self.name} has died ({shown(self.command)}). {self.last_output()} "
-                f"Tear it down and set it up again."
+            raise self.node.error(
+                f"{self.name} has died ({shown(self.command)}). {self.last_output()} Tear it down and set it up again."
             )
 
     def is_alive(self) -> bool:
@@ -68,7 +63,7 @@ class Daemon:
 
     def last_output(self) -> str:
         """A sentence with the last lines of its output."""
-        tail = self.node.attempt("tail", "-n", str(_SHOWN_LINES), self.program.log)
+        tail = self.node.attempt("tail", "-n", "8", self.program.log)
         if tail.exit_status != 0:
             return f"Its output cannot be read ({reason(tail)})."
         lines = [line.strip()[:_LONGEST_LINE] for line in tail.stdout.splitlines() if line.strip()]

@@ -12,8 +12,7 @@ from lossratio.dut.base import DutCounters
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.interfaces import read_links
-from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions, detach_afterwards
-from lossratio.errors import DutError
+from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions
 from lossratio.nodes import DutNode
 
 FRAME_BYTES = 2048
@@ -68,8 +67,8 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         for name in self.kernel_interfaces:
             mtu = int(links[name]["mtu"])
             if mtu > _LARGEST_XDP_MTU:
-                raise DutError(
-                    f"{self.node.name}: interface {name} has an MTU of {mtu}, and DPDK's AF_XDP takes frames of "
+                raise self.node.error(
+                    f"interface {name} has an MTU of {mtu}, and DPDK's AF_XDP takes frames of "
                     f"one page only: set it to {_LARGEST_XDP_MTU} or less at both ends of the link (of a local "
                     f"testbed, by the field mtu of the topology file)."
                 )
@@ -124,8 +123,6 @@ class DpdkDut(ProgramDut[OptionsT_co]):
     def run_program(self, changes: Changes, program: Sequence[str], directory: str, name: str) -> Daemon:
         """Starts it, and waits until its telemetry reports that both links are up."""
         daemon = Daemon(self.node, directory, name, ("env", f"RUNTIME_DIRECTORY={directory}", *program))
-        if self.options.uses_af_xdp:
-            detach_afterwards(changes, self.node, self.kernel_interfaces)
         daemon.start(changes, lambda: self.is_ready(daemon))
         return daemon
 
@@ -152,7 +149,7 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         """Answers of DPDK's telemetry by request, and its greeting."""
         answers = self.node.json("python3", "-c", _ASK, _telemetry_socket(self.running.directory), *requests)
         if not isinstance(answers, dict):
-            raise DutError(f"{self.node.name}: {self.kind}'s telemetry gave no answer.")
+            raise self.node.error(f"{self.kind}'s telemetry gave no answer.")
         return answers
 
 

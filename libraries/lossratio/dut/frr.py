@@ -19,7 +19,6 @@ from lossratio.dut.linux import LinuxDut, LinuxOptions
 from lossratio.dut.linux.addressing import MOST_HOSTS, RouterSide, check_hosts, halves, router_sides
 from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux_router import enable_forwarding
-from lossratio.errors import DutError
 from lossratio.nodes import reason
 
 _HOME = "/usr/lib/frr"
@@ -127,10 +126,9 @@ class FrrRouter(LinuxDut[FrrOptions]):
         check_free(self.node, [side.network for side in self._sides])
         tried = self.node.attempt("setpriv", "--reuid", _USER, "--regid", _USER, "--clear-groups", "true")
         if tried.exit_status != 0:
-            raise DutError(
-                f"{self.node.name}: FRR's programs run as the user {_USER!r}, and nothing can be run as this user "
-                f"({reason(tried)}). It needs root on the machine itself; the local testbed of an ordinary user cannot "
-                "have it."
+            raise self.node.error(
+                f"FRR's programs run as the user {_USER!r}, and nothing can be run as this user ({reason(tried)}). It "
+                "needs root on the machine itself; the local testbed of an ordinary user cannot have it."
             )
 
     @property
@@ -169,8 +167,8 @@ class FrrRouter(LinuxDut[FrrOptions]):
             daemon.check_alive()
         count = self._learned(self._peers[0])
         if count != self._expected:
-            raise DutError(
-                f"{self.node.name}: the kernel has {count} of the {self._expected} routes that {self.kind} learned "
+            raise self.node.error(
+                f"the kernel has {count} of the {self._expected} routes that {self.kind} learned "
                 f"from its peer. {self._router[1].last_output()} Tear it down and set it up again."
             )
 
@@ -274,7 +272,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
         answer = self.node.run("vtysh", "--config_dir", directory, "--vty_socket", directory, *arguments)
         refused = [line for line in answer.splitlines() if line.startswith("%")]
         if refused:
-            raise DutError(f"{self.node.name}: FRR refused {' '.join(arguments)!r}: {refused[0]}")
+            raise self.node.error(f"FRR refused {' '.join(arguments)!r}: {refused[0]}")
         return answer
 
     def _learned(self, peer: _Peer) -> int:
@@ -287,8 +285,8 @@ class FrrRouter(LinuxDut[FrrOptions]):
         deadline = time.monotonic() + _LEARN_SECONDS
         while (count := self._learned(peer)) != wanted:
             if time.monotonic() > deadline:
-                raise DutError(
-                    f"{self.node.name}: the kernel has {count} routes of the peer {peer.own} after "
+                raise self.node.error(
+                    f"the kernel has {count} routes of the peer {peer.own} after "
                     f"{_LEARN_SECONDS:g} s, and not {wanted}. {self._router[1].last_output()}"
                 )
             for daemon in (*self._daemons, *self._router):

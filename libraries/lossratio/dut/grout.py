@@ -19,7 +19,6 @@ from lossratio.dut.linux.addressing import MOST_HOSTS, IpVersion, RouterSide, ch
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
-from lossratio.errors import DutError
 
 HOME_VARIABLE = "GROUT_HOME"
 """Environment variable of the controller that names grout's directory on the node."""
@@ -94,7 +93,7 @@ class Grout(ProgramDut[GroutOptions]):
         """
         table = self.node.json(*self._line(self.running.directory), "-j", "interface", "stats")
         if not isinstance(table, list):
-            raise DutError(f"{self.node.name}: grout's answer to 'interface stats' is no table.")
+            raise self.node.error("grout's answer to 'interface stats' is no table.")
         rows = {row["interface"]: row for row in table}
         sides = {side: self.node.find("grout's port", side, rows) for side in SIDES}
         count = {side: {name: int(row[name]) for name in row if name != "interface"} for side, row in sides.items()}

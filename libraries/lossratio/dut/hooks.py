@@ -155,10 +155,8 @@ class HookCaller:
         oids = [oid.lstrip(".") for own in hook.places.values() for oid in own.values()]
         where = f"{self.name}: the hook {name!r} failed: SNMP at {agent.host}, port {agent.port}"
         values = _snmp_get(_load_snmp(self.name), where, agent, oids, hook.timeout)
-        found = {
-            field: {key: values[oid.lstrip(".")] for key, oid in own.items()} for field, own in hook.places.items()
-        }
-        return found[""] if isinstance(hook, DescribeHook) else found
+        read = {field: {key: values[oid.lstrip(".")] for key, oid in own.items()} for field, own in hook.places.items()}
+        return read[""] if isinstance(hook, DescribeHook) else read
 
     def _value(self, name: str, answer: str, place: str) -> Any:
         """A value in an answer, by its place."""

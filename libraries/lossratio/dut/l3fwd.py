@@ -12,7 +12,6 @@ from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.dpdk import DpdkDut, DpdkOptions
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.requirements import PYTHON
-from lossratio.errors import DutError
 from lossratio.topology import EAST, WEST
 
 _USUAL_FRAME = 1518
@@ -55,9 +54,8 @@ class L3fwd(DpdkDut[L3fwdOptions]):
         super().check_kind()
         queues, workers = self.options.queues, len(self._choose_cores().workers)
         if queues not in (None, workers) and not self.uses_cards:
-            raise DutError(
-                f"{self.node.name}: l3fwd has a queue for each of its {workers} threads on interfaces of the kernel; "
-                "leave queues out."
+            raise self.node.error(
+                f"l3fwd has a queue for each of its {workers} threads on interfaces of the kernel; leave queues out."
             )
 
     def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:

@@ -17,17 +17,13 @@ class BridgeOptions(LinuxOptions):
     """The options of a bridge."""
 
     is_router = False
+    filter_option = "rules"
     rules: int = Field(default=0, ge=0, le=10_000)
     """nftables rules that filter every frame: each rule examines the frame, and no rule drops it."""
     vxlan: bool = False
     """Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The traffic profile
     ``ethip4vxlan-l2bdbase`` has such frames: VNI 24 from the west and 25 from the east, between the first address of
     the sender's network and the second of the opposite one."""
-
-    @property
-    def filters(self) -> int:
-        """The option ``rules``."""
-        return self.rules
 
 
 class LinuxBridge(LinuxDut[BridgeOptions]):

@@ -1,9 +1,8 @@
 """A Linux router between two interfaces, for IPv4 or IPv6. Rules can make it slow enough to lose frames by itself."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
-from types import MappingProxyType
 
 from pydantic import Field, model_validator
 
@@ -15,7 +14,6 @@ from lossratio.dut.linux.conntrack import Conntrack, ConntrackOptions
 from lossratio.dut.linux.interfaces import check_free, read_links, read_routes
 from lossratio.dut.linux.nftables import Ruleset
 from lossratio.dut.linux.requirements import PYTHON
-from lossratio.errors import DutError
 from lossratio.nodes import DutNode
 
 _IPV4 = "/proc/sys/net/ipv4/conf"
@@ -35,9 +33,8 @@ def enable_forwarding(changes: Changes, node: DutNode, interfaces: Sequence[str]
             changes.write(f"{_IPV6}/{name}/disable_ipv6", "1", optional=True)
         return
     for name in interfaces:
-        changes.write(f"{_IPV6}/{name}/accept_ra", "0")
-        changes.write(f"{_IPV6}/{name}/accept_dad", "0")
-        changes.write(f"{_IPV6}/{name}/disable_ipv6", "0")
+        for setting in ("accept_ra", "accept_dad", "disable_ipv6"):
+            changes.write(f"{_IPV6}/{name}/{setting}", "0")
     if _forwards_by_interface(node):
         for name in interfaces:
             changes.write(f"{_IPV6}/{name}/force_forwarding", "1")
@@ -55,82 +52,11 @@ def _forwards_by_interface(node: DutNode) -> bool:
 
 
 # Addresses of the veth pair's other end. They are link-local, so that no other route leads to them.
-_GATEWAYS: Mapping[int, IPv4Address | IPv6Address] = MappingProxyType(
-    {4: IPv4Address("169.254.198.18"), 6: IPv6Address("fe80::198:18")}
-)
-# Routing tables, and priorities of the rules that lead to them.
-_EASTWARD_TABLE = 19818
-_WESTWARD_TABLE = 19819
-
-
-@dataclass(frozen=True)
-class Handover:
-    """A second stage inside a router: frames wait in a queue for a kernel thread of their direction.
-
-    Without it, the kernel forwards a veth's frames inside the sender's system call, so that a slow router slows the
-    sender down instead of losing frames. A queue right behind the veth does the same, as the sender sees that it is
-    full. Behind a first routing step no sender sees the queue: it overflows, and frames are lost as in any slow device.
-
-    The stage is a veth pair. Frames from the west are routed into its west end by a rule of their own. They come out of
-    its east end in that interface's NAPI thread, and are routed on from there as usual. Frames from the east go the
-    other way through the same pair. A frame's TTL is lowered twice. No root is needed, as it would be for RPS.
-    """
-
-    west: RouterSide
-    """West side of the router."""
-    east: RouterSide
-    """East side of the router."""
-    west_end: str
-    """Name of the veth's end into which frames from the west are sent."""
-    east_end: str
-    """Name of the other end."""
-
-    @property
-    def interfaces(self) -> tuple[str, str]:
-        """Both ends."""
-        return (self.west_end, self.east_end)
-
-    @property
-    def entrances(self) -> dict[str, str]:
-        """By direction, the end through which frames enter the second stage."""
-        return {EASTWARD: self.east_end, WESTWARD: self.west_end}
-
-    @property
-    def queues(self) -> dict[str, str]:
-        """By direction, the end that drops the frames for which the other end's queue has no room."""
-        return {EASTWARD: self.west_end, WESTWARD: self.east_end}
-
-    def configure(self, changes: Changes, node: DutNode) -> None:
-        """Makes the stage, and routes the frames through it."""
-        links = read_links(node, self.west.interface, self.east.interface)
-        mtu = ("mtu", str(max(links[side.interface]["mtu"] for side in (self.west, self.east))))
-        changes.add_link(self.west_end, *mtu, "type", "veth", "peer", "name", self.east_end, *mtu)
-        enable_forwarding(changes, node, self.interfaces, self.west.network.version)
-        for end in self.interfaces:
-            # A veth queues only if its other end does not send data that the stack has not yet cut into frames.
-            changes.run("ethtool", "-K", end, "tso", "off", "gro", "on")
-            changes.set_link(end, "up")
-            changes.write(f"/sys/class/net/{end}/threaded", "1")
-        macs = {end: link["address"] for end, link in read_links(node, *self.interfaces).items()}
-        ends = (self.west_end, self.east_end)
-        self._lead(changes, self.west, self.east, ends, mac=macs[self.east_end], table=_EASTWARD_TABLE)
-        self._lead(changes, self.east, self.west, ends[::-1], mac=macs[self.west_end], table=_WESTWARD_TABLE)
-
-    def _lead(
-        self, changes: Changes, source: RouterSide, target: RouterSide, ends: tuple[str, str], *, mac: str, table: int
-    ) -> None:
-        """Routes frames from one side into the near end, addressed to the far end."""
-        near = ends[0]
-        gateway = _GATEWAYS[target.network.version]
-        target.add_neighbour(changes, near, gateway, mac)
-        target.add(
-            *(changes, "route", str(target.network), "via", str(gateway), "dev", near, "onlink", "table", str(table))
-        )
-        target.add(changes, "rule", "iif", source.interface, "lookup", str(table), "priority", str(table))
+_GATEWAYS: Mapping[int, IPv4Address | IPv6Address] = {4: IPv4Address("169.254.198.18"), 6: IPv6Address("fe80::198:18")}
 
 
 _QUEUE = 256
-"""Frames that the queue in front of a handover's thread holds."""
+"""Frames that the queue in front of the second stage's thread holds."""
 _SECONDS_PER_RULE = 2e-7
 """Seconds that a frame may take for a rule: measured 4e-8 on an idle core, five times that on a busy one."""
 
@@ -139,6 +65,7 @@ class RouterOptions(LinuxOptions, ConntrackOptions):
     """The options of a router."""
 
     is_router = True
+    filter_option = "rules"
     ip_version: IpVersion = 4
     """4 (the default) or 6."""
     routes: int | None = Field(default=None, ge=2, le=130_000, multiple_of=2)
@@ -149,11 +76,6 @@ class RouterOptions(LinuxOptions, ConntrackOptions):
     """nftables rules that every frame passes in a second stage: behind a queue of 256 frames for each direction, in a
     kernel thread of that direction. With enough rules (hundreds) the router loses frames by itself: 1000 rules took 40
     microseconds a frame where this was measured. The TTL is lowered twice then. Not together with ``police``."""
-
-    @property
-    def filters(self) -> int:
-        """The option ``rules``."""
-        return self.rules
 
     @model_validator(mode="after")
     def _one_truth(self) -> "RouterOptions":
@@ -179,18 +101,20 @@ class LinuxRouter(LinuxDut[RouterOptions]):
 
     @property
     def entrances(self) -> dict[str, str]:
-        """The interfaces, or the far ends of the handover if there is one."""
-        return self._handover.entrances if self.options.rules else super().entrances
+        """The interfaces, or the far ends of the second stage if there is one."""
+        into, out_of = self._stage
+        return {EASTWARD: out_of, WESTWARD: into} if self.options.rules else super().entrances
 
     @property
     def queues(self) -> dict[str, str]:
-        """The queues of the handover."""
-        return self._handover.queues if self.options.rules else {}
+        """The ends of the second stage: each drops the frames for which the other end's queue has no room."""
+        into, out_of = self._stage
+        return {EASTWARD: into, WESTWARD: out_of} if self.options.rules else {}
 
     @property
     def made_interfaces(self) -> tuple[str, ...]:
-        """The interfaces of the handover."""
-        return self._handover.interfaces if self.options.rules else ()
+        """The ends of the second stage."""
+        return self._stage if self.options.rules else ()
 
     @property
     def settle_time(self) -> float:
@@ -204,13 +128,13 @@ class LinuxRouter(LinuxDut[RouterOptions]):
         if self.options.ip_version == 4:
             return
         if not self.node.read_files(f"{_IPV6}/all/forwarding"):
-            raise DutError(f"{self.node.name}: the kernel has no IPv6 (disabled at boot?); use ip_version=4.")
+            raise self.node.error("the kernel has no IPv6 (disabled at boot?); use ip_version=4.")
         if _forwards_by_interface(self.node):
             return
         for route in read_routes(self.node):
             if route["dst"] == "default" and route.get("protocol") == "ra":
-                raise DutError(
-                    f"{self.node.name}: its IPv6 default route through {route['dev']} comes from router "
+                raise self.node.error(
+                    f"its IPv6 default route through {route['dev']} comes from router "
                     f"advertisements, and this kernel drops such routes when IPv6 forwarding is switched on (6.17 and "
                     f"later need not). Give the node a static default route."
                 )
@@ -221,7 +145,7 @@ class LinuxRouter(LinuxDut[RouterOptions]):
         for side, neighbour in zip(self._sides, (west_mac, east_mac), strict=True):
             side.configure(changes, neighbour, (self.options.routes or 0) // 2)
         if self.options.rules:
-            self._handover.configure(changes, self.node)
+            self._add_stage(changes)
         for path, value in self.options.settings().items():
             changes.write(path, value)
 
@@ -269,5 +193,39 @@ class LinuxRouter(LinuxDut[RouterOptions]):
         return router_sides(self.west, self.east, self.options.ip_version)
 
     @property
-    def _handover(self) -> Handover:
-        return Handover(*self._sides, west_end=f"{self.stem}.w", east_end=f"{self.stem}.e")
+    def _stage(self) -> tuple[str, str]:
+        """Names of the ends of the second stage: frames from the west are sent into the first one."""
+        return f"{self.stem}.w", f"{self.stem}.e"
+
+    def _add_stage(self, changes: Changes) -> None:
+        """Adds a second stage: frames wait in a queue for a kernel thread of their direction.
+
+        Without it, the kernel forwards a veth's frames inside the sender's system call, so that a slow router slows the
+        sender down instead of losing frames. A queue right behind the veth does the same, as the sender sees that it is
+        full. Behind a first routing step no sender sees the queue: it overflows, and frames are lost as in any slow
+        device.
+
+        The stage is a veth pair. Frames from the west are routed into its west end by a rule of their own. They come
+        out of its east end in that interface's NAPI thread, and are routed on from there as usual. Frames from the east
+        go the other way through the same pair. A frame's TTL is lowered twice. No root is needed, as it would be for
+        RPS.
+        """
+        links = read_links(self.node, self.west, self.east)
+        mtu = ("mtu", str(max(links[name]["mtu"] for name in (self.west, self.east))))
+        (west, east), (into, out_of) = self._sides, self._stage
+        changes.add_link(into, *mtu, "type", "veth", "peer", "name", out_of, *mtu)
+        enable_forwarding(changes, self.node, self._stage, self.options.ip_version)
+        for end in self._stage:
+            # A veth queues only if its other end does not send data that the stack has not yet cut into frames.
+            changes.run("ethtool", "-K", end, "tso", "off", "gro", "on")
+            changes.set_link(end, "up")
+            changes.write(f"/sys/class/net/{end}/threaded", "1")
+        macs = {end: link["address"] for end, link in read_links(self.node, *self._stage).items()}
+        gateway = _GATEWAYS[self.options.ip_version]
+        # Each side's frames into the near end, addressed to the far end, by a routing table and a rule of its priority.
+        ways = ((west, east, into, out_of, "19818"), (east, west, out_of, into, "19819"))
+        for source, target, near, far, table in ways:
+            target.add_neighbour(changes, near, gateway, macs[far])
+            via = ("via", str(gateway), "dev", near, "onlink", "table", table)
+            target.add(changes, "route", str(target.network), *via)
+            target.add(changes, "rule", "iif", source.interface, "lookup", table, "priority", table)

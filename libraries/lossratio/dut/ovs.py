@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -17,13 +16,13 @@ from lossratio.dut.linux.addressing import unused_macs
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.interfaces import read_links
 from lossratio.dut.linux.kernel_dut import PolicedOptions
-from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions, detach_afterwards
+from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions
+from lossratio.dut.linux.reports import statistic
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
 from lossratio.topology import EAST, WEST
 
 _PLACES = ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR")
-_OPENFLOW = ("-O", "OpenFlow13")
 
 _PMD_NUMBER = re.compile(r"^\s+(?P<name>[^:]+):\s+(?P<value>\d+(\.\d+)?)\b")
 
@@ -38,15 +37,15 @@ def parse_pmd_statistics(lines: Sequence[str]) -> list[dict[str, Any]]:
         elif number := _PMD_NUMBER.match(line):
             name = re.sub(r"\W+", "_", number["name"].lower()).strip("_")
             unit = "cycles" if "cycles" in name else "packets"
-            statistics.append({"place": place, "name": name, "value": float(number["value"]), "unit": unit})
+            statistics.append(statistic(place, name, number["value"], unit))
     return statistics
 
 
 def parse_pmd_workers(statistics: Sequence[Mapping[str, Any]], queues: Sequence[str]) -> list[dict[str, Any]]:
     """The load of the threads that poll; of the main thread if it has the frames, as it does without such threads."""
     by_thread: dict[str, dict[str, float]] = {}
-    for statistic in statistics:
-        by_thread.setdefault(statistic["place"], {})[statistic["name"]] = statistic["value"]
+    for each in statistics:
+        by_thread.setdefault(each["place"], {})[each["name"]] = each["value"]
     read: dict[str, list[str]] = {}
     thread = ""
     for line in queues:
@@ -96,7 +95,7 @@ class OvsControl:
 
     def ofctl(self, verb: str, bridge: str, *arguments: str) -> tuple[str, ...]:
         """An OpenFlow command to a bridge."""
-        return ("ovs-ofctl", *_OPENFLOW, verb, f"unix:{self.directory}/{bridge}.mgmt", *arguments)
+        return ("ovs-ofctl", "-O", "OpenFlow13", verb, f"unix:{self.directory}/{bridge}.mgmt", *arguments)
 
     def appctl(self, *arguments: str) -> tuple[str, ...]:
         """A command to the switch itself."""
@@ -153,7 +152,7 @@ def parse_socket_drops(text: str, interface: str) -> int:
     return sum(int(count) for name, count in sockets if name == interface)
 
 
-METERS: Mapping[str, int] = MappingProxyType({EASTWARD: 1, WESTWARD: 2})
+METERS: Mapping[str, int] = {EASTWARD: 1, WESTWARD: 2}
 """Numbers of the meters, by direction."""
 
 
@@ -249,7 +248,6 @@ def forwarding_rules(options: OvsOptions) -> str:
 
 _PACKAGE = "openvswitch-switch"
 _DATAPATH_TAP = "ovs-netdev"
-_SHOWN_RULES = 20
 
 
 class OpenVswitch(ProgramDut[OvsOptions]):
@@ -269,20 +267,19 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         """Checks that a userspace datapath is possible: only one on a node, with TAP devices, with DPDK for cards."""
         super().check_kind()
         if _DATAPATH_TAP in read_links(self.node):
-            raise DutError(
-                f"{self.node.name}: a userspace Open vSwitch runs there already (interface {_DATAPATH_TAP}), and a "
+            raise self.node.error(
+                f"a userspace Open vSwitch runs there already (interface {_DATAPATH_TAP}), and a "
                 f"node can have only one. Stop it, or use one path through this node."
             )
         if self.node.attempt("ip", "tuntap", "add", "dev", self.stem, "mode", "tap").exit_status != 0:
-            raise DutError(
-                f"{self.node.name}: Open vSwitch's userspace datapath needs TAP devices (/dev/net/tun), which take "
-                f"root on the machine itself: log in as root, or build the local testbed as root."
+            raise self.node.error(
+                "Open vSwitch's userspace datapath needs TAP devices (/dev/net/tun), which take "
+                "root on the machine itself: log in as root, or build the local testbed as root."
             )
         self.node.run("ip", "tuntap", "delete", "dev", self.stem, "mode", "tap")
         if self.uses_cards and "DPDK" not in self.node.run("ovs-vswitchd", "--version"):
-            raise DutError(
-                f"{self.node.name}: this Open vSwitch was built without DPDK. "
-                f"Install it there: apt-get install openvswitch-switch-dpdk."
+            raise self.node.error(
+                "this Open vSwitch was built without DPDK. Install it there: apt-get install openvswitch-switch-dpdk."
             )
 
     def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
@@ -300,8 +297,6 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             }
             polls = (f"other_config:{name}={value}" for name, value in settings.items())
             changes.run(*control.vsctl("--no-wait", "set", "Open_vSwitch", ".", *polls))
-        if self.options.uses_af_xdp:
-            detach_afterwards(changes, self.node, self.kernel_interfaces)
         # The datapath's TAP devices stay when the switch ends.
         for tap in (self.stem, _DATAPATH_TAP):
             changes.clean_up("ip", "link", "delete", "dev", tap)
@@ -329,7 +324,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             **super().facts(),
             "version": self.node.run("ovs-vswitchd", "--version").splitlines()[0],
             "configuration": self.node.run(*control.vsctl("show")).splitlines(),
-            "rules": flows[:_SHOWN_RULES],
+            "rules": flows[:20],
             "number_of_rules": len(flows),
             "other_config": self.node.run(*control.vsctl("get", "Open_vSwitch", ".", "other_config")).strip(),
         }

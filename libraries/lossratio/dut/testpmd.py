@@ -10,10 +10,6 @@ from lossratio.dut.daemon import Daemon
 from lossratio.dut.dpdk import FRAME_BYTES, RING_HEADROOM, DpdkDut, DpdkOptions, power_of_two
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.requirements import PYTHON
-from lossratio.errors import DutError
-
-_MBUFS = 16_384
-_FOREVER = "86400"
 
 
 class TestpmdOptions(DpdkOptions):
@@ -47,8 +43,8 @@ class Testpmd(DpdkDut[TestpmdOptions]):
         super().check_kind()
         cores = self._choose_cores()
         if cores.of_east and self.options.queues not in (None, len(cores.of_east)):
-            raise DutError(
-                f"{self.node.name}: the cards are on two NUMA nodes, so testpmd has a queue of each card for each of "
+            raise self.node.error(
+                f"the cards are on two NUMA nodes, so testpmd has a queue of each card for each of "
                 f"the {len(cores.of_east)} threads on the card's node; leave queues out."
             )
 
@@ -63,11 +59,11 @@ class Testpmd(DpdkDut[TestpmdOptions]):
         own = (
             *(f"--forward-mode={self.options.mode}", f"--burst={self.options.burst}"),
             *(f"--nb-cores={len(cores.workers)}", f"--rxq={queues}", f"--txq={queues}"),
-            *(f"--mbuf-size={max(room, FRAME_BYTES + RING_HEADROOM)}", f"--total-num-mbufs={_MBUFS}"),
+            *(f"--mbuf-size={max(room, FRAME_BYTES + RING_HEADROOM)}", "--total-num-mbufs=16384"),
             *(f"--eth-peer=0,{west_mac}", f"--eth-peer=1,{east_mac}"),
             *((f"--rxd={descriptors}", f"--txd={descriptors}") if self.uses_cards else ("--no-lsc-interrupt",)),
             # Without this it ends when its standard input ends.
-            f"--stats-period={_FOREVER}",
+            "--stats-period=86400",
         )
         return [self.run_program(changes, (self.program, *environment, "--", *own), directory, "testpmd")]
 

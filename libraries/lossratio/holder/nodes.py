@@ -21,14 +21,9 @@ from lossratio.holder.plan import ADDRESS, LinkEnd, Plan
 
 _FIRST_INDEX = 10
 _CARRIER_TIMEOUT = 5.0
-_QUIET_IPV6 = {
-    "disable_ipv6": 1,
-    "addr_gen_mode": 1,
-    "accept_ra": 0,
-    "autoconf": 0,
-    "router_solicitations": 0,
-    "dad_transmits": 0,
-}
+_QUIET_IPV6 = {"disable_ipv6": 1, "addr_gen_mode": 1} | dict.fromkeys(
+    ("accept_ra", "autoconf", "router_solicitations", "dad_transmits"), 0
+)
 """Settings of new interfaces of a node. A DUT that routes IPv6 sets ``disable_ipv6`` of its interfaces to 0. The other
 settings then keep the kernel from sending: no link-local address, no router or neighbour solicitation."""
 
@@ -269,12 +264,9 @@ def _lay_out_accounts(plan: Plan) -> None:
         separation = pwd.getpwnam("sshd").pw_uid
     except KeyError:
         separation = 65534
-    accounts = (
-        f"{plan.user}:x:{user}:{group}::{plan.home}:/bin/sh",
-        f"sshd:x:{separation}:65534::/run/sshd:/bin/false",
-    )
+    sshd = f"sshd:x:{separation}:65534::/run/sshd:/bin/false"
     files = {
-        "passwd": "\n".join((*accounts, "")),
+        "passwd": f"{plan.user}:x:{user}:{group}::{plan.home}:/bin/sh\n{sshd}\n",
         "group": f"{plan.user}:x:{group}:\nnogroup:x:65534:\n",
         "shadow": f"{plan.user}:*:::::::\n",
         "nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files\n",

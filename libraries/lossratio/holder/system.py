@@ -120,11 +120,7 @@ def spawn(command: list[str], *, stdin: int, stdout: int, stderr: int) -> int:
         command[0],
         command,
         {"PATH": SEARCH_PATH},
-        file_actions=[
-            (os.POSIX_SPAWN_DUP2, stdin, 0),
-            (os.POSIX_SPAWN_DUP2, stdout, 1),
-            (os.POSIX_SPAWN_DUP2, stderr, 2),
-        ],
+        file_actions=[(os.POSIX_SPAWN_DUP2, own, number) for number, own in enumerate((stdin, stdout, stderr))],
         setsigdef=[signal.SIGPIPE, signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD],
     )
 
@@ -161,11 +157,7 @@ class Child:
 
 
 def fork(task: Callable[[Callable[[Any], None]], None]) -> Child:
-    """Forks a child that runs ``task`` and then ends.
-
-    Args:
-        task: Runs in the child. Its argument is the function that sends the report, which it must call once.
-    """
+    """Forks a child that runs a task and then ends. The task calls its argument, which sends the report, once."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid:

@@ -13,7 +13,7 @@ from robot.variables import Variables
 
 from lossratio.errors import LossRatioError, TopologyError
 from lossratio.shipped import names_near
-from lossratio.topology import NicModel, TestbedKind, Topology, TrafficPath, load_topology
+from lossratio.topology import NicModel, Topology, TrafficPath, load_topology
 from lossratio.traffic import parse_frame_size
 
 RFC2544_FRAME_SIZES = ("64B", "128B", "256B", "512B", "1024B", "1280B", "1518B")
@@ -256,7 +256,7 @@ def _place(file: Path, paths: Sequence[TrafficPath], topology: Topology, nic: st
     duts = len(paths[0].hops)
     variables = {_TOPOLOGY: str(file), _DUTS: str(duts), **({} if nic is None else {"${NIC}": nic})}
     tags = [f"{duts + 1}_node_{_LINKS.get(len(paths), len(paths))}_link_topo"]
-    if topology.testbed is TestbedKind.LAB:
+    if topology.testbed == "lab":
         tags.append("hw_env")
     if nic is not None:
         tags.append(NicModel(nic, None, None).tag)

@@ -13,7 +13,7 @@ from lossratio.measurements.throughput import SearchRequest, ThroughputResult, f
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results import LoadOrigin
 from lossratio.testbed import Testbed, TesterLimit, load_limits
-from lossratio.topology import TestbedKind, Topology, TrafficPath
+from lossratio.topology import Topology, TrafficPath
 
 TESTER = SearchGoal(0.0, 0.0, 1.0, 5.0, 0.02, 1.0, name="tester")
 """Five trials of a second; in each of them, every frame must be sent in time and come back."""
@@ -90,7 +90,7 @@ def find_tester_limit(
 
 def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:
     """Makes sure that there is only a cable between the TG's ports; else, or on a simulated testbed, TopologyError."""
-    if topology.testbed is TestbedKind.SIMULATED:
+    if topology.testbed == "simulated":
         raise TopologyError(f"{file}: a simulated tester needs no test: its limit is the 'max_rate' there.")
     if path.hops:
         names = ", ".join(hop.node_name for hop in path.hops)

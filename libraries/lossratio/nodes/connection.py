@@ -193,9 +193,7 @@ def _open_socket(host: str, port: int, timeout: float, where: str) -> socket.soc
         reason = getattr(cause, "strerror", None) or "it is no host name"
         raise NodeError(f"{where}: the host name cannot be resolved: {reason}.") from cause
     except TimeoutError as cause:
-        raise NodeError(
-            f"{where}: no connection within {timeout:g} s. Is the node up, and is the way to it?"
-        ) from cause
+        raise NodeError(f"{where}: no connection within {timeout:g} s. Is the node up, and the way to it?") from cause
     except OSError as cause:
         raise NodeError(f"{where}: cannot connect: {cause.strerror}.") from cause
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -283,9 +281,7 @@ def _load_private_key(path: Path, passphrase: str | None, where: str) -> paramik
         try:
             key.load_certificate(text)
         except _NO_KEY as error:
-            raise NodeError(
-                f"{where}: {certificate} is no certificate of its key. Correct the file, or remove it."
-            ) from error
+            raise NodeError(f"{where}: {certificate} is no certificate of its key. Correct or remove it.") from error
     return key
 
 

@@ -47,7 +47,6 @@ exit 0
 """
 
 _SPEED_UNIT = 1e6
-_KIBI = 1024
 
 _HARDWARE = r"""
 report cores lscpu --json --online --extended=CPU,CORE,SOCKET,NODE
@@ -218,7 +217,7 @@ def _hugepages(text: str) -> dict[int, int]:
         path, _, count = line.rpartition(":")
         # .../node/node0/hugepages/hugepages-2048kB/nr_hugepages
         *_, numa_node, _, size, _ = path.split("/")
-        megabytes = int(count) * int(size.removeprefix("hugepages-").removesuffix("kB")) // _KIBI
+        megabytes = int(count) * int(size.removeprefix("hugepages-").removesuffix("kB")) // 1024
         number = int(numa_node.removeprefix("node"))
         reserved[number] = reserved.get(number, 0) + megabytes
     return reserved

@@ -22,7 +22,6 @@ from lossratio.topology import Node
 NETNS_DIRECTORY = Path("/run/netns")
 """Where names of network namespaces are."""
 
-_RUNTIMES = ("docker", "podman")
 _INSPECT_SECONDS = 20.0
 _PIPE_BYTES = 1 << 20
 
@@ -46,22 +45,20 @@ def _of_name(name: str, netns: str) -> Path:
 
 def _of_container(name: str, container: str, sudo: Sequence[str]) -> Path:
     reasons = []
-    for runtime in _RUNTIMES:
-        command = (*sudo, runtime, "inspect", "--type", "container", "-f", "{{.State.Pid}}", container)
+    for tool in ("docker", "podman"):
+        command = (*sudo, tool, "inspect", "--type", "container", "-f", "{{.State.Pid}}", container)
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_INSPECT_SECONDS, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_INSPECT_SECONDS)
         except FileNotFoundError:
             reasons.append(f"{command[0]} is not installed")
             continue
         except subprocess.TimeoutExpired:
-            reasons.append(f"{runtime} does not answer")
+            reasons.append(f"{tool} does not answer")
             continue
         pid = done.stdout.strip()
         if done.returncode == 0 and pid.isdecimal() and pid != "0":
             return Path("/proc", pid, "ns", "net")
-        reasons.append(
-            f"{runtime}: {'it does not run' if pid == '0' else ' '.join(done.stderr.split()) or 'no answer'}"
-        )
+        reasons.append(f"{tool}: {'it does not run' if pid == '0' else ' '.join(done.stderr.split()) or 'no answer'}")
     raise NodeError(f"Node {name}: container {container!r} cannot be entered: {'; '.join(reasons)}.")
 
 
@@ -236,15 +233,11 @@ def open_namespace(name: str, node: Node) -> Client:
     path = _of_container(name, node.container, sudo) if node.container is not None else _of_name(name, str(node.netns))
     enter = (*sudo, "nsenter", f"--net={path}", "--", "unshare", "--mount", "--", "sh", "-c", _ENTER, "sh")
     try:
-        done = subprocess.run(
-            [*enter, "true"], capture_output=True, text=True, timeout=node.connect_timeout, check=False
-        )
+        done = subprocess.run([*enter, "true"], capture_output=True, text=True, timeout=node.connect_timeout)
     except FileNotFoundError as error:
         raise NodeError(f"Node {name}: {enter[0]} is missing on this machine (Debian package util-linux).") from error
     except subprocess.TimeoutExpired as error:
-        raise NodeError(
-            f"Node {name}: its namespace could not be entered within {node.connect_timeout:g} s."
-        ) from error
+        raise NodeError(f"Node {name}: its namespace was not entered within {node.connect_timeout:g} s.") from error
     if done.returncode != 0:
         raise NodeError(
             f"Node {name}: {' '.join(done.stderr.split()).rstrip('.')}. A namespace is entered as root: run this as "

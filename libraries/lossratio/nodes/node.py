@@ -49,6 +49,10 @@ class DutNode:
         """The node's name in the topology."""
         return self._session.name
 
+    def error(self, problem: str) -> DutError:
+        """The error for a problem on the node."""
+        return DutError(f"{self.name}: {problem}")
+
     def facts(self) -> GatheredFacts:
         """The node's facts."""
         return gather_facts(self._session)
@@ -61,7 +65,7 @@ class DutNode:
         """Runs a command that must succeed within so many seconds, and returns its standard output."""
         result = self._session.run(*_ENVIRONMENT, *command, timeout=timeout, check=False, stdin=stdin)
         if result.exit_status != 0:
-            raise DutError(f"{self.name}: {shown(command, stdin)} failed: {reason(result)}.")
+            raise self.error(f"{shown(command, stdin)} failed: {reason(result)}.")
         return result.stdout
 
     def json(self, *command: str) -> Any:
@@ -70,7 +74,7 @@ class DutNode:
         try:
             return json.loads(text) if text.strip() else None
         except ValueError as cause:
-            raise DutError(f"{self.name}: {shown(command)} did not write JSON: {cause}.") from cause
+            raise self.error(f"{shown(command)} did not write JSON: {cause}.") from cause
 
     def parse_json_lines(self, text: str) -> list[Any]:
         """Reads JSON data, one value per line.
@@ -81,15 +85,13 @@ class DutNode:
         try:
             return [json.loads(line) for line in text.splitlines() if line.strip()]
         except ValueError as cause:
-            raise DutError(f"{self.name}: not JSON: {text[:_LONGEST_SHOWN]!r}: {cause}.") from cause
+            raise self.error(f"not JSON: {text[:_LONGEST_SHOWN]!r}: {cause}.") from cause
 
     def find(self, what: str, name: KeyT, reported: Mapping[KeyT, ValueT]) -> ValueT:
         """The node's report about a part of the DUT's set-up."""
         if name not in reported:
             there = ", ".join(sorted(map(str, reported))) or "none"
-            raise DutError(
-                f"{self.name}: {what} {name} is gone; there are: {there}. Tear the DUT down and set it up again."
-            )
+            raise self.error(f"{what} {name} is gone; there are: {there}. Tear the DUT down and set it up again.")
         return reported[name]
 
     def read_files(self, *paths: str, under: str | None = None) -> dict[str, str]:

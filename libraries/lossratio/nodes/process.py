@@ -22,6 +22,10 @@ BROKEN = (EOFError, paramiko.SSHException)
 """Exceptions of paramiko, besides OSError, if a connection breaks while a channel sends; reading sends, too."""
 
 
+AnyChannel = paramiko.Channel | Channel
+"""A channel of a connection, or of a namespace of this machine."""
+
+
 class StreamReader(threading.Thread):
     """Reads a stream to its end in the background, and keeps all of it or the last ``limit`` bytes."""
 
@@ -52,7 +56,7 @@ class StreamReader(threading.Thread):
         return bytes(self._kept)
 
 
-def feed(channel: paramiko.Channel | Channel, data: bytes) -> None:
+def feed(channel: AnyChannel, data: bytes) -> None:
     """Sends the whole standard input of a command and closes it."""
     # The command or the connection may end meanwhile. The caller waits for the exit status, and sees which one it was.
     with suppress(OSError, *BROKEN):
@@ -60,14 +64,14 @@ def feed(channel: paramiko.Channel | Channel, data: bytes) -> None:
         channel.shutdown_write()
 
 
-def close(channel: paramiko.Channel | Channel) -> None:
+def close(channel: AnyChannel) -> None:
     """Closes a channel, also when its connection breaks at that moment."""
     # paramiko marks the channel as closed before it sends the end to the node, and sending may fail.
     with suppress(OSError, *BROKEN):
         channel.close()
 
 
-def is_lost(channel: paramiko.Channel | Channel) -> bool:
+def is_lost(channel: AnyChannel) -> bool:
     """Whether a closed channel ended because its connection was lost, and not because the node closed it."""
     return not channel.eof_received or not channel.get_transport().is_active()
 
@@ -99,7 +103,7 @@ _MEANWHILE = 1.0
 class NodeProcess(AbstractContextManager["NodeProcess"]):
     """A long-lived process on a node that reads and writes lines over one channel; get it from `NodeSession.start`."""
 
-    def __init__(self, node_name: str, command: tuple[str, ...], channel: paramiko.Channel | Channel) -> None:
+    def __init__(self, node_name: str, command: tuple[str, ...], channel: AnyChannel) -> None:
         self.node_name = node_name
         self.command = command
         self._channel = channel
@@ -221,11 +225,9 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
 
 
 class Pulse:
-    """Calls a function at an interval from a thread of its own, until it is stopped.
+    """Calls a function every so many seconds from a thread of its own, until it is stopped.
 
-    Args:
-        seconds: The interval.
-        beat: The function. Its `NodeError` is ignored: the thread that needs the node gets the error itself.
+    A `NodeError` of the function is ignored: the thread that needs the node gets the error itself.
     """
 
     def __init__(self, seconds: float, beat: Callable[[], object]) -> None:

@@ -60,15 +60,9 @@ class NodeProgram:
     """Sources of its modules, by their names on the node; and object files in base64, whose names end in ``.o``."""
 
     def start(self, start: Callable[..., NodeProcess], python: str, *options: str) -> NodeProcess:
-        """Starts Python on a node, and sends the program there.
+        """Starts Python, 3.8 or later, on a node by the function that starts commands there, and sends the program.
 
-        Args:
-            start: Starts a command on the node, and returns its process.
-            python: The Python there: 3.8 or later.
-            *options: Options of Python.
-
-        Returns:
-            The process. Its first line is the program's own, or the error if the program could not be started.
+        The first line of the process is the program's own, or the error if the program could not be started.
         """
         process = start(*self.command(python, *options))
         # A process that ended at once wrote the reason to standard error; the first read reports it.

@@ -16,9 +16,9 @@ import paramiko
 from lossratio.errors import NodeError
 from lossratio.nodes import process
 from lossratio.nodes.connection import NO_CREDENTIALS, Credentials, open_client, within
-from lossratio.nodes.namespaces import Channel, Client, open_here, open_namespace
-from lossratio.nodes.process import BROKEN, CHUNK, NodeProcess, StreamReader, shown
-from lossratio.topology import Interface, Node, NodeType
+from lossratio.nodes.namespaces import Client, open_here, open_namespace
+from lossratio.nodes.process import BROKEN, CHUNK, AnyChannel, NodeProcess, StreamReader, shown
+from lossratio.topology import Interface, Node
 
 _OPEN_TIMEOUT = 30.0
 _SLOWEST_TRANSFER = 1e5
@@ -101,7 +101,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
     @classmethod
     def here(cls, name: str) -> NodeSession:
         """Programs of this machine, without any log-in."""
-        return cls(name, Node(type=NodeType.TG, interfaces={name: Interface()}), open_here(), NO_CREDENTIALS)
+        return cls(name, Node(type="TG", interfaces={name: Interface()}), open_here(), NO_CREDENTIALS)
 
     def __exit__(self, *exception: object) -> None:
         self.close()
@@ -152,7 +152,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         """
         given = stdin.encode() if isinstance(stdin, str) else stdin or b""
         exit_status, stdout, stderr = self._execute(command, timeout, given, most)
-        result = CommandResult(command, exit_status, stdout.decode(errors="replace"), stderr.decode(errors="replace"))
+        result = CommandResult(command, exit_status, stdout.decode(errors="replace"), stderr)
         if check and result.exit_status != 0:
             tail = process.quoted_tail(result.stderr)
             raise NodeError(f"Node {self.name}: {shown(command)} {process.ending(result.exit_status)}{tail}")
@@ -168,9 +168,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         command = ("sh", "-c", _PUT, "put", remote_path, temporary, f"{mode:o}", str(len(data)))
         exit_status, _, stderr = self._execute(command, _OPEN_TIMEOUT + len(data) / _SLOWEST_TRANSFER, data)
         if exit_status != 0:
-            raise NodeError(
-                f"Node {self.name}: cannot write {remote_path}{process.quoted_tail(stderr.decode(errors='replace'))}"
-            )
+            raise NodeError(f"Node {self.name}: cannot write {remote_path}{process.quoted_tail(stderr)}")
 
     def get(self, remote_path: str) -> bytes:
         """Reads a file of the node.
@@ -180,17 +178,11 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         """
         exit_status, stdout, stderr = self._execute(("cat", "--", remote_path), _OPEN_TIMEOUT)
         if exit_status != 0:
-            raise NodeError(
-                f"Node {self.name}: cannot read {remote_path}{process.quoted_tail(stderr.decode(errors='replace'))}"
-            )
+            raise NodeError(f"Node {self.name}: cannot read {remote_path}{process.quoted_tail(stderr)}")
         return stdout
 
     def start(self, *command: str, plain: bool = False) -> NodeProcess:
-        """Starts a long-lived process that reads and writes lines.
-
-        Args:
-            *command: The command and its arguments.
-            plain: Whether the session's prefix is left out.
+        """Starts a long-lived process that reads and writes lines, with the session's prefix unless it is `plain`.
 
         Raises:
             NodeError: If the connection is lost or the node refuses another channel.
@@ -202,7 +194,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
 
     def _execute(
         self, command: tuple[str, ...], timeout: float, stdin: bytes = b"", most: int | None = None
-    ) -> tuple[int, bytes, bytes]:
+    ) -> tuple[int, bytes, str]:
         """The exit status of a command, its standard output and its standard error."""
         deadline = time.monotonic() + timeout
         channel = self._open_channel(command, timeout)
@@ -233,11 +225,9 @@ class NodeSession(AbstractContextManager["NodeSession"]):
             )
         if exit_status < 0 and lost:
             raise NodeError(self._lost(command))
-        return exit_status, stdout, stderr.data()
+        return exit_status, stdout, stderr.data().decode(errors="replace")
 
-    def _chunks(
-        self, channel: paramiko.Channel | Channel, command: tuple[str, ...], most: int | None
-    ) -> Iterator[bytes]:
+    def _chunks(self, channel: AnyChannel, command: tuple[str, ...], most: int | None) -> Iterator[bytes]:
         printed = 0
         for chunk in iter(lambda: channel.recv(CHUNK), b""):
             printed += len(chunk)
@@ -245,7 +235,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
                 raise NodeError(f"Node {self.name}: {shown(command)} printed more than {most:,} bytes.")
             yield chunk
 
-    def _open_channel(self, command: tuple[str, ...], timeout: float) -> paramiko.Channel | Channel:
+    def _open_channel(self, command: tuple[str, ...], timeout: float) -> AnyChannel:
         transport = self._client.get_transport()
         if transport is None:
             why = "the connection is lost" if self._is_open else "the session is closed"
@@ -256,9 +246,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
             why = "the connection is lost" if not transport.is_active() else f"no channel: {str(cause).rstrip('.')}"
             raise NodeError(f"Node {self.name}: {why}; cannot run {shown(command)}.") from cause
 
-    def _exec(
-        self, channel: paramiko.Channel | Channel, command: tuple[str, ...], *, reads_nothing: bool = False
-    ) -> None:
+    def _exec(self, channel: AnyChannel, command: tuple[str, ...], *, reads_nothing: bool = False) -> None:
         # A namespace of this machine is entered with sudo already.
         line = shlex.join(("sudo", "-n", "--", *command) if self.node.sudo and self.node.host else command)
         try:

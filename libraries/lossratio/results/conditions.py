@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, model_validator
 
 from lossratio.records import Rate, Ratio, Record, Seconds, left_out_if_empty, make_rate
-from lossratio.topology import TestbedKind, Topology, TrafficPath
+from lossratio.topology import Topology, TrafficPath
 from lossratio.version import __version__
 
 _RFC2544_WAIT_BEFORE = 2.0
@@ -195,7 +195,7 @@ class Testbed(Record):
     @property
     def is_simulated(self) -> bool:
         """Whether the testbed is simulated: a model replaces the devices."""
-        return self.topology.get("testbed") == TestbedKind.SIMULATED.value
+        return self.topology.get("testbed") == "simulated"
 
     @property
     def in_words(self) -> str:

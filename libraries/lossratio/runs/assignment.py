@@ -14,7 +14,7 @@ from lossratio.runs.job import Job, JobSelection, Testbed, TesterDemand, job_tes
 from lossratio.runs.robot_run import RunRequest
 from lossratio.shipped import TOPOLOGIES
 from lossratio.testbed import open_testbed
-from lossratio.topology import TestbedKind, Topology, load_topology
+from lossratio.topology import Topology, load_topology
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput
 from lossratio.units import format_frame_rate, parse_frame_rate
@@ -62,7 +62,7 @@ def _of_job(job: Job, testbed: Testbed) -> Assignment:
     demand = job.file.self_test
     fit = {}
     # The limit of a simulated tester is in its topology.
-    if demand is not None and load_topology(job.cable_of(testbed, demand)).testbed is not TestbedKind.SIMULATED:
+    if demand is not None and load_topology(job.cable_of(testbed, demand)).testbed != "simulated":
         fit = {"check": partial(check_tester, job, testbed, demand)}
     return Assignment(
         job.file.name,

@@ -20,7 +20,7 @@ from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.keywords import SuiteExpander
 from lossratio.records import FileModel
 from lossratio.shipped import SUITES, TOPOLOGIES, Shipped, names_near
-from lossratio.topology import TestbedKind, Topology, load_topology
+from lossratio.topology import Topology, load_topology
 from lossratio.units import parse_frame_rate
 from lossratio.yaml_file import Location, Problem, load_yaml_file
 
@@ -171,14 +171,16 @@ def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
             yield where, f"there is no file {found}{f'.{hint}' if hint else ''}"
 
 
-def matrix(places: Iterable[Path], kinds: Iterable[TestbedKind] = ()) -> dict[str, Any]:
+def matrix(places: Iterable[Path], kinds: Iterable[str] = ()) -> dict[str, Any]:
     """The jobs of a nightly for CI systems, one per testbed: ``{"include": [{"testbed": …, "topology": …}, …]}``.
+
+    The kinds are those of `Topology.testbed`; all without any.
 
     Raises:
         JobError: If there is no testbed, or two have the same name.
         TopologyError: If a topology cannot be used.
     """
-    places, wanted = tuple(places), set(kinds) or set(TestbedKind)
+    places, wanted = tuple(places), set(kinds) or {"lab", "local", "simulated"}
     include = [job for place in places for job in _jobs(place, wanted)]
     names = [job["testbed"] for job in include]
     if not include:
@@ -188,7 +190,7 @@ def matrix(places: Iterable[Path], kinds: Iterable[TestbedKind] = ()) -> dict[st
     return {"include": include}
 
 
-def _jobs(place: Path, wanted: set[TestbedKind]) -> list[dict[str, str]]:
+def _jobs(place: Path, wanted: set[str]) -> list[dict[str, str]]:
     # Unlike Path, os.path has an answer for a name that is too long for a file.
     if os.path.isdir(place):
         return [job for file in sorted(place.glob("*.yaml")) for job in _jobs(file, wanted)]

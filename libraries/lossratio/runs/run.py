@@ -24,7 +24,6 @@ from lossratio.runs.record import ResumeError, make_record, read_record
 from lossratio.runs.robot_run import NO_LIMITS, Limits, RobotCommand, RobotOutcome, RunRequest, Watchdog, run_robot
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
-from lossratio.topology import TestbedKind
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def _check_nodes(chosen: Candidate) -> dict[str, str | None]:
 
     Without a reservation, the log-in on a DUT could cost frames in somebody else's trial.
     """
-    if chosen.topology.testbed is not TestbedKind.LAB:
+    if chosen.topology.testbed != "lab":
         return {}
     reports = inspect_nodes(chosen.topology)
     problems = [problem for report in reports for problem in report.problems]

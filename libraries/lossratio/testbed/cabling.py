@@ -11,10 +11,8 @@ from lossratio.nodes import NodeSession
 from lossratio.testbed.inspection import read_interfaces, read_ports, with_names
 from lossratio.testbed.local import reachable
 from lossratio.testbed.next_hops import gateway_question
-from lossratio.testbed.reservation import Lease, make_claim
-from lossratio.testbed.set_up import LiveLink, traffic_port
+from lossratio.testbed.set_up import log_in_on_all, traffic_port
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
-from lossratio.testbed.undo import execute_last_wills
 from lossratio.topology import Port, RealGenerator, Topology, TrafficPath
 from lossratio.traffic import (
     FCS_BYTES,
@@ -64,7 +62,7 @@ class _End:
     """The generator's name of it."""
     peer: str
     """The other end of its path."""
-    link: LiveLink
+    path: TrafficPath
     neighbour: Port | None
     """The DUT's port at the other end of its link; None: there is no DUT."""
     wrong: Port | None
@@ -93,13 +91,8 @@ def probe_cabling(
 ) -> CablingReport:
     """Sends some frames from each port of the TG, and finds out where they come out. It takes some seconds.
 
-    Args:
-        topology: The topology.
-        links: Number of parallel paths.
-        duts: Through how many DUTs the paths go; None: all.
-        nic: NIC model of the DUTs' ports; None: any.
-        profile: Traffic profile, whose headers the frames have.
-        frame_sizes: Frame sizes, smallest first; a mix of sizes stands for its largest size.
+    The paths are chosen as by `Topology.paths`. The frames have the headers of the profile. Their sizes are given
+    smallest first; a mix of sizes stands for its largest size.
 
     Raises:
         LossRatioError: If a node cannot be reached, or the ports cannot be used.
@@ -118,18 +111,9 @@ def probe_cabling(
                 f"{tg_name}: the cabling is probed with ports that the kernel has, and does not have those of this "
                 "generator. Probe with 'generator: {kind: afpacket}' on the same ports."
             )
-        tg = undo.enter_context(NodeSession.connect(tg_name, tester))
-        claim = make_claim(topology, purpose="probing the cabling")
-        if claim is not None:
-            undo.enter_context(Lease.take(tg, claim))
         paths = topology.paths(links, duts=duts, nic=nic)
-        names = {hop.node_name for path in paths for hop in path.hops if topology.nodes[hop.node_name].place}
-        sessions = {
-            tg_name: tg,
-            **{name: undo.enter_context(NodeSession.connect(name, topology.nodes[name])) for name in sorted(names)},
-        }
-        if takes_cards(tester):
-            execute_last_wills(tg)
+        sessions, _ = log_in_on_all(topology, paths[0], undo, purpose="probing the cabling")
+        tg = sessions[tg_name]
         states = read_ports([port for path in paths for port in path.ports], sessions)
         agent = undo.enter_context(start_agent(generator, tg))
         paths = tuple(with_names(path, states, takes_cards=takes_cards(tester)) for path in paths)
@@ -161,7 +145,6 @@ def _other_ports(topology: Topology, tg: NodeSession, used: Collection[str]) -> 
 def _ends(paths: Sequence[TrafficPath], interfaces: Mapping[str, str], macs: Mapping[str, str]) -> list[_End]:
     ends: list[_End] = []
     for path in paths:
-        link = LiveLink(path, (), None)
         hops = path.hops
         sides = (
             (path.west, path.east, (hops[0].west, hops[0].east) if hops else (None, None)),
@@ -171,7 +154,7 @@ def _ends(paths: Sequence[TrafficPath], interfaces: Mapping[str, str], macs: Map
             if str(port) not in macs:
                 raise TopologyError(f"{port}: there is no such interface; lossratio check FILE --connect names those.")
             name, mac = interfaces[str(port)], macs[str(port)]
-            ends.append(_End(port, name, str(peer), link, neighbour, wrong, mac, len(ends)))
+            ends.append(_End(port, name, str(peer), path, neighbour, wrong, mac, len(ends)))
     return ends
 
 
@@ -181,7 +164,7 @@ def _make_configurations(
     """How frames of each size are made, the smallest first."""
     configurations: dict[int, Configuration] = {}
     for traffic in traffics:
-        paths = [end.link.path for end in ends[::2]]
+        paths = [end.path for end in ends[::2]]
         sides = topology.sides(paths, traffic.versions)
         pairs = [
             PortPair(traffic_port(west.port, west.interface, None), traffic_port(east.port, east.interface, None))
@@ -299,9 +282,7 @@ class _Cabling:
         kinds: dict[str, set[str]] = {}
         for name, what in self._probe.chatter:
             kinds.setdefault(name, set()).add(what)
-        chatter = (
-            f"{name}: the device sends {', '.join(sorted(whats))}, as devices do" for name, whats in kinds.items()
-        )
+        chatter = (f"{name}: the device sends {', '.join(sorted(of))}, as devices do" for name, of in kinds.items())
         # The most frequent frame of somebody else at each port is the example.
         totals: Counter[str] = Counter()
         examples: dict[str, str] = {}
@@ -337,14 +318,10 @@ class _Cabling:
             moved = [replace(question, port=other.interface) for other in others]
             elsewhere = self._probe.agent.resolve(moved, 1.0, through=self._probe.through)
             there = next((other for other, answers in zip(others, elsewhere, strict=True) if answers), None)
-            self._problems.append(
-                f"{end.name}: the gateway {question.target} does not answer there"
-                + (
-                    f", and answers on {there.name}: the links are swapped."
-                    if there is not None
-                    else ". Look at the link, and at the device's address."
-                )
-            )
+            found = ". Look at the link, and at the device's address."
+            if there is not None:
+                found = f", and answers on {there.name}: the links are swapped."
+            self._problems.append(f"{end.name}: the gateway {question.target} does not answer there{found}")
 
     def _count_around(self, end: _End, configuration: Configuration) -> list[int]:
         """Sends from one port, and reads the counters of the DUT's ports before and after."""

@@ -13,7 +13,7 @@ from lossratio.errors import LossRatioError, NodeError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession
 from lossratio.testbed.local import find
 from lossratio.testbed.reservation.lease import TOKEN_VARIABLE, Claim, Lease, TestbedReservedError, make_claim
-from lossratio.topology import TestbedKind, Topology
+from lossratio.topology import Topology
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,17 +41,11 @@ class Candidate:
 
 
 def candidate(file: Path, topology: Topology, *, purpose: str, seconds: float | None = None) -> Candidate:
-    """A testbed that may be reserved.
+    """A testbed that may be reserved, for so many seconds if nobody renews the lease; None: as the topology says.
 
     A local testbed that is not up needs no reservation: the run builds one of its own.
-
-    Args:
-        file: Its topology file.
-        topology: The topology, as the file has it.
-        purpose: What the testbed is reserved for.
-        seconds: How long the lease lasts if nobody renews it; None: as long as the topology says.
     """
-    if topology.testbed is TestbedKind.LOCAL:
+    if topology.testbed == "local":
         running = find(topology.name)
         if running is None:
             return Candidate(file, topology, None)
@@ -63,14 +57,10 @@ def candidate(file: Path, topology: Topology, *, purpose: str, seconds: float | 
 def reserved(
     candidates: list[Candidate], wait: float, credentials: Credentials = NO_CREDENTIALS
 ) -> Iterator[Candidate]:
-    """Reserves the first testbed that is free, until the block ends.
+    """Reserves the first testbed that is free within so many seconds, until the block ends.
 
-    In the block, this process and processes that it starts can set up the testbed: they borrow the reservation.
-
-    Args:
-        candidates: The testbeds. If there are several, those that cannot be reached are left out.
-        wait: Seconds to wait at most.
-        credentials: What to log in with, where keys and the environment are not enough.
+    In the block, this process and processes that it starts can set up the testbed: they borrow the reservation. If
+    there are several candidates, those that cannot be reached are left out.
 
     Raises:
         TestbedReservedError: If no testbed became free in time.

@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from types import MappingProxyType
 from typing import Literal
 
 from lossratio.errors import DutError, LinkError, LossRatioError, TesterError
@@ -23,25 +22,15 @@ class Side(str, Enum):
     CONTROLLER = "controller"
 
 
-ERRORS: Mapping[Side, type[LossRatioError]] = MappingProxyType(
-    {Side.TG: TesterError, Side.WIRE: LinkError, Side.DUT: DutError}
-)
+ERRORS: Mapping[Side, type[LossRatioError]] = {Side.TG: TesterError, Side.WIRE: LinkError, Side.DUT: DutError}
 """The error that ends a measurement, for each guilty side. Its name decides the exit status of `lossratio run`. A
 change that the controller is guilty of ends no measurement."""
 
 
-class Act(str, Enum):
-    """The reaction to a change."""
-
-    FAIL = "fail"
-    """The measurement ends with the side's error."""
-    REPAIR = "repair"
-    """The testbed is repaired as far as possible, and the trial is repeated. If that does not help, the measurement
-    ends with the side's error."""
-    REPEAT = "repeat"
-    """The trial is repeated a few times. The last attempt stands, with a doubt."""
-    NOTE = "note"
-    """The trial stands, with a doubt."""
+Act = Literal["fail", "repair", "repeat", "note"]
+"""The reaction to a change. The measurement ends with the side's error (``fail``); the testbed is repaired as far as
+possible, and the trial repeated, and if that does not help, the measurement ends so (``repair``); the trial is repeated
+a few times, and the last attempt stands, with a doubt (``repeat``); the trial stands, with a doubt (``note``)."""
 
 
 @dataclass(frozen=True)
@@ -87,30 +76,30 @@ _ALONE = "Leave {node} alone while it measures."
 _HOST = "Give {node} CPUs of its own on its host."
 
 RULES = (
-    Rule(Side.TG, "rebooted", Act.REPAIR, _BOOTED, _FIND),
-    Rule(Side.TG, "gone", Act.REPAIR, _GONE, _FIND),
-    Rule(Side.TG, "down", Act.REPAIR, _DOWN, _SET_UP),
-    Rule(Side.TG, "mtu", Act.REPAIR, _MTU, _SET_BACK),
-    Rule(Side.DUT, "rebooted", Act.FAIL, _BOOTED, _FIND),
-    Rule(Side.DUT, "dead", Act.FAIL, _DEAD, _CONSOLE),
-    Rule(Side.DUT, "gone", Act.FAIL, _GONE, _FIND),
-    Rule(Side.DUT, "down", Act.FAIL, _DOWN, _SET_UP),
-    Rule(Side.DUT, "mtu", Act.FAIL, _MTU, _SET_BACK),
-    Rule(Side.WIRE, "speed", Act.FAIL, _SPEED, _CABLE),
-    Rule(Side.WIRE, "carrier", Act.REPAIR, _CARRIER, _CABLE),
-    Rule(Side.WIRE, "flapped", Act.REPAIR, _FLAPPED, _CABLE),
-    Rule(Side.WIRE, "damaged", Act.REPAIR, _DAMAGED, _CABLE),
-    Rule(Side.WIRE, "refused", Act.REPEAT, _REFUSED, _LESS_WORK),
-    Rule(Side.TG, "suspended", Act.REPEAT, _SUSPENDED, _ALONE),
-    Rule(Side.TG, "standstill", Act.REPEAT, _STANDSTILL, _HOST),
-    Rule(Side.TG, "stolen", Act.REPEAT, _STOLEN, _HOST),
-    Rule(Side.TG, "pressure", Act.REPEAT, _PRESSURE, _ALONE),
-    Rule(Side.DUT, "suspended", Act.REPEAT, _SUSPENDED, _ALONE),
-    Rule(Side.DUT, "standstill", Act.REPEAT, _STANDSTILL, _HOST),
-    Rule(Side.CONTROLLER, "suspended", Act.REPEAT, _SUSPENDED, _ALONE),
-    Rule(Side.DUT, "stolen", Act.NOTE, _STOLEN, _HOST),
-    Rule(Side.DUT, "waited", Act.NOTE, _WAITED, _ALONE),
-    Rule(Side.CONTROLLER, "clock", Act.NOTE, _CLOCK, _ALONE),
+    Rule(Side.TG, "rebooted", "repair", _BOOTED, _FIND),
+    Rule(Side.TG, "gone", "repair", _GONE, _FIND),
+    Rule(Side.TG, "down", "repair", _DOWN, _SET_UP),
+    Rule(Side.TG, "mtu", "repair", _MTU, _SET_BACK),
+    Rule(Side.DUT, "rebooted", "fail", _BOOTED, _FIND),
+    Rule(Side.DUT, "dead", "fail", _DEAD, _CONSOLE),
+    Rule(Side.DUT, "gone", "fail", _GONE, _FIND),
+    Rule(Side.DUT, "down", "fail", _DOWN, _SET_UP),
+    Rule(Side.DUT, "mtu", "fail", _MTU, _SET_BACK),
+    Rule(Side.WIRE, "speed", "fail", _SPEED, _CABLE),
+    Rule(Side.WIRE, "carrier", "repair", _CARRIER, _CABLE),
+    Rule(Side.WIRE, "flapped", "repair", _FLAPPED, _CABLE),
+    Rule(Side.WIRE, "damaged", "repair", _DAMAGED, _CABLE),
+    Rule(Side.WIRE, "refused", "repeat", _REFUSED, _LESS_WORK),
+    Rule(Side.TG, "suspended", "repeat", _SUSPENDED, _ALONE),
+    Rule(Side.TG, "standstill", "repeat", _STANDSTILL, _HOST),
+    Rule(Side.TG, "stolen", "repeat", _STOLEN, _HOST),
+    Rule(Side.TG, "pressure", "repeat", _PRESSURE, _ALONE),
+    Rule(Side.DUT, "suspended", "repeat", _SUSPENDED, _ALONE),
+    Rule(Side.DUT, "standstill", "repeat", _STANDSTILL, _HOST),
+    Rule(Side.CONTROLLER, "suspended", "repeat", _SUSPENDED, _ALONE),
+    Rule(Side.DUT, "stolen", "note", _STOLEN, _HOST),
+    Rule(Side.DUT, "waited", "note", _WAITED, _ALONE),
+    Rule(Side.CONTROLLER, "clock", "note", _CLOCK, _ALONE),
 )
 """The table: what is seen, which side is guilty, what is done. Of several changes the one of the uppermost row decides.
 So causes are above their effects: a link whose end was set down has no carrier either."""
@@ -176,7 +165,7 @@ class Change:
     @property
     def is_fatal(self) -> bool:
         """Whether a trial during which the change happened must not be believed."""
-        return self.rule.act in (Act.FAIL, Act.REPAIR)
+        return self.rule.act in ("fail", "repair")
 
     @property
     def is_of_a_reset(self) -> bool:

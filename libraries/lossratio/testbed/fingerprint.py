@@ -234,9 +234,7 @@ class _Shell:
 def _node_print(line: str, asked: float, answered: float) -> NodePrint:
     records = [record.split() for record in line.split(";")]
     values = {kind: fields for kind, *fields in records if kind not in ("port", "thread")}
-    waits = {
-        number: (waited, " ".join(name)) for number, waited, *name in (row[1:] for row in records if row[0] == "thread")
-    }
+    waits = [row[1:] for row in records if row[0] == "thread"]
     return NodePrint(
         ports={name: _port_print(fields) for kind, name, *fields in (row for row in records if row[0] == "port")},
         boot_id=next(iter(values.get("boot", ())), None),
@@ -246,9 +244,7 @@ def _node_print(line: str, asked: float, answered: float) -> NodePrint:
         awake=_seconds(values.get("awake", ()), 1e-9),
         asked=asked,
         answered=answered,
-        threads={
-            number: ThreadPrint(name, int(waited) / 1e9) for number, (waited, name) in waits.items() if waited != "-"
-        },
+        threads={pid: ThreadPrint(" ".join(name), int(waited) / 1e9) for pid, waited, *name in waits if waited != "-"},
     )
 
 

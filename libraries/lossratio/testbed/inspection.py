@@ -14,7 +14,7 @@ from lossratio.nodes import CommandRunner, DutNode, NodeSession, gather_facts, r
 from lossratio.results import NodeFacts
 from lossratio.testbed.local import reachable
 from lossratio.testbed.tester_cards import card_address, card_problems, takes_cards
-from lossratio.topology import Interface, Node, NodeType, Port, RealGenerator, Topology, TrafficPath
+from lossratio.topology import Interface, Node, Port, RealGenerator, Topology, TrafficPath
 from lossratio.traffic import Configuration, load_generator
 from lossratio.units import format_bit_rate
 from lossratio.yaml_file import describe_problem
@@ -100,13 +100,7 @@ def check_presence(file: Path, path: TrafficPath, states: Sequence[PortState], n
     problems = [
         describe_problem(
             file,
-            (
-                "nodes",
-                port.node_name,
-                "interfaces",
-                port.name,
-                "pci_address" if port.interface.name is None else "name",
-            ),
+            ("nodes", port.node_name, "interfaces", port.name, "name" if port.interface.name else "pci_address"),
             f"node {port.node_name} has no interface {known_as(port.interface)!r}; correct it in the topology file",
         )
         for port in path.ports
@@ -204,7 +198,12 @@ def inspect_nodes(
 
 def describe_node(report: NodeReport) -> str:
     """Describes the findings of a node's inspection in a few lines."""
-    lines = [f"{report.name}: {'not reached' if report.facts is None else _facts_in_words(report.facts)}"]
+    words: list[str | None] = ["not reached"]
+    if (facts := report.facts) is not None:
+        cpus = None if facts.cpus is None else f"{facts.cpus} CPUs"
+        kernel = None if facts.kernel is None else f"kernel {facts.kernel}"
+        words = [facts.os, kernel, facts.architecture, facts.cpu_model, cpus, *facts.tools.model_dump().values()]
+    lines = [f"{report.name}: {', '.join(word for word in words if word is not None)}"]
     lines += [f"  {port}: {_interface_in_words(state)}" for port, state in report.interfaces.items()]
     lines += [f"  {choice}" for choice in report.choices]
     lines += [f"  PROBLEM: {problem}" for problem in report.problems]
@@ -278,19 +277,12 @@ def _missing_interfaces(interfaces: Mapping[str, Interface], states: Mapping[str
 def _missing_tools(session: NodeSession, node: Node, facts: NodeFacts) -> Iterator[str]:
     if not node.has_tester and session.run("id", "-u").stdout.strip() != "0":
         yield "commands do not run as root; log in as root, or allow 'sudo -n' and write 'sudo: true'"
-    if node.type is NodeType.DUT:
+    if node.type == "DUT":
         for tool, package in _PACKAGES.items():
             if getattr(facts.tools, tool) is None:
                 yield f"{tool} is missing (Debian package {package}); kinds of DUT made of the Linux kernel need it"
     if isinstance(node.generator, RealGenerator):
         yield from load_generator(node.generator.kind).needs(node.generator, session)
-
-
-def _facts_in_words(facts: NodeFacts) -> str:
-    cpus = None if facts.cpus is None else f"{facts.cpus} CPUs"
-    kernel = None if facts.kernel is None else f"kernel {facts.kernel}"
-    known = (facts.os, kernel, facts.architecture, facts.cpu_model, cpus, *facts.tools.model_dump().values())
-    return ", ".join(fact for fact in known if fact is not None)
 
 
 def _interface_in_words(state: InterfaceState) -> str:

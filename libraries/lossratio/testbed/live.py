@@ -19,12 +19,11 @@ from lossratio.testbed.local import reachable
 from lossratio.testbed.next_hops import find_next_hops
 from lossratio.testbed.path_check import check_hops, check_large_frames
 from lossratio.testbed.repair import RepairingMeasurer, Watch, WatchedSource, resetting
-from lossratio.testbed.reservation import Lease, make_claim
-from lossratio.testbed.set_up import LiveSetUp, checked_duts, last_wills, set_up_link
+from lossratio.testbed.set_up import LiveSetUp, checked_duts, last_wills, log_in_on_all, set_up_link
 from lossratio.testbed.testbed import DEFAULT_RECOVERY, Ready, Recovery, Testbed, TestbedRequest, dut_request
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
-from lossratio.testbed.undo import execute_last_wills, ignored_interruption
-from lossratio.topology import Hooks, RealGenerator, TestbedKind, Topology, XdpGenerator, load_topology
+from lossratio.testbed.undo import ignored_interruption
+from lossratio.topology import Hooks, RealGenerator, Topology, XdpGenerator, load_topology
 from lossratio.traffic import (
     AgentClient,
     Configuration,
@@ -55,7 +54,7 @@ class LiveTestbed(Testbed):
         self._agent: AgentClient | None = agent
         self._undo = undo
         self._is_in_use = False
-        way = Way.of([link.path for link in set_up.links], is_local=request.topology.testbed is TestbedKind.LOCAL)
+        way = Way.of([link.path for link in set_up.links], is_local=request.topology.testbed == "local")
         interfaces = {name: way.interfaces(name) for name in set_up.sessions}
         reader = FingerprintReader(set_up.sessions, interfaces, set_up.program_files)
         undo.callback(reader.close)
@@ -198,7 +197,8 @@ class LiveTestbed(Testbed):
     def _running_agent(self) -> AgentClient:
         if self._agent is None:
             set_up = self._set_up
-            self._agent = _start_agent(set_up.sessions[set_up.tg_name], set_up.generator.settings, self.request)
+            tg, patience = set_up.sessions[set_up.tg_name], self.request.recovery.patience
+            self._agent = start_agent(set_up.generator.settings, tg, patience=patience)
         self._agent.see = self._see
         return self._agent
 
@@ -245,21 +245,10 @@ def _open(request: TestbedRequest) -> LiveTestbed:
         topology = reachable(request.topology, undo)
         paths = topology.paths(request.links, duts=request.duts, nic=request.nic)
         generator = beside_the_dut(request, _generator(topology))
-        tg = undo.enter_context(_log_in(topology.tg_name, topology, request))
-        # Before any log-in on a DUT, as that would cost frames of another run that measures there.
-        purpose = "DUTs that others set up" if request.dut is None else request.dut.kind
-        claim = make_claim(topology, purpose=f"measuring {purpose}")
-        lease = None if claim is None else undo.enter_context(Lease.take(tg, claim))
+        purpose = f"measuring {'DUTs that others set up' if request.dut is None else request.dut.kind}"
         # All paths go through the same nodes.
-        dut_names = [hop.node_name for hop in paths[0].hops if topology.nodes[hop.node_name].place]
-        dut_names += [topology.end_name] if paths[0].is_reflected else []
-        sessions = {
-            topology.tg_name: tg,
-            **{name: undo.enter_context(_log_in(name, topology, request)) for name in dut_names},
-        }
-        tester = topology.nodes[topology.tg_name]
-        if takes_cards(tester):
-            execute_last_wills(tg)
+        sessions, lease = log_in_on_all(topology, paths[0], undo, purpose=purpose, credentials=request.credentials)
+        tg, tester = sessions[topology.tg_name], topology.nodes[topology.tg_name]
         with_ports = {name: session for name, session in sessions.items() if not topology.nodes[name].has_tester}
         ports = read_ports([port for path in paths for port in path.ports], with_ports)
         for path in paths:
@@ -267,7 +256,7 @@ def _open(request: TestbedRequest) -> LiveTestbed:
         check_link_speeds(ports)
         paths = tuple(with_names(path, ports, takes_cards=takes_cards(tester)) for path in paths)
         duts = checked_duts(request.dut, paths, sessions, has_lab_addresses=topology.addresses == "lab")
-        agent = undo.enter_context(_start_agent(tg, generator, request))
+        agent = undo.enter_context(start_agent(generator, tg, patience=request.recovery.patience))
         facts = agent.facts
         tg_ports = [port for path in paths for port in path.tg_ports]
         node = GeneratorNode(tg, facts.interfaces, facts.cpus, device_cpus(request))
@@ -309,14 +298,6 @@ def _naming_links_that_are_down(sessions: Mapping[str, NodeSession], way: Way) -
         raise TesterError(f"{error_of(faults)} This error showed it: {error}") from error
 
 
-def _log_in(name: str, topology: Topology, request: TestbedRequest) -> NodeSession:
-    return NodeSession.connect(name, topology.nodes[name], request.credentials)
-
-
-def _start_agent(tg: NodeSession, generator: RealGenerator, request: TestbedRequest) -> AgentClient:
-    return start_agent(generator, tg, patience=request.recovery.patience)
-
-
 def _generator(topology: Topology) -> RealGenerator:
     generator = topology.nodes[topology.tg_name].generator
     if not isinstance(generator, RealGenerator):
@@ -327,14 +308,14 @@ def _generator(topology: Topology) -> RealGenerator:
 def beside_the_dut(request: TestbedRequest, generator: RealGenerator) -> RealGenerator:
     """A TG's generator, which needs not leave a local testbed's last CPUs to programs where the kernel is the DUT."""
     is_kernel = request.dut is not None and request.dut.options.is_kernel
-    if is_kernel and request.topology.testbed is TestbedKind.LOCAL and isinstance(generator, XdpGenerator):
+    if is_kernel and request.topology.testbed == "local" and isinstance(generator, XdpGenerator):
         return generator.model_copy(update={"device_cpus": ()})
     return generator
 
 
 def device_cpus(request: TestbedRequest) -> tuple[int, ...]:
     """The CPUs of the TG on which devices under test forward, as far as their options say so: of a local testbed."""
-    is_local = request.topology.testbed is TestbedKind.LOCAL
+    is_local = request.topology.testbed == "local"
     return request.dut.options.kernel_cpus if is_local and request.dut is not None else ()
 
 
@@ -372,12 +353,10 @@ def open_testbed(
     read = load_topology(topology)
     if dut is None and any(node.hooks != Hooks() for node in read.nodes.values()):
         dut = BLACK_BOX
-    request = TestbedRequest(
-        read, file, dut_request(dut, options or {}), credentials, duts, nic, recovery=recovery, links=links
-    )
+    request = TestbedRequest(read, file, dut_request(dut, options or {}), credentials, duts, nic, recovery, links)
     # A path that does not exist is an error before anything is touched.
     _ = request.paths
-    if request.topology.testbed is TestbedKind.SIMULATED:
+    if request.topology.testbed == "simulated":
         # The models of SUTs load scipy, which real testbeds need not wait for.
         from lossratio.testbed.simulated import SimulatedTestbed
 

@@ -6,7 +6,6 @@ Topology files name the record of a tester's self-tests in the field ``self_test
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
 import yaml
@@ -20,9 +19,6 @@ from lossratio.traffic import TrafficDirection, TrafficProfile
 from lossratio.trials import sendable
 from lossratio.units import L1_OVERHEAD, format_bit_rate, format_frame_rate
 from lossratio.yaml_file import load_yaml_file
-
-FORMAT: Literal["lossratio-self-test/1"] = "lossratio-self-test/1"
-"""Format of the records that this version writes."""
 
 
 class TesterLimit(FileModel):
@@ -69,7 +65,7 @@ class TesterLimit(FileModel):
 class SelfTestRecord(FileModel):
     """The limits of one tester, by frame size, number of directions and number of links."""
 
-    format: Literal["lossratio-self-test/1"] = FORMAT
+    format: Literal["lossratio-self-test/1"] = "lossratio-self-test/1"
     """Format of the file."""
     generator: str
     """Kind of the generator."""
@@ -127,32 +123,24 @@ def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, .
 
     On each link the direction with more bits counts. Between two DUTs, the DUTs' encapsulation makes frames longer.
     """
-    limits = (*_generator_limits(testbed, profile), *_port_limits(testbed, profile))
-    return tuple(sorted(limits, key=lambda limit: limit.load))
+    topology, limits = testbed.request.topology, list(_generator_limits(testbed, profile))
+    for port in (port for path in testbed.request.paths for port in path.ports):
+        limits += _limits_at(port, topology.nic_model(port), profile, _overhead(testbed, port))
+    # Several ports may have the same limit, for the same reason.
+    return tuple(sorted({limit.reason: limit for limit in limits}.values(), key=lambda limit: limit.load))
 
 
 def _generator_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimit]:
     rate = testbed.generator.max_rate
     if rate is not None:
-        yield LoadLimit(
-            rate, LoadOrigin.GENERATOR, f"the generator's max_rate, {format_frame_rate(rate)} per interface"
-        )
+        reason = f"the generator's max_rate, {format_frame_rate(rate)} per interface"
+        yield LoadLimit(rate, LoadOrigin.GENERATOR, reason)
     request = testbed.request
     record = own_record(request.topology, request.file)
     limit = None if record is None else record.limit_for(profile, request.links)
     if limit is not None:
         reason = f"the tester's self-test of {limit.measured}, {format_frame_rate(limit.max_load)} per interface"
         yield LoadLimit(limit.max_load, LoadOrigin.GENERATOR, reason)
-
-
-def _port_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimit]:
-    topology = testbed.request.topology
-    reasons: set[str] = set()
-    for port in (port for path in testbed.request.paths for port in path.ports):
-        for limit in _limits_at(port, topology.nic_model(port), profile, _overhead(testbed, port)):
-            if limit.reason not in reasons:
-                reasons.add(limit.reason)
-                yield limit
 
 
 def _overhead(testbed: Testbed, port: Port) -> Overhead:
@@ -204,13 +192,11 @@ MAX_LOAD_REMARK = "the maximum load"
 MIN_LOAD_SHARE = 0.1
 """If the maximum load is below CSIT's minimum load, this share of the maximum load is the default minimum load."""
 
-_NAMES: Mapping[LoadOrigin, str] = MappingProxyType(
-    {
-        LoadOrigin.GENERATOR: "what the generator can send",
-        LoadOrigin.LINK: "what a link can carry",
-        LoadOrigin.NIC: "what a NIC can do",
-    }
-)
+_NAMES: Mapping[LoadOrigin, str] = {
+    LoadOrigin.GENERATOR: "what the generator can send",
+    LoadOrigin.LINK: "what a link can carry",
+    LoadOrigin.NIC: "what a NIC can do",
+}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from lossratio.testbed.tester_cards import takes_cards
 from lossratio.topology import Node, Port, Side, Topology
 from lossratio.traffic import AgentClient, DeadPathError, Question, TrafficDirection, TrafficProfile, address_span
 
-_DEFAULT = "default"
 _ELSEWHERE = 1.0
 """Seconds in which a gateway that is silent must answer at another port."""
 _FORWARDING = 'for name; do cat "/proc/sys/net/$name" 2>/dev/null || echo 0; done'
@@ -124,7 +123,7 @@ def _check_route(
                 "network of the TG's other port, or correct 'address' and 'network' in the topology file."
             )
         network, ways = _route(session.name, done.stdout)
-        if network == _DEFAULT:
+        if network == "default":
             raise TopologyError(
                 f"{session.name} would send test traffic to {target} along its default route ({', '.join(ways)}), out "
                 "of the lab. Nothing was sent. Give it a route to the network of the TG's other port."

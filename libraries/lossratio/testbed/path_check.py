@@ -19,11 +19,6 @@ class DeadDutError(DutError):
     """A DUT lets nothing through in at least one direction."""
 
 
-_MAY_BE_SWAPPED = (
-    "Links that are swapped look like this, too: 'lossratio check FILE --connect --probe' names their ports."
-)
-
-
 def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch, growth: float = 1.0) -> None:
     """Sends a few frames in each direction, and checks that some of them arrive; see `lossratio.traffic.check_path`."""
     try:
@@ -36,7 +31,10 @@ def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch, grow
         guilty = Side.DUT if any(loss.is_in_dut for loss in losses) else Side.WIRE
         kind = DeadDutError if guilty is Side.DUT else DeadPathError
         sentences = " ".join(loss.sentence for loss in losses)
-        swapped = f" {_MAY_BE_SWAPPED}" if guilty is Side.DUT else ""
+        probe = (
+            " Links that are swapped look like this, too: 'lossratio check FILE --connect --probe' names their ports."
+        )
+        swapped = probe if guilty is Side.DUT else ""
         raise kind(f"The {guilty.value} is to blame: {sentences} {error}{swapped}") from error
 
 

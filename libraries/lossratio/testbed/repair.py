@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from lossratio.dut import Dut, DutOptions
 from lossratio.errors import DutError, LinkError, LossRatioError, NodeError, ReservationError, TesterError, TrafficError
-from lossratio.testbed.changes import ERRORS, Act, Change, Way, changes_between, error_of, faults_in, unanswered
+from lossratio.testbed.changes import ERRORS, Change, Way, changes_between, error_of, faults_in, unanswered
 from lossratio.testbed.connections import Connections
 from lossratio.testbed.fingerprint import Fingerprint, FingerprintReader
 from lossratio.testbed.testbed import Recovery
@@ -42,19 +42,15 @@ class Watch:
         self._first: Fingerprint | None = None
         self._last: Fingerprint | None = None
         self._verified_at = 0.0
-        self._is_verified = True
-        self._tampered: DutError | None = None
-
-    @property
-    def is_verified(self) -> bool:
+        self.is_verified = True
         """Whether the DUTs were found as they were set up after the last trial. That proves all trials before, too."""
-        return self._is_verified
+        self._tampered: DutError | None = None
 
     def begin(self) -> None:
         """Begins a measurement: takes the present state, which was just verified, as its first state."""
         self._first = self._last = self._reader.read()
         self.resets_duts = self._is_dut_away = False
-        self._is_verified, self._tampered = True, None
+        self.is_verified, self._tampered = True, None
         self._verified_at = self._clock()
 
     def go_on(self) -> tuple[Change, ...]:
@@ -66,7 +62,7 @@ class Watch:
         if self._first is None:
             return ()
         changes = changes_between(self._first, self._last, self._way)
-        return tuple(change for change in changes if change.rule.act is Act.FAIL)
+        return tuple(change for change in changes if change.rule.act == "fail")
 
     def changes(self) -> tuple[Change, ...]:
         """Changes since the last call (or since the measurement began), in the order of the table.
@@ -74,7 +70,7 @@ class Watch:
         It is called after all traffic, which no earlier verification proves. Where DUTs are reset meanwhile, they need
         not answer, and what a reset does is left out.
         """
-        self._is_verified = False
+        self.is_verified = False
         before, self._last = self._last, self._reader.read_answering() if self.resets_duts else self._reader.read()
         changes = () if before is None else changes_between(before, self._last, self._way)
         if not self.resets_duts:
@@ -108,7 +104,7 @@ class Watch:
             self._tampered = error
             raise
         self._verified_at = self._clock()
-        self._is_verified = True
+        self.is_verified = True
 
     def trust(self, *, is_doubtful: bool = False) -> None:
         """Trusts a trial, and verifies the DUTs when that is due, or if the trial lost all frames of a direction."""
@@ -117,7 +113,7 @@ class Watch:
 
     def save_trials(self) -> None:
         """Verifies the DUTs if possible. If they are as they were set up, all trials until now are proved."""
-        if not self._is_verified:
+        if not self.is_verified:
             with suppress(LossRatioError):
                 self.verify()
 
@@ -243,9 +239,7 @@ class RepairingMeasurer:
                 changes = unanswered(self._watch.changes(), output)
                 fault = error_of(changes) if any(change.is_fatal for change in changes) else None
                 if fault is None and not self._is_to_be_repeated(changes, attempts):
-                    lost_all = any(
-                        direction.sent_frames and not direction.received_frames for direction in output.directions
-                    )
+                    lost_all = any(each.sent_frames and not each.received_frames for each in output.directions)
                     self._watch.trust(is_doubtful=lost_all)
                     return attempts.completed(output, changes)
             except (TrafficError, NodeError) as error:
@@ -258,16 +252,14 @@ class RepairingMeasurer:
                 self._recover(fault, changes, attempts)
 
     def _is_to_be_repeated(self, changes: Sequence[Change], attempts: _Attempts) -> bool:
-        if attempts.repeats >= REPEATS or not self._repeats_left:
-            return False
-        if any(change.rule.act is Act.REPEAT for change in changes):
-            self._repeats_left -= 1
-            return True
-        return False
+        is_asked = any(change.rule.act == "repeat" for change in changes)
+        is_repeated = is_asked and attempts.repeats < REPEATS and self._repeats_left > 0
+        self._repeats_left -= is_repeated
+        return is_repeated
 
     def _recover(self, first: LossRatioError, changes: Sequence[Change], attempts: _Attempts) -> None:
         """Repairs until the trial can be tried again. Keeps a record of the faults and of the attempts to repair."""
-        if not is_repairable(first) or any(change.rule.act is Act.FAIL for change in changes):
+        if not is_repairable(first) or any(change.rule.act == "fail" for change in changes):
             raise first
         attempts.incidents += (change.incident("repaired") for change in changes)
         repairs, fault = attempts.repairs, first

@@ -1,7 +1,7 @@
 """Running traffic: it flows beside other keywords or code until it is stopped, and belongs to no trial."""
 
-from contextlib import ExitStack
-from types import TracebackType
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
 
 from lossratio.errors import TrafficError
 from lossratio.results import Conditions
@@ -14,7 +14,7 @@ DEFAULT_LATE_WAIT = 0.5
 """Seconds to wait for late frames by default."""
 
 
-class RunningTraffic:
+class RunningTraffic(AbstractContextManager["RunningTraffic"]):
     """Traffic of a constant load. Begin it with `start_traffic`, and stop it before the next measurement.
 
     As a context manager it stops at the end of the block, also after an error::
@@ -43,18 +43,13 @@ class RunningTraffic:
             self._opened = opened.pop_all()
         self._flows = True
 
-    def __enter__(self) -> "RunningTraffic":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if error is None:
+    def __exit__(self, *failure: Any) -> None:
+        if failure == (None, None, None):
             self.close()
             return
         self._flows = False
         # The testbed gets the error, and then ends its agent, and with it the traffic.
-        self._opened.__exit__(kind, error, traceback)
+        self._opened.__exit__(*failure)
 
     def close(self) -> None:
         """Stops the traffic if it still flows, without its counters.

@@ -9,13 +9,14 @@ from typing import Any
 from lossratio.dut import BLACK_BOX, DestinationMacs, Dut, DutOptions, create_dut, load_kind, make_reflector
 from lossratio.dut.linux import NodeDut, ProgramDut, ProgramOptions
 from lossratio.errors import DutError, NodeError
-from lossratio.nodes import CommandResult, NodeSession
+from lossratio.nodes import NO_CREDENTIALS, CommandResult, Credentials, NodeSession
 from lossratio.results import Conditions, NodeFacts, TrialTiming, controller_facts, describe_testbed, trial_timing
 from lossratio.testbed.inspection import PortState
-from lossratio.testbed.reservation import Lease
+from lossratio.testbed.reservation import Lease, make_claim
 from lossratio.testbed.testbed import DutRequest, TestbedRequest
+from lossratio.testbed.tester_cards import takes_cards
 from lossratio.testbed.undo import LastWill, execute_last_wills, put_off_interruption
-from lossratio.topology import EAST, WEST, Port, RealGenerator, TrafficPath
+from lossratio.topology import EAST, WEST, Port, RealGenerator, Topology, TrafficPath
 from lossratio.traffic import (
     CHECK_DURATION,
     CHECK_LOAD,
@@ -96,6 +97,26 @@ def checked_duts(
             execute_last_wills(sessions[dut.hop.node_name])
         dut.check()
     return duts
+
+
+def log_in_on_all(
+    topology: Topology, path: TrafficPath, undo: ExitStack, *, purpose: str, credentials: Credentials = NO_CREDENTIALS
+) -> tuple[dict[str, NodeSession], Lease | None]:
+    """Reserves the testbed on the TG, and logs in on all nodes of the path that can be reached.
+
+    No DUT is touched before the testbed is reserved: that would cost frames of another run that measures there.
+    """
+    tg_name = topology.tg_name
+    sessions = {tg_name: undo.enter_context(NodeSession.connect(tg_name, topology.nodes[tg_name], credentials))}
+    claim = make_claim(topology, purpose=purpose)
+    lease = None if claim is None else undo.enter_context(Lease.take(sessions[tg_name], claim))
+    for port in path.ports:
+        name, node = port.node_name, topology.nodes[port.node_name]
+        if name not in sessions and node.place:
+            sessions[name] = undo.enter_context(NodeSession.connect(name, node, credentials))
+    if takes_cards(topology.nodes[tg_name]):
+        execute_last_wills(sessions[tg_name])
+    return sessions, lease
 
 
 class _Unreachable:
@@ -225,12 +246,10 @@ class LiveSetUp:
 
     def program_files(self) -> dict[str, tuple[str, ...]]:
         """The files with the ids of the programs that forward at present, by node."""
-        return {
-            dut.hop.node_name: tuple(
-                file for other in self.duts if other.hop.node_name == dut.hop.node_name for file in other.program_files
-            )
-            for dut in self.duts
-        }
+        files: dict[str, tuple[str, ...]] = {}
+        for dut in self.duts:
+            files[dut.hop.node_name] = (*files.get(dut.hop.node_name, ()), *dut.program_files)
+        return files
 
     @property
     def translates(self) -> bool:

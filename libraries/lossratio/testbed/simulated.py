@@ -179,10 +179,9 @@ class SimulatedTestbed(Testbed):
 
     def _topology_model(self) -> dict[str, Any]:
         topology = self.request.topology
-        for name in topology.dut_names:
-            model = topology.nodes[name].sut
-            if model is not None:
-                return model
+        models = (topology.nodes[name].sut for name in topology.dut_names)
+        if (model := next((own for own in models if own is not None), None)) is not None:
+            return model
         raise TopologyError(
             f"{self.request.file}: no DUT has a model of the SUT, and this suite's kind of DUT has no known truth. "
             f"Add 'sut: {{model: sharp_knee, capacity: 150 kfps}}' to a DUT."

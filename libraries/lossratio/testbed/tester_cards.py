@@ -11,8 +11,6 @@ from lossratio.testbed.undo import LastWill, put_off_interruption
 from lossratio.topology import Node, Port, RealGenerator, TrexGenerator
 
 _PAGES = "/sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages"
-_PAGE_MEGABYTES = 2
-_NEEDS_IOMMU = "vfio-pci"
 _FOR_USER_SPACE = ("vfio-pci", "igb_uio", "uio_pci_generic", *BIFURCATED)
 
 
@@ -30,7 +28,7 @@ def card_problems(node: Node, ports: Sequence[Port], hardware: Hardware) -> Iter
             yield f"port {port.name}: there is no PCI device {address}; correct it in the topology file (lspci -D)"
             continue
         driver = _driver(node, port, card)
-        if driver == _NEEDS_IOMMU and card.iommu_group is None:
+        if driver == "vfio-pci" and card.iommu_group is None:
             yield (
                 f"port {port.name}: vfio-pci needs an IOMMU, and none is on for {address}: switch it on in the BIOS, "
                 "and boot with intel_iommu=on iommu=pt (AMD: amd_iommu=on); or write 'uio_driver: igb_uio'"
@@ -84,7 +82,7 @@ def _reserve(changes: Changes, tester: DutNode, hardware: Hardware, megabytes: i
         before = tester.read_files(path).get(path)
         if before is None:
             raise TesterError(f"{tester.name}: the kernel has no hugepages of 2 MB on NUMA node {number} ({path}).")
-        wanted = int(before) + -(-missing // _PAGE_MEGABYTES)
+        wanted = int(before) + -(-missing // 2)
         changes.write(path, str(wanted))
         there = int(tester.read_files(path).get(path, "0"))
         if there < wanted:

@@ -32,9 +32,7 @@ from lossratio.topology.model import (
     NicLimits as NicLimits,
     NicModel as NicModel,
     Node as Node,
-    NodeType as NodeType,
     Reservation as Reservation,
-    TestbedKind as TestbedKind,
     Topology as Topology,
     draw_topology as draw_topology,
 )

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import Field
@@ -22,25 +21,21 @@ TOOL = "containerlab"
 _VARIABLE = re.compile(
     r"\$(?:\$|(?P<bare>[A-Za-z_]\w*)|\{(?P<name>[A-Za-z_]\w*)(?:(?P<how>:?[-=+])(?P<word>[^}]*))?\})"
 )
-_LINKS_IN_WORDS = MappingProxyType(
-    {
-        "mgmt-net": "it goes to the management network",
-        "macvlan": "it goes to an interface of this machine",
-        "host": "it goes to this machine",
-        "vxlan": "its other end is on another machine",
-        "vxlan-stitch": "its other end is on another machine",
-        "dummy": "it goes nowhere",
-    }
-)
+_LINKS_IN_WORDS: Mapping[str, str] = {
+    "mgmt-net": "it goes to the management network",
+    "macvlan": "it goes to an interface of this machine",
+    "host": "it goes to this machine",
+    "vxlan": "its other end is on another machine",
+    "vxlan-stitch": "its other end is on another machine",
+    "dummy": "it goes nowhere",
+}
 """Types of links that lead no frames to another node of the lab."""
 
-_JOINED_BY = MappingProxyType(
-    {
-        **dict.fromkeys(("linux", "ext-container", "rare", "vyosnetworks_vyos", "juniper_crpd", "crpd"), JOINED),
-        **dict.fromkeys(("nokia_srlinux", "srl"), "e1-{}"),
-        **dict.fromkeys(("arista_ceos", "ceos", "sonic-vs", "fdio_vpp"), "eth{}"),
-    }
-)
+_JOINED_BY: Mapping[str, str] = {
+    **dict.fromkeys(("linux", "ext-container", "rare", "vyosnetworks_vyos", "juniper_crpd", "crpd"), JOINED),
+    **dict.fromkeys(("nokia_srlinux", "srl"), "e1-{}"),
+    **dict.fromkeys(("arista_ceos", "ceos", "sonic-vs", "fdio_vpp"), "eth{}"),
+}
 """Kinds that take another link while they run, with the names of its interface."""
 
 _NO_CONTAINERS = frozenset({"bridge", "ovs-bridge", "host", "k8s-kind"})
@@ -75,7 +70,7 @@ _ALIASES = tuple(
         ("nokia_sros vr-sros vr-nokia_sros", r"1/1/(?:c(?=\d+/1$))?(?P<port>\d+)(?:/1)?$", 1),
         ("nvidia_cumulusvx", r"swp(?P<port>\d+)$", 1),
         ("paloalto_panos vr-pan vr-paloalto_panos", r"Ethernet1/(?P<port>\d+)$", 1),
-        ("spirent_stc", r"port(?P<port>[1-9])$", 0),
+        ("spirent_stc", r"port(?P<port>[1-9])$", 1),
     )
 )
 """Names that kinds give to ports, and the number of the first port: port 3 of offset 1 is eth3."""
@@ -119,9 +114,8 @@ class _Deployed(LabPart):
 def read_containerlab(path: str | Path) -> Lab:
     """Reads a lab of containerlab.
 
-    Args:
-        path: Its file: ``*.clab.yml``, which may name variables of the environment, or ``topology-data.json`` of the
-            deployed lab.
+    Its file is ``*.clab.yml``, which may name variables of the environment, or ``topology-data.json`` of the deployed
+    lab.
 
     Raises:
         TopologyError: If the file cannot be read, or containerlab would not take it; each problem with its line.
@@ -227,7 +221,8 @@ class _Reader:
             raise ValueError(f"a link of type {type_} has {wanted} end{'s' * (wanted > 1)}")
         ends = []
         for number, endpoint in enumerate(endpoints):
-            facts = {field: link[field][number] for field in ("ipv4", "ipv6") if _has_item(link.get(field), number)}
+            lists = {field: link[field] for field in ("ipv4", "ipv6") if isinstance(link.get(field), list)}
+            facts = {field: items[number] for field, items in lists.items() if number < len(items) and items[number]}
             special, end = self._end(endpoint, facts, is_brief="type" not in link)
             type_ = special or type_
             ends.append(end)
@@ -268,15 +263,11 @@ class _Reader:
             return self._reach(other) if other in self._nodes and other != name else {"netns": other}
         if mode == "host" or kind in _NO_CONTAINERS:
             return {}
-        return {"netns": name if kind == "ext-container" else self._container(name)}
-
-    def _container(self, name: str) -> str:
         prefix, lab = self._file.prefix, self._file.name
-        if prefix == "":
-            return name
-        if prefix == "__lab-name":
-            return f"{lab}-{name}"
-        return f"{'clab' if prefix is None else prefix}-{lab}-{name}"
+        if kind == "ext-container" or prefix == "":
+            return {"netns": name}
+        before = "" if prefix == "__lab-name" else f"{'clab' if prefix is None else prefix}-"
+        return {"netns": f"{before}{lab}-{name}"}
 
     def _in_its_namespace(self, end: LabEnd) -> LabEnd:
         """The end at the node that has the namespace, where several nodes share one."""
@@ -291,16 +282,12 @@ def _lab_node(name: str, kind: str, reach: Mapping[str, Any], image: str) -> Lab
     return LabNode(name, kind, reach, kind in ("linux", "ext-container"), image, joined_by)
 
 
-def _has_item(value: Any, number: int) -> bool:
-    return isinstance(value, list) and number < len(value) and bool(value[number])
-
-
 def linux_name(kind: str, interface: str) -> str:
     """The name in Linux of an interface that a kind of node calls otherwise."""
     for kinds, pattern, offset in _ALIASES:
         match = pattern.match(interface) if kind in kinds else None
         if match:
-            number = int(match["port"]) - offset + (0 if kind == "spirent_stc" else 1)
+            number = int(match["port"]) - offset + 1
             if number < 1:
                 raise ValueError(f"{interface!r} is no interface for traffic on a node of kind {kind}")
             return f"eth{number}"

@@ -15,7 +15,7 @@ from typing import Any
 from lossratio.errors import TopologyError
 from lossratio.shipped import TOPOLOGIES
 from lossratio.topology.generators import RealGenerator
-from lossratio.topology.model import Node, NodeType, TestbedKind, Topology
+from lossratio.topology.model import Node, Topology
 from lossratio.topology.path import Interface
 from lossratio.topology.vpp import VppStart
 from lossratio.yaml_file import Problem, load_yaml_file
@@ -43,7 +43,7 @@ def _topology_problems(topology: Topology) -> Iterator[Problem]:
         problems += _node_problems(topology.testbed, name, node)
         problems += _interface_problems(topology.testbed, name, node)
     problems += _address_problems(topology)
-    if topology.mtu is not None and topology.testbed is not TestbedKind.LOCAL:
+    if topology.mtu is not None and topology.testbed != "local":
         problems.append((("mtu",), "only links of a local testbed are made with an MTU"))
     yield from problems
     if not problems:
@@ -54,10 +54,10 @@ def _topology_problems(topology: Topology) -> Iterator[Problem]:
 
 
 def _node_type_problems(topology: Topology) -> Iterator[Problem]:
-    generators = [name for name, node in topology.nodes.items() if node.type is NodeType.TG]
+    generators = [name for name, node in topology.nodes.items() if node.type == "TG"]
     if len(generators) != 1:
         yield ("nodes",), f"there must be exactly one node of type TG, and there are {len(generators)}"
-    reflectors = [name for name, node in topology.nodes.items() if node.type is NodeType.REFLECTOR]
+    reflectors = [name for name, node in topology.nodes.items() if node.type == "reflector"]
     for name in reflectors:
         if reflectors[1:] or topology.generator is None or topology.generator.kind != "xdp":
             yield ("nodes", name), "a path ends at one reflector, and only 'kind: xdp' sends and receives on one port"
@@ -72,40 +72,40 @@ def _link_problems(topology: Topology) -> Iterator[Problem]:
             yield where, f"link {link!r} must have two ends, and has {len(ports)}: {ends}"
 
 
-def _node_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator[Problem]:
+def _node_problems(testbed: str, name: str, node: Node) -> Iterator[Problem]:
     where = ("nodes", name)
-    simulated = testbed is TestbedKind.SIMULATED
-    if node.type is NodeType.TG and node.generator is None:
+    simulated = testbed == "simulated"
+    if node.type == "TG" and node.generator is None:
         yield where, "a TG without a generator; add e.g. 'generator: {kind: afpacket}'"
-    if node.type is not NodeType.TG and node.generator is not None:
+    if node.type != "TG" and node.generator is not None:
         yield (*where, "generator"), "only a TG has a generator"
-    if node.type is not NodeType.DUT and node.vpp != VppStart():
+    if node.type != "DUT" and node.vpp != VppStart():
         yield (*where, "vpp"), "only a DUT has VPP"
     if node.generator is not None and simulated == isinstance(node.generator, RealGenerator):
-        yield (*where, "generator"), f"kind {node.generator.kind!r} does not go with 'testbed: {testbed.value}'"
+        yield (*where, "generator"), f"kind {node.generator.kind!r} does not go with 'testbed: {testbed}'"
     if node.sut is not None and not simulated:
         yield (*where, "sut"), "a model of the SUT only goes with 'testbed: simulated'"
     ways = [way for way in ("host", "netns", "container") if getattr(node, way) is not None]
-    if not node.place and testbed is TestbedKind.LAB and node.type is not NodeType.DUT:
+    if not node.place and testbed == "lab" and node.type != "DUT":
         yield where, "no 'host' to reach the node at, and no 'netns' or 'container' on this machine"
     if len(ways) > 1:
         yield (*where, ways[1]), f"{' and '.join(ways)} contradict each other; a node is reached in one way"
     for hook, settings in ((hook, getattr(node.hooks, hook)) for hook in type(node.hooks).model_fields):
         if settings is None:
             continue
-        if node.type is not NodeType.DUT:
+        if node.type != "DUT":
             yield (*where, "hooks", hook), "only a DUT has hooks"
-        if settings.command is not None and settings.runs_on == "node" and not ways and testbed is TestbedKind.LAB:
+        if settings.command is not None and settings.runs_on == "node" and not ways and testbed == "lab":
             yield (
                 (*where, "hooks", hook, "command"),
                 "no way to the node is given; add 'host', 'netns' or 'container', or say 'runs_on: controller'",
             )
-    for way in ways if testbed is not TestbedKind.LAB else ():
+    for way in ways if testbed != "lab" else ():
         if way != "host":
-            yield (*where, way), f"does not go with 'testbed: {testbed.value}'; leave that out"
+            yield (*where, way), f"does not go with 'testbed: {testbed}'; leave that out"
 
 
-def _interface_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator[Problem]:
+def _interface_problems(testbed: str, name: str, node: Node) -> Iterator[Problem]:
     names: set[str] = set()
     for port, interface in node.interfaces.items():
         where = ("nodes", name, "interfaces", port)
@@ -113,11 +113,11 @@ def _interface_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator
             yield (*where, "name"), f"another interface of {name} has the name {interface.name!r} as well"
         if interface.name is not None:
             names.add(interface.name)
-        elif testbed is TestbedKind.LOCAL:
+        elif testbed == "local":
             yield where, "an interface of a local testbed needs a 'name'"
-        elif testbed is TestbedKind.LAB and interface.pci_address is None and node.place and not node.has_tester:
+        elif testbed == "lab" and interface.pci_address is None and node.place and not node.has_tester:
             yield where, "neither a 'name' nor a 'pci_address'"
-        for field in ("address", "gateway", "network", "lldp") if node.type is not NodeType.TG else ():
+        for field in ("address", "gateway", "network", "lldp") if node.type != "TG" else ():
             if getattr(interface, field):
                 yield (*where, field), "only the TG's interfaces have it: the generator speaks for them"
 
@@ -132,7 +132,7 @@ def _address_problems(topology: Topology) -> Iterator[Problem]:
                     (*where, "network"),
                     "test traffic leaves 198.18.0.0/15 and 2001:2::/48 only where the file says 'addresses: lab'",
                 )
-            if is_lab and node.type is NodeType.TG and interface.link and not (interface.address or interface.network):
+            if is_lab and node.type == "TG" and interface.link and not (interface.address or interface.network):
                 yield where, "'addresses: lab' is said, and this port has neither 'address' nor 'network'"
 
 

@@ -6,7 +6,7 @@ kind, and its object a class with a `settings_type` (a subclass of `lossratio.tr
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, field_validator, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -250,10 +250,7 @@ class TrexGenerator(RealGenerator):
             missing = [field for field, value in addresses.items() if value is None]
             if missing and not self.software:
                 needed = " and ".join(missing)
-                yield (
-                    ("interfaces", name),
-                    f"TRex needs the port's {needed}, as its generator does not say 'software: true'",
-                )
+                yield ("interfaces", name), f"TRex needs the port's {needed}, as it does not say 'software: true'"
         if self.cores and len(self.cores) != pairs:
             yield (
                 ("generator", "cores"),
@@ -308,16 +305,11 @@ class SimulatedGenerator(GeneratorSettings):
     """Seed of all random numbers."""
 
 
+_OwnTypes = AfPacketGenerator | XdpGenerator | AutoGenerator | TrexGenerator | SimulatedGenerator
+_OwnGenerator = Annotated[_OwnTypes, Field(discriminator="kind")]
 _OWN: Mapping[str, type[GeneratorSettings]] = {
-    "afpacket": AfPacketGenerator,
-    "xdp": XdpGenerator,
-    "auto": AutoGenerator,
-    "trex": TrexGenerator,
-    "simulated": SimulatedGenerator,
+    get_args(own.model_fields["kind"].annotation)[0]: own for own in get_args(_OwnTypes)
 }
-_OwnGenerator = Annotated[
-    AfPacketGenerator | XdpGenerator | AutoGenerator | TrexGenerator | SimulatedGenerator, Field(discriminator="kind")
-]
 
 
 def settings_type(kind: str) -> type[GeneratorSettings]:

@@ -74,20 +74,16 @@ class Hook(FileModel):
     timeout: Duration = 10.0
     """Time that it may take."""
 
-    @property
-    def ways(self) -> tuple[str, ...]:
-        """Which ways to the device it has."""
-        return tuple(name for name in _WAYS if getattr(self, name, None) is not None)
-
     def secrets(self) -> Iterator[str]:
         """Names of the variables of the environment that it needs."""
         yield from variables_in(*self.headers.values(), self.body or "")
 
     @model_validator(mode="after")
     def _has_one_way(self) -> Hook:
-        if len(self.ways) != 1:
-            possible = ", ".join(name for name in _WAYS if name in type(self).model_fields)
-            raise ValueError(f"a hook is one of {possible}, and this one has {len(self.ways)} of them")
+        possible = [name for name in _WAYS if name in type(self).model_fields]
+        count = sum(getattr(self, name) is not None for name in possible)
+        if count != 1:
+            raise ValueError(f"a hook is one of {', '.join(possible)}, and this one has {count} of them")
         if self.url is not None and _SECRET_IN_URL.match(self.url):
             raise ValueError("a password does not belong in a file; use headers: {Authorization: $NAME}")
         return self

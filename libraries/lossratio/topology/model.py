@@ -2,9 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
@@ -32,27 +30,10 @@ from lossratio.units import format_bit_rate, format_frame_rate
 from lossratio.yaml_file import Problem
 
 
-class TestbedKind(str, Enum):
-    """Where the nodes come from."""
-
-    __test__ = False
-    LAB = "lab"
-    LOCAL = "local"
-    SIMULATED = "simulated"
-
-
-class NodeType(str, Enum):
-    """The role of a node."""
-
-    TG = "TG"
-    DUT = "DUT"
-    REFLECTOR = "reflector"
-
-
 class Node(FileModel):
     """A machine, namespace or container of the testbed, and how to reach it."""
 
-    type: NodeType
+    type: Literal["TG", "DUT", "reflector"]
     """TG (traffic generator), DUT (device under test), or reflector: the far end of the path, on another machine than
     the TG, whose XDP program sends the frames back."""
     host: HostName | None = None
@@ -161,7 +142,7 @@ _MODELS = (
     NicModel("Amazon-Nitro-200G", 6_000_000, 16e9),
     NicModel("virtual", 14_880_952, 100e6),
 )
-NIC_MODELS: Mapping[str, NicModel] = MappingProxyType({model.name.lower(): model for model in _MODELS})
+NIC_MODELS: Mapping[str, NicModel] = {model.name.lower(): model for model in _MODELS}
 """Models by their name in lower case, with the limits that FD.io CSIT measures within, so that numbers compare."""
 
 
@@ -194,7 +175,7 @@ class Topology(FileModel):
     """Name of the testbed; it is in every result."""
     description: str = ""
     """Remarks about it."""
-    testbed: TestbedKind = TestbedKind.LAB
+    testbed: Literal["lab", "local", "simulated"] = "lab"
     """lab: the nodes are there. local: network namespaces are built. simulated: nothing real at all."""
     addresses: Literal["benchmark", "lab"] = "benchmark"
     """benchmark: test traffic has addresses of 198.18.0.0/15 and 2001:2::/48 only. lab: those that the TG's interfaces
@@ -211,7 +192,7 @@ class Topology(FileModel):
     @property
     def tg_name(self) -> str:
         """Name of the node that generates the traffic."""
-        return next(name for name, node in self.nodes.items() if node.type is NodeType.TG)
+        return next(name for name, node in self.nodes.items() if node.type == "TG")
 
     @property
     def generator(self) -> GeneratorSettings | None:
@@ -221,12 +202,12 @@ class Topology(FileModel):
     @property
     def end_name(self) -> str:
         """Name of the node at the far end of the path: the reflector, or the TG itself."""
-        return next((name for name, node in self.nodes.items() if node.type is NodeType.REFLECTOR), self.tg_name)
+        return next((name for name, node in self.nodes.items() if node.type == "reflector"), self.tg_name)
 
     @property
     def dut_names(self) -> tuple[str, ...]:
         """Names of the DUTs, in the order of the file."""
-        return tuple(name for name, node in self.nodes.items() if node.type is NodeType.DUT)
+        return tuple(name for name, node in self.nodes.items() if node.type == "DUT")
 
     def links(self) -> dict[str, tuple[Port, ...]]:
         """The ends of every link, by the link's name."""

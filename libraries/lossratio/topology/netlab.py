@@ -1,8 +1,7 @@
 """Reads labs of netlab, as ``netlab create -o json=FILE`` (or ``yaml=FILE``) writes them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import Field
@@ -13,9 +12,11 @@ from lossratio.yaml_file import Problem, load_yaml_file
 
 TOOL = "netlab"
 
-_JOINED_BY = MappingProxyType(
-    {**dict.fromkeys(("linux", "frr", "bird", "vyos", "crpd"), JOINED), "srlinux": "e1-{}", "eos": "eth{}"}
-)
+_JOINED_BY: Mapping[str, str] = {
+    **dict.fromkeys(("linux", "frr", "bird", "vyos", "crpd"), JOINED),
+    "srlinux": "e1-{}",
+    "eos": "eth{}",
+}
 """Devices whose ports have names of Linux. Containers take another link while they run, by this name."""
 
 _RUN = "Run: netlab create -o json=lab.json, and import that file."
@@ -53,8 +54,6 @@ class _Link(LabPart):
 
 
 class _File(LabPart):
-    name: str = "lab"
-    provider: str | None = None
     nodes: Any = None
     links: Any = None
 
@@ -67,10 +66,7 @@ class _Lab(LabPart):
 
 
 def read_netlab(path: str | Path) -> Lab:
-    """Reads a lab of netlab.
-
-    Args:
-        path: The file that ``netlab create -o json=FILE`` wrote.
+    """Reads a lab of netlab, from the file that ``netlab create -o json=FILE`` wrote.
 
     Raises:
         TopologyError: If it cannot be read, is netlab's short form, or names nodes that are not there; each problem

@@ -3,13 +3,13 @@
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network, IPv6Network
+from typing import Any
 
 from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import TopologyError
 from lossratio.records import FileModel
-from lossratio.topology.addressing import Address, Addresses, Gateways, Network, Networks, Side
+from lossratio.topology.addressing import Address, Addresses, Gateways, Networks, Side
 from lossratio.topology.hooks import Hooks
 from lossratio.topology.quantities import BitRate, DriverName, InterfaceName, Label, MacAddress, PciAddress
 from lossratio.topology.vpp import VppStart
@@ -53,20 +53,16 @@ class Interface(FileModel):
         traffic has its own address, and those that follow it.
         Networks of `unused` stand for versions of IP that the port does not have, and traffic must not have either.
         """
-        networks: dict[int, Network] = {4: unused.ipv4, 6: unused.ipv6}
-        offsets = {4: 0, 6: 0}
+        known: dict[str, Any] = {"ipv4": unused.ipv4, "ipv6": unused.ipv6, "wide_ipv4": unused.wide_ipv4}
         taken: list[Address] = list(self.gateway)
         for own in self.address:
-            networks[own.version] = own.network
-            offsets[own.version] = int(own.ip) - int(own.network.network_address) - 1
+            known[f"ipv{own.version}"] = own.network
+            known[f"ipv{own.version}_offset"] = int(own.ip) - int(own.network.network_address) - 1
             if own.version == 4 and own.network.prefixlen < own.max_prefixlen - 1:
                 taken.append(own.network.broadcast_address)
         for routed in self.network:
-            networks[routed.version], offsets[routed.version] = routed, 0
-        ipv4, ipv6 = networks[4], networks[6]
-        if not isinstance(ipv4, IPv4Network) or not isinstance(ipv6, IPv6Network):
-            raise TypeError(f"{ipv4} and {ipv6} are not one of each version of IP")
-        return Side(ipv4, ipv6, offsets[4], offsets[6], tuple(taken), unused.wide_ipv4)
+            known |= {f"ipv{routed.version}": routed, f"ipv{routed.version}_offset": 0}
+        return Side(**known, taken=tuple(taken))
 
     @model_validator(mode="after")
     def _has_addresses_of_hosts(self) -> "Interface":
@@ -81,9 +77,7 @@ class Interface(FileModel):
         for hop in self.gateway:
             asker = own_networks.get(hop.version)
             if asker is None:
-                raise ValueError(
-                    f"gateway {hop} needs an IPv{hop.version} 'address' of the port, which asks for its MAC"
-                )
+                raise ValueError(f"gateway {hop} needs an IPv{hop.version} 'address' of the port, to ask for its MAC")
             if hop == asker.ip or (hop not in asker.network and not hop.is_link_local):
                 raise ValueError(f"gateway {hop} is not another address in {asker.network}, the network of {asker}")
         for routed in self.network:

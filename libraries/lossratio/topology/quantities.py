@@ -22,15 +22,13 @@ def as_tuple(value: Any) -> Any:
 _LEAST_SPEED = 1e6
 
 
-def _not_without_unit(rate: float) -> float:
+def _with_unit(rate: float) -> float:
     if rate < _LEAST_SPEED:
         raise ValueError(f"{rate:g} bit/s is the speed of no link: write it with its unit, as in '25 Gbps'")
     return rate
 
 
-BitRate = Annotated[
-    float, AfterValidator(_not_without_unit), BeforeValidator(parse_bit_rate), WithJsonSchema(_QUANTITY)
-]
+BitRate = Annotated[float, AfterValidator(_with_unit), BeforeValidator(parse_bit_rate), WithJsonSchema(_QUANTITY)]
 FrameRate = Annotated[float, BeforeValidator(parse_frame_rate), WithJsonSchema(_QUANTITY)]
 Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUANTITY)]
 Share = Annotated[float, BeforeValidator(parse_ratio), WithJsonSchema(_QUANTITY)]

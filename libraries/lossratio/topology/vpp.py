@@ -34,9 +34,8 @@ def _checked_line(line: str) -> str:
     return line.strip()
 
 
-SectionLines = Annotated[
-    tuple[Annotated[str, AfterValidator(_checked_line)], ...], BeforeValidator(as_tuple), ONE_OR_SEVERAL
-]
+SectionLine = Annotated[str, AfterValidator(_checked_line)]
+SectionLines = Annotated[tuple[SectionLine, ...], BeforeValidator(as_tuple), ONE_OR_SEVERAL]
 """Lines of one section of startup.conf; or one line."""
 
 

@@ -12,7 +12,7 @@ from ssh_server import free_port, needs_sshd
 
 from lossratio.errors import NodeError
 from lossratio.nodes import Credentials, NodeSession
-from lossratio.topology import Interface, Node, NodeType
+from lossratio.topology import Interface, Node
 
 
 class TestLogIn:
@@ -86,12 +86,7 @@ def pem(kind, body):
 
 
 def make_node(port, **changes):
-    fields = {
-        "type": NodeType.DUT,
-        "host": "127.0.0.1",
-        "port": port,
-        "interfaces": {"p": Interface(link="l", name="e")},
-    }
+    fields = {"type": "DUT", "host": "127.0.0.1", "port": port, "interfaces": {"p": Interface(link="l", name="e")}}
     return Node(**{**fields, **changes})
 
 

@@ -13,7 +13,7 @@ from lossratio.errors import TopologyError
 from lossratio.nodes import NodeSession
 from lossratio.testbed.inspection import describe_node, inspect_nodes
 from lossratio.testbed.local import LocalTestbed
-from lossratio.topology import TestbedKind, load_topology
+from lossratio.topology import load_topology
 from lossratio.traffic import AfPacket
 
 pytestmark = [pytest.mark.netns, needs_testbed]
@@ -25,7 +25,7 @@ def lab(tmp_path_factory):
     with own_state():
         file = local_topology(tmp_path_factory.mktemp("inspection"), "inspection")
         with LocalTestbed.up(load_topology(file)) as testbed:
-            yield testbed.topology.model_copy(update={"testbed": TestbedKind.LAB})
+            yield testbed.topology.model_copy(update={"testbed": "lab"})
 
 
 def changed(topology, node, **fields):

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from lossratio.errors import TopologyError
-from lossratio.topology import TestbedKind, load_topology
+from lossratio.topology import load_topology
 
 FILE = """\
 ---
@@ -88,7 +88,7 @@ def load(tmp_path):
 
 def test_fields_that_mean_the_same_keep_their_meaning(load):
     topology = load(FILE)
-    assert (topology.name, topology.testbed) == ("lf_3n_example", TestbedKind.LAB)
+    assert (topology.name, topology.testbed) == ("lf_3n_example", "lab")
     dut = topology.nodes["DUT1"]
     assert (dut.host, dut.port, dut.username, dut.uio_driver) == ("192.0.2.2", 22, "tester", "vfio-pci")
     tg = topology.nodes["TG"]

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from lossratio.dut.base import ConnectionTable, DurationOption, Established, TcpState
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode, reason
+from lossratio.records import FileModel
 
 Rule = tuple[str, Sequence[dict[str, Any]]]
 """The name of a rule's counter, and the expressions of the rule."""
@@ -20,7 +21,6 @@ _SETTINGS = "/proc/sys/net/netfilter/nf_conntrack_"
 _STATISTICS = "/proc/net/stat/nf_conntrack"
 _FAILURES = ("insert_failed", "drop", "early_drop")
 _FIRST_PORT, _PORTS = 1024, 1 << 16
-_SHARE_OF_LIMIT = 0.5
 
 _ASK = """
 import socket, struct, sys, time
@@ -47,10 +47,8 @@ while True:
 """Deletes or counts the connections with a mark, by netlink (ctnetlink); a package with a program for it is rare."""
 
 
-class ConntrackOptions(BaseModel):
+class ConntrackOptions(FileModel):
     """The options of a device that keeps state of each connection."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     nat: Literal["masquerade", "snat"] | None = None
     """Network address translation of what goes east: ``masquerade`` (to the router's own address there) or ``snat`` (to
@@ -135,7 +133,7 @@ class Conntrack(ConnectionTable):
     def __init__(self, node: DutNode, options: ConntrackOptions, renew: Callable[[], None]) -> None:
         self.node, self.node_name, self.most = node, node.name, options.most_connections
         self.translates = self.is_one_way = options.nat is not None
-        self.safe_rate = _SHARE_OF_LIMIT * options.new_connections if options.new_connections else None
+        self.safe_rate = options.new_connections / 2 if options.new_connections else None
         self._options = options
         self._renew = renew
 
@@ -180,13 +178,13 @@ class Conntrack(ConnectionTable):
         path = f"{_SETTINGS}{name}"
         found = self.node.read_files(path).get(path)
         if found is None:
-            raise DutError(f"{self.node.name}: the kernel keeps no connections (nf_conntrack); there is no {path}.")
+            raise self.node.error(f"the kernel keeps no connections (nf_conntrack); there is no {path}.")
         return found
 
     def _ask(self, operation: str) -> str:
         done = self.node.attempt("python3", "-c", _ASK, operation, str(_MARK))
         if done.exit_status != 0:
-            raise DutError(f"{self.node.name}: cannot {operation} connections by netlink: {reason(done)}.")
+            raise self.node.error(f"cannot {operation} connections by netlink: {reason(done)}.")
         return done.stdout
 
 

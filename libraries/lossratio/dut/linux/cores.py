@@ -1,6 +1,6 @@
 """Cores for a DUT's workers, in FD.io CSIT's meaning: "1c" is one physical core with all of its SMT siblings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lossratio.dut.base import Tool
@@ -92,9 +92,7 @@ def _cores_on(cores: Sequence[Core], count: int, numa_node: int, where: str) -> 
     return rest
 
 
-def cores_of_path(
-    node: DutNode, hop: Hop, count: int, *, halves: bool, taken: frozenset[int] = frozenset()
-) -> CoreChoice:
+def cores_of_path(node: DutNode, hop: Hop, count: int, *, halves: bool, taken: Collection[int] = ()) -> CoreChoice:
     """Chooses the cores of a DUT's workers on the NUMA node of its interfaces."""
     are_cards = all(map(hop.is_card, hop.ports))
 
@@ -107,7 +105,7 @@ def cores_of_path(
 
     west, east = map(numa_node_of, hop.ports)
     every = read_cores(node)
-    cores = (*every[:1], *(core for core in every[1:] if taken.isdisjoint(core.cpus)))
+    cores = (*every[:1], *(core for core in every[1:] if not {*taken}.intersection(core.cpus)))
     if west == east:
         return choose_cores(cores, count, west, where=node.name)
     if halves and are_cards:

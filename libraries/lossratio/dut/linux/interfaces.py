@@ -79,15 +79,15 @@ def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
     for name in interfaces:
         _check_spare(node.name, name, links, lifelines)
         for above in _above(name, links):
-            raise DutError(
-                f"{node.name}: interface {name} is busy: it is below {above}. If that is not needed, take it out there "
+            raise node.error(
+                f"interface {name} is busy: it is below {above}. If that is not needed, take it out there "
                 f"(ip link set dev {name} nomaster, or ip link delete dev {above})."
             )
         for address in links[name].get("addr_info", ()):
             if (address["family"], address["scope"]) != ("inet6", "link"):
                 cidr = f"{address['local']}/{address['prefixlen']}"
-                raise DutError(
-                    f"{node.name}: interface {name} is busy: it has the address {cidr}. If that is not needed, remove "
+                raise node.error(
+                    f"interface {name} is busy: it has the address {cidr}. If that is not needed, remove "
                     f"it (ip address delete {cidr} dev {name})."
                 )
 
@@ -111,8 +111,8 @@ def check_free(node: DutNode, networks: Sequence[IPv4Network | IPv6Network]) -> 
         target = ip_network(destination)
         for network in networks:
             if target.network_address in network and target.prefixlen >= network.prefixlen:
-                raise DutError(
-                    f"{node.name}: address clash: test traffic uses {network}, and the node has a route to "
+                raise node.error(
+                    f"address clash: test traffic uses {network}, and the node has a route to "
                     f"{destination} through {route.get('dev', 'nowhere')}. Remove it, or the address it belongs to."
                 )
 

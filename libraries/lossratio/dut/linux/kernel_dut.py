@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from lossratio.dut.base import EASTWARD, WESTWARD, DutCounters, DutOptions
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.interfaces import Link, read_links
-from lossratio.dut.linux.nftables import WALK, Ruleset, table_name
+from lossratio.dut.linux.nftables import NFT, WALK, Ruleset, table_name
 from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.dut.linux.reports import read_softnet
 from lossratio.errors import DutError
@@ -21,7 +21,6 @@ BURST_SECONDS = 0.02
 """Seconds of its rate that a policer's bucket holds by default: with less, a sender's stalls lose frames."""
 
 _NANOSECONDS = 1_000_000_000
-_LARGEST_BURST = 2**32 - 1
 _MOST_CPUS = 8192
 """The most CPUs that Linux can be built for on any architecture."""
 _CPUS = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
@@ -56,7 +55,7 @@ class PolicedOptions(DutOptions):
     police: Annotated[int | None, BeforeValidator(_whole_frame_rate)] = None
     """The frame rate to which each direction is policed by a token bucket (of Open vSwitch: a meter), e.g. ``50 kfps``.
     Whole frames per second."""
-    burst: int | None = Field(default=None, ge=1, le=_LARGEST_BURST)
+    burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Frames that a full bucket of the policer holds; where missing, 20 ms of its rate."""
 
     @model_validator(mode="after")
@@ -115,14 +114,10 @@ def cpu_mask(cpus: Sequence[int]) -> str:
     return re.sub(r"(?<=.)(?=(.{8})+$)", ",", f"{sum(1 << cpu for cpu in cpus):x}")
 
 
-_SOFTNET = ("dropped", "time_squeeze")
-
-
 def _count(link: Link, direction: str, name: str) -> int:
     return int(link["stats64"][direction][name])
 
 
-_NFT = ("nft", "-j", "-f", "-")
 _SETTLE_TIME = 0.005
 _STEERED_SETTLE_TIME = 0.02
 """Seconds: a CPU's backlog of 1000 frames (net.core.netdev_max_backlog) at 50,000 frames a second."""
@@ -162,11 +157,9 @@ class LinuxDut(NodeDut[OptionsT_co]):
     def check_kind(self) -> None:
         """Checks that the CPUs of the option ``rps_cpus`` exist."""
         online = self.node.read_files(_ONLINE).get(_ONLINE, "0")
-        missing = sorted(set(self.options.rps_cpus) - set(parse_cpus(online)))
+        missing = ", ".join(map(str, sorted(set(self.options.rps_cpus) - set(parse_cpus(online)))))
         if missing:
-            raise DutError(
-                f"{self.node.name} has no CPU {', '.join(map(str, missing))} for rps_cpus; those online are {online}."
-            )
+            raise DutError(f"{self.node.name} has no CPU {missing} for rps_cpus; those online are {online}.")
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Configures the kernel, steers frames to CPUs and makes the nftables rules."""
@@ -174,9 +167,9 @@ class LinuxDut(NodeDut[OptionsT_co]):
         for name in (self.west, self.east) if self.options.rps_cpus else ():
             self._steer(changes, name)
         if self.ruleset:
-            changes.run(*_NFT, stdin=self.ruleset.creation(), undo=_NFT, undo_stdin=self.ruleset.deletion())
+            changes.run(*NFT, stdin=self.ruleset.creation(), undo=NFT, undo_stdin=self.ruleset.deletion())
             for portion in self.ruleset.additions():
-                changes.run(*_NFT, stdin=portion)
+                changes.run(*NFT, stdin=portion)
 
     def _steer(self, changes: Changes, interface: str) -> None:
         """Hands the frames that arrive on an interface to other CPUs (receive packet steering, RPS)."""
@@ -219,7 +212,7 @@ class LinuxDut(NodeDut[OptionsT_co]):
             },
             details={
                 **{f"{side} interface, rx dropped": _count(link, "rx", "dropped") for side, link in sides.items()},
-                **{f"softnet {name}": sum(counts[name] for counts in by_cpu) for name in _SOFTNET},
+                **{f"softnet {name}": sum(counts[name] for counts in by_cpu) for name in ("dropped", "time_squeeze")},
                 **({} if self.connections is None else self.connections.counters()),
             },
         )
@@ -228,7 +221,7 @@ class LinuxDut(NodeDut[OptionsT_co]):
         """Fills the buckets of policers and limits, and sets their counters to zero."""
         _ = self.present
         if self.ruleset.policer or self.ruleset.connection_rules:
-            self.node.run(*_NFT, stdin=self.ruleset.renewal())
+            self.node.run(*NFT, stdin=self.ruleset.renewal())
 
     @property
     def ruleset(self) -> Ruleset:

@@ -21,10 +21,11 @@ from lossratio.nodes import DutNode
 
 Command = dict[str, Any]
 
+NFT = ("nft", "-j", "-f", "-")
+"""The command that takes commands of nftables as its input."""
+
 _FORWARD = "forward"
 _TRANSLATE = "translate"
-_FILTER_PRIORITY = 0
-_NAT_PRIORITY = 100
 WALK = "walk"
 """The chain of rules that only take time."""
 
@@ -56,12 +57,12 @@ class Ruleset:
 
     def creation(self) -> str:
         """Input for ``nft -j -f -`` that makes the table, and fails if a table of that name exists."""
-        hook = {"type": "filter", "hook": _FORWARD, "prio": _FILTER_PRIORITY, "policy": "accept"}
+        hook = {"type": "filter", "hook": _FORWARD, "prio": 0, "policy": "accept"}
         content = [self._add("chain", name=_FORWARD, **hook)]
         if self.walked_rules:
             content.append(self._add("chain", name=WALK))
         if self.translation:
-            content.append(self._add("chain", name=_TRANSLATE, type="nat", hook="postrouting", prio=_NAT_PRIORITY))
+            content.append(self._add("chain", name=_TRANSLATE, type="nat", hook="postrouting", prio=100))
             content.append(self._rule(_TRANSLATE, *self.translation))
         return document([table("create", self.family, self.table), *content, *self._rules()])
 
@@ -131,7 +132,6 @@ def _counter(direction: str) -> str:
 
 
 _FAMILY = "netdev"
-_LONGEST_ALIAS = 255
 
 
 def table_name(interface: str) -> str:
@@ -145,9 +145,8 @@ def take_claim(
     """Marks interfaces as set up by this process."""
     names = [table_name(interface) for interface in interfaces]
     make, remove = (document(table(verb, _FAMILY, name) for name in names) for verb in ("create", "delete"))
-    nft = ("nft", "-j", "-f", "-")
     try:
-        changes.run(*nft, stdin=make, undo=nft, undo_stdin=remove)
+        changes.run(*NFT, stdin=make, undo=NFT, undo_stdin=remove)
     except DutError:
         check_unclaimed(node, interfaces)
         raise
@@ -156,7 +155,8 @@ def take_claim(
     for interface in interfaces:
         if interface in links:
             before = links[interface].get("ifalias", "")
-            changes.set_link(interface, "alias", owner[:_LONGEST_ALIAS], undo=("alias", before))
+            # The kernel takes no more characters.
+            changes.set_link(interface, "alias", owner[:255], undo=("alias", before))
 
 
 def check_unclaimed(node: DutNode, interfaces: Sequence[str]) -> None:
@@ -165,8 +165,8 @@ def check_unclaimed(node: DutNode, interfaces: Sequence[str]) -> None:
     for interface in interfaces:
         if table_name(interface) in taken:
             owner = read_links(node).get(interface, {}).get("ifalias", "an unknown run's")
-            raise DutError(
-                f"{node.name}: interface {interface} is already set up, as {owner}. Wait for its tear-down. If that "
+            raise node.error(
+                f"interface {interface} is already set up, as {owner}. Wait for its tear-down. If that "
                 f"run has ended without one, reboot the node, or remove the run's parts: the nftables tables "
                 f"'lossratio-*' (nft list tables), the interfaces 'lr-*' (ip link), and the processes with "
                 f"'/tmp/lossratio-' in their command line (ps)."

@@ -166,7 +166,7 @@ class NodeDut(Dut[OptionsT_co]):
             self.verify()
             return
         if self.west == self.east and not self.reflects:
-            raise DutError(f"{self.node.name}: the path goes in and out through the same interface, {self.west}.")
+            raise self.node.error(f"the path goes in and out through the same interface, {self.west}.")
         self._versions = check_tools(self.node, self.tools_needed)
         check_privileges(self.node)
         check_unclaimed(self.node, (self.west, self.east))
@@ -185,11 +185,15 @@ class NodeDut(Dut[OptionsT_co]):
         self._is_checked = False
         if self._present is not None:
             if self._present.neighbours != neighbours:
-                raise DutError(f"{self.node.name}: the {self.kind} is set up for other neighbours; tear it down first.")
+                raise self.node.error(f"the {self.kind} is set up for other neighbours; tear it down first.")
             return
         changes = self._changes = Changes(self.node)
         try:
-            self._take_interfaces(changes)
+            links = read_links(self.node, *self.kernel_interfaces)
+            take_claim(changes, self.node, self.kind, tuple(dict.fromkeys((self.west, self.east))), links)
+            for name in self.kernel_interfaces:
+                if not is_up(links[name]):
+                    changes.set_link(name, "up", undo=("down",))
             self.build(changes, *neighbours)
             self._wait_for_links()
             names = tuple(dict.fromkeys((self.west, self.east, *self.interfaces)))
@@ -279,15 +283,8 @@ class NodeDut(Dut[OptionsT_co]):
     def present(self) -> SetUp:
         """The present set-up."""
         if self._present is None:
-            raise DutError(f"{self.node.name}: the {self.kind} is not set up.")
+            raise self.node.error(f"the {self.kind} is not set up.")
         return self._present
-
-    def _take_interfaces(self, changes: Changes) -> None:
-        links = read_links(self.node, *self.kernel_interfaces)
-        take_claim(changes, self.node, self.kind, tuple(dict.fromkeys((self.west, self.east))), links)
-        for name in self.kernel_interfaces:
-            if not is_up(links[name]):
-                changes.set_link(name, "up", undo=("down",))
 
     def _wait_for_links(self) -> None:
         deadline = time.monotonic() + LINK_TIMEOUT
@@ -369,14 +366,12 @@ def check_unchanged(node: DutNode, since: SetUp) -> None:
     if boot_id(node) != since.boot_id:
         raise DutError(f"{node.name} was rebooted since its set-up; set it up again.")
     now = _read_state(node, since.interfaces, since.changes.settings)
-    lost = [
+    lost = sorted(
         sentence.format(name, values.get(name, 0), now[what].get(name, 0))
         for what, values in since.state.items()
         for name in values.keys() | now[what].keys()
         if (sentence := _CHANGES[what][0 if name not in now[what] else 1 if name not in values else 2])
         and (name in values, values.get(name)) != (name in now[what], now[what].get(name))
-    ]
+    )
     if lost:
-        raise DutError(
-            f"{node.name} is not as it was set up: {'; '.join(sorted(lost))}. Tear it down and set it up again."
-        )
+        raise DutError(f"{node.name} is not as it was set up: {'; '.join(lost)}. Tear it down and set it up again.")

@@ -20,13 +20,9 @@ from lossratio.topology import Port
 
 _DEVICES = "/sys/bus/pci/devices"
 _PROBE = "/sys/bus/pci/drivers_probe"
-_NO_OVERRIDE = "\n"
 BIFURCATED = ("mlx4_core", "mlx5_core")
 """Drivers whose cards are used by programs and by the kernel together."""
-_USUAL_DRIVER = "vfio-pci"
 _MEBI = 1024
-_CARD_SETTLE_TIME = 0.01
-_HUGEPAGE_MEGABYTES = 1024
 
 
 class ProgramOptions(DutOptions):
@@ -102,7 +98,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
     @property
     def settle_time(self) -> float:
         """Seconds that frames may wait in front of it."""
-        return _CARD_SETTLE_TIME if self.uses_cards else self.socket_settle_time
+        return 0.01 if self.uses_cards else self.socket_settle_time
 
     @property
     def program_files(self) -> tuple[str, ...]:
@@ -117,7 +113,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
     @property
     def hugepages_needed(self) -> int:
         """Megabytes of hugepages that it needs for cards."""
-        return _HUGEPAGE_MEGABYTES
+        return 1024
 
     @property
     def kernel_interfaces(self) -> tuple[str, ...]:
@@ -154,6 +150,8 @@ class ProgramDut(NodeDut[OptionsT_co]):
         if self.uses_cards:
             for address, driver in self.cards:
                 bind(changes, self.node, address, driver)
+        if isinstance(self.options, SocketOptions) and self.options.uses_af_xdp:
+            detach_afterwards(changes, self.node, self.kernel_interfaces)
         self.daemons = self.launch(changes, directory, cores, west_mac, east_mac)
 
     def restart(self) -> None:
@@ -191,9 +189,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
         if self.uses_cards:
             names = pci_interfaces(self.node, name)
             if not names:
-                raise DutError(
-                    f"{port}: give its 'mac_address' in the topology file; the kernel does not have the card."
-                )
+                raise DutError(f"{port}: give its 'mac_address' in the topology file; the kernel has no such card.")
             name = names[0]
         return str(read_links(self.node, name)[name]["address"])
 
@@ -237,16 +233,16 @@ def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]
     Libraries for AF_XDP attach one, which a program that is killed may leave behind.
     """
     if not interfaces:
-        raise DutError(
-            f"{node.name}: sockets=af_xdp is for interfaces of the kernel, and the topology file has cards "
-            f"for DPDK: leave sockets out, or give the interfaces a 'name' and no 'driver'."
+        raise node.error(
+            "sockets=af_xdp is for interfaces of the kernel, and the topology file has cards "
+            "for DPDK: leave sockets out, or give the interfaces a 'name' and no 'driver'."
         )
     links = read_links(node, *interfaces)
     for name in interfaces:
         if "xdp" in links[name]:
             number = links[name]["xdp"].get("prog", {}).get("id", "unknown")
-            raise DutError(
-                f"{node.name}: interface {name} has an XDP program already ({number}), and AF_XDP needs its own. "
+            raise node.error(
+                f"interface {name} has an XDP program already ({number}), and AF_XDP needs its own. "
                 f"If it is not needed, end its owner, or detach it (ip link set dev {name} xdp off, or xdpgeneric off)."
             )
         for mode in ("xdp", "xdpgeneric"):
@@ -260,7 +256,7 @@ def card_driver(driver: str | None, uio_driver: str | None) -> str:
     """
     if driver is not None and driver in BIFURCATED:
         return driver
-    return uio_driver or driver or _USUAL_DRIVER
+    return uio_driver or driver or "vfio-pci"
 
 
 def check_pci(node: DutNode, address: str, driver: str) -> None:
@@ -270,12 +266,10 @@ def check_pci(node: DutNode, address: str, driver: str) -> None:
         DutError: If the card or the driver is missing, or the card's interface has another use; names the use.
     """
     if node.attempt("test", "-d", f"{_DEVICES}/{address}").exit_status != 0:
-        raise DutError(
-            f"{node.name} has no PCI device {address}. Correct it in the topology file (lspci -D lists them)."
-        )
+        raise DutError(f"{node.name} has no PCI device {address}. Correct it in the topology file (see lspci -D).")
     if node.attempt("test", "-d", f"/sys/bus/pci/drivers/{driver}").exit_status != 0:
-        raise DutError(
-            f"{node.name}: the kernel has not loaded the driver {driver!r} for PCI device {address}. "
+        raise node.error(
+            f"the kernel has not loaded the driver {driver!r} for PCI device {address}. "
             f"Load it (modprobe {driver}); vfio-pci also needs an IOMMU that is switched on."
         )
     interfaces = pci_interfaces(node, address)
@@ -290,8 +284,8 @@ def check_hugepages(node: DutNode, megabytes: int) -> None:
     free = int(fields.get("HugePages_Free", "0")) * size // _MEBI
     if free < megabytes:
         pages = -(-megabytes * _MEBI // size) if size else 0
-        raise DutError(
-            f"{node.name}: hugepages missing: {megabytes} MB are needed, and {free} MB are free. "
+        raise node.error(
+            f"hugepages missing: {megabytes} MB are needed, and {free} MB are free. "
             f"Reserve them (sysctl vm.nr_hugepages={pages} for pages of {size} kB), best at boot."
         )
 
@@ -328,10 +322,10 @@ def bind(changes: Changes, node: DutNode, address: str, driver: str) -> None:
     # The undo runs backwards: unbind, remove the override, and probe, which finds the earlier driver.
     if before is not None:
         changes.run(*unbind, stdin=given, undo=probe, undo_stdin=given)
-    changes.run(*override, stdin=f"{driver}\n", undo=override, undo_stdin=_NO_OVERRIDE)
+    changes.run(*override, stdin=f"{driver}\n", undo=override, undo_stdin="\n")
     changes.run(*probe, stdin=given, undo=unbind, undo_stdin=given)
     if bound_driver(node, address) != driver:
-        raise DutError(
-            f"{node.name}: PCI device {address} did not go to the driver {driver!r}. See the kernel's messages there "
+        raise node.error(
+            f"PCI device {address} did not go to the driver {driver!r}. See the kernel's messages there "
             f"(dmesg); vfio-pci needs an IOMMU (intel_iommu=on), and every device of the same IOMMU group."
         )

@@ -163,7 +163,6 @@ def _queues(interfaces: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, A
 _PERF_EVENTS = "task-clock,context-switches,cpu-migrations,cycles,instructions,cache-misses,branch-misses"
 _LONGEST = 600
 """Seconds after which a perf that was not stopped ends by itself."""
-_PERF_END_SECONDS = 5.0
 
 _READ_PERF = """
 cd "$1" || exit 1
@@ -191,27 +190,23 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str]) -> Iterator[dict[s
         report["perf"] = _stop_perf(node, perf)
     report.update(_difference(_counts(node, interfaces), before))
     report["statistics"] = [
-        {
-            "place": cpu,
-            "name": f"softnet_{name}",
-            "value": float(count),
-            "unit": "times" if name == "time_squeeze" else "frames",
-        }
+        statistic(cpu, f"softnet_{name}", count, "times" if name == "time_squeeze" else "frames")
         for cpu, counts in report["softnet"].items()
         for name, count in counts.items()
-    ] + [
-        {"place": "conntrack", "name": f"conntrack_{name}", "value": float(count), "unit": "connections"}
-        for name, count in report["conntrack"].items()
+    ]
+    report["statistics"] += [
+        statistic("conntrack", f"conntrack_{name}", count, "connections") for name, count in report["conntrack"].items()
     ]
     report["queues"] = list(_queues(report["interfaces"]))
     report["cpus"] = [
-        {
-            "cpu": int(cpu.removeprefix("cpu")),
-            "frames": counts["processed"],
-            "softirq": _share(report["cpu_times"].get(cpu, {})),
-        }
+        {"cpu": int(cpu[3:]), "frames": counts["processed"], "softirq": _share(report["cpu_times"].get(cpu, {}))}
         for cpu, counts in report["softnet"].items()
     ]
+
+
+def statistic(place: str, name: str, value: str | float, unit: str) -> dict[str, Any]:
+    """A number of the topic ``statistics`` of telemetry."""
+    return {"place": place, "name": name, "value": float(value), "unit": unit}
 
 
 def _share(ticks: Mapping[str, int]) -> float | None:
@@ -252,10 +247,9 @@ def _start_perf(node: DutNode) -> BackgroundProgram | None:
         return None
     directory = made.stdout.strip()
     # Without a program of its own to watch, it counts until a signal or its timeout (milliseconds) ends it.
-    counts = ("--all-cpus", "--json", "--output", "perf.json", "--event", _PERF_EVENTS)
-    perf = BackgroundProgram(
-        f"{directory}/perf.", directory, ("perf", "stat", *counts, "--timeout", str(1000 * _LONGEST))
-    )
+    options = ("--all-cpus", "--json", "--output", "perf.json", "--event", _PERF_EVENTS)
+    command = ("perf", "stat", *options, "--timeout", str(1000 * _LONGEST))
+    perf = BackgroundProgram(f"{directory}/perf.", directory, command)
     node.attempt(*perf.start)
     return perf
 
@@ -264,7 +258,7 @@ def _stop_perf(node: DutNode, perf: BackgroundProgram | None) -> Any:
     if perf is None:
         return {"unavailable": "perf cannot be run there; Debian's package is linux-perf"}
     # perf writes its counts only after this signal; others end it at once.
-    node.attempt(*perf.stop("INT", _PERF_END_SECONDS))
+    node.attempt(*perf.stop("INT", 5.0))
     written = node.attempt("sh", "-c", _READ_PERF, "perf", perf.directory)
     if written.exit_status != 0 or not written.stdout.startswith("{"):
         return {"unavailable": written.stdout.strip() or reason(written)}

@@ -29,8 +29,7 @@ def check_privileges(node: DutNode) -> None:
     """Checks that the session may change the node's network (CAP_NET_ADMIN), and that the kernel has nftables."""
     result = node.attempt("nft", "-j", "list", "tables")
     if result.exit_status != 0:
-        raise DutError(
-            f"{node.name}: the network cannot be configured there (nft: {reason(result)}). It needs root or "
-            f"CAP_NET_ADMIN: log in as root, or write 'sudo: true' for this node in the topology file. It also needs a "
-            f"kernel with nf_tables."
+        raise node.error(
+            f"the network cannot be configured there (nft: {reason(result)}). It needs root or CAP_NET_ADMIN: log in "
+            "as root, or write 'sudo: true' for this node in the topology file. It also needs a kernel with nf_tables."
         )

@@ -12,7 +12,6 @@ from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import write_file
 from lossratio.dut.vpp.configuration import VppOptions
 from lossratio.dut.vpp.features.feature import Command, Needs, Shown
-from lossratio.errors import DutError
 from lossratio.nodes import DutNode, reason
 
 
@@ -55,7 +54,7 @@ class VppControl:
             text = f"exec {path}"
         written = self.ask(text, seconds).strip()
         if re.fullmatch(command.answer, written) is None:
-            raise DutError(f"{self.node.name}: VPP refused {text!r}: {written or 'it gave no reason'}.")
+            raise self.node.error(f"VPP refused {text!r}: {written or 'it gave no reason'}.")
         changes.commands.append(f"vppctl {text}")
 
     def _configure_secretly(self, changes: Changes, command: Command, seconds: float) -> None:
@@ -63,13 +62,13 @@ class VppControl:
         try:
             written = self.node.attempt("sh", "-c", 'umask 077 && cat > "$1"', "write", path, stdin=command.text)
             if written.exit_status != 0:
-                raise DutError(f"{self.node.name}: {path} cannot be written: {reason(written)}.")
+                raise self.node.error(f"{path} cannot be written: {reason(written)}.")
             answer = self.ask(f"exec {path}", seconds).strip()
         finally:
             self.node.attempt("rm", "-f", "--", path)
         if re.fullmatch(command.answer, answer) is None:
             said = _KEY.sub("KEY", answer)[-_LONGEST_ANSWER:] or "it gave no reason"
-            raise DutError(f"{self.node.name}: VPP refused one of the commands with keys: {said}.")
+            raise self.node.error(f"VPP refused one of the commands with keys: {said}.")
         changes.commands.append(f"vppctl exec FILE, which is gone: {len(command.text.splitlines())} lines with keys")
 
     def check(self, shown: Collection[Shown]) -> dict[str, str]:
@@ -81,7 +80,7 @@ class VppControl:
                     time.sleep(_POLL)
                     continue
                 said = " ".join(answer.split())
-                raise DutError(f"{self.node.name}: VPP's {each.command!r} does not show {each.meaning}: {said[-500:]}")
+                raise self.node.error(f"VPP's {each.command!r} does not show {each.meaning}: {said[-500:]}")
         return {each.command: each.meaning for each in shown}
 
     def _line(self, command: str) -> tuple[str, ...]:
@@ -110,10 +109,10 @@ def check_installed(node: DutNode, program: str, options: VppOptions, drivers: d
     version = found[1] if found else ""
     for option, needs in needed.items():
         if version < needs.version:
-            raise DutError(f"{node.name}: {option} needs VPP {needs.version} or later, and {program} is {version}.")
+            raise node.error(f"{option} needs VPP {needs.version} or later, and {program} is {version}.")
         for plugin, since in needs.plugins.items():
             if version >= since and f"/{plugin}_plugin.so" not in text:
-                raise DutError(
-                    f"{node.name}: {option} needs VPP's plugin {plugin}, and {options.home} has no {plugin}_plugin.so. "
+                raise node.error(
+                    f"{option} needs VPP's plugin {plugin}, and {options.home} has no {plugin}_plugin.so. "
                     f"Install it there (Debian: vpp-plugin-core), or build VPP with it."
                 )

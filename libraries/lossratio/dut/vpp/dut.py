@@ -102,14 +102,14 @@ class Vpp(ProgramDut[VppOptions]):
             detach_afterwards(Changes(self.node), self.node, ())
         for address, driver in self.cards if self.uses_cards else ():
             if self.hop.vpp.driver == "rdma" and driver not in BIFURCATED:
-                raise DutError(
-                    f"{self.node.name}: VPP's driver rdma is for cards that the kernel keeps (mlx5_core), and PCI "
+                raise self.node.error(
+                    f"VPP's driver rdma is for cards that the kernel keeps (mlx5_core), and PCI "
                     f"device {address} has the driver {driver}. Say 'vpp: {{driver: dpdk}}' in the topology file."
                 )
             virtual = self.node.attempt("test", "-e", f"/sys/bus/pci/devices/{address}/physfn").exit_status == 0
             if self.hop.vpp.driver == "avf" and not virtual:
-                raise DutError(
-                    f"{self.node.name}: VPP's driver avf is for virtual functions, and PCI device {address} is none. "
+                raise self.node.error(
+                    f"VPP's driver avf is for virtual functions, and PCI device {address} is none. "
                     f"Make one there (echo 1 > /sys/bus/pci/devices/{address}/sriov_numvfs; ip link set dev NAME vf 0 "
                     f"mac MAC spoofchk off trust on), and give its PCI and MAC address in the topology file."
                 )
@@ -120,8 +120,8 @@ class Vpp(ProgramDut[VppOptions]):
         for feature in self.options.features:
             if feature.needs.duts not in (0, len(self.chain)):
                 (option, *_) = feature.given(self.options)
-                raise DutError(
-                    f"{self.node.name}: {option} needs a path through {feature.needs.duts} DUTs, and this one goes "
+                raise self.node.error(
+                    f"{option} needs a path through {feature.needs.duts} DUTs, and this one goes "
                     f"through {len(self.chain)}. Take a topology with so many, such as local-3n, or duts=."
                 )
         by = f"driver: {self.hop.vpp.driver}" if self.uses_cards else f"sockets={self.options.sockets}"
@@ -133,8 +133,6 @@ class Vpp(ProgramDut[VppOptions]):
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Starts VPP, again where the clock of its policers is wrong: another start may be luckier."""
-        if self.options.uses_af_xdp:
-            detach_afterwards(changes, self.node, self.kernel_interfaces)
         super().build(changes, west_mac, east_mac)
         self._starts = 1
         while True:
@@ -257,15 +255,12 @@ class Vpp(ProgramDut[VppOptions]):
         counts = reports.parse_interfaces(control.ask(f"show interface {wanted}"))
         names = zip(("west", "east"), self._vpp_names, strict=True)
         sides = {side: self.node.find("VPP's interface", name, counts) for side, name in names}
-        received = {
-            side: counters.get("rx packets", 0) + counters.get("rx-miss", 0) for side, counters in sides.items()
-        }
+        received = {side: count.get("rx packets", 0) + count.get("rx-miss", 0) for side, count in sides.items()}
         transmitted = {side: counters.get("tx packets", 0) for side, counters in sides.items()}
         dropped = {f"VPP, frames from the {side}": counters.get("drops", 0) for side, counters in sides.items()}
-        dropped |= {
-            f"{side} card, rx-miss": counters.get("rx-miss", 0) for side, counters in sides.items() if self.uses_cards
-        }
-        if not self.uses_cards:
+        if self.uses_cards:
+            dropped |= {f"{side} card, rx-miss": count.get("rx-miss", 0) for side, count in sides.items()}
+        else:
             for side, kernel in self.packets_of_kernel().items():
                 dropped[f"ring in front of VPP, {side}"] = kernel["rx"]["packets"] - received[side]
                 dropped[f"ring behind VPP, {side}"] = transmitted[side] - kernel["tx"]["packets"]

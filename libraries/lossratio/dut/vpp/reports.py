@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from lossratio.dut.linux.reports import statistic
+
 _COUNTER = re.compile(r"^\s*(?P<count>\d+)\s+(?P<node>\S+)\s+(?P<reason>\S.*?)\s+(?P<severity>error|warn|info)\s*$")
 _NOT_DROPPED = ("info",)
 
@@ -51,13 +53,13 @@ def parse_runtime(text: str) -> list[dict[str, Any]]:
         if named := _THREAD.match(line):
             thread, place = named.groupdict(default=""), named["name"]
         elif loops := _LOOPS.search(line):
-            statistics.append(_statistic(place, "loops_per_second", loops["loops"], "1/s"))
-            statistics.append(_statistic(place, "vectors_per_node_call", loops["vectors"], "packets"))
+            statistics.append(statistic(place, "loops_per_second", loops["loops"], "1/s"))
+            statistics.append(statistic(place, "vectors_per_node_call", loops["vectors"], "packets"))
         elif (node := _NODE.match(line)) and int(node["vectors"]):
             of_thread = {f"thread_{name}": value for name, value in thread.items()}
             labels = {"node_name": node["node"], "state": node["state"], **of_thread}
             statistics += [
-                {**_statistic(f"{place} {node['node']}", name, node[column], unit), "labels": labels}
+                {**statistic(f"{place} {node['node']}", name, node[column], unit), "labels": labels}
                 for name, column, unit in _NODE_STATISTICS
             ]
     return statistics
@@ -105,10 +107,6 @@ _PLACED = re.compile(r"^Thread \d+ \((?P<name>[^)]+)\)")
 _QUEUE = re.compile(r"^\s+(?P<interface>\S+) queue (?P<queue>\d+)\b")
 
 
-def _statistic(place: str, name: str, value: str, unit: str) -> dict[str, Any]:
-    return {"place": place, "name": name, "value": float(value), "unit": unit}
-
-
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MONITORED_THREAD = re.compile(r"^(?P<name>\S+) \((?P<id>\d+)\)(?P<values>.*)$")
 BUNDLES: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -152,7 +150,7 @@ def parse_perfmon(bundle: str, text: str) -> list[dict[str, Any]]:
             # A heading, a thread above its nodes, or a node without packets.
             continue
         statistics += [
-            {**_statistic(place, f"perfmon_{name}", word, unit), "labels": labels}
+            {**statistic(place, f"perfmon_{name}", word, unit), "labels": labels}
             for (name, unit), word in zip(BUNDLES[bundle], words, strict=True)
         ]
     return statistics

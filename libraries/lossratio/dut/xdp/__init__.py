@@ -24,8 +24,6 @@ from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner, NodeProgram, pack_program
 from lossratio.topology import Hop, Port
 
-_SETTLE_TIME = 0.005
-_PYTHON = "python3"
 _OWN_PROGRAM = "lossratio-xdp"
 _FEWEST = 4
 """The least value of ``every``: three faults have a frame each, and one frame passes."""
@@ -35,7 +33,6 @@ _LOAD = (
     'test "$(stat -f -c %T /sys/fs/bpf)" = bpf_fs && exec "$0" "$@"; exec unshare --mount '
     'sh -c \'mount -t bpf bpf /sys/fs/bpf && exec "$0" "$@"\' "$0" "$@"'
 )
-_DECODE = 'base64 -d > "$1"'
 
 
 def _listed(value: Any) -> Any:
@@ -46,7 +43,7 @@ class XdpOptions(DutOptions):
     """The options of a device made of XDP."""
 
     is_kernel = True
-
+    filter_option = "rules"
     forwarding: Literal["redirect", "mac", "filter"] = "redirect"
     """``redirect`` (frames leave by the other interface, unchanged; the default), ``mac`` (they also get the leaving
     interface's own and the neighbour's MAC address) or ``filter`` (rules and a table look at sources first)."""
@@ -88,11 +85,6 @@ class XdpOptions(DutOptions):
     def is_router(self) -> bool | None:  # type: ignore[override]
         """Programs of lossratio do not route; of a user's it is not known."""
         return False if self.is_own else None
-
-    @property
-    def filters(self) -> int:
-        """The option ``rules``."""
-        return self.rules or 0
 
     @property
     def is_own(self) -> bool:
@@ -168,7 +160,7 @@ class XdpDevice(NodeDut[XdpOptions]):
     @property
     def settle_time(self) -> float:
         """Seconds for which frames may stay inside: some milliseconds, and the delay of delayed frames."""
-        return _SETTLE_TIME + (self.options.delay if "delay" in self.options.faults else 0.0)
+        return 0.005 + (self.options.delay if "delay" in self.options.faults else 0.0)
 
     @property
     def connections(self) -> XdpConnections | None:
@@ -181,10 +173,10 @@ class XdpDevice(NodeDut[XdpOptions]):
         check_interfaces(self.node, (self.west, self.east))
         answer = self.ask("check")
         if answer["impossible"] is not None:
-            raise DutError(f"{self.node.name}: there can be no XDP program. {answer['impossible']}.")
+            raise self.node.error(f"there can be no XDP program. {answer['impossible']}.")
         for name, program in answer["attached"].items():
-            raise DutError(
-                f"{self.node.name}: interface {name} has an XDP program already: {program}. It stays as it is. "
+            raise self.node.error(
+                f"interface {name} has an XDP program already: {program}. It stays as it is. "
                 f"If it is not needed, end its owner, or detach it (ip link set dev {name} xdp off, or xdpgeneric off)."
             )
 
@@ -195,8 +187,8 @@ class XdpDevice(NodeDut[XdpOptions]):
         self._read_object(self.options.object)
         version = self.node.run(*IP.ask_version)
         if "libbpf" not in version:
-            raise DutError(
-                f"{self.node.name}: this ip cannot load BPF objects ({version.strip()}). Install one with libbpf there "
+            raise self.node.error(
+                f"this ip cannot load BPF objects ({version.strip()}). Install one with libbpf there "
                 f"(Debian 12's iproute2), or load and pin the program yourself, and give 'pinned'."
             )
 
@@ -303,7 +295,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         }
         # A program in the background has no other input, and its command is shown if it dies.
         write_file(changes, f"{directory}/request", self._input(program, "serve", request))
-        write_file(changes, f"{directory}/device", f"exec {shlex.join(program.command(_PYTHON))} < request")
+        write_file(changes, f"{directory}/device", f"exec {shlex.join(program.command('python3'))} < request")
         daemon = Daemon(self.node, directory, _OWN_PROGRAM, ("sh", f"{directory}/device"))
         try:
             daemon.start(changes, lambda: "attached" in self.node.read_files(daemon.program.log).values())
@@ -318,7 +310,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         if self.options.object is not None:
             path = f"{directory}/object.o"
             content = base64.b64encode(self._read_object(self.options.object)).decode()
-            self.node.run("sh", "-c", _DECODE, "object", path, stdin=content)
+            self.node.run("sh", "-c", 'base64 -d > "$1"', "object", path, stdin=content)
             load, source = ("sh", "-c", _LOAD), ["object", path, "section", self.options.section]
         else:
             load, source = (), ["pinned", str(self.options.pinned)]
@@ -352,18 +344,16 @@ class XdpDevice(NodeDut[XdpOptions]):
         except OSError as cause:
             raise DutError(f"The BPF object {path} cannot be read: {cause.strerror}.") from cause
         if not content.startswith(b"\x7fELF"):
-            raise DutError(
-                f"{path} is no BPF object: compile it with clang -O2 -g -target bpf -c, and give the .o file."
-            )
+            raise DutError(f"{path} is no BPF object: compile it with clang -O2 -g -target bpf -c; give the .o file.")
         return content
 
     def ask(self, what: str, **request: Any) -> dict[str, Any]:
         """The answer of lossratio's program on the node."""
         program = _packed()
-        result = self.node.attempt(*program.command(_PYTHON), stdin=self._input(program, what, request))
+        result = self.node.attempt(*program.command("python3"), stdin=self._input(program, what, request))
         if result.exit_status != 0:
             lines = result.stderr.strip().splitlines() or [f"exit status {result.exit_status}"]
-            raise DutError(f"{self.node.name}: {lines[-1]}")
+            raise self.node.error(f"{lines[-1]}")
         answer: dict[str, Any] = json.loads(result.stdout)
         return answer
 

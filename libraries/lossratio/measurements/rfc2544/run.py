@@ -291,7 +291,7 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
             f"The generator {generator.kind} cannot locate losses in time as {' and '.join(impossible)} need it. Leave "
             f"out what is impossible: Run RFC 2544    {possible}; or take 'kind: afpacket'."
         )
-    is_simulated = testbed.request.topology.testbed.value == "simulated"
+    is_simulated = testbed.request.topology.testbed == "simulated"
     if Rfc2544Test.RESET in request.tests and request.reset is None and not testbed.duts and not is_simulated:
         raise DutError(
             "There is no DUT of ours to reset: say which kind it is when the testbed is set up, give a command or a "

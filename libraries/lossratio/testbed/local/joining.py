@@ -85,7 +85,7 @@ def _links(topology: Topology, own: str) -> Iterator[tuple[str, str, str]]:
 
 def _ip(*arguments: str) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+        return subprocess.run(["ip", *arguments], capture_output=True, text=True)
     except FileNotFoundError as error:
         raise NodeError("The program ip is missing on this machine; install iproute2.") from error
 

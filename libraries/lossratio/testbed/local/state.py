@@ -13,19 +13,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from lossratio.errors import TopologyError
+from lossratio.records import FileModel
 from lossratio.topology import Topology
 
 _LOCK = "lock"
 _STATE = "state.json"
 
 
-class Access(BaseModel):
+class Access(FileModel):
     """How a node of a running testbed is reached."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     port: int
     """TCP port of the node's sshd on the loopback address."""
@@ -33,10 +32,8 @@ class Access(BaseModel):
     """Public host key of the sshd."""
 
 
-class State(BaseModel):
+class State(FileModel):
     """The record of a running testbed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     topology: Topology
     """The topology that it was built from."""

@@ -19,7 +19,7 @@ from lossratio.errors import TopologyError
 from lossratio.holder import ADDRESS, LinkEnd, Plan
 from lossratio.testbed.local import state
 from lossratio.testbed.local.requirements import TestbedUnavailableError, find_tools, is_privileged, why_unavailable
-from lossratio.topology import Node, Port, RealGenerator, TestbedKind, Topology, XdpGenerator
+from lossratio.topology import Node, Port, RealGenerator, Topology, XdpGenerator
 
 _BUILD_TIMEOUT = 30.0
 _END_TIMEOUT = 30.0
@@ -255,10 +255,8 @@ def describe(testbed: LocalTestbed) -> str:
 
 
 def _check(topology: Topology) -> None:
-    if topology.testbed is not TestbedKind.LOCAL:
-        raise TopologyError(
-            f"Topology {topology.name} is no local testbed: it has 'testbed: {topology.testbed.value}'."
-        )
+    if topology.testbed != "local":
+        raise TopologyError(f"Topology {topology.name} is no local testbed, but 'testbed: {topology.testbed}'.")
     for ports in topology.links().values():
         for port in ports:
             if port.interface.name is None:
@@ -301,15 +299,8 @@ def _resolved(directory: Path, known: state.State) -> Topology:
         if isinstance(generator, RealGenerator) and generator.any_python and "python" not in generator.model_fields_set:
             # The nodes are this machine, and of its Pythons this one is known to have numpy.
             generator = generator.model_copy(update={"python": sys.executable})
-        reached = {
-            "host": ADDRESS,
-            "port": known.nodes[name].port,
-            "username": known.username,
-            "key_file": directory / "id_ed25519",
-            "host_key": known.nodes[name].host_key,
-            "known_hosts": None,
-            "sudo": False,
-        }
+        as_user = {"host": ADDRESS, "username": known.username, "key_file": directory / "id_ed25519", "sudo": False}
+        reached = {**as_user, **known.nodes[name].model_dump(), "known_hosts": None}
         nodes[name] = node.model_copy(update={**reached, "generator": generator})
     return topology.model_copy(update={"nodes": nodes})
 
@@ -332,6 +323,6 @@ def reachable(topology: Topology, undo: ExitStack) -> Topology:
     Raises:
         LossRatioError: If a local testbed cannot be built.
     """
-    if topology.testbed is not TestbedKind.LOCAL:
+    if topology.testbed != "local":
         return topology
     return undo.enter_context(LocalTestbed.use(topology)).topology

@@ -25,7 +25,7 @@ from typing import Any
 
 from lossratio.errors import NodeError, ReservationError
 from lossratio.nodes import NodeProcess, NodeSession, Pulse, pack_program
-from lossratio.topology import Reservation, TestbedKind, Topology
+from lossratio.topology import Reservation, Topology
 from lossratio.units import format_duration
 
 TOKEN_VARIABLE = "LOSSRATIO_RESERVATION"  # noqa: S105 (a name)
@@ -79,15 +79,12 @@ class Claim:
 def make_claim(topology: Topology, *, purpose: str = "", seconds: float | None = None) -> Claim | None:
     """The claim to a testbed, with the token from the environment; None: the topology has no reservation.
 
-    Args:
-        topology: The testbed.
-        purpose: Purpose of the lease.
-        seconds: Seconds that the lease lasts unless it is renewed; None: the topology's value.
+    The lease lasts so many seconds unless it is renewed; None: as the topology says.
     """
     reservation: Reservation | None = topology.reservation
-    if reservation is None or topology.testbed is TestbedKind.SIMULATED:
+    if reservation is None or topology.testbed == "simulated":
         return None
-    default = _LOCAL_DIRECTORY if topology.testbed is TestbedKind.LOCAL else _LAB_DIRECTORY
+    default = _LOCAL_DIRECTORY if topology.testbed == "local" else _LAB_DIRECTORY
     tg = topology.nodes[topology.tg_name]
     # All namespaces of a machine share its directory of reservations.
     place = tg.netns or tg.container
@@ -168,9 +165,8 @@ class Conversation:
 
     def answer(self, seconds: float = _ANSWER_SECONDS) -> Mapping[str, Any]:
         """Waits for an answer. The keeper's reports that it still waits for its turn are no answers."""
-        event = self._next(seconds)
-        while event["event"] == "waiting":
-            event = self._next(seconds)
+        while (event := self._next(seconds))["event"] == "waiting":
+            pass
         if event["event"] == "error":
             raise ReservationError(f"Node {self._node_name}: no reservation: {event['message']}.")
         return event
@@ -266,13 +262,10 @@ class Lease(AbstractContextManager["Lease"]):
 
     @classmethod
     def take(cls, session: NodeSession, claim: Claim, *, wait: float = 0.0, restores: bool = False) -> Lease:
-        """Waits for the testbed in a fair queue, and takes it.
+        """Waits for the testbed in a fair queue, at most so many seconds, and takes it.
 
-        Args:
-            session: The log-in on the TG node; processes that are started over it from now on end with the lease.
-            claim: The claim.
-            wait: Seconds to wait at most.
-            restores: Whether the heartbeat logs in again if the connection is lost: only if it alone uses the session.
+        Processes that are started over the TG's session from now on end with the lease. If it `restores`, the heartbeat
+        logs in again where the connection is lost: only if it alone uses the session.
 
         Raises:
             TestbedReservedError: If the testbed did not become free in time; the message names the holder.
@@ -282,7 +275,13 @@ class Lease(AbstractContextManager["Lease"]):
         keeper, event = _ask(session, claim, wait)
         if event["event"] != "granted":
             holder = Holder.from_json(event["holder"])
-            raise TestbedReservedError(_refusal(session.name, holder, wait), holder)
+            whose = "others are waiting for it who came earlier" if holder is None else f"it is reserved for {holder}"
+            waited = f" {wait:g} s were not enough." if wait else ""
+            raise TestbedReservedError(
+                f"Node {session.name}: the testbed is not available: {whose}.{waited} Wait for it (--wait 2h), take "
+                "another one (--any-of), or see 'lossratio status'.",
+                holder,
+            )
         before = Holder.from_json(event["taken_over"])
         if before is not None:
             _LOG.warning("The reservation of %s has run out and is taken over. Its holder: %s.", session.name, before)
@@ -413,15 +412,6 @@ def _ask(session: NodeSession, claim: Claim, wait: float) -> tuple[Conversation,
         return keeper, keeper.answer(_ANSWER_SECONDS + claim.seconds)
 
 
-def _refusal(node_name: str, holder: Holder | None, wait: float) -> str:
-    whose = "others are waiting for it who came earlier" if holder is None else f"it is reserved for {holder}"
-    waited = f" {wait:g} s were not enough." if wait else ""
-    return (
-        f"Node {node_name}: the testbed is not available: {whose}.{waited} Wait for it (--wait 2h), take another one "
-        f"(--any-of), or see 'lossratio status'."
-    )
-
-
 def holder_of(session: NodeSession, claim: Claim) -> Holder | None:
     """The holder of the testbed; None: the testbed is free.
 
@@ -433,15 +423,9 @@ def holder_of(session: NodeSession, claim: Claim) -> Holder | None:
 
 
 def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
-    """Ends the lease of a testbed, and all processes of its holder on the TG node; by force, repairs its record.
+    """Ends the lease of a testbed, and all processes of its holder on the TG node, and returns that holder, if any.
 
-    Args:
-        session: The log-in on the TG node.
-        claim: A claim to the same testbed, with the owner who asks.
-        force: Whether to end the lease of another owner, too.
-
-    Returns:
-        The holder until now; None: there was no lease.
+    The claim has the owner who asks. By force another owner's lease ends, too, and a damaged record is repaired.
 
     Raises:
         TestbedReservedError: If another owner has the lease.

@@ -19,12 +19,8 @@ class AccessLists(Feature):
     acl_stateful: bool = False
     """Whether the last rule begins a session, in which the flow's other frames pass without a look at the rules."""
 
+    filter_option = "acl"
     needs = Needs(plugins={"acl": ""}, tags=("iacl", "oacl"))
-
-    @property
-    def filters(self) -> int:
-        """The option ``acl``."""
-        return self.acl or 0
 
     def problem(self) -> str | None:
         """A list without rules."""
@@ -34,7 +30,7 @@ class AccessLists(Feature):
         """The list, and its use on both interfaces."""
         any_network = "::/0" if self.ip_version == 6 else "0.0.0.0/0"
         # All rules but the last one are for a protocol that no frame has: 255 is reserved.
-        others = [f"deny src {any_network} dst {any_network} proto 255"] * (self.filters - 1)
+        others = [f"deny src {any_network} dst {any_network} proto 255"] * ((self.acl or 0) - 1)
         permit = "permit+reflect" if self.acl_stateful else "permit"
         rules = ", ".join((*others, f"{permit} src {any_network} dst {any_network}"))
         yield Command(f"set acl-plugin acl {rules} tag lossratio", answer=r"ACL index:\d+")

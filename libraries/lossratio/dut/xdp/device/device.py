@@ -185,9 +185,7 @@ def _account(interface: int) -> Request:
         raise OSError("There is no XDP program any more.")
     info = program_info(number)
     tables = [Table.open(one) for one in info.maps]
-    words = [
-        value for table in tables if table.name == "lossratio_count" for value in (table.entries(1) or {}).values()
-    ]
+    words = [word for table in tables if table.name == "lossratio_count" for word in (table.entries(1) or {}).values()]
     return {
         "id": number,
         "name": info.name,

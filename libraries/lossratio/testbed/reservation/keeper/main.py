@@ -23,18 +23,7 @@ from contextlib import suppress
 from typing import Any, Dict
 
 from .fence import Watch, end_all, end_lease, give_up, has_guard, is_guarded, prefix, start_guard, why_lost
-from .record import (
-    TICKETS,
-    DamagedRecordError,
-    Lease,
-    Record,
-    ReservationFile,
-    boot,
-    described,
-    is_settled,
-    is_valid,
-    uptime,
-)
+from .record import DamagedRecordError, Lease, Record, ReservationFile, boot, described, is_settled, is_valid, uptime
 
 POLL_SECONDS = 0.25
 SETTLE_POLL_SECONDS = 0.05
@@ -141,7 +130,7 @@ class Keeper:
         with self._file.mutex() as record:
             ticket = record["ticket"]
             record["ticket"] = ticket + 1
-            fcntl.lockf(self._file.fd, fcntl.LOCK_EX, 1, TICKETS + ticket)
+            fcntl.lockf(self._file.fd, fcntl.LOCK_EX, 1, self._file.tickets + ticket)
         try:
             if self._is_first(ticket, deadline):
                 while True:
@@ -151,13 +140,13 @@ class Keeper:
                     time.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
             return None
         finally:
-            fcntl.lockf(self._file.fd, fcntl.LOCK_UN, 1, TICKETS + ticket)
+            fcntl.lockf(self._file.fd, fcntl.LOCK_UN, 1, self._file.tickets + ticket)
 
     def _is_first(self, ticket: int, deadline: float) -> bool:
         """Waits until no keeper has an earlier ticket; returns whether this was in time."""
         if ticket == 0:
             return True
-        fd, earlier = self._file.fd, (ticket, TICKETS)
+        fd, earlier = self._file.fd, (ticket, self._file.tickets)
         signal.signal(signal.SIGALRM, _stop_waiting)
         try:
             with suppress(BlockingIOError, PermissionError):
@@ -245,15 +234,6 @@ def _stop_waiting(number: int, frame: object) -> None:
     raise TimeoutError
 
 
-def _report(error: DamagedRecordError) -> str:
-    if not error.may_repair:
-        return error.why
-    return (
-        f"the record is damaged ({error.why}), so nobody knows who has the testbed. Make sure that nobody measures "
-        "there, and repair it: lossratio release --force"
-    )
-
-
 def main() -> None:
     """Answers one request from standard input."""
     os.umask(0)
@@ -264,6 +244,9 @@ def main() -> None:
         else:
             {"status": status, "clear": clear}[request["op"]](request)
     except DamagedRecordError as error:
-        say("error", message=f"{request['directory']}/{request['name']}: {_report(error)}")
+        way_out = "Make sure that nobody measures there, and repair it: lossratio release --force"
+        damage = f"the record is damaged ({error.why}), so nobody knows who has the testbed. {way_out}"
+        why = damage if error.may_repair else error.why
+        say("error", message=f"{request['directory']}/{request['name']}: {why}")
     except OSError as error:
         say("error", message=f"{request['directory']}/{request['name']}: {error.strerror}")

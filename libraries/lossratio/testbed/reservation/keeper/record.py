@@ -18,7 +18,6 @@ from typing import Any, Dict, Iterator
 RECORD_BYTES = 4096
 """Size of the record. It never changes, so that renewing a lease works on a full disk."""
 MUTEX = 1 << 20
-TICKETS = MUTEX + 1
 VERSION = 2
 """Version of a lease in a record. Those of version 1 have neither a version nor a checksum."""
 SETTLE_SECONDS = 0.5
@@ -54,7 +53,10 @@ class ReservationFile:
     Attributes:
         path: Path of the file.
         fd: Its descriptor. This process must not open and close another descriptor of the file: that drops the locks.
+        tickets: The byte of the first ticket.
     """
+
+    tickets = MUTEX + 1
 
     def __init__(self, directory: str, name: str) -> None:
         self.path = os.path.join(directory, name)
