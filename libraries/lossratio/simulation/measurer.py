@@ -259,7 +259,6 @@ class SimulatedMeasurer:
         return counters if self._faults is None else self._faults.examined(counters, self._rng)
 
     def _located(self, traffic: Traffic) -> list[list[Loss]]:
-        """The losses of each direction in time."""
         if len(self._suts) == self._directions:
             return [losses_of(sut, traffic) for sut in self._suts]
         losses: list[list[Loss]] = [[] for _ in range(self._directions)]
@@ -285,7 +284,6 @@ class SimulatedMeasurer:
         return self._shares(lost, [sent] * self._directions)
 
     def _shares(self, lost: int, frames: Sequence[int]) -> list[int]:
-        """Frames of each direction among the lost ones."""
         shares = []
         for number, most in enumerate(frames):
             others = len(frames) - number - 1

@@ -90,7 +90,6 @@ def _loss_ratio(below: Sequence, above: Sequence, share: float, number: int) -> 
 
 @lru_cache
 def _record(file: Path) -> dict[float, Sequence]:
-    """The trials of a record by load, ascending."""
     trials: dict[float, list[tuple[float, float]]] = {}
     for number, (load, frames, lost) in enumerate(_trials(file), 1):
         if not (0.0 < load < math.inf and frames > 0 and 0 <= lost <= frames):

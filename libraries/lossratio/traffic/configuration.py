@@ -73,7 +73,15 @@ class FrameHeaders:
 
     def spec(self, sizes: tuple[tuple[int, int], ...]) -> FramesSpec:
         """The description of frames with these headers, in sizes with their weights."""
-        is_numbered, compensation = self._numbering(min(size for size, _ in sizes) - FCS_BYTES - len(self.data))
+        is_numbered = True
+        compensation: int | None = None
+        if any(checksum.end is None for checksum in self.checksums):
+            # A word makes up for the sequence number in the checksum above IP.
+            room = min(size for size, _ in sizes) - FCS_BYTES - len(self.data)
+            has_room = room >= TAG_BYTES + COMPENSATION_BYTES
+            # RFC 9293: the urgent pointer means nothing without the flag URG.
+            compensation = len(self.data) + TAG_BYTES if has_room else self.urgent_pointer
+            is_numbered = compensation is not None
         return FramesSpec(
             header=self.data.hex(),
             fields=tuple(self.fields),
@@ -87,22 +95,8 @@ class FrameHeaders:
             addresses=tuple(self.addresses),
         )
 
-    def _numbering(self, room: int) -> tuple[bool, int | None]:
-        """Whether frames can have a sequence number, and where a word makes up for it in the checksum above IP.
-
-        The smallest frame has `room` bytes behind the headers.
-        """
-        if all(checksum.end is not None for checksum in self.checksums):
-            return True, None
-        if room >= TAG_BYTES + COMPENSATION_BYTES:
-            return True, len(self.data) + TAG_BYTES
-        # RFC 9293: it means nothing without the flag URG.
-        return self.urgent_pointer is not None, self.urgent_pointer
-
 
 class _Frame(FrameHeaders):
-    """The headers of a traffic profile."""
-
     def __init__(self, source: Side, destination: Side, seed: int) -> None:
         super().__init__()
         self._sides = (source, destination)

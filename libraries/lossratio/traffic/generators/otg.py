@@ -154,7 +154,6 @@ class Otg(Generator[OtgTester]):
 
 
 def _versions(settings: OtgTester, session: NodeSession) -> tuple[str, str]:
-    """Versions of the tester, and of the models that it speaks."""
     timeout = f"{settings.timeout:g}"
     asked = session.run(settings.python, "-c", _ASK, settings.api, str(settings.verify), timeout, check=False)
     try:

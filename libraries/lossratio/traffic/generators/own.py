@@ -26,8 +26,6 @@ _RIGHTS = (
 
 
 class _OfAgent(Generator[SettingsT]):
-    """What these generators share."""
-
     ends_trials_early = True
 
     def ready(self) -> Mapping[str, Any]:
@@ -53,8 +51,6 @@ class AfPacket(_OfAgent[AfPacketGenerator]):
 
 
 class _InKernel(_OfAgent[SettingsT]):
-    """What both generators inside the kernel share."""
-
     locates_running_losses = False
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:

@@ -225,8 +225,6 @@ def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
 
 
 class _PacketReader:
-    """Puts headers of the models one behind the other."""
-
     def __init__(self) -> None:
         self.headers = FrameHeaders()
         self._addresses: tuple[int, int] | None = None

@@ -48,16 +48,12 @@ None: the request has no contents. The function gets the tester, the request as 
 
 
 class _RefusalError(Exception):
-    """A request that is refused before it is read."""
-
     def __init__(self, status: HTTPStatus, text: str) -> None:
         super().__init__(text)
         self.status = status
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers the requests of one connection."""
-
     protocol_version = "HTTP/1.1"
     timeout = _SILENT_SECONDS
     server: OtgServer

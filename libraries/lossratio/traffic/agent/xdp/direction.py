@@ -22,6 +22,7 @@ from .sender import Senders, Share
 MOST_COUNTED_FLOWS = 1 << 16
 """Flows up to which lost frames are counted by flow: more take longer to compare than trials should."""
 
+_EXAMINED = ("duplicated", "reordered", "corrupted", "readdressed", "wrong_length", "wrong_mac")
 _NANOSECONDS = 1e9
 _MICROSECOND = 1000.0
 
@@ -139,14 +140,36 @@ class ActiveDirection:
             "elapsed_s": elapsed or max(trial.duration, *(part.last for part in parts)),
             "lateness_s": max(part.lateness for part in parts),
             "load_ratio": direction.load_share,
-            "examination": examination_of(direction, received, strayed) if self._examines else None,
+            "examination": self._examination(strayed) if self._examines else None,
             **(self._of_every_frame(sent) if direction.frames.is_numbered else {}),
         }
 
     def latency(self, counters: Message) -> Message:
-        """The latency of the frames of these counters."""
-        frames, sent = self._direction.frames, counters["sent_frames"]
-        return latency_of(self.name, sent, self._received, is_numbered=frames.is_numbered)
+        """The latency of the frames of these counters, as `Generator.latency` returns it."""
+        received, sent = self._received, counters["sent_frames"]
+        answer: Message = {
+            **unknown_latency(self.name, 1 / _MICROSECOND),
+            "sent_frames": sent,
+            "received_frames": received.intact,
+            "out_of_order_frames": received.reordered,
+            "duplicate_frames": received.duplicated,
+            "interval_ratio": 1 / (1 << histogram.SUB_BITS),
+        }
+        if not self._direction.frames.is_numbered:
+            return {**answer, "error": "The frames have no room for sequence numbers."}
+        if not received.intact or received.latency_least is None:
+            return {**answer, "error": f"None of {sent} frames came back intact."}
+        return {
+            **answer,
+            "least_us": received.latency_least / _MICROSECOND,
+            "mean_us": received.latency_sum / received.intact / _MICROSECOND,
+            "most_us": received.latency_most / _MICROSECOND,
+            "jitter_us": received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
+            "histogram": [
+                [value / _MICROSECOND, count]
+                for value, count in histogram.filled(received.histogram, received.latency_least, received.latency_most)
+            ],
+        }
 
     def course(self, start: int, counters: Message) -> Message:
         """Where losses are in time, after a start in nanoseconds; see `TimedGenerator.schedule`."""
@@ -203,78 +226,42 @@ class ActiveDirection:
             for segment in segments or range(ramp, ramp + len(self._trial.steps))
         ]
 
+    def _examination(self, strayed: int) -> Message:
+        """See `Generator.trial`. Strayed are frames of other streams at its port."""
+        received, is_numbered = self._received, self._direction.frames.is_numbered
+        return {
+            "examined": received.arrived - received.stale if is_numbered else 0,
+            **{name: getattr(received, name) for name in _EXAMINED},
+            "strayed": strayed,
+        }
+
     def _of_every_frame(self, sent: int) -> Message:
-        first, plan, flows_with_loss = self._first_flow, self._plan, None
+        """Findings about time and order that each trial has: times in microseconds, and how far frames were behind."""
+        first, plan, received, flows_with_loss = self._first_flow, self._plan, self._received, None
         if first is not None:
             counts = self._reception.flows.memory.cast("I")[first : first + plan.flows]
             flows_with_loss = sum(1 for count, wanted in zip(counts, plan.sent_by_flow(sent)) if count < wanted)
-        found = {**times_of(self._received), "flows_with_loss": flows_with_loss}
+        found: Message = {
+            "displacement_frames": received.displacement,
+            "extent_frames": received.extent,
+            "late_offset_us": received.late_offset / _MICROSECOND,
+            "flows_with_loss": flows_with_loss,
+        }
+        if received.intact and received.latency_least is not None:
+            values = list(histogram.filled(received.histogram, received.latency_least, received.latency_most))
+            found.update(
+                latency_median_us=histogram.percentile(values, 50) / _MICROSECOND,
+                latency_99_us=histogram.percentile(values, 99) / _MICROSECOND,
+                latency_most_us=received.latency_most / _MICROSECOND,
+                jitter_us=received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
+            )
         if self.clock is None:
             return found
         self.clock.check()
-        if self._received.unstamped:
+        if received.unstamped:
             raise AgentError(
                 "card_stamps",
-                f"The card of {self._direction.receive} has not stamped {self._received.unstamped} of "
-                f"{self._received.arrived} frames, so that latencies are not known. Leave 'card_stamps' out.",
+                f"The card of {self._direction.receive} has not stamped {received.unstamped} of {received.arrived} "
+                "frames, so that latencies are not known. Leave 'card_stamps' out.",
             )
         return {**found, "clock_error_us": self.clock.error_us}
-
-
-def examination_of(direction: Direction, received: ReceivedFrames, strayed: int) -> Message:
-    """The ``examination`` of a direction; see `Generator.trial`. Strayed are frames of other streams at its port."""
-    return {
-        "examined": received.arrived - received.stale if direction.frames.is_numbered else 0,
-        "duplicated": received.duplicated,
-        "reordered": received.reordered,
-        "corrupted": received.corrupted,
-        "readdressed": received.readdressed,
-        "wrong_length": received.wrong_length,
-        "wrong_mac": received.wrong_mac,
-        "strayed": strayed,
-    }
-
-
-def times_of(received: ReceivedFrames) -> Message:
-    """The findings about time and order that each trial has: times in microseconds, and how far frames were behind."""
-    answer: Message = {
-        "displacement_frames": received.displacement,
-        "extent_frames": received.extent,
-        "late_offset_us": received.late_offset / _MICROSECOND,
-    }
-    if received.intact and received.latency_least is not None:
-        values = list(histogram.filled(received.histogram, received.latency_least, received.latency_most))
-        answer.update(
-            latency_median_us=histogram.percentile(values, 50) / _MICROSECOND,
-            latency_99_us=histogram.percentile(values, 99) / _MICROSECOND,
-            latency_most_us=received.latency_most / _MICROSECOND,
-            jitter_us=received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
-        )
-    return answer
-
-
-def latency_of(name: str, sent: int, received: ReceivedFrames, *, is_numbered: bool) -> Message:
-    """The latency of a direction, as `Generator.latency` returns it, by the frames sent and received."""
-    answer: Message = {
-        **unknown_latency(name, 1 / _MICROSECOND),
-        "sent_frames": sent,
-        "received_frames": received.intact,
-        "out_of_order_frames": received.reordered,
-        "duplicate_frames": received.duplicated,
-        "interval_ratio": 1 / (1 << histogram.SUB_BITS),
-    }
-    if not is_numbered:
-        return {**answer, "error": "The frames have no room for sequence numbers."}
-    if not received.intact or received.latency_least is None:
-        return {**answer, "error": f"None of {sent} frames came back intact."}
-    return {
-        **answer,
-        "least_us": received.latency_least / _MICROSECOND,
-        "mean_us": received.latency_sum / received.intact / _MICROSECOND,
-        "most_us": received.latency_most / _MICROSECOND,
-        "jitter_us": received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
-        "histogram": [
-            [value / _MICROSECOND, count]
-            for value, count in histogram.filled(received.histogram, received.latency_least, received.latency_most)
-        ],
-    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Iterator, Sequence
+from typing import Sequence
 
 from ..core.configuration import Direction
 from ..core.generator import check_numbered, counted_course
@@ -121,7 +121,9 @@ def schedule_course(
     for (times, _, _), counts in zip(streams, sent):
         first, total = 0, sum(counts)
         for step, count in enumerate(counts):
-            lost[step] += _lost_times(times, max(first, total - _RING), first + count, start)
+            # When lost frames were sent, in nanoseconds after the start.
+            kept = (times[number % _RING] >> WRAP_BITS for number in range(max(first, total - _RING), first + count))
+            lost[step] += [(time - start) % (1 << _TIME_BITS) for time in kept if time]
             first += count
     # The first step may be longer than the ring.
     of_others = [len(times) for times in lost[1:]]
@@ -140,14 +142,6 @@ def schedule_course(
         )
         begin += duration or 0.0
     return {**counted_course(start / _NANOSECONDS, counters), "steps": steps}
-
-
-def _lost_times(words: memoryview, first: int, end: int, start: int) -> Iterator[int]:
-    """When lost frames were sent, from one number on and before another, in nanoseconds after the start."""
-    for number in range(first, end):
-        time = words[number % _RING] >> WRAP_BITS
-        if time:
-            yield (time - start) % (1 << _TIME_BITS)
 
 
 def _ramp(seconds: float) -> list[tuple[float, float, float]]:
