@@ -19,9 +19,9 @@ from lossratio.traffic.agent.afpacket.frames import FrameOrder, number_bytes, nu
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.xdp import histogram, sender
 from lossratio.traffic.agent.xdp.constants import FOREVER
-from lossratio.traffic.agent.xdp.frames import FramePlan, permutation
+from lossratio.traffic.agent.xdp.frames import FramePlan, Share, permutation
 from lossratio.traffic.agent.xdp.receive_program import ReceiveProgram, ReceiveWay, Reception
-from lossratio.traffic.agent.xdp.send_program import Segment, SendProgram, SendStream
+from lossratio.traffic.agent.xdp.send_program import Segment, SendProgram
 from lossratio.traffic.agent.xdp.sender import Sender
 
 needs_bpf = pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
@@ -36,10 +36,11 @@ class Bench:
     def __init__(self, description, first=0, step=1, counts_flows=False):
         self.plan = FramePlan(description, SOURCE_MAC, DESTINATION_MAC)
         self.reception = Reception(1, 64, self.plan.flows if counts_flows else 0)
-        self.sender = SendProgram([SendStream(self.plan, 1, 0, first, step)], self.reception.times)
+        stream = Share(share=(first, step))
+        self.sender = SendProgram([(self.plan, 1, stream)], self.reception.times)
         self.template = self.sender.template
         flows = 0 if counts_flows else None
-        way = ReceiveWay(self.plan, DESTINATION_MAC, first=first, step=step, flows=flows)
+        way = ReceiveWay(self.plan, DESTINATION_MAC, stream, flows=flows)
         self.receiver = ReceiveProgram(self.reception, [way])
         self.begin()
 
@@ -368,7 +369,7 @@ def test_times_and_numbers_of_traffic_that_lasts_for_days_do_not_wrap():
 @pytest.mark.parametrize(("share", "most"), [(0.5, 0.75), (0.1, 0.3)])
 def test_a_sender_takes_no_more_than_its_share_of_its_processor(share, most):
     plan, reception = FramePlan(spec(), SOURCE_MAC, DESTINATION_MAC), Reception(1, 1)
-    sending = Sender(SendProgram([SendStream(plan, 1)], reception.times), max(os.sched_getaffinity(0)), share)
+    sending = Sender(SendProgram([(plan, 1, Share())], reception.times), max(os.sched_getaffinity(0)), share)
     clock = time.pthread_getcpuclockid(sending._thread.ident)
     try:
         sending.wake(1)
@@ -449,7 +450,7 @@ def test_the_stream_that_is_due_first_goes_first_so_that_all_are_late_alike():
     with ExitStack() as stack:
         reception = Reception(2, 1)
         stack.callback(reception.close)
-        sender = SendProgram([SendStream(plan, 1, number) for number in range(2)], reception.times)
+        sender = SendProgram([(plan, 1, Share(number)) for number in range(2)], reception.times)
         stack.callback(sender.close)
         schedules = [[Segment(interval, 3000, 0.0, float("inf"), float("inf"), TAG)] for interval in (1000.0, 2000.0)]
         sender.schedule(time.monotonic_ns() - 10_000_000_000, schedules)

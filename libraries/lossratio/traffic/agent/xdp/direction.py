@@ -13,11 +13,11 @@ from ..core.protocol import AgentError, Message
 from . import histogram
 from .card_clock import CardClock
 from .cards import transmitted
-from .frames import FramePlan
+from .frames import FramePlan, Share
 from .plan import Plan, schedule_course
 from .receive_program import ReceivedFrames, ReceiveWay, Reception
-from .send_program import Segment, SendStream, SentSegment
-from .sender import Senders, Share
+from .send_program import Segment, SentSegment
+from .sender import Senders
 
 MOST_COUNTED_FLOWS = 1 << 16
 """Flows up to which lost frames are counted by flow: more take longer to compare than trials should."""
@@ -64,12 +64,11 @@ class ActiveDirection:
         """How it comes back; counts of its flows begin at a place of the reception."""
         self._reception, self._first_flow = reception, first_flow if self.counted_flows else None
         plan, mac = FramePlan(self._direction.returned, *self._macs), self._ports.before[self._direction.receive].mac
-        first, step = self.streams[0].share
-        return ReceiveWay(plan, mac, self.streams[0].number, len(self.streams), first, step, self._first_flow)
+        return ReceiveWay(plan, mac, self.streams[0], len(self.streams), self._first_flow)
 
-    def sent_as(self, stream: Share) -> SendStream:
-        """What its sender sends for a stream."""
-        return SendStream(self._plan, self._ports.before[self.transmit].index, stream.number, *stream.share)
+    def sent_as(self, stream: Share) -> tuple[FramePlan, int, Share]:
+        """What its sender sends for a stream: see `SendProgram`."""
+        return self._plan, self._ports.before[self.transmit].index, stream
 
     @property
     def rate(self) -> float:

@@ -21,6 +21,22 @@ _STATE_WORDS = 624
 
 
 @dataclass(frozen=True)
+class Share:
+    """A stream: a part of a direction's frames that one sender sends, with numbers of their own from 0 on."""
+
+    number: int = 0
+    """Its number among all streams: its place in the ring of times, and the lowest bits of its tag."""
+    direction: int = 0
+    """Number of its direction."""
+    sender: int = 0
+    """Number of its sender."""
+    place: int = 0
+    """Its number among the sender's streams."""
+    share: tuple[int, int] = (0, 1)
+    """Which part of the direction it is: the first of how many, so that its frames are so many apart."""
+
+
+@dataclass(frozen=True)
 class ChangingChecksum:
     """A checksum over stepping fields."""
 

@@ -12,7 +12,7 @@ from lossratio.bpf import Array
 from ..core.protocol import AgentError
 from . import histogram
 from .constants import FOREVER, LONGEST_FRAME, MOST_WAYS, RING_BITS, Frames, constants_of, members, program
-from .frames import FramePlan
+from .frames import FramePlan, Share
 
 _NO_TAG = 1 << 32
 _QUEUES, _MOST_GAPS = 64, 16
@@ -111,14 +111,10 @@ class ReceiveWay:
     """The frames."""
     mac: bytes
     """The port's MAC address."""
-    number: int = 0
-    """The number of its first stream among all of a trial: the lowest bits of the stream's tag. Others follow."""
+    stream: Share
+    """Its first stream. Others follow."""
     streams: int = 1
     """How many streams it has."""
-    first: int = 0
-    """Which of the direction's frames is the first one of the first stream."""
-    step: int = 1
-    """By how many of them the frames of a stream are apart."""
     flows: int | None = None
     """Where its flows are counted in `Reception.flows`; None: they are not."""
 
@@ -234,7 +230,7 @@ def _way(way: ReceiveWay, frames: Frames) -> _Way:
     mac, mac_end = (int.from_bytes(part, sys.byteorder) for part in (way.mac[:4], way.mac[4:]))
     mac_end = _MANY if way.plan.spec.has_macs else mac_end
     place = (0, 0) if way.flows is None else (way.flows, 1)
-    packed = _Way(frames, mac, mac_end, way.number, way.streams, way.first, way.step, *place)
+    packed = _Way(frames, mac, mac_end, way.stream.number, way.streams, *way.stream.share, *place)
     for length in way.plan.lengths:
         packed.lengths[length // 64] |= 1 << length % 64
     return packed

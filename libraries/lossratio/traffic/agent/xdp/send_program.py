@@ -16,7 +16,7 @@ from lossratio.bpf import Array, Attachment
 
 from ..core.protocol import AgentError
 from .constants import FOREVER, MOST_WAYS, Frames, constants_of, members, program
-from .frames import FramePlan
+from .frames import FramePlan, Share
 
 MOST_SEGMENTS = 64
 """Segments of a schedule at most."""
@@ -36,22 +36,6 @@ class _Schedule(ctypes.Structure):
 
 class _Stream(ctypes.Structure):
     _fields_ = [("frames", Frames), *members("u32 interface, first, step, ring")]
-
-
-@dataclass(frozen=True)
-class SendStream:
-    """One sender's frames of a direction, with numbers of their own from 0 on."""
-
-    plan: FramePlan
-    """The frames."""
-    interface: int
-    """Number of the interface that they leave from."""
-    number: int = 0
-    """Its number among all streams, and so its place in the ring of times."""
-    first: int = 0
-    """Which of the direction's frames is its first one."""
-    step: int = 1
-    """By how many of the direction's frames its frames are apart."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +75,15 @@ class SentSegment:
 class SendProgram:
     """A program that sends the frames of some streams, each by its schedule.
 
+    Each stream has the frames of its direction, and the number of the interface that they leave from.
+
     Attributes:
         template: A frame for the memory that the kernel begins with.
         program: The program.
         last_call: When its last frames must leave, in nanoseconds of the kernel's monotonic clock; 0: there are none.
     """
 
-    def __init__(self, streams: Sequence[SendStream], times: Array) -> None:
+    def __init__(self, streams: Sequence[tuple[FramePlan, int, Share]], times: Array) -> None:
         if len(streams) > MOST_WAYS:
             raise AgentError("unsupported", f"A sender of xdp has {MOST_WAYS} directions at most: give more 'cpus'.")
 
@@ -107,18 +93,19 @@ class SendProgram:
                 ("schedules", _Schedule * len(streams)),
             ]
 
-        frames, contents = constants_of([stream.plan for stream in streams])
+        plans = [plan for plan, _, _ in streams]
+        frames, contents = constants_of(plans)
         ways = (_Stream * MOST_WAYS)(
             *(
-                _Stream(one, stream.interface, stream.first, stream.step, stream.number)
-                for one, stream in zip(frames, streams)
+                _Stream(one, interface, *stream.share, stream.number)
+                for one, (_, interface, stream) in zip(frames, streams)
             )
         )
         self._memory = Array(ctypes.sizeof(Sending), "lossratio_send")
         self._shared = Sending.from_buffer(self._memory.memory)
         self._contents = Array(len(contents), "lossratio_frame")
         self._contents.memory[: len(contents)] = contents
-        self.template = max((template for stream in streams for template in stream.plan.templates), key=len)
+        self.template = max((template for plan in plans for template in plan.templates), key=len)
         self.stop()
         self.clear()
         maps = {"sending": self._memory, "contents": self._contents, "times": times}

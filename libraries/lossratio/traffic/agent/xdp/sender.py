@@ -7,13 +7,13 @@ import signal
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import List, Sequence
 
 from lossratio.bpf import BpfError, Table, TableType, map_names
 
 from ..core.processors import raise_priority
 from ..core.protocol import AgentError
+from .frames import Share
 from .send_program import SendProgram
 
 WAKE_SECONDS = 0.0005
@@ -150,22 +150,6 @@ class Senders(List[Sender]):
         for sender in self:
             sender.close()
         self.clear()
-
-
-@dataclass(frozen=True)
-class Share:
-    """A part of a direction's frames that one sender sends."""
-
-    number: int
-    """Its number among all streams."""
-    direction: int
-    """Number of its direction."""
-    sender: int
-    """Number of its sender."""
-    place: int
-    """Its number among the sender's streams."""
-    share: tuple[int, int]
-    """Which part of the direction it is: the first of how many."""
 
 
 def choose_cpus(
