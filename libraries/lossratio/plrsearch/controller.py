@@ -12,7 +12,13 @@ import numpy as np
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch.csit import CsitSelection
-from lossratio.plrsearch.estimate import TRIALS_FOR_TAILS, CriticalLoadEstimate, IntervalPoint, estimate_from_counts
+from lossratio.plrsearch.estimate import (
+    TRIALS_FOR_TAILS,
+    CriticalLoadEstimate,
+    IntervalPoint,
+    estimate_from_counts,
+    tails_of,
+)
 from lossratio.plrsearch.model import (
     Array,
     CriticalLoadQuestion,
@@ -283,6 +289,8 @@ class PLRsearch:
         if factor != 1.0:
             low = max(middle - factor * (middle - low), self._question.min_load)
             high = min(middle + factor * (high - middle), self._question.max_load)
+        if (tails := tails_of(self._known)) is not None:
+            low = max(low - (1.0 - tails.share) * mean, self._question.min_load)
         return IntervalPoint(self._tracked, elapsed, float(mean), float(low), float(high))
 
     def _may_end(self, latest: IntervalPoint) -> bool:

@@ -124,6 +124,17 @@ def test_an_interval_that_may_end_the_search_is_wider():
     assert np.ptp(last.interval[1:]) == pytest.approx((1.1 + 2.0 / last.trials) * np.ptp(own_last.interval[1:]))
 
 
+def test_the_interval_that_is_shown_includes_open_tails():
+    rng, controller = np.random.default_rng(1), PLRsearch(1e-7, *LIMITS)
+    for load in np.linspace(17.9e6, 19e6, 160):
+        controller.record(trial(load, max(0, round(5.0 * (load - 18e6 * (1.0 + 0.003 * rng.standard_t(5)))))))
+    assert controller.next_trial() is not None
+    (shown,), found = controller.history, controller.result()
+    assert found.tails is not None
+    assert shown.least_95_per_interface_fps < 0.97 * found.combined.interval(0.95)[0]
+    assert shown.least_95_per_interface_fps == pytest.approx(found.interval(0.95)[0], rel=0.02)
+
+
 @pytest.mark.long
 def test_a_slow_first_trial_does_not_keep_the_search_below_the_knee():
     class SlowAtFirst:

@@ -103,7 +103,7 @@ class Misfit:
         return any(reason != self.provisional for reason in self.reasons)
 
 
-def residuals(description: Description) -> tuple[Array, Array]:
+def _residuals(description: Description) -> tuple[Array, Array]:
     """Loads and residuals of trials that show how a varying capacity is distributed; empty if they are too few."""
     best, order, nothing = description.best, description.order, np.zeros(0)
     if description.likelihood is not LikelihoodName.VARYING:
@@ -113,6 +113,13 @@ def residuals(description: Description) -> tuple[Array, Array]:
     if len(shown) < ENOUGH or np.std(shown) < _STEADY:
         return nothing, nothing
     return description.counts.load[capacities.certain], shown
+
+
+def tails_of(description: Description) -> Tails | None:
+    """Heavy tails of the capacity that trials do not exclude; None: they do, or are so few as to be provisional."""
+    _, shown = _residuals(description)
+    enough = len(description.counts) >= TRIALS_FOR_TAILS and len(shown)
+    return Tails.of(shown, description.best) if enough else None
 
 
 def check(description: Description, poisson: Sequence[Posterior], trials: int, tails: Tails | None = None) -> Misfit:
@@ -127,7 +134,7 @@ def check(description: Description, poisson: Sequence[Posterior], trials: int, t
         reasons, provisional = _constant(description), _provisional(description, trials)
     elif description.likelihood is LikelihoodName.VARYING:
         provisional = _provisional(description, trials)
-        loads, shown = residuals(description)
+        loads, shown = _residuals(description)
         reasons = [*_uncertified(description.posteriors), *_few(description), *_surprise(best, counts)]
         if len(shown):
             reasons += [*_shape(shown), *_tails(tails), *_curve(loads, shown)]

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from lossratio.plrsearch.estimate.guard import GuardStatement, Verdict, guard
-from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, Misfit, check, residuals
+from lossratio.plrsearch.estimate.misfit import TRIALS_FOR_TAILS, Misfit, check, tails_of
 from lossratio.plrsearch.estimate.tails import Tails
 from lossratio.plrsearch.model import (
     CriticalLoadQuestion,
@@ -180,10 +180,8 @@ class CriticalLoadEstimate:
 
     @cached_property
     def tails(self) -> Tails | None:
-        """Heavy tails of the capacity that the trials do not exclude; None: they do, or the number is provisional."""
-        _, shown = residuals(self.description)
-        enough = len(self._evidence) >= TRIALS_FOR_TAILS and len(shown)
-        return Tails.of(shown, self.description.best) if enough else None
+        """See `tails_of`."""
+        return tails_of(self.description)
 
     @property
     def variation(self) -> CapacityVariation | None:
