@@ -82,17 +82,12 @@ def through(name: str, port: VppPort, destination: object, neighbour: str = "") 
 _STARTUP = {"policy-flow-cache": "spd-flow-cache", "policy-fastpath": "spd-fast-path"}
 
 _ALGORITHMS = re.compile(r"aes(128|256)(gcm|nullgmac)|(none|aes(128|256)(cbc|ctr))-hmac(96|256|512)sha")
-_MODES = (
-    ("gcm", "gcm", 24, True),
-    ("nullgmac", "null-gmac", 24, True),
-    ("cbc", "cbc", 16, False),
-    ("ctr", "ctr", 8, True),
-)
+_MODES = (("gcm", 24, True), ("null-gmac", 24, True), ("cbc", 16, False), ("ctr", 8, True))
 _PARTS = {
     "none": ("", 0, 0, False),
     **{
-        f"aes{bits}{mode}": (f"crypto-alg aes-{name}-{bits} crypto-key", bits // 8, added, is_salted)
-        for mode, name, added, is_salted in _MODES
+        f"aes{bits}{mode.replace('-', '')}": (f"crypto-alg aes-{mode}-{bits} crypto-key", bits // 8, added, is_salted)
+        for mode, added, is_salted in _MODES
         for bits in (128, 256)
     },
     "hmac96sha": ("integ-alg sha1-96 integ-key", 20, 12, False),
