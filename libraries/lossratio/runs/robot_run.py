@@ -109,16 +109,6 @@ class RobotOptionsError(LossRatioError):
 
 
 @dataclass(frozen=True)
-class RobotCommand:
-    """A command line of Robot Framework."""
-
-    options: Mapping[str, Any]
-    """Its options by long name without dashes, as `robot.run` takes them."""
-    suites: tuple[str, ...]
-    """Files and directories."""
-
-
-@dataclass(frozen=True)
 class RunRequest:
     """A run of suites on one testbed."""
 
@@ -139,8 +129,8 @@ class RunRequest:
     limits: Limits = NO_LIMITS
     """How long tests, suites and the run may take."""
 
-    def robot_command(self, suites: Sequence[Path]) -> RobotCommand:
-        """The command line for Robot Framework, argument files included."""
+    def robot_command(self, suites: Sequence[Path]) -> tuple[dict[str, Any], list[str]]:
+        """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites."""
         included = [argument for pattern in self.include for argument in ("--include", pattern)]
         try:
             options, sources = RobotFramework().parse_arguments([*included, *self.robot_options, *map(str, suites)])
@@ -148,42 +138,37 @@ class RunRequest:
             raise RobotOptionsError("--help and --version run nothing; ask robot itself for them.") from error
         except DataError as error:
             raise RobotOptionsError(f"The options for Robot Framework are wrong: {error.message}") from error
-        chosen = {name: value for name, value in options.items() if value not in (None, [], "")}
-        return RobotCommand(chosen, tuple(map(str, sources)))
-
-
-@dataclass(frozen=True)
-class RobotOutcome:
-    """The outcome of Robot Framework."""
-
-    return_code: int
-    """Robot Framework's return code."""
-    verdicts: tuple[TestVerdict, ...]
-    """The verdict of each test that was begun, in order."""
-    troubles: tuple[str, ...] = ()
-    """Messages about files that a disk did not take."""
+        return {name: value for name, value in options.items() if value not in (None, [], "")}, list(map(str, sources))
 
 
 def run_robot(
-    command: RobotCommand,
+    options: Mapping[str, Any],
+    suites: Sequence[str],
     *,
     variables: Mapping[str, object],
-    output_directory: str,
-    listeners: Sequence[object] = (),
-    modifiers: Sequence[object] = (),
-) -> RobotOutcome:
-    """Runs suites. Robot Framework handles Ctrl-C: the first one ends the run in order."""
-    files, verdicts = _Files(), VerdictListener(FailureRecord(Path(output_directory)))
-    options = dict(command.options)
+    directory: Path,
+    limits: Limits,
+    modifiers: Sequence[object],
+) -> tuple[int, tuple[TestVerdict, ...], tuple[str, ...]]:
+    """Runs suites. Robot Framework handles Ctrl-C: the first one ends the run in order.
+
+    Returns:
+        Robot Framework's return code, the verdict of each test that was begun, and messages about files that a disk did
+        not take.
+    """
+    files, verdicts = _Files(), VerdictListener(FailureRecord(directory))
     # The page is written below, when Robot Framework has ended.
     ours = [f"{name}:{value}" for name, value in {**variables, PAGE_VARIABLE: "lossratio run"}.items()]
-    options["variable"] = [*ours, *_listed(options.get("variable"))]
-    options["outputdir"] = output_directory
-    options["listener"] = [*_listed(options.get("listener")), *listeners, files, verdicts]
-    options["prerunmodifier"] = [*_listed(options.get("prerunmodifier")), *modifiers]
+    options = {
+        **options,
+        "variable": [*ours, *_listed(options.get("variable"))],
+        "outputdir": str(directory),
+        "listener": [*_listed(options.get("listener")), Watchdog(limits), files, verdicts],
+        "prerunmodifier": [*_listed(options.get("prerunmodifier")), *modifiers],
+    }
     robot = _Robot()
     try:
-        return_code = robot.execute(*command.suites, **options)
+        return_code = robot.execute(*suites, **options)
     except (OSError, ValueError):
         # Robot Framework closes its output a second time, which fails as well.
         if robot.failure is None:
@@ -191,11 +176,11 @@ def run_robot(
         return_code = FRAMEWORK_ERROR
     if robot.failure is not None:
         raise StorageError(
-            f"Robot Framework cannot write {Path(output_directory) / files.unwritten}: {robot.failure.strerror}. "
-            f"All trials are kept; make room, and continue with: lossratio run --resume {output_directory}"
+            f"Robot Framework cannot write {directory / files.unwritten}: {robot.failure.strerror}. "
+            f"All trials are kept; make room, and continue with: lossratio run --resume {directory}"
         ) from robot.failure
-    troubles = (*verdicts.troubles, *_write_page(Path(output_directory), is_shown=options.get("console") != "none"))
-    return RobotOutcome(return_code, verdicts.verdicts, troubles)
+    page = _write_page(directory, is_shown=options.get("console") != "none")
+    return return_code, verdicts.verdicts, (*verdicts.troubles, *page)
 
 
 def _write_page(directory: Path, *, is_shown: bool) -> Iterator[str]:

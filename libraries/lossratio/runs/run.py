@@ -5,23 +5,28 @@ its lease over at once, and need not wait until the lease ends.
 """
 
 import fcntl
+import io
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import xml.parsers.expat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from robot.api import ExecutionResult, ResultWriter, SuiteVisitor
+from robot.errors import DataError
+from robot.result import Result, TestSuite
 
 from lossratio.errors import LossRatioError, NodeError, storing
 from lossratio.exit_status import ExitStatus, FailureKind, status_of_kinds
-from lossratio.results import damages_in, result_stems, results_lost, results_set_aside
-from lossratio.runs.assignment import Assignment, assignments_of
-from lossratio.runs.attempts import Attempts, OnlyRest, merged, verdicts_of, write_result
+from lossratio.results import damages_in, result_stems, results_lost, results_set_aside, write_whole
+from lossratio.runs.assignment import assignments_of
 from lossratio.runs.record import ResumeError, make_record, read_record
-from lossratio.runs.robot_run import NO_LIMITS, Limits, RobotCommand, RobotOutcome, RunRequest, Watchdog, run_robot
+from lossratio.runs.robot_run import NO_LIMITS, Limits, RunRequest, run_robot
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
 
@@ -100,23 +105,23 @@ def run(request: RunRequest) -> RunOutcome:
     candidates = [candidate(assignment.file, assignment.topology, purpose=purpose) for assignment in assignments]
     with reserved(candidates, request.wait) as chosen:
         kernels = _check_nodes(chosen)
-        command = commands[chosen.file]
+        options, suites = commands[chosen.file]
         assignment = next(assignment for assignment in assignments if assignment.file == chosen.file)
         assignment.check()
         new = f"{chosen.topology.name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
-        directory = Path(command.options.get("outputdir") or Path("results") / new)
+        directory = Path(options.get("outputdir") or Path("results") / new)
         make_record(request, assignment, kernels).write(directory)
         FailureRecord(directory).clear()
         with _lease_kept(directory, chosen.token):
-            outcome = run_robot(
-                command,
+            return_code, verdicts, troubles = run_robot(
+                options,
+                suites,
                 variables={"TOPOLOGY": chosen.file, **assignment.variables},
-                output_directory=str(directory),
-                listeners=[Watchdog(request.limits)],
+                directory=directory,
+                limits=request.limits,
                 modifiers=[assignment.modifier],
             )
-    status = exit_status(outcome.return_code, outcome.verdicts, outcome.troubles)
-    return RunOutcome(status, directory, outcome.verdicts, troubles=outcome.troubles)
+    return RunOutcome(exit_status(return_code, verdicts, troubles), directory, verdicts, troubles=troubles)
 
 
 @_in_outcome
@@ -128,7 +133,7 @@ def resume(request: ResumeRequest) -> RunOutcome:
     _refuse(directory, "files of it are damaged", damages_in(directory), repair)
     original = record.request()
     (assignment,) = assignments_of(original)
-    command = original.robot_command(assignment.suites)
+    options, suites = original.robot_command(assignment.suites)
     # Differences that the files show are refused before any machine is touched.
     _check_conditions(request, record.differences(make_record(original, assignment, record.kernels)))
     wanted = candidate(assignment.file, assignment.topology, purpose=assignment.name)
@@ -137,39 +142,34 @@ def resume(request: ResumeRequest) -> RunOutcome:
         differences = record.differences(now)
         _check_conditions(request, differences)
         now.model_copy(update={"forced": (*record.forced, *differences)}).write(directory)
+        forced = "; ".join(differences) or "it was not compared with the earlier results" if request.force else ""
+        ours = {"TOPOLOGY": chosen.file, "RESUME": directory, "RESUME_FORCED": forced}
+        # Log and report are written later, of all attempts. If all tests are finished, there is nothing else to do.
+        alone = {"output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "runemptysuite": True}
         with _lease_kept(directory, chosen.token):
-            outcome = _run_rest(command, assignment, chosen, request, differences)
-    result = merged([*Attempts(directory).outputs, directory / "output.xml"])
-    write_result(result, directory, command.options)
+            _keep_newest(directory)
+            return_code, _, troubles = run_robot(
+                {**options, **alone},
+                suites,
+                variables={**ours, **assignment.variables},
+                directory=directory,
+                limits=request.limits,
+                modifiers=[assignment.modifier, OnlyRest(_finished(directory))],
+            )
+    result = merged([*_outputs(directory), directory / _OUTPUT])
+    _write_result(result, directory, options)
     verdicts = verdicts_of(result, FailureRecord(directory).read())
-    status = exit_status(outcome.return_code, verdicts, outcome.troubles)
-    return RunOutcome(status, directory, verdicts, troubles=outcome.troubles)
+    return RunOutcome(exit_status(return_code, verdicts, troubles), directory, verdicts, troubles=troubles)
 
 
-def _run_rest(
-    command: RobotCommand, assignment: Assignment, chosen: Candidate, request: ResumeRequest, differences: Sequence[str]
-) -> RobotOutcome:
-    attempts = Attempts(request.directory)
-    attempts.keep_newest()
-    set_aside, lost = results_set_aside(request.directory), results_lost(request.directory)
-    finished = [
-        verdict.name
-        for verdict in attempts.verdicts()
-        if verdict.is_final
+def _finished(directory: Path) -> Iterator[str]:
+    """The tests of earlier attempts that need not run again."""
+    outputs, set_aside, lost = _outputs(directory), results_set_aside(directory), results_lost(directory)
+    for verdict in verdicts_of(merged(outputs), FailureRecord(directory).read()) if outputs else ():
         # A test that failed may have no result; a test that passed has the results of its journals.
-        and (set_aside | lost if verdict.status == "PASS" else set_aside).isdisjoint(result_stems(verdict.name))
-    ]
-    # Log and report are written later, of all attempts. If all tests are finished, there is nothing else to do.
-    options = {"output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "runemptysuite": True}
-    forced = "; ".join(differences) or "it was not compared with the earlier results" if request.force else ""
-    ours = {"TOPOLOGY": chosen.file, "RESUME": request.directory, "RESUME_FORCED": forced}
-    return run_robot(
-        RobotCommand({**command.options, **options}, command.suites),
-        variables={**ours, **assignment.variables},
-        output_directory=str(request.directory),
-        listeners=[Watchdog(request.limits)],
-        modifiers=[assignment.modifier, OnlyRest(finished)],
-    )
+        gone = set_aside | lost if verdict.status == "PASS" else set_aside
+        if verdict.is_final and gone.isdisjoint(result_stems(verdict.name)):
+            yield verdict.name
 
 
 def _check_conditions(request: ResumeRequest, differences: Sequence[str]) -> None:
@@ -221,3 +221,136 @@ def _lease_left_behind(directory: Path) -> str | None:
 
 def _boot() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+_OUTPUT = "output.xml"
+"""While an attempt runs, this is its own output, and afterwards that of all attempts."""
+
+_ATTEMPTS = "attempts"
+"""Folder below the directory of a run with the outputs of earlier attempts."""
+
+
+def _outputs(directory: Path) -> tuple[Path, ...]:
+    """The outputs of earlier attempts, oldest first."""
+    return tuple(sorted((directory / _ATTEMPTS).glob("*.xml")))
+
+
+def _keep_newest(directory: Path) -> None:
+    """Keeps the output of the newest attempt, as far as it is whole, before another attempt begins."""
+    whole = salvage(directory / _OUTPUT)
+    if whole is not None:
+        folder = directory / _ATTEMPTS
+        with storing(f"write to {folder}", "Nothing is lost; make room, and resume the run again."):
+            folder.mkdir(exist_ok=True)
+            write_whole(folder / f"{len(_outputs(directory)) + 1:03}.xml", whole)
+
+
+class OnlyRest(SuiteVisitor):  # type: ignore[misc]
+    """Leaves out the tests that are finished. Robot Framework calls it before a run."""
+
+    def __init__(self, finished: Iterable[str]) -> None:
+        self._finished = frozenset(finished)
+
+    def start_suite(self, suite: Any) -> None:
+        """Leaves out finished tests of a suite."""
+        suite.tests = [test for test in suite.tests if test.full_name not in self._finished]
+
+    def end_suite(self, suite: Any) -> None:
+        """Leaves out suites without tests."""
+        suite.suites = [child for child in suite.suites if child.has_tests]
+
+    def visit_test(self, test: Any) -> None:
+        """Changes nothing: tests stay as they are."""
+
+
+def merged(outputs: Sequence[Path]) -> Result:
+    """The result of several attempts, oldest first: each test as it went the last time."""
+    first, *rest = (_read(output) for output in outputs)
+    for later in rest:
+        _merge(first.suite, later.suite)
+        first.errors.messages.extend(later.errors.messages)
+    return first
+
+
+def verdicts_of(result: Result, kinds: Mapping[str, FailureKind]) -> tuple[TestVerdict, ...]:
+    """The verdict of each test."""
+    unknown = FailureKind.NO_VERDICT
+    failures = ((test, kinds.get(test.full_name, unknown) if test.failed else None) for test in result.suite.all_tests)
+    return tuple(TestVerdict(test.full_name, test.status, test.message, failure) for test, failure in failures)
+
+
+def _write_result(result: Result, directory: Path, options: Mapping[str, Any]) -> None:
+    """Writes output, log and report, as of one run. A file appears only when it is complete."""
+    whole = directory / "merged.xml"
+    files = {"log": "log.html", "report": "report.html", "xunit": "NONE"}
+    chosen = {name: options.get(name, default) for name, default in files.items()}
+    way_out = f"Make room, and continue with: lossratio run --resume {directory}"
+    try:
+        with storing(f"write output.xml, log.html and report.html in {directory}", way_out):
+            result.save(whole)
+            whole.replace(directory / _OUTPUT)
+            writer = ResultWriter(str(directory / _OUTPUT))
+            writer.write_results(outputdir=str(directory), stdout=io.StringIO(), **chosen)
+    finally:
+        whole.unlink(missing_ok=True)
+
+
+def _read(output: Path) -> Result:
+    try:
+        return ExecutionResult(str(output))
+    except DataError as error:
+        raise ResumeError(f"{output} cannot be read: {error.message}") from error
+
+
+def _merge(ours: TestSuite, later: TestSuite) -> None:
+    """Takes over the tests that a later attempt at the same suite ran."""
+    ours.message = later.message
+    if later.has_setup:
+        ours.setup = later.setup
+    if later.has_teardown:
+        ours.teardown = later.teardown
+    if ours.end_time and later.end_time:
+        ours.elapsed_time = ours.elapsed_time + later.elapsed_time
+        ours.end_time = later.end_time
+    tests = {test.name: number for number, test in enumerate(ours.tests)}
+    for test in later.tests:
+        if test.name in tests:
+            ours.tests[tests[test.name]] = test
+        else:
+            ours.tests.append(test)
+    by_name = {suite.name: suite for suite in ours.suites}
+    for suite in list(later.suites):
+        if suite.name in by_name:
+            _merge(by_name[suite.name], suite)
+        else:
+            ours.suites.append(suite)
+
+
+def salvage(path: Path) -> bytes | None:
+    """The part of an output that Robot Framework can read, if the output was cut off; None: there is nothing to keep.
+
+    It goes up to the last finished test (or set-up), with its suites closed as failed.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    opened: list[str] = []
+    # The position of the end of the last whole element, in bytes, and the number of suites around it.
+    kept: list[tuple[int, int]] = []
+    parser = xml.parsers.expat.ParserCreate()
+
+    def end(name: str) -> None:
+        opened.pop()
+        if name in ("test", "suite", "kw") and opened and opened[-1] == "suite":
+            # The parser is at the start of the end tag, which Robot Framework writes without any space.
+            kept[:] = [(parser.CurrentByteIndex + len(f"</{name}>"), opened.count("suite"))]
+
+    parser.StartElementHandler = lambda name, attributes: opened.append(name)
+    parser.EndElementHandler = end
+    try:
+        parser.Parse(data, True)
+    except xml.parsers.expat.ExpatError:
+        closing = b'<status status="FAIL">The run was cut off.</status>\n</suite>\n'
+        return next((data[:position] + b"\n" + closing * suites + b"</robot>\n" for position, suites in kept), None)
+    return data

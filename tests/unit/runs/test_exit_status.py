@@ -9,7 +9,7 @@ from runner_examples import SIMULATED, write_suite
 
 from lossratio.errors import ArchiveError, DutError, NodeError
 from lossratio.exit_status import ExitStatus, FailureKind
-from lossratio.runs.attempts import merged, verdicts_of
+from lossratio.runs.run import merged, verdicts_of
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
 from lossratio.traffic import AgentRefusalError
 from lossratio.trials.counters import NegativeLossError
