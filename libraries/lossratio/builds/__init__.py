@@ -21,5 +21,4 @@ from lossratio.builds.comparison import (
     comparison_comment,
     describe_comparison,
 )
-from lossratio.builds.in_place import InPlace, TrialBench
-from lossratio.builds.measuring import BuildBench, BuildRecord, set_up_build
+from lossratio.builds.measuring import BuildBench, BuildRecord, InPlace, TrialBench

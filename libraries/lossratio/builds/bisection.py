@@ -9,7 +9,7 @@ import math
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lossratio.builds.measuring import BuildRecord
+from lossratio.builds.measuring import BuildRecord, Measure
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
 from lossratio.history import Trend
@@ -205,9 +205,6 @@ class Bisection:
         return None if mean == 0.0 else float(np.mean(after)) / mean - 1.0
 
 
-MeasureRevision = Callable[[str, BuildRecord], Mapping[str, float] | None]
-
-
 def revisions_between(good: str, bad: str, repository: Path) -> tuple[str, ...]:
     """The revisions from the good one to the bad one, along first parents, so that each was a state of the branch.
 
@@ -247,9 +244,7 @@ def _revision_in(build: str, repository: Path) -> str | None:
     return None
 
 
-def bisect(
-    search: Bisection, record: BuildRecord, measure: MeasureRevision, show: Callable[[str], None]
-) -> BisectionResult:
+def bisect(search: Bisection, record: BuildRecord, measure: Measure, show: Callable[[str], None]) -> BisectionResult:
     """Measures revisions until it is clear which one changed the throughput. Measurements in the record count.
 
     Raises:
@@ -257,9 +252,7 @@ def bisect(
     """
     step = 0
     while (revision := search.next_revision()) is not None:
-        if step == len(record.measurements):
-            record.add(revision, measure(revision, record), record.next_directory(revision))
-        values = record.measurements[step].values
+        values = record.values(step, revision, measure)
         step += 1
         if values is None:
             search.skip(revision)

@@ -16,7 +16,7 @@ from enum import Enum
 from html import escape
 from statistics import fmean, median
 
-from lossratio.builds.measuring import BuildRecord
+from lossratio.builds.measuring import BuildRecord, Measure
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
 
@@ -308,11 +308,8 @@ def _relative(difference: float) -> float:
     return max(-1.0, 2.0 * difference / (2.0 - difference))
 
 
-MeasureBuild = Callable[[Build, BuildRecord], Mapping[str, float]]
-
-
 def compare_builds(
-    request: AbRequest, record: BuildRecord, measure: MeasureBuild, show: Callable[[str], None]
+    request: AbRequest, record: BuildRecord, measure: Measure, show: Callable[[str], None]
 ) -> dict[str, ComparisonResult]:
     """Measures two builds in turns, and compares each test. Measurements that the record has already count.
 
@@ -322,9 +319,7 @@ def compare_builds(
     comparisons: dict[str, BuildComparison] = {}
     step = 0
     while (build := _next(comparisons, step, request)) is not None:
-        if step == len(record.measurements):
-            record.add(build.value, measure(build, record), record.next_directory(build.value))
-        values = record.measurements[step].values or {}
+        values = record.values(step, build.value, measure) or {}
         if step == 0:
             comparisons = {name: BuildComparison(request) for name in values}
         if values.keys() != comparisons.keys():

@@ -1,14 +1,17 @@
-"""A build on a testbed: a command of the user sets it up, suites measure it, and a record keeps its measurements.
+"""A build on a testbed: a command of the user sets it up, suites or trials measure it, and a record keeps the values.
 
-A measurement is on disk before the next build is set up, so that a comparison that was cut off continues.
+A measurement is on disk before the next build is set up, so that a comparison that was cut off continues. Where builds
+are exchanged in place, the testbed stays: a trial of one build costs little more than its duration.
 """
 
 import json
 import os
 import subprocess
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from lossratio.errors import BuildError, JobError
@@ -27,7 +30,10 @@ from lossratio.results import (
     view_of,
 )
 from lossratio.runs import RunOutcome, RunRequest, run
-from lossratio.units import FRAMES_PER_SECOND, format_ratio
+from lossratio.testbed import Ready, Testbed, load_limits, load_range, open_testbed
+from lossratio.traffic import load_profile
+from lossratio.trials import TrialInput, TrialResult
+from lossratio.units import FRAMES_PER_SECOND, format_frame_rate, format_ratio
 
 SKIP = 125
 """Exit status of a set-up command whose revision cannot be measured, as with ``git bisect run``."""
@@ -35,14 +41,43 @@ SKIP = 125
 _LINES = 20
 
 Values = Mapping[str, float]
+Measure = Callable[[str, Path], Values | None]
+"""Sets a build up and measures it, with files in a directory; None: it cannot be measured."""
 
 FORMAT = "lossratio-builds/1"
 _FILE = "measurements.jsonl"
 
 
+class Bench:
+    """Sets builds up."""
+
+    def set_up(self, command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
+        """Runs the command that sets a build up.
+
+        Returns:
+            Whether the build can be measured; False if the command's exit status is `SKIP`.
+
+        Raises:
+            BuildError: If the command failed otherwise; with the last lines of its output.
+        """
+        environment, shell = {**os.environ, variable: build}, ["sh", "-c", command]
+        done = subprocess.run(
+            shell, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        if done.returncode not in (0, SKIP):
+            last = "\n".join(done.stdout.splitlines()[-_LINES:])
+            raise BuildError(
+                f"The set-up of {build} failed with exit status {done.returncode}: {command}\n{last}", ExitStatus.FAILED
+            )
+        return done.returncode == 0
+
+    def close(self) -> None:
+        """Puts the testbed back, if it is open."""
+
+
 @dataclass(frozen=True)
-class BuildBench:
-    """Measures builds."""
+class BuildBench(Bench):
+    """Measures builds by suites: each run opens and closes the testbed."""
 
     request: RunRequest
     """The run of one measurement; each has its own output directory."""
@@ -52,13 +87,6 @@ class BuildBench:
     """Called with a line of text for each doubt about a value."""
     run_suites: Callable[[RunRequest], RunOutcome] = run
     """Runs suites."""
-
-    def set_up(self, command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
-        """Sets a build up; see `set_up_build`."""
-        return set_up_build(command, build, variable)
-
-    def close(self) -> None:
-        """Does nothing: each run closes its testbed."""
 
     def measure(self, directory: Path) -> Values:
         """Measures the build that is set up.
@@ -115,27 +143,103 @@ def _name(finding: Finding) -> str:
     return f"{finding.result.test.full_name} {finding.quantity}"
 
 
-def set_up_build(command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
-    """Runs the command that sets a build up.
+_ATTEMPTS = 10
+_TRIALS, _BEST = 10, 5
+"""Trials of a measurement, and how many of them count: the best, as other work only ever takes from a trial."""
 
-    Returns:
-        Whether the build can be measured; False if the command's exit status is `SKIP`.
 
-    Raises:
-        BuildError: If the command failed otherwise; with the last lines of its output.
-    """
-    environment = {**os.environ, variable: build}
-    done = subprocess.run(
-        ["sh", "-c", command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
-    if done.returncode == SKIP:
-        return False
-    if done.returncode != 0:
-        last = "\n".join(done.stdout.splitlines()[-_LINES:])
-        raise BuildError(
-            f"The set-up of {build} failed with exit status {done.returncode}: {command}\n{last}", ExitStatus.FAILED
-        )
-    return True
+@dataclass(frozen=True)
+class InPlace:
+    """What is measured of builds that are exchanged in place: what they forward of the largest load."""
+
+    topology: Path
+    """The topology file."""
+    frame_size: str
+    """Bytes of a frame with FCS, or a mix."""
+    profile: str
+    """Name or file of the traffic profile."""
+    dut: str | None
+    """Kind of the DUTs, which are restarted for each exchange; None: the set-up command alone exchanges the build."""
+    options: Mapping[str, str]
+    """The kind's options."""
+    max_load: float | None
+    """The load, frames per second per interface; None: the largest that generator and links can do."""
+    duration: float
+    """Seconds of a trial."""
+
+
+class TrialBench(Bench):
+    """Measures builds by trials on a testbed that stays open. Close it in the end."""
+
+    def __init__(self, request: InPlace, warn: Callable[[str], None]) -> None:
+        self._request, self._warn = request, warn
+        self._profile = load_profile(request.profile, frame_size=request.frame_size)
+        self._present: str | None = None
+        self._is_warned = False
+        self._testbed: Testbed | None = None
+        self._opened = ExitStack()
+
+    def set_up(self, command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
+        """Exchanges the build, unless it is there.
+
+        Raises:
+            LossRatioError: If the command, the DUT or the testbed fails.
+        """
+        if build == self._present:
+            return True
+        if not super().set_up(command, build, variable):
+            return False
+        if self._testbed is None:
+            self._open()
+        else:
+            self._testbed.exchange()
+        self._present = build
+        return True
+
+    def measure(self, directory: Path) -> Values:
+        """Measures the build that is set up, by some trials; no file is written.
+
+        Raises:
+            BuildError: If the trials show the generator's limit, and not the build's.
+            LossRatioError: If the trial failed.
+        """
+        name = f"{self._profile.name} {self._profile.frame_size} forwarding rate"
+        rates = sorted(self._forwarding_rate(name) for _ in range(_TRIALS))
+        return {name: fmean(rates[-_BEST:]) * self._profile.load_factor}
+
+    def _forwarding_rate(self, name: str) -> float:
+        for _ in range(_ATTEMPTS):
+            output = self._ready.measurer.measure(self._trial)
+            # Beyond what the build can do, frames that could not be sent change nothing; and where it runs on the CPUs
+            # of the generator, they are its cost.
+            if output.lost_frames or not output.unsent_frames or self._shares_cpus:
+                break
+        else:
+            rate = format_frame_rate(self._trial.load)
+            raise BuildError(
+                f"The generator could not send {rate}, and the build lost nothing of what it got: this says nothing of "
+                "the build. Give a --max-load that the generator can send.",
+                ExitStatus.INFRASTRUCTURE,
+            )
+        if not (output.lost_frames or output.unsent_frames or self._is_warned):
+            self._is_warned = True
+            self._warn(f"{name}: the build forwards all of the maximum load; a faster one would not show")
+        return TrialResult(self._trial, output).forwarding_rate
+
+    def close(self) -> None:
+        """Puts the testbed back."""
+        self._opened.close()
+
+    def _open(self) -> None:
+        request = self._request
+        testbed = open_testbed(request.topology, dut=request.dut, options=request.options)
+        self._opened.callback(testbed.close)
+        self._shares_cpus = testbed.request.topology.testbed == "local"
+        step = testbed.load_step(self._profile)
+        loads = load_range(load_limits(testbed, self._profile), min_load=None, max_load=request.max_load, step=step)
+        self._trial = TrialInput(request.duration, loads.max_load)
+        self._ready: Ready = self._opened.enter_context(testbed.ready_for(self._profile))
+        self._testbed = testbed
 
 
 @dataclass(frozen=True)
@@ -144,7 +248,7 @@ class BuildMeasurement:
 
     build: str
     """Which build: ``A``, ``B`` or a revision."""
-    values: Mapping[str, float] | None
+    values: Values | None
     """Aggregate throughput in frames per second, by test and quantity (``<full name> <quantity>``); None: the build
     could not be set up, and is left out."""
     directory: str
@@ -170,16 +274,14 @@ class BuildRecord:
         else:
             self._append(header)
 
-    def next_directory(self, build: str) -> Path:
-        """The directory for the run of the next measurement."""
-        return self.directory / f"{len(self.measurements) + 1:03}-{build[:12].replace('/', '_')}"
-
-    def add(self, build: str, values: Mapping[str, float] | None, directory: Path) -> BuildMeasurement:
-        """Adds a measurement, and waits until it is on disk."""
-        measurement = BuildMeasurement(build, values, directory.name)
-        self._append({"build": build, "values": values, "directory": directory.name})
-        self.measurements.append(measurement)
-        return measurement
+    def values(self, step: int, build: str, measure: Measure) -> Values | None:
+        """What a step of a comparison measured; one that is not in the record is measured, and waited for on disk."""
+        if step == len(self.measurements):
+            directory = f"{step + 1:03}-{build[:12].replace('/', '_')}"
+            measurement = BuildMeasurement(build, measure(build, self.directory / directory), directory)
+            self._append(vars(measurement))
+            self.measurements.append(measurement)
+        return self.measurements[step].values
 
     def _read(self, header: Mapping[str, Any]) -> None:
         whole, _, _ = read_input_file(self._path, JobError, MOST_RECORDED_BYTES).rpartition(b"\n")

@@ -114,13 +114,13 @@ def ab(
     from lossratio.results import in_columns
 
     bench = measured.bench()
-    commands = {builds.Build.A: set_up_a, builds.Build.B: set_up_b}
+    commands = {builds.Build.A.value: set_up_a, builds.Build.B.value: set_up_b}
     record = builds.BuildRecord(measured.output, {"set_up_a": set_up_a, "set_up_b": set_up_b, **measured.conditions})
 
-    def measure(build: builds.Build, record: builds.BuildRecord) -> Any:
-        if not bench.set_up(commands[build], build.value):
-            raise BuildError(f"The set-up of build {build.value} says that it cannot be measured.", ExitStatus.FAILED)
-        return bench.measure(record.next_directory(build.value))
+    def measure(build: str, directory: Path) -> Any:
+        if not bench.set_up(commands[build], build):
+            raise BuildError(f"The set-up of build {build} says that it cannot be measured.", ExitStatus.FAILED)
+        return bench.measure(directory)
 
     pairs = measured.in_place is not None
     request = builds.AbRequest(measured.least_change / 100, measured.most, certainty / 100, pairs=pairs)
@@ -194,9 +194,8 @@ def bisect(
     asked = {"good": revisions[0], "bad": revisions[-1], "set_up": set_up, **measured.conditions}
     record = builds.BuildRecord(measured.output, asked)
 
-    def measure(revision: str, record: builds.BuildRecord) -> Any:
-        is_set_up = bench.set_up(set_up, revision, "LOSSRATIO_REVISION")
-        return bench.measure(record.next_directory(revision)) if is_set_up else None
+    def measure(revision: str, directory: Path) -> Any:
+        return bench.measure(directory) if bench.set_up(set_up, revision, "LOSSRATIO_REVISION") else None
 
     search = builds.Bisection(revisions, least_change=measured.least_change / 100, limit=measured.most)
     click.echo(f"{len(revisions) - 1} revisions could have changed the throughput.")
