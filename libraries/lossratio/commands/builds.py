@@ -108,7 +108,6 @@ def ab(
 
     Exit status: 0 B is no slower, 3 B is slower, 1 undecided at the limit; or that of the run that failed.
     """
-    # Imported here because Robot Framework and all that measures take a while; a wrong option need not wait for them.
     from lossratio import builds
     from lossratio.report import write_report
     from lossratio.results import in_columns

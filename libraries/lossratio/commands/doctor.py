@@ -41,7 +41,6 @@ def doctor() -> None:
 
 
 def _lines() -> Iterator[_Line]:
-    # Imported here because paramiko and numpy take a while.
     from lossratio.bpf import why_impossible
     from lossratio.testbed.local import is_privileged, why_unavailable
 

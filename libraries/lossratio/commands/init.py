@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ import click
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from lossratio.commands.demo import measured_or_simulated
 from lossratio.commands.parameters import FRAME_RATE, OneOf, argument, command, option
+from lossratio.commands.run import measured_or_simulated
 from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
 from lossratio.errors import TopologyError
 from lossratio.topology import load_topology
@@ -55,8 +56,7 @@ ${{FRAME_SIZE}}-${{CORES}}c-ethip4-ip4base-{tag}-mrr
 
 
 class _Part(BaseModel):
-    """A part of ``trex_cfg.yaml``, with the fields that matter here."""
-
+    # Of ``trex_cfg.yaml``, which has more.
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
@@ -92,8 +92,6 @@ class _TrexFile(_Part):
 
 @dataclass
 class _Lab:
-    """What is known about a lab."""
-
     generator: dict[str, Any]
     ports: list[dict[str, Any]]
     """The fields of the TG's interfaces, the path's interfaces first."""
@@ -157,8 +155,11 @@ def init(
     click.echo(f"Written: {', '.join(map(str, texts))}. Next:")
     click.echo(f"  lossratio check {directory / name}.yaml{'' if is_local else ' --connect'}")
     click.echo(f"  lossratio run --job {directory / name}-job.yaml")
-    if is_local and _confirmed("Measure it now? It takes a minute or two."):
-        # Imported here because Robot Framework takes a while.
+    is_measured = False
+    # Answers that end before are none.
+    with suppress(click.Abort):
+        is_measured = is_local and click.confirm("Measure it now? It takes a minute or two.", default=True)
+    if is_measured:
         from lossratio.runs import RunRequest
 
         lab_file, suite, job = texts
@@ -171,14 +172,6 @@ def init(
         sys.exit(int(outcome.status))
 
 
-def _confirmed(question: str) -> bool:
-    """Asks whether to go on; answers that end before are none."""
-    try:
-        return click.confirm(question, default=True)
-    except click.Abort:
-        return False
-
-
 def _asked_lab(is_local: bool) -> _Lab:
     rate = click.prompt("Most frames per second that the generator sends per port", default="100 kfps", type=FRAME_RATE)
     ports = _interfaces("Interface of the traffic generator", ("tg0", "tg1") if is_local else ("eth1", "eth2"))
@@ -187,7 +180,6 @@ def _asked_lab(is_local: bool) -> _Lab:
 
 
 def _trex_lab(file: Path) -> _Lab:
-    """The TG of TRex's configuration."""
     # TRex has a list of one mapping; every field stays in its line and column.
     first = re.compile(r"^-( ?)", re.MULTILINE)
     config = load_yaml_file(file, _TrexFile, TopologyError, rewrite=lambda text: first.sub(r" \1", text, count=1))

@@ -13,13 +13,13 @@ from lossratio.shipped import did_you_mean
 from lossratio.version import __version__
 
 COMMANDS = {
-    "Measure": {"demo": "demo:demo", "run": "run:run", "self-test": "self_test:self_test"},
+    "Measure": {"demo": "run:demo", "run": "run:run", "self-test": "run:self_test"},
     "Read results": {
         "report": "report:report",
         "compare": "report:compare",
         "trend": "trend:trend",
         "ack": "trend:ack",
-        "site": "site:site",
+        "site": "trend:site",
         "replay": "replay:replay",
         "repair": "report:repair",
         "csit": "report:csit",
@@ -28,11 +28,11 @@ COMMANDS = {
         "doctor": "doctor:doctor",
         "init": "init:init",
         "check": "testbed:check",
-        "import": "lab:import_command",
+        "import": "testbed:import_command",
         "testbed": "testbed:testbed",
-        "reserve": "reserve:reserve",
-        "release": "reserve:release",
-        "status": "reserve:status",
+        "reserve": "testbed:reserve",
+        "release": "testbed:release",
+        "status": "testbed:status",
     },
     "Nights and builds": {
         "plan": "night:plan",

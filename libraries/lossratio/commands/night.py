@@ -28,7 +28,6 @@ def plan(
     A test is expected to take as long as it did lately. A test that was never measured takes the time that is forecast
     for its search.
     """
-    # Imported here because Robot Framework, numpy and pyarrow take a while; a wrong option need not wait for them.
     from lossratio.runs import History, Testbed, describe_plan, load_job, plan_job, plan_suites, write_argument_files
     from lossratio.topology import load_topology
 
@@ -96,7 +95,6 @@ def send(directories: tuple[Path, ...] = argument("[DIR...]"), url: str = ARCHIV
 
     Runs that the archive does not take wait on this machine; the next command sends them, too.
     """
-    # Imported here because pyarrow and fsspec take a while, and a wrong option need not wait for them.
     from lossratio.history import Outbox
 
     outbox = Outbox.of(url)
@@ -118,7 +116,6 @@ def fetch(
 
     Each run gets a directory of its own below DIR, for 'lossratio compare'.
     """
-    # Imported here because fsspec takes a while, and a wrong option need not wait for it.
     from lossratio.history import ObjectStore, fetch_newest
 
     for run in fetch_newest(ObjectStore(url), testbed, newest, directory):

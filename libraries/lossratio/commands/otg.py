@@ -20,7 +20,6 @@ def otg_serve(
     settle_time: float = option("Time for frames in flight after the traffic.", default="0.2 s", type=DURATION),
 ) -> None:
     """Serve the Open Traffic Generator's REST interface, with INTERFACEs of this machine as ports."""
-    # Imported here because both take a while.
     from lossratio.traffic.otg import OtgServer, Tester
 
     locations = _locations(ports)

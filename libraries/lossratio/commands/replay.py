@@ -37,7 +37,6 @@ def replay(journal: Path, **asked: Any) -> None:
     critical load. With --target-loss-ratio: the critical load, from the trials of any journal. Loads are per
     transmitting interface.
     """
-    # Imported here because numpy takes a while, and a wrong option need not wait for it.
     from lossratio.trials import read_journal
 
     contents = read_journal(journal)

@@ -5,20 +5,11 @@ from pathlib import Path
 
 import click
 
+from lossratio import report as reports
 from lossratio.commands.parameters import OneOf, argument, command, option
 from lossratio.errors import ReportError
 from lossratio.exit_status import ExitStatus
-from lossratio.report import (
-    FILE_NAMES,
-    ReportFormat,
-    csit_export,
-    junit_xml,
-    read_run,
-    render,
-    runs_in,
-    write_csit,
-    write_report,
-)
+from lossratio.report import FILE_NAMES, ReportFormat, junit_xml, read_run, render, runs_in, write_report
 from lossratio.results import repair as repair_files
 
 
@@ -102,23 +93,14 @@ def compare(
 
     Exit status: 0 no test is worse, 3 a test is worse, 1 undecided.
     """
-    # Imported here because scipy takes a while, and the other commands do not need it.
-    from lossratio.report import (
-        compare as compare_runs,
-        comparison_cases,
-        comparison_markdown,
-        comparison_page,
-        comparison_table,
-    )
-
-    sides = [read_run(path) for path in runs_in(before)], [read_run(path) for path in runs_in(after)]
-    comparison = compare_runs(*sides, least_change=least_change / 100)
-    click.echo((comparison_markdown if table_format == "md" else comparison_table)(comparison))
+    sides = ([read_run(path) for path in runs_in(before)], [read_run(path) for path in runs_in(after)])
+    comparison = reports.compare(*sides, least_change=least_change / 100)
+    click.echo((reports.comparison_markdown if table_format == "md" else reports.comparison_table)(comparison))
     if html is not None:
-        write_report(html, comparison_page(comparison, *sides, (before.resolve().name, after.resolve().name)))
+        write_report(html, reports.comparison_page(comparison, *sides, (before.resolve().name, after.resolve().name)))
         click.echo(html, err=True)
     if junit is not None:
-        write_report(junit, junit_xml({f"{before.name} and {after.name}": comparison_cases(comparison)}))
+        write_report(junit, junit_xml({f"{before.name} and {after.name}": reports.comparison_cases(comparison)}))
     if comparison.regressions:
         sys.exit(ExitStatus.REGRESSION)
     if not comparison.has_verdict:
@@ -146,12 +128,13 @@ def csit(
     exports = []
     for result in run.results:
         try:
-            exports.append(csit_export(result))
+            exports.append(reports.csit_export(result))
         except ReportError as error:
             refused.append(str(error))
     if exports:
         started = min(result.started for result in run.results)
-        for path in write_csit(folder, exports, job=job, build=int(started.timestamp()) if build is None else build):
+        number = int(started.timestamp()) if build is None else build
+        for path in reports.write_csit(folder, exports, job=job, build=number):
             click.echo(path)
     for reason in refused:
         click.echo(f"Not exported: {reason}", err=True)

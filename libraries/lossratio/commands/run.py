@@ -1,21 +1,23 @@
-"""The command ``lossratio run``."""
+"""The commands that measure: ``lossratio run``, ``lossratio demo`` and ``lossratio self-test``."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from lossratio.commands.parameters import DURATION, SUITE, TESTBED, argument, command, option
+from lossratio.commands.parameters import DURATION, FRAME_RATE, SUITE, TESTBED, argument, command, option
 from lossratio.exit_status import ExitStatus, with_trouble
 
 if TYPE_CHECKING:
-    from lossratio.runs import TestVerdict
+    from lossratio.runs import RunOutcome, RunRequest, TestVerdict
 
 
 class _RunCommand(click.Command):
@@ -69,8 +71,7 @@ def run(
     Exit status: 0 all tests passed, 1 a test failed, 2 bad input, 3 a value has regressed, 69 the infrastructure
     failed, 75 the testbed is not available, 130 the user stopped the run. After 69 and 75, try again.
     """
-    # Imported here because Robot Framework and all that measures take a while; a wrong option need not wait for them.
-    from lossratio.runs import Limits, ResumeRequest, RunRequest, resume as go_on, run as begin
+    from lossratio.runs import Limits, RunRequest, resume as go_on, run as begin
 
     robot_options: tuple[str, ...] = click.get_current_context().obj or ()
     limits = Limits(test_timeout, suite_timeout, run_timeout)
@@ -78,7 +79,7 @@ def run(
     if resume is not None:
         if topologies or suites or include or job or robot_options:
             raise click.UsageError("A resumed run has the suites and options that it began with: give no others.")
-        outcome = go_on(ResumeRequest(resume, force, wait or 0.0, limits))
+        outcome = go_on(resume, force=force, wait=wait or 0.0, limits=limits)
     else:
         if not topologies and job is None:
             raise click.UsageError("Name the testbed: --topology FILE, or --any-of FILE FILE.")
@@ -127,3 +128,128 @@ def _summary(verdicts: Sequence[TestVerdict], status: int) -> str:
         *(f"{count} failed: {kind}" for kind, count in failures.items()),
     ]
     return f"lossratio run: {'; '.join(counts)}. Exit status {status}."
+
+
+_JOB = Path(__file__).parents[1] / "resources" / "demo.yaml"
+_SENDS = {
+    "xdp": "from inside the kernel",
+    "afpacket": "through packet sockets, as the kernel takes no XDP programs here",
+}
+_OF_THIS_MACHINE = (ExitStatus.FAILED, ExitStatus.INFRASTRUCTURE, ExitStatus.UNAVAILABLE)
+
+
+@command()
+def demo(output: Path = option("Directory for the results.", default=Path("results/demo"), metavar="DIR")) -> None:
+    """Measure this machine's Linux bridge with real frames, behind a policer whose truth is known.
+
+    The testbed is made of network namespaces, and vanishes in the end. Where this machine cannot build it, or is too
+    busy to measure, the bridge is simulated, and the reason is shown. The generator that sent is shown, too.
+
+    Exit status: that of `lossratio run`.
+    """
+    from lossratio.runs import RunRequest
+
+    real = RunRequest((Path("local"),), (), (), ("--outputdir", str(output)), job=_JOB)
+    outcome = measured_or_simulated(real, replace(real, topologies=(Path("simulated"),)))
+    if outcome.directory is not None and outcome.status is ExitStatus.PASSED:
+        _show_truth(outcome.directory)
+        click.echo(f"The page of this measurement: {(outcome.directory / 'lossratio.html').resolve()}")
+    elif outcome.error is not None:
+        click.echo(f"Error: {outcome.error}", err=True)
+    sys.exit(int(outcome.status))
+
+
+def measured_or_simulated(real: RunRequest, simulated: RunRequest) -> RunOutcome:
+    """Measures on a local testbed; where this machine cannot, or is too busy, simulates, and shows the reason."""
+    from lossratio.results import in_columns
+    from lossratio.runs import run
+    from lossratio.testbed.local import why_unavailable
+
+    reason = why_unavailable()
+    outcome = None if reason else run(real)
+    if outcome is not None and outcome.status in _OF_THIS_MACHINE:
+        reason = outcome.error or "this machine could not measure it, as shown above."
+    if outcome is None or reason:
+        click.echo(in_columns(f"Simulated instead of real: {reason}"))
+        outcome = run(simulated)
+    return outcome
+
+
+def _show_truth(directory: Path) -> None:
+    """Compares the bounds with what the policer's rate and burst mean for each goal; a real generator is shown, too."""
+    from lossratio.measurements.throughput import ThroughputResult
+    from lossratio.results import RunDirectory
+    from lossratio.simulation import sut_from
+
+    (result,) = RunDirectory(directory).results()
+    if not isinstance(result, ThroughputResult) or result.conditions is None:
+        return
+    bridge = result.conditions.duts["DUT1"]
+    policer = sut_from(cast(dict[str, Any], bridge.get("modelled_as") or bridge["model"]))
+    click.echo("The truth, which the rate and the burst of the policer give:")
+    for goal, found in ((report.goal, report.result) for report in result.goals):
+        truth = policer.truth(
+            loss_ratio=goal.loss_ratio, duration=goal.final_trial_duration_s, exceed_ratio=goal.exceed_ratio
+        )
+        if truth is None or found is None or not found.relevant_lower_bound or not found.relevant_upper_bound:
+            continue
+        lower, upper = found.relevant_lower_bound.per_interface_fps, found.relevant_upper_bound.per_interface_fps
+        verdict = "between the bounds" if lower <= truth <= upper else "NOT between the bounds"
+        click.echo(f"  {goal.name}  {truth:,.0f} fps per interface: {verdict}, {lower:,.0f} and {upper:,.0f} fps")
+    if result.conditions.generator["kind"] != "simulated":
+        _show_generator()
+
+
+def _show_generator() -> None:
+    """Measures how much the generator sends and receives without a DUT."""
+    from lossratio.errors import LossRatioError
+    from lossratio.measurements.open_testbed import open_testbed
+
+    try:
+        with tempfile.TemporaryDirectory() as results, open_testbed("local-cable-xdp", results=results) as cable:
+            result = cable.mrr("64B", bidirectional=False, trials=3, trial_duration=0.5)
+    except LossRatioError as error:
+        click.echo(f"The generator alone could not be measured: {error}")
+        return
+    if result.mrr is not None and result.conditions is not None:
+        way = _SENDS[str(result.conditions.generator["kind"])]
+        click.echo(f"The generator alone, {way}: {result.mrr.mean.per_interface_fps:,.0f} fps over a cable.")
+
+
+@command()
+def self_test(
+    topology: Path = argument(),
+    *,
+    sizes: tuple[str, ...] = option("May be given again.", "--frame-size", default=("64",)),
+    profile: str = option("What the traffic is.", default="ethip4-udp"),
+    one_way: bool = option("Transmit from the first port only."),
+    max_load: float | None = option("Try no more than this, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE),
+    record: Path | None = option(
+        "Write the limits into this file, for topologies to name as the 'self_test' of their generator."
+    ),
+    output: Path = option("Directory for the results.", default=Path("results/self-test")),
+) -> None:
+    """Find the largest load that the tester itself can send and receive.
+
+    TOPOLOGY is a file in which a cable joins the ports of the TG, or the name local-cable.
+    """
+    from lossratio.measurements import Progress, TestPlace
+    from lossratio.measurements.self_test import SelfTestRequest, check_cable, find_tester_limit
+    from lossratio.results import RunDirectory, TestIdentity
+    from lossratio.testbed import open_testbed
+    from lossratio.topology import load_topology
+    from lossratio.traffic import load_profile
+
+    def tell(progress: Progress) -> None:
+        click.echo(Progress(progress.number, progress.trial, progress.bounds, None).line(), err=True)
+
+    traffics = [load_profile(profile, frame_size=size, bidirectional=False if one_way else None) for size in sizes]
+    described = load_topology(topology)
+    check_cable(topology, described, described.path())
+    with open_testbed(topology) as testbed:
+        for traffic in traffics:
+            place = TestPlace(TestIdentity(name=f"self-test {traffic.frame_size}", suite=""), RunDirectory(output))
+            request = SelfTestRequest(profile=traffic, max_load=max_load, record=record)
+            click.echo(find_tester_limit(testbed, request, place, tell))
+    if record is None:
+        click.echo("To use it: --record FILE, and 'self_test: FILE' with the generator in the topology file.")

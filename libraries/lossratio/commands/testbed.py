@@ -1,26 +1,23 @@
-"""The commands ``lossratio check`` and ``lossratio testbed``: topology files, and local testbeds built from them."""
+"""The commands of testbeds: ``check``, ``import``, ``testbed``, ``reserve``, ``release`` and ``status``."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 import click
 
-from lossratio.commands.parameters import argument, command, option
+from lossratio import testbed as testbeds, topology as topologies
+from lossratio.commands.parameters import DURATION, OneOf, argument, command, option
+from lossratio.dut.vpp import vpp_problem
 from lossratio.errors import LinkError, NodeError, TopologyError
+from lossratio.nodes import NodeSession, is_public_key
 from lossratio.testbed.local import LocalTestbed, describe, join, part, status as running_testbeds
-from lossratio.topology import (
-    NIC_MODELS,
-    TREX_HOME,
-    RealGenerator,
-    Topology,
-    TrafficPath,
-    TrexGenerator,
-    draw_topology,
-    load_topology,
-)
-from lossratio.units import format_frame_rate
+from lossratio.testbed.reservation import TOKEN_VARIABLE, Claim, Lease, clear, holder_of
+from lossratio.topology import Topology, TrafficPath, load_topology
+from lossratio.traffic import load_generator
+from lossratio.units import format_duration, format_frame_rate
 from lossratio.yaml_file import Problem, describe_problem
 
 _SMALLEST, _SMALLEST_IPV6, _LARGEST = "64B", "78B", "1518B"
@@ -28,8 +25,6 @@ _SMALLEST, _SMALLEST_IPV6, _LARGEST = "64B", "78B", "1518B"
 
 @dataclass(frozen=True)
 class _Paths:
-    """The paths to look at."""
-
     nic: str | None = option("Draw the path over NICs of this model.", metavar="MODEL")
     duts: int | None = option("Draw the path through the first N DUTs.", metavar="N", type=click.IntRange(min=0))
     links: int = option(
@@ -86,13 +81,13 @@ def down(name: str | None = argument()) -> None:
         click.echo("No testbed is up." if name is None else f"No testbed {name} is up.")
 
 
-@testbed.command()
-def status() -> None:
+@command("status", group=testbed)
+def local_status() -> None:
     """Show which local testbeds are up, and how to log in on their nodes."""
-    testbeds = running_testbeds()
-    for running in testbeds:
+    there = running_testbeds()
+    for running in there:
         click.echo(describe(running))
-    if not testbeds:
+    if not there:
         click.echo("No testbed is up.")
 
 
@@ -113,16 +108,10 @@ def part_lab(file: Path = argument()) -> None:
 
 def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[Problem]:
     """Finds what would end a measurement at its set-up, as far as the file shows it, on any path through it."""
-    # Imported here because they take a while, and the other commands do not need them.
-    from lossratio.dut.vpp import vpp_problem
-    from lossratio.nodes import is_public_key
-    from lossratio.testbed import check_sut_model, own_record
-    from lossratio.traffic import load_generator
-
     wired = [port for ports in topology.links().values() for port in ports if port.node_name == topology.tg_name]
     yield from topology.generator_problems(wired, len(paths))
     generator = topology.nodes[topology.tg_name].generator
-    if isinstance(generator, RealGenerator):
+    if isinstance(generator, topologies.RealGenerator):
         try:
             load_generator(generator.kind)
         except TopologyError as error:
@@ -136,26 +125,23 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
             yield ("nodes", name, "host_key"), "this is no public key; it must be a line like 'ssh-ed25519 AAAA...'"
         if node.sut is not None:
             try:
-                check_sut_model(node.sut)
+                testbeds.check_sut_model(node.sut)
             except ValueError as error:
                 yield ("nodes", name, "sut"), str(error)
     try:
-        own_record(topology, file)
+        testbeds.own_record(topology, file)
     except TopologyError as error:
         yield ("nodes", topology.tg_name, "generator", "self_test"), str(error)
 
 
 def _connect(topology: Topology, chosen: _Paths) -> None:
     """Logs in on every node, and shows what it is, what it lacks, and what would be chosen there for these paths."""
-    # Imported here because all that reaches a node takes a while.
-    from lossratio.testbed import describe_node, inspect_nodes
-
     if topology.testbed == "simulated":
         click.echo("It is simulated: there is no node to connect to.")
         return
-    reports = inspect_nodes(topology, **vars(chosen))
+    reports = testbeds.inspect_nodes(topology, **vars(chosen))
     for report in reports:
-        click.echo(describe_node(report))
+        click.echo(testbeds.describe_node(report))
     faulty = [report.name for report in reports if report.problems]
     if faulty:
         raise NodeError(f"There are problems on {', '.join(faulty)}; they are listed above.")
@@ -163,13 +149,10 @@ def _connect(topology: Topology, chosen: _Paths) -> None:
 
 def _probe(topology: Topology, chosen: _Paths, profile: str, frame_sizes: Sequence[str]) -> None:
     """Sends frames, and shows where they come out."""
-    # Imported here because all that reaches a node takes a while.
-    from lossratio.testbed import describe_cabling, probe_cabling
-
     sizes = frame_sizes or (_SMALLEST_IPV6 if "ip6" in profile else _SMALLEST, _LARGEST)
-    report = probe_cabling(topology, **vars(chosen), profile=profile, frame_sizes=sizes)
+    report = testbeds.probe_cabling(topology, **vars(chosen), profile=profile, frame_sizes=sizes)
     click.echo("Cabling:")
-    for line in describe_cabling(report):
+    for line in testbeds.describe_cabling(report):
         click.echo(line)
     if report.problems:
         raise LinkError(f"There are {len(report.problems)} problems with the cabling; they are listed above.")
@@ -181,7 +164,7 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
     limit = None if generator is None else generator.max_rate
     lines = [
         f"{file}: topology {topology.name}, testbed {topology.testbed}. The file is in order.",
-        draw_topology(topology, paths),
+        topologies.draw_topology(topology, paths),
     ]
     if generator is not None:
         load = f"{format_frame_rate(limit)} per interface" if limit is not None else "unknown: searches need max_load="
@@ -189,10 +172,10 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
         if limit is None and any(port.interface.speed is not None or topology.nic_model(port) for port in ports):
             load = "from NIC models and link speeds"
         lines.append(f"  generator: {generator.kind}, maximum load {load}")
-    if isinstance(generator, TrexGenerator) and generator.home is None:
+    if isinstance(generator, topologies.TrexGenerator) and generator.home is None:
         lines.append(
             f"  MISSING: nobody says where TRex is on {topology.tg_name}: the generator has no 'directory', and "
-            f"{TREX_HOME} is not set here"
+            f"{topologies.TREX_HOME} is not set here"
         )
     return "\n".join((*lines, *_unknown_models(topology, paths)))
 
@@ -202,9 +185,99 @@ def _unknown_models(topology: Topology, paths: Sequence[TrafficPath]) -> Iterato
     models = {port.interface.model: port for path in paths for port in path.ports if topology.nic_model(port) is None}
     for model, port in models.items():
         if model is not None:
-            alike = get_close_matches(model.lower(), NIC_MODELS, n=1)
-            meant = f" Is {NIC_MODELS[alike[0]].name} meant?" if alike else ""
+            alike = get_close_matches(model.lower(), topologies.NIC_MODELS, n=1)
+            meant = f" Is {topologies.NIC_MODELS[alike[0]].name} meant?" if alike else ""
             yield (
                 f"  NOTE: {port}: no limits are known of the NIC model {model!r}; give them in 'nics', or correct the "
                 f"model.{meant}"
             )
+
+
+_READERS = {"containerlab": topologies.read_containerlab, "netlab": topologies.read_netlab}
+
+
+@command("import")
+def import_command(
+    tool: str = argument(type=OneOf(list(_READERS))),
+    file: Path = argument(),
+    *,
+    tg: str | None = option("The node of the lab that the generator is on.", metavar="NODE"),
+    join: tuple[str, ...] = option(
+        "A node that a namespace with the generator is joined to; given twice for two nodes.", metavar="NODE"
+    ),
+    duts: tuple[str, ...] = option("A node that the path goes through; in this order.", "--dut", metavar="NODE"),
+    addresses: str = option(
+        "Addresses of test traffic: for benchmarking, or the lab's own.",
+        type=OneOf(["benchmark", "lab"]),
+        default="benchmark",
+    ),
+    output: Path | None = option("The topology file to write.", metavar="FILE"),
+) -> None:
+    """Write a topology file for the lab in FILE, which another TOOL made."""
+    if len(join) > 2:
+        raise TopologyError("--join names one node or two: the generator has two ports.")
+    text = topologies.import_lab(
+        _READERS[tool](file), file, tg=tg, join=join, duts=duts, lab_addresses=addresses == "lab"
+    )
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    if output.exists():
+        raise TopologyError(f"{output} is there already. Remove it, or name another file with --output.")
+    output.write_text(text)
+    load_topology(output)
+    click.echo("\n".join(line[2:] for line in text.splitlines() if line.startswith("# ")))
+    click.echo(f"Written: {output}. Next: lossratio check {output} --connect")
+
+
+@command()
+def reserve(
+    file: Path = argument(),
+    *,
+    seconds: float = option("How long, e.g. 2h.", "--for", type=DURATION),
+    wait: float | None = option("How long to wait for it at most, e.g. 2h.", type=DURATION),
+    purpose: str = option("The reason, which other users see.", default=""),
+) -> None:
+    """Reserve the testbed of a topology FILE for some time, e.g. to work by hand."""
+    with ExitStack() as undo:
+        session, claim = _opened(file, undo, purpose=purpose, seconds=seconds)
+        lease = Lease.take(session, claim, wait=wait or 0.0)
+        lease.leave()
+    click.echo(
+        f"Reserved for {claim.owner}, for {format_duration(seconds)}. Runs may use it from a shell with this line:"
+    )
+    click.echo(f"export {TOKEN_VARIABLE}={lease.token}")
+
+
+@command()
+def release(
+    file: Path = argument(),
+    force: bool = option("Also if somebody else has it; the programs of that user there are ended."),
+) -> None:
+    """End the reservation of the testbed of a topology FILE."""
+    with ExitStack() as undo:
+        holder = clear(*_opened(file, undo), force=force)
+    click.echo("It is free." if holder is None else f"Released. It was reserved for {holder}.")
+
+
+@command()
+def status(files: tuple[Path, ...] = argument("FILE...", required=True)) -> None:
+    """Show who has reserved the testbeds of topology FILEs."""
+    for file in files:
+        with ExitStack() as undo:
+            holder = holder_of(*_opened(file, undo))
+        left = "" if holder is None else f"; ends in {format_duration(holder.left)} unless it is renewed"
+        click.echo(f"{file}: {'free' if holder is None else f'reserved for {holder}{left}'}")
+
+
+def _opened(
+    file: Path, undo: ExitStack, *, purpose: str = "", seconds: float | None = None
+) -> tuple[NodeSession, Claim]:
+    """Logs in on the TG node of a testbed that can be reserved."""
+    wanted: testbeds.Candidate = testbeds.candidate(file, load_topology(file), purpose=purpose, seconds=seconds)
+    if wanted.claim is None:
+        raise TopologyError(
+            f"{file}: there is nothing to reserve: the testbed is simulated, is a local one that is not up, or has "
+            f"'reservation: null'."
+        )
+    return undo.enter_context(testbeds.log_in(wanted)), wanted.claim

@@ -1,24 +1,25 @@
-"""The commands ``lossratio trend`` and ``lossratio ack``."""
-
-from __future__ import annotations
+"""The commands ``lossratio trend``, ``lossratio ack`` and ``lossratio site``: what a history is read for."""
 
 import getpass
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from lossratio import history as histories
 from lossratio.commands.parameters import argument, command, option
+from lossratio.dashboard import SiteRequest, serve_site, write_site
 from lossratio.exit_status import ExitStatus
-from lossratio.history import CONFIRM, FRESH, LAST, LEAST_CHANGE, LOOK_AT
+from lossratio.history import LOOK_AT, TrendRequest
 from lossratio.report import FILE_NAMES, ReportFormat, junit_xml, write_report
 
-if TYPE_CHECKING:
-    from lossratio.history import History, TrendRequest
+_USUAL = TrendRequest()
 
 
 @dataclass(frozen=True)
@@ -26,16 +27,16 @@ class TrendRules:
     """What a change and an alarm are: fields of `lossratio.history.TrendRequest`."""
 
     fresh: int = option(
-        "A change is news if it began among this many newest results.", type=click.IntRange(min=1), default=FRESH
+        "A change is news if it began among this many newest results.", type=click.IntRange(min=1), default=_USUAL.fresh
     )
-    last: int = option("How many of the newest results make a trend.", type=click.IntRange(min=4), default=LAST)
+    last: int = option("How many of the newest results make a trend.", type=click.IntRange(min=4), default=_USUAL.last)
     least_change: float = option(
-        "Per cent; smaller changes raise no alarm.", type=click.FloatRange(min=0.0), default=100 * LEAST_CHANGE
+        "Per cent; smaller changes raise no alarm.", type=click.FloatRange(min=0.0), default=100 * _USUAL.least_change
     )
     confirm: int = option(
         "How many of the three newest results must be worse to make an alarm; 1: one bad night is one.",
         type=click.IntRange(1, LOOK_AT),
-        default=CONFIRM,
+        default=_USUAL.confirm,
     )
     annotations: Path | None = option(
         "YAML file of known changes. Left out: annotations.yaml in HISTORY, if there is one."
@@ -43,19 +44,14 @@ class TrendRules:
 
     def request(self, **others: Any) -> TrendRequest:
         """The request with other fields."""
-        from lossratio.history import TrendRequest
-
         return TrendRequest(**{**vars(self), "least_change": self.least_change / 100, **others})
 
 
-def opened_history(history: str, runs: Sequence[Path]) -> History:
-    """A history with some runs added."""
-    from lossratio.history import add_runs, is_url, open_history
-
-    if is_url(history) and runs:
+def _opened(history: str, runs: Sequence[Path]) -> histories.History:
+    if histories.is_url(history) and runs:
         raise click.UsageError("--add adds to a folder; runs go to an archive with 'lossratio send'.")
-    folder = open_history(history)
-    for problem in add_runs(folder, runs):
+    folder = histories.open_history(history)
+    for problem in histories.add_runs(folder, runs):
         click.echo(problem, err=True)
     return folder
 
@@ -88,22 +84,20 @@ def trend(
 
     Exit status: 0 no test got worse lately, 3 a test got worse or has no value any more, 1 undecided: too few results.
     """
-    # Imported here because numpy, scipy, pyarrow and DuckDB take a while, and a wrong option need not wait for them.
-    from lossratio.history import Alerts, address_of_run, analyse, trend_cases, trend_json, trend_page, trend_text
-
     # A mistake in the file of alerts is an error before anything is read, and not in the night of the first alarm.
-    alerts = None if alert is None else Alerts.load(alert)
-    folder = opened_history(history, runs)
+    alerts = None if alert is None else histories.Alerts.load(alert)
+    folder = _opened(history, runs)
     chosen = rules.request(testbed=testbed, test=test, quantity=quantity, readings=readings)
-    analysis = analyse(folder, chosen)
-    click.echo(trend_text(analysis))
+    analysis = histories.analyse(folder, chosen)
+    click.echo(histories.trend_text(analysis))
     if html is not None:
         added = {run.resolve().name: os.path.relpath(run / FILE_NAMES[ReportFormat.HTML], html.parent) for run in runs}
-        write_report(html, trend_page(analysis, Path(history).name or history, address_of_run(pages, added)))
+        links = histories.address_of_run(pages, added)
+        write_report(html, histories.trend_page(analysis, Path(history).name or history, links))
     if json_file is not None:
-        write_report(json_file, trend_json(analysis))
+        write_report(json_file, histories.trend_json(analysis))
     if junit is not None:
-        write_report(junit, junit_xml({"trend": trend_cases(analysis)}))
+        write_report(junit, junit_xml({"trend": histories.trend_cases(analysis)}))
     for line in () if alerts is None else alerts.send(analysis.trends):
         click.echo(line, err=True)
     if analysis.alarms:
@@ -131,17 +125,64 @@ def ack(
 
     Exit status: 0 alarms are explained, 2 no alarm is open.
     """
-    from lossratio.history import Alerts, describe_trend, explain_alarms, is_url, open_history, put_annotations
-
-    alerts = None if alert is None else Alerts.load(alert)
-    folder = open_history(history)
+    alerts = None if alert is None else histories.Alerts.load(alert)
+    folder = histories.open_history(history)
     chosen = rules.request(testbed=testbed, test=test, quantity=quantity)
-    explained = explain_alarms(folder, chosen, why, by or getpass.getuser(), keeps_open=keep_open)
+    explained = histories.explain_alarms(folder, chosen, why, by or getpass.getuser(), keeps_open=keep_open)
     if not explained:
         raise click.UsageError(f"No such alarm is open in {history}.")
-    if is_url(history) and rules.annotations is None:
-        put_annotations(history, folder)
+    if histories.is_url(history) and rules.annotations is None:
+        histories.put_annotations(history, folder)
     for alarm in explained:
-        click.echo(f"{'noted' if keep_open else 'explained'}: {describe_trend(alarm)}")
+        click.echo(f"{'noted' if keep_open else 'explained'}: {histories.describe_trend(alarm)}")
     for line in () if alerts is None else alerts.send(explained):
         click.echo(line, err=True)
+
+
+def _address(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    scheme = (value or "").partition(":")[0].lower() if ":" in (value or "") else ""
+    if scheme not in ("", "http", "https", "file"):
+        raise click.BadParameter("begins with http://, https:// or file://, or is relative to the site.")
+    return value
+
+
+@command()
+def site(
+    history: str = argument(),
+    *,
+    output: Path | None = option("Folder of the site.", type=click.Path(path_type=Path, file_okay=False)),
+    runs: tuple[Path, ...] = option("Add a run first.", "--add", metavar="DIR"),
+    title: str | None = option("Title of the site. Left out: the name of HISTORY."),
+    pages: str | None = option(
+        "Where the pages of runs are; {run} is the name of a run. Without {run}: URL/{run}/lossratio.html.",
+        "--runs",
+        metavar="URL",
+        callback=_address,
+    ),
+    serve: bool = option("Show the site to browsers of this machine, until Ctrl-C."),
+    port: int = option("Port for --serve.", type=click.IntRange(0, 65535), default=0, show_default="any"),
+    rules: TrendRules,
+) -> None:
+    """Write a site with the trends, coverage and comparisons of HISTORY, which needs no server.
+
+    HISTORY is a folder of results, an archive in a folder, or an archive's URL (e.g. s3://bucket/path).
+
+    Exit status: 0 the site is written; files of the history that cannot be read are named, and left out.
+    """
+    if output is None and not serve:
+        raise click.UsageError("Give a folder for the site with --output, or look at it with --serve.")
+    folder = _opened(history, runs)
+    name = title or history.rstrip("/").rpartition("/")[2] or history
+    with ExitStack() as stack:
+        place = output or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lossratio-site-")))
+        written = write_site(folder, place, SiteRequest(name, rules.request(), pages))
+        for problem in written.problems:
+            click.echo(f"Not read: {problem}", err=True)
+        click.echo(
+            f"{written.page}: {written.results:,} results in {written.series:,} series, {written.alarms} of them "
+            f"alarms; {written.written} files changed."
+        )
+        if serve:
+            # Ctrl-C is how a look at the site ends, and no failure.
+            stack.enter_context(suppress(KeyboardInterrupt))
+            serve_site(place, port, lambda address: click.echo(f"{address}  (Ctrl-C ends it)"))

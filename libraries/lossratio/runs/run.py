@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec
 
 from robot.api import ExecutionResult, ResultWriter, SuiteVisitor
 from robot.errors import DataError
@@ -30,22 +30,7 @@ from lossratio.runs.robot_run import NO_LIMITS, Limits, RunRequest, run_robot
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
 
-
-@dataclass(frozen=True)
-class ResumeRequest:
-    """A run to resume."""
-
-    directory: Path
-    """Its directory."""
-    force: bool = False
-    """Whether it is resumed although its conditions have changed."""
-    wait: float = 0.0
-    """Seconds to wait for the testbed at most."""
-    limits: Limits = NO_LIMITS
-    """How long tests, suites and the run may take."""
-
-
-RequestT = TypeVar("RequestT", RunRequest, ResumeRequest)
+_P = ParamSpec("_P")
 
 _LEASE_FILE = ".lease.json"
 """The token of a run's lease, in the run's directory while the run's process lives. Hidden files are not sent to an
@@ -68,13 +53,13 @@ class RunOutcome:
     """Messages about files that a disk did not take."""
 
 
-def _in_outcome(perform: Callable[[RequestT], RunOutcome]) -> Callable[[RequestT], RunOutcome]:
+def _in_outcome(perform: Callable[_P, RunOutcome]) -> Callable[_P, RunOutcome]:
     """Puts an error before the first test into the outcome, with its exit status."""
 
     @wraps(perform)
-    def performed(request: RequestT) -> RunOutcome:
+    def performed(*args: _P.args, **settings: _P.kwargs) -> RunOutcome:
         try:
-            return perform(request)
+            return perform(*args, **settings)
         except LossRatioError as error:
             return RunOutcome(status_of_kinds({failure_kind(error, FailureKind.BAD_INPUT)}), error=str(error))
 
@@ -125,9 +110,15 @@ def run(request: RunRequest) -> RunOutcome:
 
 
 @_in_outcome
-def resume(request: ResumeRequest) -> RunOutcome:
-    """Resumes a run. An error before the first test is in the outcome, with its exit status."""
-    directory = request.directory
+def resume(directory: Path, *, force: bool = False, wait: float = 0.0, limits: Limits = NO_LIMITS) -> RunOutcome:
+    """Resumes a run. An error before the first test is in the outcome, with its exit status.
+
+    Args:
+        directory: Its directory.
+        force: Whether it is resumed although its conditions have changed.
+        wait: Seconds to wait for the testbed at most.
+        limits: How long tests, suites and the run may take.
+    """
     record = read_record(directory)
     repair = f"Save the good part, and then resume the run: lossratio repair {directory}"
     _refuse(directory, "files of it are damaged", damages_in(directory), repair)
@@ -135,14 +126,14 @@ def resume(request: ResumeRequest) -> RunOutcome:
     (assignment,) = assignments_of(original)
     options, suites = original.robot_command(assignment.suites)
     # Differences that the files show are refused before any machine is touched.
-    _check_conditions(request, record.differences(make_record(original, assignment, record.kernels)))
+    _check_conditions(directory, record.differences(make_record(original, assignment, record.kernels)), force=force)
     wanted = candidate(assignment.file, assignment.topology, purpose=assignment.name)
-    with reserved([wanted.succeeding(_lease_left_behind(directory))], request.wait) as chosen:
+    with reserved([wanted.succeeding(_lease_left_behind(directory))], wait) as chosen:
         now = make_record(original, assignment, _check_nodes(chosen))
         differences = record.differences(now)
-        _check_conditions(request, differences)
+        _check_conditions(directory, differences, force=force)
         now.model_copy(update={"forced": (*record.forced, *differences)}).write(directory)
-        forced = "; ".join(differences) or "it was not compared with the earlier results" if request.force else ""
+        forced = "; ".join(differences) or "it was not compared with the earlier results" if force else ""
         ours = {"TOPOLOGY": chosen.file, "RESUME": directory, "RESUME_FORCED": forced}
         # Log and report are written later, of all attempts. If all tests are finished, there is nothing else to do.
         alone = {"output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "runemptysuite": True}
@@ -153,7 +144,7 @@ def resume(request: ResumeRequest) -> RunOutcome:
                 suites,
                 variables={**ours, **assignment.variables},
                 directory=directory,
-                limits=request.limits,
+                limits=limits,
                 modifiers=[assignment.modifier, OnlyRest(_finished(directory))],
             )
     result = merged([*_outputs(directory), directory / _OUTPUT])
@@ -172,9 +163,9 @@ def _finished(directory: Path) -> Iterator[str]:
             yield verdict.name
 
 
-def _check_conditions(request: ResumeRequest, differences: Sequence[str]) -> None:
+def _check_conditions(directory: Path, differences: Sequence[str], *, force: bool) -> None:
     way_out = "Undo these changes, begin a new run, or resume it with --force; then the report names the changes."
-    _refuse(request.directory, "its conditions have changed", () if request.force else differences, way_out)
+    _refuse(directory, "its conditions have changed", () if force else differences, way_out)
 
 
 def _refuse(directory: Path, why: str, reasons: Iterable[object], way_out: str) -> None:

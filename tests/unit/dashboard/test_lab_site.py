@@ -24,7 +24,7 @@ import pytest
 from click.testing import CliRunner
 from history_examples import START, entry, nightly
 
-from lossratio.commands.site import site as command
+from lossratio.commands.trend import site as command
 from lossratio.dashboard import SiteRequest, serve_site, write_site
 from lossratio.errors import ReportError
 from lossratio.history import History, TrendRequest, analyse, describe_trend

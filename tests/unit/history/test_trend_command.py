@@ -6,8 +6,7 @@ import pytest
 from click.testing import CliRunner
 from history_examples import entry
 
-from lossratio.commands.site import site
-from lossratio.commands.trend import ack, trend
+from lossratio.commands.trend import ack, site, trend
 from lossratio.errors import ReportError
 from lossratio.history.store import History
 
