@@ -60,11 +60,8 @@ def alarms(values: Values, nights: int, confirm: int) -> npt.NDArray[np.bool_]:
 
 def as_series(values: Values) -> Series:
     """Values of consecutive nights as a series of the history."""
-    count = len(values)
-    times = tuple(START + timedelta(days=day) for day in range(count))
-    return Series(
-        SeriesKey("lab", "test", "NDR"), times, values, (frozenset(),) * count, (None,) * count, (None,) * count
-    )
+    times = [START + timedelta(days=day) for day in range(len(values))]
+    return Series(SeriesKey("lab", "test", "NDR"), {"started": times, "value": [*values]})
 
 
 if __name__ == "__main__":

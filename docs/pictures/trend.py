@@ -20,15 +20,13 @@ def main(picture: Path) -> None:
     values = 1.12e6 * (1.0 + 0.002 * np.random.default_rng(1).standard_normal(NIGHTS))
     values[NEW_KERNEL:] *= 1.04
     values[FALL:] *= 0.93
-    series = Series(
-        SeriesKey("lab-1", "64B-1c-eth-l2bdbase-ndrpdr", "NDR"),
-        tuple(FIRST + timedelta(days=night) for night in range(NIGHTS)),
-        values,
-        (frozenset(),) * NIGHTS,
-        (None,) * NIGHTS,
-        (None,) * NIGHTS,
-        bounds=tuple((float(value), float(value) * 1.005) for value in values),
-    )
+    columns = {
+        "started": [FIRST + timedelta(days=night) for night in range(NIGHTS)],
+        "value": values,
+        "lower_bound": values,
+        "upper_bound": 1.005 * values,
+    }
+    series = Series(SeriesKey("lab-1", "64B-1c-eth-l2bdbase-ndrpdr", "NDR"), columns)
     known = [KnownChange(date=date(2026, 1, 31), note="kernel 6.12", by="ann")]
     picture.write_text(draw_trend(trends_of([series], known)[0], known) + "\n", encoding="utf-8")
 

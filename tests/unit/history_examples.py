@@ -3,8 +3,6 @@
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
-import numpy as np
-
 from lossratio.history.entries import Entry, Series, SeriesKey
 from lossratio.results import LatencyPoint
 
@@ -48,12 +46,17 @@ def nightly(day, value, *, run="nightly", **changes):
 
 def series(values, kinds=None, measured_as=None):
     """A series of daily results; None: that result failed."""
-    default = [frozenset() if value is not None else frozenset({"failed"}) for value in values]
-    return Series(
-        SeriesKey("lab-1", "Suite.64B-ndrpdr", "NDR"),
-        tuple(START + timedelta(days=day) for day in range(len(values))),
-        np.array([np.nan if value is None else value for value in values], dtype=float),
-        tuple(kinds or default),
-        tuple(None if value is not None else "agent lost" for value in values),
-        measured_as or (None,) * len(values),
-    )
+    default = [() if value is not None else ("failed",) for value in values]
+    columns = {
+        "started": [START + timedelta(days=day) for day in range(len(values))],
+        "value": values,
+        "doubts": kinds or default,
+        "reason": [None if value is not None else "agent lost" for value in values],
+        "measured_as": measured_as or [None] * len(values),
+    }
+    return Series(SeriesKey("lab-1", "Suite.64B-ndrpdr", "NDR"), columns)
+
+
+def with_columns(made, **columns):
+    """A series with other columns."""
+    return replace(made, columns={**made.columns, **columns})

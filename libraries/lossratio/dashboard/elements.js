@@ -11,15 +11,8 @@ const percent = (share, digits = 2) => {
   if (share === null || share === undefined) return NOTHING;
   return Number.isFinite(share) ? `${share > 0 ? "+" : ""}${(100 * share).toFixed(digits)} %` : "from zero";
 };
-const two = number => String(number).padStart(2, "0");
-const day = seconds => {
-  const at = new Date(1000 * seconds);
-  return `${at.getUTCFullYear()}-${two(at.getUTCMonth() + 1)}-${two(at.getUTCDate())}`;
-};
-const minute = seconds => {
-  const at = new Date(1000 * seconds);
-  return `${day(seconds)} ${two(at.getUTCHours())}:${two(at.getUTCMinutes())}`;
-};
+const minute = seconds => new Date(1000 * seconds).toISOString().slice(0, 16).replace("T", " ");
+const day = seconds => minute(seconds).slice(0, 10);
 const hours = seconds => seconds >= 5400 ? `${(seconds / 3600).toFixed(1)} h` : seconds >= 90 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds)} s`;
 const bandwidth = (value, unit, frameSize) => unit === "fps" && value !== null && frameSize ? value * (frameSize + 20) * 8 : null;
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
-from itertools import count
+from itertools import count, groupby
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -115,13 +115,9 @@ class Results:
     def blocks(self, numbers: range, *names: str) -> Iterator[range]:
         """The numbers divided where one of the columns changes."""
         columns = [self.columns[name] for name in names]
-        start = numbers.start
-        for number in numbers:
-            if number > start and any(column[number] != column[number - 1] for column in columns):
-                yield range(start, number)
-                start = number
-        if start < numbers.stop:
-            yield range(start, numbers.stop)
+        for _, block in groupby(numbers, lambda number: [column[number] for column in columns]):
+            first, *more = block
+            yield range(first, first + len(more) + 1)
 
     def row(self, number: int, names: Names) -> list[Any]:
         """A result for runs and comparisons. The texts that repeat are in the names."""
@@ -199,7 +195,6 @@ def slices(
 def _test_slice(
     results: Results, series: Sequence[range], trends: Mapping[Any, Trend], analysis: Analysis
 ) -> tuple[str, Slice]:
-    """All results of a test on a testbed."""
     column, first = results.columns, series[0].start
     testbed, test = column["testbed"][first], column["test"][first]
     names, jobs = _names(), _names()
@@ -362,7 +357,6 @@ def _microseconds(column: Any) -> list[int]:
 
 
 def _microsecond(time: datetime) -> int:
-    """A time in microseconds since 1970, without rounding."""
     return (time - _EPOCH) // timedelta(microseconds=1)
 
 

@@ -226,7 +226,6 @@ const UNSENT = "what the generator did not send may be the difference";
 const unsentExplains = (before, after, leastChange) => {
   const sides = [before, after].map(rows => rows.filter(row => row.value !== null));
   if (!sides.flat().some(row => row.unsent)) return false;
-  const mean = values => values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : NaN;
   const most = rows => rows[0].lowerIsBetter ? mean(rows.filter(row => !row.unsent).map(row => row.value))
     : mean(rows.map(row => row.unsent < 1 ? row.value / (1 - row.unsent) : Infinity));
   const [least, highest] = [sides.map(rows => mean(rows.map(row => row.value))), sides.map(most)];

@@ -25,16 +25,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
-from lossratio.callouts import (
-    AnswerError,
-    CallError,
-    http_request,
-    run_program,
-    shown,
-    variables_in,
-    with_variables,
-    without_secrets,
-)
+from lossratio import callouts
 from lossratio.errors import ReportError, StorageError
 from lossratio.history.trend import ALARMS, LOOK_AT, Trend, TrendVerdict, describe_trend, missing_in_a_row
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
@@ -144,7 +135,7 @@ class Alert(FileModel):
     def variables(self) -> Iterator[str]:
         """Names of the environment variables that it needs."""
         if self.webhook is not None:
-            yield from variables_in(self.webhook.url, *self.webhook.headers.values())
+            yield from callouts.variables_in(self.webhook.url, *self.webhook.headers.values())
         if self.email is not None and self.email.password_from is not None:
             yield self.email.password_from
 
@@ -321,12 +312,12 @@ def _as_data(text: str, trends: Sequence[Trend]) -> dict[str, Any]:
 def _request(webhook: Webhook, text: str, trends: Sequence[Trend], timeout: float) -> None:
     data = _as_data(text, trends)
     body = data if webhook.body is None else _filled(webhook.body, data["text"])
-    url = with_variables(webhook.url)
+    url = callouts.with_variables(webhook.url)
     if not _ADDRESS.match(url):
         raise _NotSentError("the address of the webhook begins with neither http:// nor https://")
-    headers = {name: with_variables(value) for name, value in webhook.headers.items()}
+    headers = {name: callouts.with_variables(value) for name, value in webhook.headers.items()}
     try:
-        http_request(
+        callouts.http_request(
             url,
             method="POST",
             body=json.dumps(body).encode(),
@@ -334,9 +325,9 @@ def _request(webhook: Webhook, text: str, trends: Sequence[Trend], timeout: floa
             timeout=timeout,
             most=_SHOWN,
         )
-    except CallError as error:
-        place = without_secrets(url).split("/")[2] or "the webhook"
-        said = f" answered with {error}" if isinstance(error, AnswerError) else f": {error}"
+    except callouts.CallError as error:
+        place = callouts.without_secrets(url).split("/")[2] or "the webhook"
+        said = f" answered with {error}" if isinstance(error, callouts.AnswerError) else f": {error}"
         raise _NotSentError(f"{place.partition(':')[0]}{said}") from error
 
 
@@ -362,7 +353,9 @@ def _mail(email: Email, subject: str, text: str, timeout: float) -> None:
     except (OSError, smtplib.SMTPException, ValueError) as error:
         # A server may repeat the password in its answer.
         said = str(error) if not password else str(error).replace(password, "***")
-        raise _NotSentError(f"{email.host}, port {email.port}: {shown(said or type(error).__name__)}") from error
+        raise _NotSentError(
+            f"{email.host}, port {email.port}: {callouts.shown(said or type(error).__name__)}"
+        ) from error
     if refused:
         raise _NotSentError(f"{email.host} refused {', '.join(refused)}; others got it")
 
@@ -371,11 +364,11 @@ def _command(alert: Alert, text: str, trends: Sequence[Trend]) -> None:
     words = alert.words
     given = json.dumps(_as_data(text, trends)) if alert.input == "json" else text
     try:
-        done = run_program(words, stdin=f"{given}\n".encode(), timeout=alert.timeout, most=_MOST_OUTPUT)
-    except CallError as error:
+        done = callouts.run_program(words, stdin=f"{given}\n".encode(), timeout=alert.timeout, most=_MOST_OUTPUT)
+    except callouts.CallError as error:
         raise _NotSentError(f"{words[0]} {error}") from error
     if done.returncode != 0:
-        said = shown((done.stderr or done.stdout).decode(errors="replace").strip() or "it printed nothing")
+        said = callouts.shown((done.stderr or done.stdout).decode(errors="replace").strip() or "it printed nothing")
         raise _NotSentError(f"{words[0]} ended with exit status {done.returncode}: {said}")
 
 

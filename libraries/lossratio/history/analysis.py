@@ -14,20 +14,9 @@ import numpy as np
 
 from lossratio.errors import RegressionError, ReportError
 from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, add_known_changes, load_known_changes
-from lossratio.history.entries import SeriesKey, entries_of, series_of
-from lossratio.history.reading_series import series_of_readings
+from lossratio.history.entries import SeriesKey, entries_of, series_of, series_of_readings
 from lossratio.history.store import History, StoredEntries, continued
-from lossratio.history.trend import (
-    FRESH,
-    LAST,
-    LEAST_CHANGE,
-    NO_VERDICT,
-    Trend,
-    TrendRules,
-    TrendVerdict,
-    describe_trend,
-    trends_of,
-)
+from lossratio.history.trend import NO_VERDICT, Trend, TrendRules, TrendVerdict, describe_trend, trends_of
 from lossratio.report import Case, Run, read_run
 from lossratio.results import TestResult
 from lossratio.shipped import did_you_mean, names_near
@@ -43,7 +32,7 @@ class TrendRequest(TrendRules):
     """Full names of tests: one, or a pattern with ``*``."""
     quantity: str = "*"
     """Names of goals (or MRR), likewise."""
-    last: int = LAST
+    last: int = 250
     """How many of the newest results of a series are looked at."""
     annotations: Path | None = None
     """File of known changes; None: the file in the history's folder, if there is one."""
@@ -167,8 +156,8 @@ def require_no_regression(
     result: TestResult,
     quantity: str | None = None,
     *,
-    fresh: int = FRESH,
-    least_change: float = LEAST_CHANGE,
+    fresh: int = TrendRules.fresh,
+    least_change: float = TrendRules.least_change,
 ) -> list[Trend]:
     """Checks that a result is no regression by `TrendRules`, and returns all trends of the quantity (None: of all).
 
@@ -181,7 +170,7 @@ def require_no_regression(
     entries = list(entries_of(Run(history.path, (result,))))
     table = continued(history.read(testbed=entries[0].testbed).table, entries)
     # One result more than usual: the one that is judged. No other one must confirm it.
-    found = {each.key: each for each in series_of(table, LAST + 1)}
+    found = {each.key: each for each in series_of(table, TrendRequest.last + 1)}
     series = [found[SeriesKey(entry.testbed, entry.test, entry.quantity)] for entry in entries]
     trends = trends_of(series, known_changes(history, None), TrendRules(fresh, least_change, confirm=1))
     chosen = [trend for trend in trends if quantity in (None, trend.series.key.quantity)]
@@ -289,7 +278,7 @@ def _trend(trend: Trend) -> dict[str, Any]:
         "newest": {
             "started": trend.series.times[-1].isoformat(),
             "value": _finite(trend.series.values[-1]),
-            "reason": trend.series.reasons[-1],
+            "reason": trend.series["reason"][-1],
         },
     }
 

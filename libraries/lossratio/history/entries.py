@@ -1,22 +1,23 @@
 """The rows that a history keeps of a result, and series of them in the order of time.
 
 A result has a row for each quantity, with all that shows and explains a change. A series is one quantity of one test on
-one testbed.
+one testbed; or a reading of latency or telemetry, whose trends are computed alike, and are no alarms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lossratio.history.readings import Reading, readings_of
+from lossratio.history.readings import CLOCKS, OF_NODES, Reading, latency_readings, readings_of
 from lossratio.report import Run
 from lossratio.results import (
     Finding,
@@ -150,8 +151,9 @@ class SeriesKey:
         return all(fnmatchcase(name, getattr(patterns, field)) for field, name in vars(self).items())
 
 
-_OF_EACH = ("times", "kinds", "reasons", "measured_as", "generators", "bounds", "runs", "unsent", "builds")
-"""The fields of `Series` that have an item for each result, besides the values."""
+_KEPT_APART = (*SeriesKey.__dataclass_fields__, "seconds", "lossratio_version", "run_started", "latency", "readings")
+_FIELDS = [name for name in Entry.__dataclass_fields__ if name not in _KEPT_APART]
+"""What a series holds of its entries."""
 
 
 @dataclass(frozen=True)
@@ -160,63 +162,67 @@ class Series:
 
     key: SeriesKey
     """Its testbed, test and quantity."""
-    times: tuple[datetime, ...]
-    """When its results were measured."""
-    values: npt.NDArray[np.float64]
-    """Values in the unit, rates as aggregates; NaN: the result has no value."""
-    kinds: tuple[frozenset[str], ...]
-    """Of each result: ``irregular`` or ``failed``, and kinds of doubts."""
-    reasons: tuple[str | None, ...]
-    """Why a result is irregular or failed; None: it was measured."""
-    measured_as: tuple[str | None, ...]
-    """Distinguishes results of other traffic, paths, goals or units; None: not known."""
-    unit: Unit = FRAMES_PER_SECOND
-    """The unit of the newest result."""
-    generators: tuple[str | None, ...] = ()
-    """Kind of the traffic generator of each result; None: not known. Empty: not known of any."""
-    bounds: tuple[tuple[float | None, float | None], ...] = ()
-    """Lower and upper bound of each value, in the unit; None: there is none. Empty: not known of any."""
-    runs: tuple[str | None, ...] = ()
-    """Name of each result's run; None: not known. Empty: not known of any."""
-    tags: tuple[str, ...] = ()
-    """The tags of the newest result's test."""
-    frame_size_bytes: float | None = None
-    """Average frame size of the newest result; None: not known."""
+    columns: Mapping[str, Sequence[Any]]
+    """Fields of its entries (see `Entry`) by their names: of each an item for each result."""
     is_reading: bool = False
     """Whether its values are readings, whose changes are no alarms."""
-    unsent: tuple[float, ...] = ()
-    """Share of each value's frames that the generator left unsent; 1: the value is a least one. Empty: none."""
-    builds: tuple[str | None, ...] = ()
-    """Kind and version of the DUTs of each result; None: not known. Empty: not known of any."""
+
+    def __getitem__(self, field: str) -> Sequence[Any]:
+        """A field of all results; None: not known."""
+        return self.columns[field] if field in self.columns else (None,) * len(self.times)
+
+    @property
+    def times(self) -> Sequence[datetime]:
+        """When its results were measured."""
+        return self.columns["started"]
+
+    @cached_property
+    def values(self) -> npt.NDArray[np.float64]:
+        """Values in the unit, rates as aggregates; NaN: the result has no value."""
+        return np.array(self["value"], dtype=np.float64)
+
+    @cached_property
+    def kinds(self) -> Sequence[frozenset[str]]:
+        """Of each result: ``irregular`` or ``failed``, and kinds of doubts."""
+        rows = zip(self["outcome"], self["doubts"], strict=True)
+        return [frozenset((*(doubts or ()), *({outcome} - {MEASURED, None}))) for outcome, doubts in rows]
+
+    @cached_property
+    def unit(self) -> Unit:
+        """The unit of the newest result."""
+        # Earlier versions had one unit only, and did not write it.
+        unit = self["unit"][-1]
+        return FRAMES_PER_SECOND if unit is None else Unit(unit, bool(self["lower_is_better"][-1]))
+
+    @property
+    def tags(self) -> Sequence[str]:
+        """The tags of the newest result's test."""
+        return self["tags"][-1] or ()
 
     def bounds_of(self, index: int) -> tuple[float | None, float | None]:
         """The bounds of a result by its index."""
-        return self.bounds[index] if self.bounds else (None, None)
+        return self["lower_bound"][index], self["upper_bound"][index]
 
     def unsent_share(self, index: int) -> float:
         """The share of a value's frames that the generator left unsent, by the index of its result."""
-        return self.unsent[index] if self.unsent else 0.0
-
-    def chosen(self, indices: Sequence[int]) -> Series:
-        """The series of some of the results, by their indices."""
-        columns = {name: column for name in _OF_EACH if (column := getattr(self, name))}
-        chosen: dict[str, Any] = {name: tuple(column[index] for index in indices) for name, column in columns.items()}
-        return replace(self, values=self.values[list(indices)], **chosen)
+        return self["unsent_share"][index] or 0.0
 
     def like_newest(self) -> Series:
         """The results with the traffic, path, goal and generator of the newest one, as far as these are known."""
         alike = set(range(len(self.times)))
-        for known in (self.measured_as, self.generators):
-            newest = known[-1] if known else None
-            if newest is not None:
-                alike &= {index for index, meaning in enumerate(known) if meaning in (None, newest)}
-        return self if len(alike) == len(self.times) else self.chosen(sorted(alike))
+        for known in (self["measured_as"], self["generator"]):
+            if known[-1] is not None:
+                alike &= {index for index, meaning in enumerate(known) if meaning in (None, known[-1])}
+        if len(alike) == len(self.times):
+            return self
+        columns = {name: [column[index] for index in sorted(alike)] for name, column in self.columns.items()}
+        return replace(self, columns=columns)
 
 
 def series_of(table: Any, last: int) -> Iterator[Series]:
     """The series of a table of entries."""
     for key, rows in groups_of(table, ("testbed", "test", "quantity")):
-        yield _series(SeriesKey(*key), rows.slice(max(0, len(rows) - last)))
+        yield Series(SeriesKey(*key), rows.slice(max(0, len(rows) - last)).select(_FIELDS).to_pydict())
 
 
 def groups_of(table: Any, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:
@@ -227,27 +233,76 @@ def groups_of(table: Any, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:
         yield keys[start], table.slice(start, end - start)
 
 
-def _series(key: SeriesKey, rows: Any) -> Series:
-    # Earlier versions had one unit only, and did not write it.
-    unit, lower_is_better = (rows.column(column)[-1].as_py() for column in ("unit", "lower_is_better"))
-    outcomes, doubts = rows.column("outcome").to_pylist(), rows.column("doubts").to_pylist()
-    values = rows.column("value").to_numpy(zero_copy_only=False).astype(np.float64)
-    return Series(
-        key,
-        tuple(rows.column("started").to_pylist()),
-        values,
-        tuple(
-            frozenset((*(kinds or ()), *(() if outcome == MEASURED else (outcome,))))
-            for outcome, kinds in zip(outcomes, doubts, strict=True)
-        ),
-        tuple(rows.column("reason").to_pylist()),
-        tuple(rows.column("measured_as").to_pylist()),
-        FRAMES_PER_SECOND if unit is None else Unit(unit, bool(lower_is_better)),
-        tuple(rows.column("generator").to_pylist()),
-        tuple(zip(*(rows.column(name).to_pylist() for name in ("lower_bound", "upper_bound")), strict=True)),
-        tuple(rows.column("run").to_pylist()),
-        tuple(rows.column("tags")[-1].as_py() or ()),
-        rows.column("frame_size_bytes")[-1].as_py(),
-        unsent=tuple(share or 0.0 for share in rows.column("unsent_share").to_pylist()),
-        builds=tuple(rows.column("build").to_pylist()),
-    )
+LATENCY, TELEMETRY = "latency", "telemetry"
+"""Where readings come from."""
+
+BETWEEN = ", "
+"""What is between the quantity and the place in the name of a series of readings."""
+
+TOP_NODES = 8
+"""How many graph nodes of a device are followed: those with the most clocks per packet."""
+
+_OF_READINGS = ["started", "measured_as", "generator", "run", "tags", "frame_size_bytes", "latency", "readings"]
+_Key = tuple[str, str]
+_Result = tuple[Mapping[str, Any], Mapping[str, Mapping[_Key, Reading]]]
+"""The entry of a result, and its readings by their sources."""
+
+
+def series_of_readings(
+    table: Any, last: int, fresh: int, sources: Sequence[str] = (LATENCY, TELEMETRY)
+) -> Iterator[Series]:
+    """The series of the readings in a table of entries.
+
+    Those that the newest results have not are left out, and so are graph nodes beyond the first `TOP_NODES`.
+    """
+    for key, rows in groups_of(table, ("testbed", "test")):
+        yield from _of_test(key, _results_of_test(rows, last), fresh, sources)
+
+
+def _results_of_test(rows: Any, last: int) -> list[_Result]:
+    """The newest results of a test. The entries of a result all have its latency, and one has its readings."""
+    by_time: dict[datetime, dict[str, Any]] = {}
+    for entry in rows.select(_OF_READINGS).to_pylist():
+        known = by_time.setdefault(entry["started"], entry)
+        known["readings"] = known["readings"] or entry["readings"]
+    return [
+        (
+            entry,
+            {
+                LATENCY: _by_key(latency_readings(entry["latency"] or ())),
+                TELEMETRY: _by_key(Reading(**reading) for reading in entry["readings"] or ()),
+            },
+        )
+        for _, entry in sorted(by_time.items())[-last:]
+    ]
+
+
+def _by_key(readings: Iterable[Reading]) -> dict[_Key, Reading]:
+    return {(reading.quantity, reading.place): reading for reading in readings}
+
+
+def _of_test(test: tuple[str, str], results: Sequence[_Result], fresh: int, sources: Sequence[str]) -> Iterator[Series]:
+    for source in sources:
+        found = [(entry, by_source[source]) for entry, by_source in results if by_source[source]]
+        newest: dict[_Key, Reading] = {}
+        for _, readings in found[-fresh:]:
+            newest.update(readings)
+        # The graph nodes with the most clocks per packet, of each device.
+        clocks = sorted((each for each in newest.values() if each.quantity == CLOCKS), key=lambda each: -each.value)
+        by_device: dict[str, list[str]] = {}
+        for reading in clocks:
+            by_device.setdefault(reading.place.rpartition(" ")[0], []).append(reading.place)
+        top = {node for nodes in by_device.values() for node in nodes[:TOP_NODES]}
+        for key, reading in newest.items():
+            if reading.quantity not in OF_NODES or reading.place in top:
+                yield _reading_series(test, reading, [(entry, readings.get(key)) for entry, readings in found])
+
+
+def _reading_series(
+    test: tuple[str, str], reading: Reading, found: Sequence[tuple[Mapping[str, Any], Reading | None]]
+) -> Series:
+    columns: dict[str, list[Any]] = {name: [entry[name] for entry, _ in found] for name in _OF_READINGS[:-2]}
+    columns["value"] = [None if each is None else each.value for _, each in found]
+    columns["reason"] = ["it has no such reading" if each is None else None for _, each in found]
+    columns["unit"] = [reading.unit] * len(found)
+    return Series(SeriesKey(*test, f"{reading.quantity}{BETWEEN}{reading.place}"), columns, is_reading=True)

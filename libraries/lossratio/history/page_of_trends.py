@@ -6,7 +6,6 @@ hundred results have no hints; the page's script lists the results with their ru
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from urllib.parse import quote
@@ -52,33 +51,31 @@ _HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 336)
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
 
 
-@dataclass(frozen=True)
 class _Row:
     """A row of the overview, with the numbers behind its words; values are of the newest result."""
 
-    trend: Trend
-    series: Series
-    link: str
-    test: str
-    words: str
-    frame_size: str
-    is_odd: bool
-    is_rate: bool
-    is_quotable: bool
-    """Whether it has a value that was measured as asked for."""
-    value: str
-    bounds: str
-    picture: str
-    """The course of the newest values, as a small picture."""
-    kind: str
-    """The class of the verdict's colour."""
-    verdict: str
-    reason: str
-    """Why it is irregular or failed; empty: it was measured."""
-    doubts: list[str]
-    details: list[str]
-    change: str = ""
-    since: str = ""
+    def __init__(self, trend: Trend, number: int) -> None:
+        series, kinds, size = trend.series, trend.series.kinds[-1], trend.series["frame_size_bytes"][-1]
+        undecided = (*NO_VERDICT, TrendVerdict.UNCONFIRMED, TrendVerdict.ONE_OTHER)
+        outcome = next((kind for kind in ("irregular", "failed") if kind in kinds), "")
+        self.trend, self.series, self.link, self.test = trend, series, f"series-{number}", series.key.test
+        self.words = " ".join((self.test, series.key.testbed, *series.tags)).lower()
+        self.frame_size = "not known" if size is None else f"{size:g} B"
+        self.is_odd = trend.change is not None or trend.is_alarm or bool(trend.new_kinds)
+        self.is_rate = series.unit == FRAMES_PER_SECOND
+        # A value that was measured as asked for.
+        self.is_quotable = bool(np.isfinite(series.values[-1])) and "irregular" not in kinds
+        self.value, self.bounds = _in_words(series, -1), _bounds(series, -1)
+        self.picture = sparkline([float(value) if np.isfinite(value) else None for value in series.values[-_SPARK:]])
+        # The class of the verdict's colour.
+        self.kind = "alarm" if trend.is_alarm else "irregular" if trend.verdict in undecided else "measured"
+        self.verdict = trend.verdict.value
+        # Why it is irregular or failed; empty: it was measured.
+        self.reason = ": ".join(filter(None, (outcome, series["reason"][-1])))
+        self.doubts, self.details = sorted(kinds - {"irregular", "failed"}), list(details_of(trend))
+        last = trend.last_change
+        self.change = "" if last is None else f"{100 * last.ratio:+.2f} %"
+        self.since = "" if last is None else f"{last.began:%Y-%m-%d}"
 
     @property
     def quoted(self) -> tuple[str, float | None]:
@@ -101,41 +98,12 @@ class _Row:
         return verdict(self.kind, self.verdict, filter(None, (old, self.reason, *noted, *doubts)))
 
 
-def _row(trend: Trend, number: int) -> _Row:
-    series, key, kinds = trend.series, trend.series.key, trend.series.kinds[-1]
-    undecided = (*NO_VERDICT, TrendVerdict.UNCONFIRMED, TrendVerdict.ONE_OTHER)
-    outcome = next((kind for kind in ("irregular", "failed") if kind in kinds), "")
-    last: dict[str, str] = {}
-    if trend.last_change is not None:
-        last = {"change": f"{100 * trend.last_change.ratio:+.2f} %", "since": f"{trend.last_change.began:%Y-%m-%d}"}
-    return _Row(
-        trend,
-        series,
-        link=f"series-{number}",
-        test=key.test,
-        words=" ".join((key.test, key.testbed, *series.tags)).lower(),
-        frame_size="not known" if series.frame_size_bytes is None else f"{series.frame_size_bytes:g} B",
-        is_odd=trend.change is not None or trend.is_alarm or bool(trend.new_kinds),
-        is_rate=series.unit == FRAMES_PER_SECOND,
-        is_quotable=bool(np.isfinite(series.values[-1])) and "irregular" not in kinds,
-        value=_in_words(series, -1),
-        bounds=_bounds(series, -1),
-        picture=sparkline([float(value) if np.isfinite(value) else None for value in series.values[-_SPARK:]]),
-        kind="alarm" if trend.is_alarm else "irregular" if trend.verdict in undecided else "measured",
-        verdict=trend.verdict.value,
-        reason=": ".join(filter(None, (outcome, series.reasons[-1]))),
-        doubts=sorted(kinds - {"irregular", "failed"}),
-        details=list(details_of(trend)),
-        **last,
-    )
-
-
 _COLUMNS: tuple[Column[_Row], ...] = (
     test_column(_Row),
     Column("newest value", lambda row: row.quoted[0], lambda row: row.quoted[1], style="number quote"),
     Column("verdict", lambda row: row.verdict, style="words", markup=lambda row: row.marked_verdict),
     Column("goal", lambda row: row.series.key.quantity, style="words"),
-    Column("frame size", lambda row: row.frame_size, lambda row: row.series.frame_size_bytes),
+    Column("frame size", lambda row: row.frame_size, lambda row: row.series["frame_size_bytes"][-1]),
     Column("testbed", lambda row: row.series.key.testbed),
     Column("bounds", lambda row: row.bounds, style="number"),
     Column("last change", lambda row: row.change, lambda row: row.ratio, style="number"),
@@ -152,7 +120,7 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
     trends = sorted(
         (*analysis.trends, *analysis.readings), key=lambda trend: (trend.series.is_reading, order.index(trend.verdict))
     )
-    rows = [_row(trend, number) for number, trend in enumerate(trends, start=1)]
+    rows = [_Row(trend, number) for number, trend in enumerate(trends, start=1)]
     numbers = sum(len(row.series.times) for row in rows)
     body = partial(html_fragment, PAGES, "trend_section.html.jinja")
     sections = [
@@ -219,12 +187,11 @@ def _headline(rows: Sequence[_Row]) -> str:
 def _columns(series: Series, links: Callable[[str], str | None]) -> dict[str, JsonValue]:
     """All results of a series in columns: minutes since the first one, values and bounds, and texts by their index."""
     texts: dict[str, int] = {"": 0}
-    first, count = series.times[0], len(series.times)
-    runs = series.runs or (None,) * count
+    first, count, runs = series.times[0], len(series.times), series["run"]
     columns = {
         "values": (_in_words(series, index) for index in range(count)),
         "bounds": (_bounds(series, index) for index in range(count)),
-        "states": ("; ".join(filter(None, (*sorted(series.kinds[at]), series.reasons[at]))) for at in range(count)),
+        "states": ("; ".join(filter(None, (*sorted(series.kinds[at]), series["reason"][at]))) for at in range(count)),
         "runs": (run or "" for run in runs),
     }
     return {
@@ -248,7 +215,9 @@ def _bounds(series: Series, index: int) -> str:
 def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     """Draws a trend."""
     series = trend.series
-    plot = Plot(*_axes(series))
+    times = [time.timestamp() / _DAY for time in series.times]
+    bars = list(_error_bars(series, times))
+    plot = Plot(*_axes(series, times, [end for bar in bars for end in bar[1:]]))
     about, in_words = values_axis(series.unit, series.key.quantity, plot.y.high)
     ticks, words = date_ticks(plot.x.low, plot.x.high)
     plot.frame(ticks, plot.y.ticks(4), words, in_words)
@@ -259,8 +228,6 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
         if plot.x.holds(day):
             plot.line([(day, plot.y.low), (day, plot.y.high)], _KNOWN, dash="2 3")
             plot.text(plot.x.place(day) + 4, _TOP - 2, str(change))
-    times = [time.timestamp() / _DAY for time in series.times]
-    bars = list(_error_bars(series, times))
     if bars:
         path = "".join(
             f"M{plot.x.place(x):.1f} {plot.y.place(low):.1f}V{plot.y.place(high):.1f}" for x, low, high in bars
@@ -305,12 +272,9 @@ def date_ticks(low: float, high: float, most: int = 8) -> tuple[list[float], Cal
     return days, lambda day: f"{_moment(day):%Y-%m}" if months < 12 else f"{_moment(day):%Y}"
 
 
-def _axes(series: Series) -> tuple[Axis, Axis]:
-    times = [time.timestamp() / _DAY for time in series.times]
-    values = series.values[np.isfinite(series.values)]
-    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
-    ends = [end for bar in _error_bars(series, times) for end in bar[1:]]
-    low, high = min((low, *ends)), max((high, *ends))
+def _axes(series: Series, times: Sequence[float], ends: Sequence[float]) -> tuple[Axis, Axis]:
+    shown = [*series.values[np.isfinite(series.values)], *ends] or [0.0, 1.0]
+    low, high = float(min(shown)), float(max(shown))
     room = 0.1 * (high - low) or 0.05 * high or 1.0
     margin = 0.02 * (times[-1] - times[0]) or 0.5
     return (
@@ -329,7 +293,7 @@ def _error_bars(series: Series, times: Sequence[float]) -> Iterator[tuple[float,
 
 def _hint(series: Series, index: int) -> str:
     value = float(series.values[index])
-    words = series.unit.format(value) if np.isfinite(value) else f"no value: {series.reasons[index]}"
+    words = series.unit.format(value) if np.isfinite(value) else f"no value: {series['reason'][index]}"
     kinds = "".join(f", {kind}" for kind in sorted(series.kinds[index]))
     return f"{series.times[index]:%Y-%m-%d %H:%M}: {words}{kinds}"
 

@@ -220,13 +220,11 @@ def required(module: str) -> Any:
 
 
 def _schema() -> Any:
-    """The columns of a file: the fields of `Entry`."""
     columns = get_type_hints(Entry)
     return required("pyarrow").schema([(name, _type(columns[name])) for name in columns if name not in _PARTITIONS])
 
 
 def _type(hint: Any) -> Any:
-    """The type of a column for a type of Python."""
     arrow = required("pyarrow")
     # ``X | None`` is X here, as all columns can be null.
     kind, *others = get_args(hint) or (hint,)

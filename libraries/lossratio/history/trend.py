@@ -10,29 +10,16 @@ from enum import Enum
 import numpy as np
 
 from lossratio.history.annotations import KnownChange
-from lossratio.history.bands import Bands, bands_in
 from lossratio.history.entries import FAILED, Series
-from lossratio.history.steps import group_starts
+from lossratio.history.steps import Bands, bands_in, group_starts
 from lossratio.results import unsent_explain
 from lossratio.units import format_ratio
-
-FRESH = 5
-"""A change that began among this many newest values is fresh."""
-
-LEAST_CHANGE = 0.01
-"""Smaller relative changes raise no alarm."""
-
-LAST = 250
-"""Number of the newest results of a series that count."""
 
 LEAST_RESULTS = 4
 """Fewer values make no trend."""
 
-CONFIRM = 2
-"""How many of the newest `LOOK_AT` values must be worse, so that a change for the worse is an alarm."""
-
 LOOK_AT = 3
-"""Number of the newest values of which `CONFIRM` must be worse."""
+"""Number of the newest values of which some must be worse, so that a change for the worse is an alarm."""
 
 OLD = timedelta(days=7)
 """A series is old if its newest result is so much older than the newest result of its testbed."""
@@ -145,8 +132,8 @@ class Trend:
     @property
     def builds(self) -> tuple[str | None, str | None]:
         """The builds of the last result before its newest change, and of the first one since; None: not known."""
-        builds, index = self.series.builds, self.series.times.index(self.began)
-        return (builds[index - 1], builds[index]) if builds and index else (None, None)
+        builds, index = self.series["build"], self.series.times.index(self.began)
+        return (builds[index - 1], builds[index]) if index else (None, None)
 
     @property
     def last_change(self) -> Change | None:
@@ -173,11 +160,11 @@ class Trend:
 class TrendRules:
     """What a change and an alarm are."""
 
-    fresh: int = FRESH
+    fresh: int = 5
     """A change that began among this many newest values is fresh."""
-    least_change: float = LEAST_CHANGE
+    least_change: float = 0.01
     """Smaller relative changes raise no alarm."""
-    confirm: int = CONFIRM
+    confirm: int = 2
     """How many of the newest `LOOK_AT` values must be worse for an alarm."""
 
 
@@ -190,7 +177,7 @@ def trends_of(series: Sequence[Series], known: Sequence[KnownChange] = (), rules
     indices = [np.flatnonzero(np.isfinite(part.values)) for part in alike]
     finite = [part.values[index] for part, index in zip(alike, indices, strict=True)]
     trends = [
-        _trend(_Judged.of(part, index, begins), known, rules)
+        _trend(_Judged(part, index, begins), known, rules)
         for part, index, begins in zip(alike, indices, group_starts(finite), strict=True)
     ]
     return [
@@ -205,21 +192,10 @@ def _notes(trend: Trend, known: Sequence[KnownChange]) -> Iterator[KnownChange]:
         yield from (change for change in noted if change.date >= trend.began.date())
 
 
-@dataclass(frozen=True)
 class _Judged:
-    """A series as it is judged."""
+    """A series with its steps, or with its bands where these explain it better."""
 
-    series: Series
-    indices: np.ndarray
-    """Indices of its results with a value."""
-    values: np.ndarray
-    """Their values, in the lower band."""
-    steps: tuple[Step, ...]
-    bands: Bands | None
-
-    @classmethod
-    def of(cls, series: Series, indices: np.ndarray, starts: Sequence[int]) -> _Judged:
-        """The series with its steps, or with its bands where these explain it better."""
+    def __init__(self, series: Series, indices: np.ndarray, starts: Sequence[int]) -> None:
         values = series.values[indices]
         bands = bands_in(values, starts)
         if bands is not None:
@@ -229,7 +205,9 @@ class _Judged:
             mean = float(values[start:end].mean())
             upper = mean * bands.ratio if bands is not None and bands.in_upper[start:end].any() else None
             steps.append(Step(int(indices[start]), int(indices[end - 1]), mean, upper))
-        return cls(series, indices, values, tuple(steps), bands)
+        self.series, self.steps, self.bands = series, tuple(steps), bands
+        # Indices of its results with a value, and these values, in the lower band.
+        self.indices, self.values = indices, values
 
     def offered(self, step: Step) -> list[tuple[float, float]]:
         """The values of a step, each with the share of its frames that the generator left unsent."""
@@ -364,11 +342,11 @@ def details_of(trend: Trend) -> Iterator[str]:
     if trend.bands is not None:
         yield trend.bands.describe(trend.series.unit)
     if trend.verdict is TrendVerdict.NOT_OFFERED:
-        share = max(trend.series.unsent[-FRESH:], default=0.0)
+        share = max(share or 0.0 for share in trend.series["unsent_share"][-TrendRules.fresh :])
         size = f": up to {format_ratio(share)} of the frames were unsent" if share < 1.0 else ""
         yield f"the generator did not send what was asked for, so this says nothing about the SUT{size}"
     if not np.isfinite(trend.series.values[-1]) and trend.verdict in (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED):
-        yield f"the newest result of {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC: {trend.series.reasons[-1]}"
+        yield f"the newest result of {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC: {trend.series['reason'][-1]}"
     if trend.new_kinds:
         yield f"change of kind: {', '.join(trend.new_kinds)}"
     if trend.verdict is TrendVerdict.TOO_FEW:

@@ -10,7 +10,7 @@ from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import LossRatioError
-from lossratio.history import FRESH, LEAST_CHANGE
+from lossratio.history import NO_VERDICT, History, TrendRequest, describe_trend, require_no_regression
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
 from lossratio.keywords.devices import telemetry_after_search
 from lossratio.keywords.latency import latency_after_search
@@ -170,7 +170,11 @@ class RegressionKeywords(Keywords):
 
     @keyword
     def throughput_should_not_have_regressed(
-        self, history: Path, goal: str | None = None, fresh: int = FRESH, least_change: float = 100 * LEAST_CHANGE
+        self,
+        history: Path,
+        goal: str | None = None,
+        fresh: int = TrendRequest.fresh,
+        least_change: float = 100 * TrendRequest.least_change,
     ) -> None:
         """Fails if what was measured last in this suite is lower than it used to be on this testbed.
 
@@ -184,9 +188,6 @@ class RegressionKeywords(Keywords):
         | `Find NDR And PDR`    frame_size=64B
         | `Throughput Should Not Have Regressed`    /srv/history    goal=PDR
         """
-        # Imported here because pyarrow and DuckDB are an extra, and most suites need none of them.
-        from lossratio.history import NO_VERDICT, History, describe_trend, require_no_regression
-
         result = self.session.last_result
         trends = require_no_regression(History(history), result, goal, fresh=fresh, least_change=least_change / 100)
         for trend in trends:

@@ -14,9 +14,8 @@ from report_examples import conditions, throughput
 from lossratio.commands.trend import trend
 from lossratio.dut.vpp.reports import parse_perfmon, parse_runtime
 from lossratio.history.analysis import TrendRequest, analyse
-from lossratio.history.entries import entries_of
+from lossratio.history.entries import TOP_NODES, entries_of
 from lossratio.history.page_of_trends import trend_page
-from lossratio.history.reading_series import TOP_NODES
 from lossratio.history.readings import Reading, readings_of
 from lossratio.history.store import History
 from lossratio.history.trend import TrendVerdict
@@ -240,7 +239,7 @@ def test_files_of_earlier_versions_have_no_readings_and_give_way_to_those_that_h
     pq.write_table(pq.ParquetFile(path).read().drop(["readings"]), path.with_name("0.parquet"))
     _, readings = found(history)
     assert list(readings) == ["clocks per packet, DUT1 a"]
-    assert readings["clocks per packet, DUT1 a"].series.times == (START,)
+    assert readings["clocks per packet, DUT1 a"].series.times == [START]
     path.unlink()
     assert found(history)[1] == {}
     assert len(analyse(history, TrendRequest()).trends) == 1

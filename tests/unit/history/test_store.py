@@ -171,7 +171,7 @@ def test_files_of_versions_before_are_read_beside_those_of_today(tmp_path):
     assert history.read().table.column("measured_as").to_pylist() == [None]
     assert [series.unit for series in series_of(history.read().table, 9)] == [FRAMES_PER_SECOND]
     history.add([replace(entry(1, 1e6, measured_as="csit"), generator="xdp")])
-    assert [series.generators for series in series_of(history.read().table, 9)] == [(None, "xdp")]
+    assert [series["generator"] for series in series_of(history.read().table, 9)] == [[None, "xdp"]]
     assert history.read().table.column("measured_as").to_pylist() == [None, "csit"]
     assert history.read().table.column("unit").to_pylist() == [None, "fps"]
     assert history.read().table.column("lower_is_better").to_pylist() == [None, False]

@@ -1,17 +1,15 @@
 import re
-from dataclasses import replace
 from datetime import timedelta
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from history_examples import START, series
+from history_examples import START, series, with_columns
 
 from lossratio.errors import ReportError
 from lossratio.history.annotations import KnownChange, load_known_changes
 from lossratio.history.page_of_trends import draw_trend
 from lossratio.history.trend import TrendRules, TrendVerdict, describe_trend, trends_of
-from lossratio.units import Unit
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
 
@@ -68,10 +66,8 @@ def test_one_bad_result_is_an_alarm_where_no_other_one_must_confirm_it():
 
 
 def test_a_value_that_was_zero_and_grows_is_judged_too():
-    lower_is_better = Unit("s", lower_is_better=True)
-
     def newest(*values):
-        zeros = replace(series([0.0] * 8 + list(values)), unit=lower_is_better)
+        zeros = with_columns(series([0.0] * 8 + list(values)), unit=["s"] * 9, lower_is_better=[True] * 9)
         return trends_of([zeros])[0].verdict
 
     assert newest(0.5, 0.51) is TrendVerdict.REGRESSION
@@ -179,12 +175,12 @@ def test_known_changes_are_read_from_yaml(tmp_path):
 def test_results_of_another_generator_are_left_out_and_reported_if_it_is_known():
     # Three times as fast a generator is no progress of the device.
     values = [1e6] * 8 + [3e6] * 6
-    mixed = replace(series(values), generators=(None, *("afpacket",) * 7, *("xdp",) * 6))
+    mixed = with_columns(series(values), generator=[None, *["afpacket"] * 7, *["xdp"] * 6])
     (trend,) = trends_of([mixed])
     assert trend.left_out == 7
     assert "7 earlier results are left out" in describe_trend(trend)
     assert "another generator" in describe_trend(trend)
-    (trend,) = trends_of([replace(mixed, generators=(None,) * 14)])
+    (trend,) = trends_of([with_columns(mixed, generator=[None] * 14)])
     assert trend.left_out == 0
 
 

@@ -65,19 +65,16 @@ def test_a_picture_of_many_results_stays_small(tmp_path):
     analysis = history_of(tmp_path, 60, ("64B-ndrpdr",))
     (trend,) = analysis.trends
     series = trend.series
-    times = tuple(START + timedelta(days=day) for day in range(1500))
     values = np.resize(series.values, 1500)
-    long = replace(
-        series,
-        times=times,
-        values=values,
-        kinds=series.kinds[:1] * 1500,
-        reasons=(None,) * 1500,
-        measured_as=(None,) * 1500,
-        bounds=tuple((value, 1.005 * value) for value in values),
-        runs=(),
-        generators=(),
-    )
+    columns = {
+        "started": [START + timedelta(days=day) for day in range(1500)],
+        "value": values,
+        "outcome": series["outcome"][:1] * 1500,
+        "doubts": series["doubts"][:1] * 1500,
+        "lower_bound": values,
+        "upper_bound": 1.005 * values,
+    }
+    long = replace(series, columns=columns)
     picture = page_module.draw_trend(replace(trend, series=long, steps=()), ())
     assert len(picture) < 80_000
     assert picture.count("h0") == 1500
