@@ -15,21 +15,17 @@ from importlib import import_module
 from inspect import getfile
 from pathlib import Path
 from pkgutil import resolve_name
-from types import MappingProxyType
 from typing import Any
 
 import lossratio
 from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
-from lossratio.arena.families import FAMILIES, HELD_OUT_FAMILIES
-from lossratio.arena.hard_families import HARD_FAMILIES
+from lossratio.arena.families import FAMILIES, HARD_FAMILIES, HELD_OUT_FAMILIES
 from lossratio.arena.nights import HINT_ALGORITHMS
 from lossratio.arena.search import GOAL_SETS, Row, search_rows
 from lossratio.arena.suts import Family, Overhead, recorded_families
 from lossratio.errors import SearchError
 
-FAMILY_SETS: Mapping[str, Mapping[str, Family]] = MappingProxyType(
-    {"development": FAMILIES, "held-out": HELD_OUT_FAMILIES, "hard": HARD_FAMILIES}
-)
+FAMILY_SETS = {"development": FAMILIES, "held-out": HELD_OUT_FAMILIES, "hard": HARD_FAMILIES}
 """Families to improve controllers on, families to judge controllers by, and families that no search is made for."""
 
 
@@ -61,12 +57,10 @@ SEEDS_PER_CELL = 5
 
 NO_OVERHEAD = Overhead(0.0)
 
-OVERHEADS: Mapping[str, Overhead] = MappingProxyType(
-    {
-        str(overhead): overhead
-        for overhead in (NO_OVERHEAD, Overhead(0.02), Overhead(0.02, True), Overhead(0.5), Overhead(0.5, True))
-    }
-)
+OVERHEADS: Mapping[str, Overhead] = {
+    str(overhead): overhead
+    for overhead in (NO_OVERHEAD, Overhead(0.02), Overhead(0.02, True), Overhead(0.5), Overhead(0.5, True))
+}
 """Overheads by name."""
 
 
@@ -144,7 +138,7 @@ EVERYBODYS_CODE = (
     "trials/counters.py",
     "simulation",
     "arena/checker.py",
-    *(f"arena/{name}.py" for name in ("algorithms", "families", "hard_families", "outcome", "search", "suts")),
+    *(f"arena/{name}.py" for name in ("algorithms", "families", "outcome", "search", "suts")),
 )
 """Code that the numbers of every algorithm depend on: files and folders of the package."""
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lossratio.arena.algorithms import ALGORITHMS, OURS
-from lossratio.arena.hard_families import Inconstant
+from lossratio.arena.families import Inconstant
 from lossratio.arena.search import GOAL_SETS, search_rows
 from lossratio.arena.study import FAMILY_SETS
 from lossratio.arena.suts import Overhead, Series, Subject

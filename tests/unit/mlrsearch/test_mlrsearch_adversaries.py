@@ -14,7 +14,7 @@ from mlrsearch_suts import LossRatio, drive, knee
 
 from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS, PEER
 from lossratio.arena.checker import faults
-from lossratio.arena.hard_families import Inconstant
+from lossratio.arena.families import Inconstant
 from lossratio.arena.outcome import MOST_TRIALS
 from lossratio.arena.peer import why_not_installed
 from lossratio.arena.suts import Overhead, Subject

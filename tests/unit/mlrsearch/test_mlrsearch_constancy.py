@@ -9,8 +9,7 @@ import pytest
 from mlrsearch_suts import measured
 
 from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS
-from lossratio.arena.families import FAMILIES, HELD_OUT_FAMILIES
-from lossratio.arena.hard_families import HARD_FAMILIES, Inconstant
+from lossratio.arena.families import FAMILIES, HARD_FAMILIES, HELD_OUT_FAMILIES, Inconstant
 from lossratio.arena.search import GOAL_SETS
 from lossratio.arena.suts import Overhead, Subject
 from lossratio.mlrsearch import RFC2544, Change, LossUnit, MLRsearch, goal_result, inconstancy_in, level_loss_in

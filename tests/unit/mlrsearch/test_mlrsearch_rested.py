@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lossratio.arena.hard_families import Inconstant
+from lossratio.arena.families import Inconstant
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRsearch
 from lossratio.simulation import SharpKnee, SimulatedMeasurer
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
