@@ -6,7 +6,7 @@ from report_examples import as_json, counted_trial, dropping_trial, mrr, through
 from test_csit_export import telemetry_trial
 
 from lossratio.arena.algorithms import ALGORITHMS, OURS
-from lossratio.arena.hard_families import Inconstant
+from lossratio.arena.families import Inconstant
 from lossratio.arena.suts import Overhead, Subject
 from lossratio.measurements.throughput.evidence import bounds_history
 from lossratio.measurements.throughput.search_picture import draw_loss

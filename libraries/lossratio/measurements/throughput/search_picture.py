@@ -1,10 +1,14 @@
-"""The two pictures of a search: load over trials, and loss over load.
+"""The pictures of a search: load over trials, loss over load, and performance spectra (RFC 9971).
 
 Over the trials, colour and shape show the loss, and each goal's bounds close as a band. A light band lies between the
 bounds that the trials so far point at, a dark one between those that are proved.
 
 Over load, there are every trial, the loss that each goal allows, and the relevant bounds. Loss ratios are on a
 logarithmic axis; trials without loss are on a line of their own below it.
+
+A load's spectrum shows for each forwarding rate the share of the trials' time with this rate. The conditional
+throughput is one of its quantiles, so the spectrum shows how much that number hides. A search stops measuring at a load
+as soon as the rest of the goal's duration sum cannot change the verdict; the rest counts as time without forwarding.
 """
 
 import math
@@ -12,6 +16,8 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from statistics import fmean
 from typing import Any
 
 from pydantic import JsonValue
@@ -21,15 +27,19 @@ from lossratio.drawing import (
     MARKS,
     Axis,
     Drawing,
+    Mark,
     Plot,
     by_mark,
+    in_unit,
     mark_of,
     rates_axis,
     series_colour,
     trial_hint,
+    unit_of,
 )
-from lossratio.measurements.throughput.result import GoalReport, GoalsResult, format_regularity
+from lossratio.measurements.throughput.result import Goal, GoalReport, GoalsResult, format_regularity
 from lossratio.mlrsearch import GoalBounds, RelevantBounds
+from lossratio.records import Rate
 from lossratio.results import Trial, format_interval
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -43,9 +53,7 @@ _TOP, _SPACE, _MARGIN = 34.0, 26.0, 8.0
 _ROOM_IN_WIDTHS = 3.0
 _LOGARITHMIC_FROM = 10.0
 
-_LOSS_WIDTH, _LOSS_MARGIN = 900.0, 10.0
-_LOSS_LEFT, _LOSS_RIGHT, _LOSS_TOP, _LOSS_BOTTOM = 78.0, 880.0, 30.0, 230.0
-_LOSS_GAP = 62.0
+_LOSS_RIGHT, _LOSS_TOP, _LOSS_BOTTOM, _LOSS_GAP = 880.0, 30.0, 230.0, 62.0
 _ZONE_OPACITY = 0.1
 _DECADES_BELOW = 1.0
 """Distance of the line of trials without loss below the smallest loss, in decades."""
@@ -73,33 +81,23 @@ class Window:
 
 def draw_search(result: GoalsResult, history: History) -> str:
     """Draws a search, with its bounds after each trial: all of it, and close-ups around the goals' last bounds."""
-    windows, goals = windows_of(result, history), range(len(result.goals))
+    windows = windows_of(result, history)
     about, in_words = rates_axis("load per interface", max(window.high for window in windows))
     picture = Drawing()
     picture.text(4.0, 14.0, about)
     marked = by_mark(result.trials)
-    steps = [list(_steps({number: of_goals[index] for number, of_goals in history.items()})) for index in goals]
-    x = Axis(0.3, max(len(result.trials), 1) + 0.7, _LEFT, _RIGHT)
-    top = _TOP
+    x, top, bottom = Axis(0.3, max(len(result.trials), 1) + 0.7, _LEFT, _RIGHT), _TOP, _TOP
     for window in windows:
         bottom = top + (_CLOSE_UP if window.goals else _OVERVIEW)
         plot = Plot(x, Axis(window.low, window.high, bottom, top, window.is_logarithmic), picture)
         plot.frame(x.ticks(10, whole=True), plot.y.ticks(6 if window.goals else 4), "{:.0f}".format, in_words)
-        for index in goals:
-            colour = series_colour(index)
-            proved = [(start, end, bounds.proved) for start, end, bounds in steps[index]]
-            leaning = [(start, end, bounds.leaning) for start, end, bounds in steps[index]]
-            plot.bands(_filled(plot, leaning), colour, BANDS["bounds so far"])
-            plot.bands(_filled(plot, [step for step in proved if None not in step[2]]), colour, BANDS["proved"])
-            for edge in ("lower", "upper"):
-                known = [(start, end, getattr(interval, edge)) for start, end, interval in proved]
-                plot.steps([step for step in known if step[2] is not None and plot.y.holds(step[2])], colour)
+        for index in range(len(result.goals)):
+            _draw_bounds(plot, {number: bounds[index] for number, bounds in history.items()}, series_colour(index))
         for mark, trials in marked.items():
             shown = [trial for trial in trials if window.holds(trial.load_per_interface_fps)]
             plot.marks(mark, [(trial.number, trial.load_per_interface_fps, trial_hint(trial)) for trial in shown])
-        _draw_goal_labels(plot, result.goals, history, window)
+        _draw_goal_labels(plot, result.goals, history[max(history)] if history else (), window)
         top = bottom + _SPACE
-    bottom = top - _SPACE
     picture.text((_LEFT + _RIGHT) / 2, bottom + 33.0, "trial", text_anchor="middle")
     bands = [(label, "#666666", opacity) for label, opacity in BANDS.items()]
     end = picture.legend(marked, bands, _LEFT, bottom + 54.0)
@@ -126,19 +124,7 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
 
     chart: dict[str, Any] = {
         "name": result.test.name,
-        "goals": [
-            {
-                "name": report.goal.name,
-                "loss": report.goal.loss_ratio,
-                "lower": lower,
-                "upper": upper,
-                "zone": None if zone is None else [end.per_interface_fps for end in zone.ends],
-                "words": [*_bounds_in_words(report)],
-            }
-            for report in result.goals
-            for zone in [None if report.result is None else report.result.zone]
-            for lower, upper in [(None if bound is None else bound.per_interface_fps for bound in report.bounds)]
-        ],
+        "goals": [_goal_of_chart(report) for report in result.goals],
         "of": [place(trial.load_per_interface_fps) for trial in trials],
         "losses": [_digits(trial.loss_ratio, 4) for trial in trials],
         "marks": "".join(str(MARKS.index(mark_of(trial))) for trial in trials),
@@ -161,9 +147,23 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
             for index in range(len(result.goals))
         ]
         chart["byRule"] = _by_rule(trials)
+        chart["spectra"] = spectra_chart(result)
         chart["about"] = _description(result)
     chart["loads"] = [_digits(load, 7) for load in loads]
     return chart
+
+
+def _goal_of_chart(report: GoalReport) -> dict[str, JsonValue]:
+    zone = None if report.result is None else report.result.zone
+    lower, upper = (None if bound is None else bound.per_interface_fps for bound in report.bounds)
+    return {
+        "name": report.goal.name,
+        "loss": report.goal.loss_ratio,
+        "lower": lower,
+        "upper": upper,
+        "zone": None if zone is None else [end.per_interface_fps for end in zone.ends],
+        "words": [*_bounds_in_words(report)],
+    }
 
 
 def _digits(value: float, digits: int) -> float | int:
@@ -175,6 +175,19 @@ def _digits(value: float, digits: int) -> float | int:
 def _by_rule(trials: Sequence[Trial]) -> str:
     rules = Counter(trial.rule for trial in trials if trial.rule)
     return ", ".join(f"{rule} {times}" for rule, times in rules.most_common())
+
+
+def _draw_bounds(plot: Plot, history: Mapping[int, GoalBounds], colour: str) -> None:
+    """Draws one goal's bounds after each trial."""
+    steps = list(_steps(history))
+    proved = [(start, end, bounds.proved) for start, end, bounds in steps]
+    closed = [step for step in proved if None not in step[2]]
+    leaning = [(start, end, bounds.leaning) for start, end, bounds in steps]
+    plot.bands(_filled(plot, leaning), colour, BANDS["bounds so far"])
+    plot.bands(_filled(plot, closed), colour, BANDS["proved"])
+    for edge in ("lower", "upper"):
+        known = [(start, end, getattr(interval, edge)) for start, end, interval in proved]
+        plot.steps([step for step in known if step[2] is not None and plot.y.holds(step[2])], colour)
 
 
 def _filled(
@@ -198,25 +211,21 @@ def _steps(history: Mapping[int, GoalBounds]) -> Iterator[tuple[float, float, Go
         yield start, end, history[start]
 
 
-def _draw_goal_labels(plot: Plot, goals: Sequence[GoalReport], history: History, window: Window) -> None:
+def _draw_goal_labels(plot: Plot, goals: Sequence[GoalReport], last: Sequence[GoalBounds], window: Window) -> None:
     """Draws labels beside the bands: the goals and their results, in the order of the bands."""
-    last = history[max(history)] if history else ()
-    y = plot.y
-    middle = (y.start + y.end) / 2
-    places = dict.fromkeys(window.goals, middle)
-    for index in window.goals if last else ():
-        edges = [load for load in last[index].shown if load is not None]
-        places[index] = y.place(math.fsum(edges) / len(edges) if edges else window.low)
-    free = y.end - 16.0
-    for index in sorted(window.goals, key=lambda goal: places[goal]):
-        lines = list(_bounds_in_words(goals[index]))
+    places = {}
+    for index in window.goals:
+        edges = [load for load in (last[index].shown if last else (window.low, window.high)) if load is not None]
+        places[index] = plot.y.place(fmean(edges or [window.low]))
+    free = plot.y.end - 16.0
+    for index in sorted(window.goals, key=places.__getitem__):
+        lines = [*_bounds_in_words(goals[index])]
         height = LINE_HEIGHT * (len(lines) + 1)
         top = max(free, places[index] - height / 2)
-        x = _RIGHT + 18.0
         plot.add("rect", x=_RIGHT + 8.0, y=top, width=4, height=height, fill=series_colour(index))
-        plot.text(x, top + 11.0, goals[index].goal.name, font_weight="bold")
+        plot.text(_RIGHT + 18.0, top + 11.0, goals[index].goal.name, font_weight="bold")
         for number, line in enumerate(lines, start=1):
-            plot.text(x, top + 11.0 + LINE_HEIGHT * number, line)
+            plot.text(_RIGHT + 18.0, top + 11.0 + LINE_HEIGHT * number, line)
         free = top + height + LINE_HEIGHT
 
 
@@ -281,44 +290,168 @@ def draw_loss(result: GoalsResult, history: History) -> str:
     smallest = min((loss for loss in losses if loss > 0.0), default=0.01)
     # The place of a loss ratio of zero on the axis.
     floor = float(10.0 ** (math.floor(math.log10(min(smallest, 0.01))) - _DECADES_BELOW))
-    width = (_LOSS_RIGHT - _LOSS_LEFT - _LOSS_GAP * (len(windows) - 1)) / len(windows)
+    width = (_LOSS_RIGHT - _LEFT - _LOSS_GAP * (len(windows) - 1)) / len(windows)
     marked = by_mark(result.trials)
     picture = Drawing()
     picture.text(4.0, 14.0, "trial loss ratio")
-    for place, window in enumerate(windows):
-        left = _LOSS_LEFT + place * (width + _LOSS_GAP)
+    for index, window in enumerate(windows):
+        left = _LEFT + index * (width + _LOSS_GAP)
         x = Axis(window.low, window.high, left, left + width, window.is_logarithmic)
         plot = Plot(x, Axis(floor, 1.0, _LOSS_BOTTOM - 8.0, _LOSS_TOP, is_logarithmic=True), picture)
         ticks = [floor, *plot.y.ticks(7)[1:]]
         plot.frame(
-            x.ticks(int((x.end - x.start) / 70)),
-            ticks,
-            in_words,
-            lambda loss: "none" if loss == floor else format_ratio(loss),
+            x.ticks(int(width / 70)), ticks, in_words, lambda loss: "none" if loss == floor else format_ratio(loss)
         )
-        for index, report in enumerate(result.goals):
-            colour, allowed = series_colour(index), max(report.goal.loss_ratio, floor)
-            plot.line([(x.low, allowed), (x.high, allowed)], colour, dash="6 3")
-            zone = None if report.result is None else report.result.zone
-            if zone is not None:
-                low, high = (min(max(end.per_interface_fps, x.low), x.high) for end in zone.ends)
-                plot.bands([(low, high, floor, 1.0)] if low < high else [], colour, _ZONE_OPACITY)
-            for bound in report.bounds:
-                if bound is not None and x.holds(bound.per_interface_fps):
-                    plot.line([(bound.per_interface_fps, floor), (bound.per_interface_fps, 1.0)], colour, width=1.2)
-        for mark, trials in marked.items():
-            # Several trials at one place have one mark and one hint.
-            hints: dict[tuple[float, float], list[str]] = {}
-            for trial in trials:
-                if window.holds(trial.load_per_interface_fps):
-                    at = (trial.load_per_interface_fps, max(trial.loss_ratio, floor))
-                    hints.setdefault(at, []).append(trial_hint(trial))
-            alike = {at: "" if len(texts) == 1 else f"{len(texts)} trials like " for at, texts in hints.items()}
-            plot.marks(mark, [(*at, f"{alike[at]}{texts[0]}") for at, texts in hints.items()])
-    middle = (_LOSS_LEFT + _LOSS_RIGHT) / 2
+        for goal, report in enumerate(result.goals):
+            _draw_allowed_loss(plot, report, series_colour(goal))
+        _draw_losses(plot, marked)
+    middle = (_LEFT + _LOSS_RIGHT) / 2
     picture.text(middle, _LOSS_BOTTOM + 35.0, about, text_anchor="middle")
     goals = [
         (f"{report.goal.name}: allowed loss, bounds", series_colour(i), 1.0) for i, report in enumerate(result.goals)
     ]
-    end = picture.legend(marked, goals, _LOSS_LEFT, _LOSS_BOTTOM + 60.0)
-    return picture.svg(_LOSS_WIDTH, end + _LOSS_MARGIN, f"Loss ratio over load per interface, {result.test.name}.")
+    end = picture.legend(marked, goals, _LEFT, _LOSS_BOTTOM + 60.0)
+    return picture.svg(_WIDTH, end + 10.0, f"Loss ratio over load per interface, {result.test.name}.")
+
+
+def _draw_losses(plot: Plot, marked: Mapping[Mark, Sequence[Trial]]) -> None:
+    """Draws the loss of each trial; several trials at one place have one mark and one hint."""
+    for mark, trials in marked.items():
+        hints: dict[tuple[float, float], list[str]] = {}
+        for trial in trials:
+            if plot.x.holds(trial.load_per_interface_fps):
+                place = (trial.load_per_interface_fps, max(trial.loss_ratio, plot.y.low))
+                hints.setdefault(place, []).append(trial_hint(trial))
+        alike = {place: "" if len(texts) == 1 else f"{len(texts)} trials like " for place, texts in hints.items()}
+        plot.marks(mark, [(*place, f"{alike[place]}{texts[0]}") for place, texts in hints.items()])
+
+
+def _draw_allowed_loss(plot: Plot, report: GoalReport, colour: str) -> None:
+    floor = plot.y.low
+    allowed = max(report.goal.loss_ratio, floor)
+    plot.line([(plot.x.low, allowed), (plot.x.high, allowed)], colour, dash="6 3")
+    zone = None if report.result is None else report.result.zone
+    if zone is not None:
+        low, high = (min(max(end.per_interface_fps, plot.x.low), plot.x.high) for end in zone.ends)
+        plot.bands([(low, high, floor, 1.0)] if low < high else [], colour, _ZONE_OPACITY)
+    for bound in report.bounds:
+        if bound is not None and plot.x.holds(bound.per_interface_fps):
+            plot.line([(bound.per_interface_fps, floor), (bound.per_interface_fps, 1.0)], colour, width=1.2)
+
+
+_COLUMNS = 4
+_ROW, _CELL = 224.0, 222.0
+_CELL_LEFT, _CELL_TOP, _CELL_BOTTOM, _CELL_WIDTH = 66.0, 54.0, 36.0, 146.0
+_LONGEST_NAME = 30
+
+
+@dataclass(frozen=True)
+class Level:
+    """One forwarding rate of a spectrum."""
+
+    forwarding_rate: float
+    """Frames per second per interface."""
+    share: float
+    """The share of time with this rate: of the goal's duration sum, or of all trials if they took longer."""
+    trials: int
+    """Number of trials."""
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The performance spectrum at a relevant bound."""
+
+    goal: int
+    """Place of the goal among the goals."""
+    report: GoalReport
+    """The goal."""
+    bound: str
+    """``lower bound`` or ``upper bound``."""
+    load: Rate
+    """The load."""
+    levels: tuple[Level, ...]
+    """The forwarding rates, from the highest to the lowest."""
+
+
+def spectrum_at(trials: Sequence[Trial], load: float, goal: Goal) -> tuple[Level, ...]:
+    """The performance spectrum at a load per interface, of the trials of full length there."""
+    chosen = sorted(
+        (-trial.forwarding_rate_per_interface_fps, trial.effective_duration_s)
+        for trial in trials
+        if trial.is_evidence
+        and trial.load_per_interface_fps == load
+        and trial.duration_s >= goal.final_trial_duration_s
+    )
+    whole = max(goal.duration_sum_s, sum(duration for _, duration in chosen))
+    levels = []
+    for rate, group in groupby(chosen, key=lambda point: point[0]):
+        durations = [duration for _, duration in group]
+        levels.append(Level(-rate, sum(durations) / whole, len(durations)))
+    return tuple(levels)
+
+
+def spectra_of(result: GoalsResult) -> list[Spectrum]:
+    """The spectra at all relevant bounds of a result where full-length trials were measured."""
+    spectra = []
+    for index, report in enumerate(result.goals):
+        for name, load in zip(("lower bound", "upper bound"), report.bounds, strict=True):
+            levels = () if load is None else spectrum_at(result.trials, load.per_interface_fps, report.goal)
+            if load is not None and levels:
+                spectra.append(Spectrum(index, report, name, load, levels))
+    return spectra
+
+
+def draw_spectra(result: GoalsResult) -> str:
+    """Draws the performance spectra at the relevant bounds of all goals, in their order; empty if there is none."""
+    spectra = spectra_of(result)
+    picture = Drawing()
+    for index, spectrum in enumerate(spectra):
+        row, column = divmod(index, _COLUMNS)
+        _draw_spectrum(picture, spectrum, _CELL_LEFT + column * _CELL, row * _ROW)
+    rows = (len(spectra) + _COLUMNS - 1) // _COLUMNS
+    description = f"Forwarding rates at the relevant bounds, {result.test.name}."
+    return picture.svg(_WIDTH, rows * _ROW, description) if spectra else ""
+
+
+def spectra_chart(result: GoalsResult) -> list[JsonValue]:
+    """The same spectra as lists, from which a script draws them: goal, bound, load, quantile, and levels."""
+    return [
+        [
+            spectrum.goal,
+            spectrum.bound,
+            _digits(spectrum.load.per_interface_fps, 7),
+            1.0 - spectrum.report.goal.exceed_ratio,
+            [[_digits(level.forwarding_rate, 7), round(level.share, 4), level.trials] for level in spectrum.levels],
+        ]
+        for spectrum in spectra_of(result)
+    ]
+
+
+def _draw_spectrum(picture: Drawing, spectrum: Spectrum, left: float, top: float) -> None:
+    rates = [level.forwarding_rate for level in spectrum.levels] + [spectrum.load.per_interface_fps]
+    room = 0.1 * (max(rates) - min(rates)) or 0.01 * max(rates)
+    plot = Plot(
+        Axis(0.0, 1.0, left, left + _CELL_WIDTH),
+        Axis(max(0.0, min(rates) - room), max(rates) + room, top + _ROW - _CELL_BOTTOM, top + _CELL_TOP),
+        picture,
+    )
+    prefix, scale = unit_of(max(rates))
+    plot.frame([0.0, 0.5, 1.0], plot.y.ticks(4), format_ratio, in_unit(scale))
+    colour = series_colour(spectrum.goal)
+    exceeding = 1.0 - spectrum.report.goal.exceed_ratio
+    plot.line([(exceeding, plot.y.low), (exceeding, plot.y.high)], "#777777", width=1.0, dash="2 3")
+    plot.line([(0.0, rates[-1]), (1.0, rates[-1])], "#777777", width=1.0)
+    start = 0.0
+    for level in spectrum.levels:
+        bottom = plot.y.low
+        plot.bands([(start, min(1.0, start + level.share), bottom, level.forwarding_rate)], colour, 0.25)
+        plot.steps([(start, min(1.0, start + level.share), level.forwarding_rate)], colour)
+        start += level.share
+    trials = sum(level.trials for level in spectrum.levels)
+    bound = f"{spectrum.bound} {format_frame_rate(spectrum.load.per_interface_fps)}"
+    # Each on a line of its own: side by side they would reach into the next panel.
+    name = spectrum.report.goal.name
+    short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+    plot.text(left - 50, top + 14, short, font_weight="bold")
+    plot.text(left - 50, top + 29, bound)
+    plot.text(left - 50, top + 43, f"{trials} trials; {prefix}fps")

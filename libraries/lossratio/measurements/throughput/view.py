@@ -27,8 +27,7 @@ from lossratio.measurements.throughput.result import (
     format_regularity,
     search_goal,
 )
-from lossratio.measurements.throughput.search_picture import draw_loss, draw_search, search_chart
-from lossratio.measurements.throughput.spectrum import draw_spectra, spectra_chart
+from lossratio.measurements.throughput.search_picture import draw_loss, draw_search, draw_spectra, search_chart
 from lossratio.measurements.throughput.sweeps import core_sweeps, draw_cores, draw_frame_sizes, size_sweeps
 from lossratio.mlrsearch import (
     ENOUGH,
@@ -148,7 +147,6 @@ class ThroughputView(View[GoalsResult]):
     def charts(self, result: GoalsResult) -> Charts:
         """The search, loss over load and spectra."""
         chart = search_chart(result, bounds_history(result))
-        chart["spectra"] = spectra_chart(result)
         drawn = dict(zip(("search", "loss", "spectra"), _SEARCH_PICTURES, strict=True))
         if not chart["spectra"]:
             del drawn["spectra"]
