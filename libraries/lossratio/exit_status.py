@@ -4,17 +4,7 @@ import errno
 from collections.abc import Collection
 from enum import Enum, IntEnum
 
-from lossratio.errors import (
-    ArchiveError,
-    BuildError,
-    DutError,
-    NodeError,
-    RegressionError,
-    ReservationError,
-    StorageError,
-    TopologyError,
-    TrafficError,
-)
+from lossratio import errors
 
 
 class ExitStatus(IntEnum):
@@ -66,11 +56,11 @@ class FailureKind(str, Enum):
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _KINDS: tuple[tuple[FailureKind, tuple[type[BaseException], ...]], ...] = (
-    (FailureKind.REGRESSION, (RegressionError,)),
-    (FailureKind.UNAVAILABLE, (ReservationError,)),
-    (FailureKind.TEST, (DutError,)),
-    (FailureKind.INFRASTRUCTURE, (NodeError, TrafficError, StorageError, ArchiveError)),
-    (FailureKind.BAD_INPUT, (TopologyError,)),
+    (FailureKind.REGRESSION, (errors.RegressionError,)),
+    (FailureKind.UNAVAILABLE, (errors.ReservationError,)),
+    (FailureKind.TEST, (errors.DutError,)),
+    (FailureKind.INFRASTRUCTURE, (errors.NodeError, errors.TrafficError, errors.StorageError, errors.ArchiveError)),
+    (FailureKind.BAD_INPUT, (errors.TopologyError,)),
 )
 _STATUSES = {
     FailureKind.INTERRUPTED: ExitStatus.INTERRUPTED,
@@ -94,12 +84,12 @@ def kind_of_error(error: BaseException, default: FailureKind = FailureKind.BAD_I
     """
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
         return FailureKind.INFRASTRUCTURE
-    return next((kind for kind, errors in _KINDS if isinstance(error, errors)), default)
+    return next((kind for kind, classes in _KINDS if isinstance(error, classes)), default)
 
 
 def status_of_error(error: BaseException) -> ExitStatus:
     """The exit status of a command that an error ended."""
-    return ExitStatus(error.status) if isinstance(error, BuildError) else _STATUSES[kind_of_error(error)]
+    return ExitStatus(error.status) if isinstance(error, errors.BuildError) else _STATUSES[kind_of_error(error)]
 
 
 def status_of_kinds(kinds: Collection[FailureKind]) -> ExitStatus:

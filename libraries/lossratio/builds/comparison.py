@@ -316,9 +316,11 @@ def compare_builds(
     Raises:
         BuildError: If a build cannot be measured, or not with the same tests each time.
     """
-    comparisons: dict[str, BuildComparison] = {}
+    # The first measurement shows which tests there are.
+    comparisons = {"": BuildComparison(request)}
     step = 0
-    while (build := _next(comparisons, step, request)) is not None:
+    # All comparisons that have not ended name the same build.
+    while build := next(filter(None, (comparison.next_build() for comparison in comparisons.values())), None):
         values = record.values(step, build.value, measure) or {}
         if step == 0:
             comparisons = {name: BuildComparison(request) for name in values}
@@ -395,11 +397,3 @@ def _chart(name: str, record: BuildRecord) -> list[str]:
         "```",
         "",
     ]
-
-
-def _next(comparisons: Mapping[str, BuildComparison], step: int, request: AbRequest) -> Build | None:
-    """The build to measure next: all comparisons that have not ended name the same one."""
-    if step == 0:
-        return BuildComparison(request).next_build()
-    builds = (comparison.next_build() for comparison in comparisons.values())
-    return next((build for build in builds if build is not None), None)
