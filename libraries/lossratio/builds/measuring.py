@@ -14,21 +14,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from lossratio import results
 from lossratio.errors import BuildError, JobError
 from lossratio.exit_status import ExitStatus
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
-from lossratio.results import (
-    Finding,
-    Outcome,
-    RunDirectory,
-    caveats_of,
-    findings_of,
-    is_at_limit,
-    is_too_slow,
-    number_of,
-    unsent_share,
-    view_of,
-)
 from lossratio.runs import RunOutcome, RunRequest, run
 from lossratio.testbed import Ready, Testbed, load_limits, load_range, open_testbed
 from lossratio.traffic import load_profile
@@ -112,34 +101,34 @@ class BuildBench(Bench):
         return values
 
     def _values(self, directory: Path) -> Values:
-        results = RunDirectory(directory)
-        findings = findings_of(results.results() if results.has_files else ())
+        files = results.RunDirectory(directory)
+        findings = results.findings_of(files.results() if files.has_files else ())
         rates = [finding for finding in findings if finding.has_value and finding.unit == FRAMES_PER_SECOND]
         chosen = [finding for finding in rates if self.quantity in (None, finding.quantity)]
         return {_name(finding): self._value(finding, directory) for finding in chosen}
 
-    def _value(self, finding: Finding, directory: Path) -> float:
+    def _value(self, finding: results.Finding, directory: Path) -> float:
         """The value of a finding: how fast the build is."""
         name = _name(finding)
-        share = unsent_share(view_of(finding.result).offered(finding.result, finding))
+        share = results.unsent_share(results.view_of(finding.result).offered(finding.result, finding))
         if share:
             raise BuildError(
                 f"{name} says nothing about the build: the generator left {format_ratio(share)} of the frames unsent; "
                 f"see {directory}. Leave its machine alone, or measure at a load that it can send.",
                 ExitStatus.INFRASTRUCTURE,
             )
-        if is_too_slow(finding):
+        if results.is_too_slow(finding):
             return 0.0
-        value = number_of(finding.value)
-        if value is None or not (finding.outcome is Outcome.MEASURED or is_at_limit(finding)):
+        value = results.number_of(finding.value)
+        if value is None or not (finding.outcome is results.Outcome.MEASURED or results.is_at_limit(finding)):
             reason = f"{finding.outcome.value}: {finding.reason}"
             raise BuildError(f"{name} has no value to compare: {reason}; see {directory}.", ExitStatus.FAILED)
-        for caveat in caveats_of(finding):
+        for caveat in results.caveats_of(finding):
             self.warn(f"{name}: {caveat}")
         return value
 
 
-def _name(finding: Finding) -> str:
+def _name(finding: results.Finding) -> str:
     return f"{finding.result.test.full_name} {finding.quantity}"
 
 

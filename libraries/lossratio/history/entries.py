@@ -17,19 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lossratio import results
 from lossratio.history.readings import CLOCKS, OF_NODES, Reading, latency_readings, readings_of
 from lossratio.report import Run
-from lossratio.results import (
-    Finding,
-    LatencyPoint,
-    build_of,
-    digest_of,
-    findings_of,
-    generator_of,
-    number_of,
-    unsent_share_of,
-    view_of,
-)
 from lossratio.units import FRAMES_PER_SECOND, Unit
 
 MEASURED = "measured"
@@ -86,7 +76,7 @@ class Entry:
     """Average frame size; None: likewise."""
     build: str | None = None
     """Kind and version of the DUTs; None: not known."""
-    latency: tuple[LatencyPoint, ...] = ()
+    latency: tuple[results.LatencyPoint, ...] = ()
     """Latencies of the test, if it has any."""
     unsent_share: float | None = None
     """Share of the value's frames that the generator left unsent; 1: the value is a least one; None: not known."""
@@ -97,13 +87,13 @@ class Entry:
 def entries_of(run: Run) -> Iterator[Entry]:
     """The entries of a run, in the order of its tests; tests that were cut off have none."""
     before = 0
-    for finding in findings_of(run.results):
+    for finding in results.findings_of(run.results):
         entry = _entry(run, finding, tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1]))
         yield entry if finding.number == before else replace(entry, readings=readings_of(finding.result))
         before = finding.number
 
 
-def _entry(run: Run, finding: Finding, doubts: tuple[str, ...]) -> Entry:
+def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry:
     result = finding.result
     return Entry(
         testbed=result.conditions.testbed.name,
@@ -111,24 +101,24 @@ def _entry(run: Run, finding: Finding, doubts: tuple[str, ...]) -> Entry:
         quantity=finding.quantity,
         started=result.started,
         seconds=(result.ended - result.started).total_seconds(),
-        value=number_of(finding.value),
-        lower_bound=number_of(finding.lower_bound),
-        upper_bound=number_of(finding.upper_bound),
+        value=results.number_of(finding.value),
+        lower_bound=results.number_of(finding.lower_bound),
+        upper_bound=results.number_of(finding.upper_bound),
         outcome=finding.outcome.value,
         reason=finding.reason,
         doubts=doubts,
         lossratio_version=result.conditions.controller.lossratio_version,
-        measured_as=digest_of(finding),
+        measured_as=results.digest_of(finding),
         unit=finding.unit.name,
         lower_is_better=finding.unit.lower_is_better,
-        generator=generator_of(result),
+        generator=results.generator_of(result),
         run=run.path.resolve().name,
         run_started=min(other.started for other in run.results),
         tags=result.test.tags,
         frame_size_bytes=result.conditions.traffic.average_frame_size_bytes,
-        build=build_of(result),
-        latency=tuple(view_of(result).latencies(result)),
-        unsent_share=unsent_share_of(finding),
+        build=results.build_of(result),
+        latency=tuple(results.view_of(result).latencies(result)),
+        unsent_share=results.unsent_share_of(finding),
     )
 
 
@@ -281,9 +271,9 @@ def _by_key(readings: Iterable[Reading]) -> dict[_Key, Reading]:
     return {(reading.quantity, reading.place): reading for reading in readings}
 
 
-def _of_test(test: tuple[str, str], results: Sequence[_Result], fresh: int, sources: Sequence[str]) -> Iterator[Series]:
+def _of_test(test: tuple[str, str], rows: Sequence[_Result], fresh: int, sources: Sequence[str]) -> Iterator[Series]:
     for source in sources:
-        found = [(entry, by_source[source]) for entry, by_source in results if by_source[source]]
+        found = [(entry, by_source[source]) for entry, by_source in rows if by_source[source]]
         newest: dict[_Key, Reading] = {}
         for _, readings in found[-fresh:]:
             newest.update(readings)
