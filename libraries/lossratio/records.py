@@ -12,16 +12,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetJsonSchemaHandler,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-)
+import pydantic
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic_core import CoreSchema
 
 from lossratio.units import l1_bandwidth
@@ -34,8 +26,14 @@ class FileModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: pydantic.GetJsonSchemaHandler) -> dict[str, Any]:
         return with_docstrings(handler.resolve_ref_schema(handler(core)), cls)
+
+
+class ForeignPart(BaseModel):
+    """A part of another tool's file; fields that do not matter here are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class Record(FileModel):
@@ -48,13 +46,13 @@ def left_out_if_empty(name: str) -> Any:
     """Leaves a field out of files where it is empty: then files of earlier versions, which are continued, are alike."""
 
     # With a type of the return value, pydantic's schema would have no fields.
-    def written(self: FileModel, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+    def written(self: FileModel, serialize: pydantic.SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
         fields: dict[str, Any] = serialize(self)
         if not fields.get(name):
             fields.pop(name, None)
         return fields
 
-    return model_serializer(mode="wrap")(written)
+    return pydantic.model_serializer(mode="wrap")(written)
 
 
 def with_docstrings(schema: dict[str, Any], kind: type) -> dict[str, Any]:

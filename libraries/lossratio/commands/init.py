@@ -10,12 +10,13 @@ from typing import Any
 
 import click
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lossratio.commands.parameters import FRAME_RATE, OneOf, argument, command, option
 from lossratio.commands.run import measured_or_simulated
 from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
 from lossratio.errors import TopologyError
+from lossratio.records import ForeignPart
 from lossratio.topology import load_topology
 from lossratio.yaml_file import load_yaml_file
 
@@ -55,12 +56,7 @@ ${{FRAME_SIZE}}-${{CORES}}c-ethip4-ip4base-{tag}-mrr
 """
 
 
-class _Part(BaseModel):
-    # Of ``trex_cfg.yaml``, which has more.
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class _PortInfo(_Part):
+class _PortInfo(ForeignPart):
     """What TRex's configuration says about a port; MAC addresses are texts or lists of six numbers."""
 
     dest_mac: str | tuple[int, ...] | None = None
@@ -69,18 +65,18 @@ class _PortInfo(_Part):
     default_gw: str | None = None
 
 
-class _Threads(_Part):
+class _Threads(ForeignPart):
     socket: int
     threads: tuple[int, ...]
 
 
-class _Platform(_Part):
+class _Platform(ForeignPart):
     master_thread_id: int
     latency_thread_id: int
     dual_if: tuple[_Threads, ...]
 
 
-class _TrexFile(_Part):
+class _TrexFile(ForeignPart):
     interfaces: tuple[str, ...] = Field(min_length=2)
     port_limit: int | None = None
     port_info: tuple[_PortInfo, ...] = ()

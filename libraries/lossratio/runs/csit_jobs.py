@@ -13,9 +13,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lossratio.errors import JobError
+from lossratio.records import ForeignPart
 from lossratio.runs.job import unexpanded_tests
 from lossratio.shipped import names_near
 from lossratio.yaml_file import load_yaml_file
@@ -28,11 +29,7 @@ _FrameSizes = tuple[int | str | dict[int | str, tuple[int, ...]], ...]
 _Infrastructure = dict[str, tuple[str, ...]]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class _Parameters(_Model):
+class _Parameters(ForeignPart):
     """What jobs, test sets and entries for test groups may set."""
 
     frame_sizes: _FrameSizes | None = Field(None, alias="framesize")
@@ -50,8 +47,8 @@ class _TestSet(_Parameters):
     groups: tuple[str | dict[str, _Parameters], ...] = Field(alias="tests")
 
 
-class _File(_Model):
-    jobs: dict[str, _Job] = {}
+class _File(ForeignPart):
+    jobs: dict[str, _Job] = Field({})
     test_sets: dict[str, _TestSet] = Field({}, alias="test-sets")
     test_groups: dict[str, tuple[str, ...]] = Field({}, alias="test-groups")
 

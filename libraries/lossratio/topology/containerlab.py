@@ -13,7 +13,8 @@ from typing import Any
 from pydantic import Field
 
 from lossratio.errors import TopologyError
-from lossratio.topology.lab_graph import JOINED, LINUX_NAME, Lab, LabEnd, LabNode, LabPart
+from lossratio.records import ForeignPart
+from lossratio.topology.lab_graph import JOINED, LINUX_NAME, Lab, LabEnd, LabNode
 from lossratio.yaml_file import Problem, load_yaml_file
 
 TOOL = "containerlab"
@@ -80,7 +81,7 @@ _SRSIM = re.compile(r"(?P<card>\d+)/(?:x(?P<xiom>\d+)/)?(?P<mda>\d+)(?:/c(?P<con
 _IOL = re.compile(r"(?:e|Ethernet)\s?(?P<slot>\d+)/(?P<port>\d+)$")
 
 
-class _Settings(LabPart):
+class _Settings(ForeignPart):
     """What a node, a group, a kind or the defaults set."""
 
     kind: str | None = None
@@ -89,7 +90,7 @@ class _Settings(LabPart):
     network_mode: str | None = Field(default=None, alias="network-mode")
 
 
-class _Topology(LabPart):
+class _Topology(ForeignPart):
     defaults: _Settings | None = None
     kinds: dict[str, _Settings | None] | None = None
     groups: dict[str, _Settings | None] | None = None
@@ -97,13 +98,13 @@ class _Topology(LabPart):
     links: list[dict[str, Any]] | None = None
 
 
-class _File(LabPart):
+class _File(ForeignPart):
     name: str
     prefix: str | None = None
     topology: _Topology
 
 
-class _Deployed(LabPart):
+class _Deployed(ForeignPart):
     """The file ``topology-data.json`` of a lab that runs."""
 
     name: str

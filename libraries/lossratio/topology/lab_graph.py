@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict
 
 from lossratio.errors import TopologyError
 
@@ -25,12 +24,6 @@ _PORTS = 2
 
 JOINED = "lr{}"
 """Names of the interfaces by which a namespace is joined to nodes that take any name."""
-
-
-class LabPart(BaseModel):
-    """A part of another tool's file; fields that do not matter here are ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 @dataclass(frozen=True)

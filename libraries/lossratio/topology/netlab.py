@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import Field
 
 from lossratio.errors import TopologyError
-from lossratio.topology.lab_graph import JOINED, Lab, LabEnd, LabNode, LabPart
+from lossratio.records import ForeignPart
+from lossratio.topology.lab_graph import JOINED, Lab, LabEnd, LabNode
 from lossratio.yaml_file import Problem, load_yaml_file
 
 TOOL = "netlab"
@@ -23,13 +24,13 @@ _RUN = "Run: netlab create -o json=lab.json, and import that file."
 _WAY_OUT = "this is netlab's short form, which only netlab resolves. Run: netlab create -o json=lab.json"
 
 
-class _Interface(LabPart):
+class _Interface(ForeignPart):
     ifindex: int | None = None
     ifname: str | None = None
     clab: dict[str, Any] = Field(default_factory=dict)
 
 
-class _Node(LabPart):
+class _Node(ForeignPart):
     device: str | None = None
     hostname: str | None = None
     box: str | None = None
@@ -38,7 +39,7 @@ class _Node(LabPart):
     interfaces: list[_Interface] = Field(default_factory=list)
 
 
-class _LinkEnd(LabPart):
+class _LinkEnd(ForeignPart):
     node: str
     ifindex: int | None = None
     ifname: str | None = None
@@ -46,19 +47,19 @@ class _LinkEnd(LabPart):
     ipv6: str | bool | int | None = None
 
 
-class _Link(LabPart):
+class _Link(ForeignPart):
     interfaces: list[_LinkEnd] = Field(default_factory=list)
     type: str = ""
     bridge: str | None = None
     linkindex: int = 0
 
 
-class _File(LabPart):
+class _File(ForeignPart):
     nodes: Any = None
     links: Any = None
 
 
-class _Lab(LabPart):
+class _Lab(ForeignPart):
     name: str
     provider: str | None = None
     nodes: dict[str, _Node]
