@@ -407,7 +407,30 @@ def draw_spectra(result: GoalsResult) -> str:
     picture = Drawing()
     for index, spectrum in enumerate(spectra):
         row, column = divmod(index, _COLUMNS)
-        _draw_spectrum(picture, spectrum, _CELL_LEFT + column * _CELL, row * _ROW)
+        left, top = _CELL_LEFT + column * _CELL, row * _ROW
+        rates = [level.forwarding_rate for level in spectrum.levels] + [spectrum.load.per_interface_fps]
+        room = 0.1 * (max(rates) - min(rates)) or 0.01 * max(rates)
+        y = Axis(max(0.0, min(rates) - room), max(rates) + room, top + _ROW - _CELL_BOTTOM, top + _CELL_TOP)
+        plot = Plot(Axis(0.0, 1.0, left, left + _CELL_WIDTH), y, picture)
+        prefix, scale = unit_of(max(rates))
+        plot.frame([0.0, 0.5, 1.0], y.ticks(4), format_ratio, in_unit(scale))
+        colour = series_colour(spectrum.goal)
+        exceeding = 1.0 - spectrum.report.goal.exceed_ratio
+        plot.line([(exceeding, y.low), (exceeding, y.high)], "#777777", width=1.0, dash="2 3")
+        plot.line([(0.0, rates[-1]), (1.0, rates[-1])], "#777777", width=1.0)
+        start = 0.0
+        for level in spectrum.levels:
+            end = min(1.0, start + level.share)
+            plot.bands([(start, end, y.low, level.forwarding_rate)], colour, 0.25)
+            plot.steps([(start, end, level.forwarding_rate)], colour)
+            start += level.share
+        trials = sum(level.trials for level in spectrum.levels)
+        # Each on a line of its own: side by side they would reach into the next panel.
+        name = spectrum.report.goal.name
+        short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+        plot.text(left - 50, top + 14, short, font_weight="bold")
+        plot.text(left - 50, top + 29, f"{spectrum.bound} {format_frame_rate(spectrum.load.per_interface_fps)}")
+        plot.text(left - 50, top + 43, f"{trials} trials; {prefix}fps")
     rows = (len(spectra) + _COLUMNS - 1) // _COLUMNS
     description = f"Forwarding rates at the relevant bounds, {result.test.name}."
     return picture.svg(_WIDTH, rows * _ROW, description) if spectra else ""
@@ -425,33 +448,3 @@ def spectra_chart(result: GoalsResult) -> list[JsonValue]:
         ]
         for spectrum in spectra_of(result)
     ]
-
-
-def _draw_spectrum(picture: Drawing, spectrum: Spectrum, left: float, top: float) -> None:
-    rates = [level.forwarding_rate for level in spectrum.levels] + [spectrum.load.per_interface_fps]
-    room = 0.1 * (max(rates) - min(rates)) or 0.01 * max(rates)
-    plot = Plot(
-        Axis(0.0, 1.0, left, left + _CELL_WIDTH),
-        Axis(max(0.0, min(rates) - room), max(rates) + room, top + _ROW - _CELL_BOTTOM, top + _CELL_TOP),
-        picture,
-    )
-    prefix, scale = unit_of(max(rates))
-    plot.frame([0.0, 0.5, 1.0], plot.y.ticks(4), format_ratio, in_unit(scale))
-    colour = series_colour(spectrum.goal)
-    exceeding = 1.0 - spectrum.report.goal.exceed_ratio
-    plot.line([(exceeding, plot.y.low), (exceeding, plot.y.high)], "#777777", width=1.0, dash="2 3")
-    plot.line([(0.0, rates[-1]), (1.0, rates[-1])], "#777777", width=1.0)
-    start = 0.0
-    for level in spectrum.levels:
-        bottom = plot.y.low
-        plot.bands([(start, min(1.0, start + level.share), bottom, level.forwarding_rate)], colour, 0.25)
-        plot.steps([(start, min(1.0, start + level.share), level.forwarding_rate)], colour)
-        start += level.share
-    trials = sum(level.trials for level in spectrum.levels)
-    bound = f"{spectrum.bound} {format_frame_rate(spectrum.load.per_interface_fps)}"
-    # Each on a line of its own: side by side they would reach into the next panel.
-    name = spectrum.report.goal.name
-    short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-    plot.text(left - 50, top + 14, short, font_weight="bold")
-    plot.text(left - 50, top + 29, bound)
-    plot.text(left - 50, top + 43, f"{trials} trials; {prefix}fps")
