@@ -268,6 +268,7 @@ SENTENCES = (
     ("More frames are lost below", "curve bursts varies"),
     ("heavier tails than a normal", "tails skewed bands bursts memory"),
     ("normal distribution of the capacity", "tails skewed bands bursts memory"),
+    ("Capacities in overload differ by", "tails skewed bands bursts memory"),
     ("Successive trials are alike", "memory drift"),
     ("lost frames at loads at which", "curve bursts varies memory"),
 )
