@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Iterable, Mapping, Protocol, Sequence
+from typing import Any, Callable, Iterable, Mapping, Protocol, Sequence
 
 from .configuration import DIRECTIONS, Configuration, FramesSpec, TagPlace
 from .early_verdict import Watch
@@ -269,6 +269,11 @@ def make_generator(
             "(Debian: apt install python3-numpy), or name another Python in the topology file.",
         ) from error
     return made
+
+
+def made_with_keywords(kind: Callable[..., Generator]) -> Callable[[Configuration, Message], Generator]:
+    """A ``make_generator`` whose options are the keyword arguments of a class of generators."""
+    return lambda configuration, options: kind(configuration, **options)
 
 
 def open_cards(name: str, options: Message) -> Wire:
