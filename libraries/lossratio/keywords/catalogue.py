@@ -200,7 +200,13 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
             kept = (arg for arg in suite.setup.args if str(arg).partition("=")[0] not in names)
             suite.setup.args = (*kept, *setting.arguments)
             if setting.variables.get(_DUTS) == "0":
-                _become_twin(suite)
+                # Its loop-back twin: the same traffic, and no DUT.
+                kind = _literal_argument(suite, "dut")
+                suite.setup.args = (*(arg for arg in suite.setup.args if _KEPT.match(str(arg))), "duts=0", "dut=none")
+                for test in suite.tests:
+                    old = test.name.rpartition("-")[0].partition(f"{_CORES}c-")[2]
+                    test.name = "-tg-".join(test.name.rsplit("-", 1))
+                    test.tags = [*(f"{tag}-tg" if tag == old else tag for tag in test.tags if tag != kind), "trex"]
             variables = _variables(setting.variables)
             suite.setup.args = tuple(_replaced(arg, variables) for arg in suite.setup.args)
         sizes = self._frame_sizes or _listed_by(suite, "Frame Sizes") or FRAME_SIZES
@@ -240,16 +246,6 @@ def _variants(suite: TestSuite) -> list[dict[str, str]]:
 def _words(suite: TestSuite, values: Mapping[str, str]) -> tuple[str, ...]:
     """Tags and arguments of a variant."""
     return _listed_by(suite, f"Variant {values[_VARIANT]}") if _VARIANT in values else ()
-
-
-def _become_twin(suite: TestSuite) -> None:
-    """Makes a suite its loop-back twin: the same traffic, and no DUT."""
-    kind = _literal_argument(suite, "dut")
-    suite.setup.args = (*(arg for arg in suite.setup.args if _KEPT.match(str(arg))), "duts=0", "dut=none")
-    for test in suite.tests:
-        old = test.name.rpartition("-")[0].partition(f"{_CORES}c-")[2]
-        test.name = "-tg-".join(test.name.rsplit("-", 1))
-        test.tags = [*(f"{tag}-tg" if tag == old else tag for tag in test.tags if tag != kind), "trex"]
 
 
 def _place(file: Path, paths: Sequence[TrafficPath], topology: Topology, nic: str | None, *, several: bool) -> _Setting:

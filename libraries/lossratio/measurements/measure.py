@@ -42,10 +42,9 @@ def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str |
         if profile is not None:
             raise SearchError(f"How long is the warm-up with {profile}? Say e.g. warm_up=5 s.")
         return None
-    if profile is None:
-        return WarmUp(duration=duration, profile=traffic)
-    own = load_profile(profile, frame_size=traffic.frame_size, bidirectional=traffic.bidirectional)
-    return WarmUp(duration=duration, profile=own)
+    if profile is not None:
+        traffic = load_profile(profile, frame_size=traffic.frame_size, bidirectional=traffic.bidirectional)
+    return WarmUp(duration=duration, profile=traffic)
 
 
 def run_warm_up(testbed: Testbed, warm_up: WarmUp, load: float) -> str:
@@ -252,7 +251,8 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
 class PlannedTrials:
     """Asks for given trials one after the other; a `lossratio.trials.trial.Controller`.
 
-    Another trial replaces one that is no evidence. `elapsed` is the seconds that all trials recorded so far took.
+    Another trial replaces one that is no evidence. It has the number of `trials` recorded, and the seconds that they
+    took (`elapsed`).
     """
 
     def __init__(
@@ -266,12 +266,7 @@ class PlannedTrials:
         self._why_set_aside = why_set_aside
         self._counting = 0
         self._results: list[TrialResult] = []
-        self.elapsed = 0.0
-
-    @property
-    def trials(self) -> int:
-        """Number of trials recorded."""
-        return len(self._results)
+        self.trials, self.elapsed = 0, 0.0
 
     @property
     def remaining(self) -> int:
@@ -287,6 +282,7 @@ class PlannedTrials:
         """Records a trial's result."""
         self._results.append(result)
         self._counting += self._why_set_aside(result) is None
+        self.trials += 1
         self.elapsed += result.elapsed
 
     def result(self) -> tuple[TrialResult, ...]:

@@ -128,6 +128,9 @@ def measure_reconfiguration_loss(
         LossRatioError: If the search, the traffic or the reconfiguration failed, or the generator could not send the
             load meanwhile. Unless the search failed, the result file has the error.
     """
+    from lossratio.testbed import start_traffic
+    from lossratio.traffic import FALTERING
+
     searched = replace(place, test=place.test.model_copy(update={"name": search_name(place.test.name)}))
     goal_search = find_conditional_throughput(testbed, request, searched, on_progress)
     _, load = goal_search.relevant_load(None)
@@ -159,29 +162,22 @@ def measure_reconfiguration_loss(
         return result
 
     try:
-        stopped = _traffic_meanwhile(testbed, request, load)
+        with start_traffic(testbed, request.profile, load, request.integrity) as traffic:
+            time.sleep(LEAD)
+            request.reconfigure()
+            time.sleep(LEAD)
+            stopped = traffic.stop()
+        if stopped.unsent > FALTERING * (stopped.sent + stopped.unsent):
+            raise TrafficError(
+                f"The generator sent {stopped.sent:,} frames during the reconfiguration and could not send "
+                f"{stopped.unsent:,}. What the DUTs would have lost of these is not known. Look for other work on its "
+                "node."
+            )
     except BaseException as error:
         # An interrupt, too, leaves a result file with the error.
         write(None, what_stopped(error))
         raise
     return write(stopped, None)
-
-
-def _traffic_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: float) -> StoppedTraffic:
-    from lossratio.testbed import start_traffic
-    from lossratio.traffic import FALTERING
-
-    with start_traffic(testbed, request.profile, load, request.integrity) as traffic:
-        time.sleep(LEAD)
-        request.reconfigure()
-        time.sleep(LEAD)
-        stopped = traffic.stop()
-    if stopped.unsent > FALTERING * (stopped.sent + stopped.unsent):
-        raise TrafficError(
-            f"The generator sent {stopped.sent:,} frames during the reconfiguration and could not send "
-            f"{stopped.unsent:,}. What the DUTs would have lost of these is not known. Look for other work on its node."
-        )
-    return stopped
 
 
 class ReconfigurationView(View[ReconfigurationResult]):

@@ -52,10 +52,6 @@ class WarmUp(Record):
     profile: TrafficProfile
     """The test traffic of the warm-up."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The warm-up as JSON data."""
-        return {"duration_s": self.duration, "profile": self.profile.description_in_full()}
-
 
 class Request(Record):
     """The settings of every measurement. A kind's own class adds more, and may give other defaults."""
@@ -134,8 +130,11 @@ class Request(Record):
 
     def inputs(self) -> dict[str, Any]:
         """What trials depend on besides traffic and loads, as JSON data: a continued journal has the same."""
-        warm_up = {} if self.warm_up is None else {"warm_up": self.warm_up.to_json()}
-        return {"settings": {**self.settings.model_dump(mode="json"), **warm_up}}
+        settings = self.settings.model_dump(mode="json")
+        if self.warm_up is not None:
+            traffic = self.warm_up.profile.description_in_full()
+            settings["warm_up"] = {"duration_s": self.warm_up.duration, "profile": traffic}
+        return {"settings": settings}
 
 
 class AfterThroughput(Request):

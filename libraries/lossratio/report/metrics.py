@@ -7,14 +7,14 @@ Rates are aggregates of all directions, in frames per second. CSIT's telemetry h
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
 from lossratio.report.run import Run
-from lossratio.results import Finding, Outcome, TestResult, doubts_of, findings_of, number_of, view_of
+from lossratio.results import Outcome, TestResult, doubts_of, findings_of, number_of, view_of
 from lossratio.units import FRAMES_PER_SECOND
 
 _SPLIT = re.compile(r"[,={}'\"\s]+")
@@ -25,12 +25,7 @@ _COUNTERS = {
     "dropped_frames": "Frames that the DUT dropped.",
     "details": "Further counters of the DUT.",
 }
-_STATISTICS: Mapping[str, Callable[[Finding], Any]] = {
-    "value": lambda finding: finding.value,
-    "lower_bound": lambda finding: finding.lower_bound,
-    "upper_bound": lambda finding: finding.upper_bound,
-    "standard_deviation": lambda finding: finding.deviation,
-}
+_STATISTICS = ("value", "lower_bound", "upper_bound", "deviation")
 
 
 @dataclass(frozen=True)
@@ -126,8 +121,8 @@ def samples_of(run: Run) -> Iterator[Sample]:
         result = finding.result
         labels = {**_labels(run, result), "quantity": finding.quantity}
         unit = _UNITS.get(finding.unit.name, re.sub(r"\W+", "_", finding.unit.name))
-        for statistic, read in _STATISTICS.items():
-            number = number_of(read(finding))
+        for name in _STATISTICS:
+            number, statistic = number_of(getattr(finding, name)), name.replace("deviation", "standard_deviation")
             if number is not None and finding.outcome is Outcome.MEASURED:
                 about = f"Measured values with their bounds, in {unit.replace('_', ' ')}."
                 yield Sample(

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from lossratio.drawing import html_fragment
+from lossratio.drawing import LINE_HEIGHT, Axis, Mark, Plot, html_fragment, in_unit, series_colour
 from lossratio.errors import storing
 from lossratio.input_file import parse_json
 from lossratio.measurements import Spread, seconds_in_words
@@ -18,11 +18,10 @@ from lossratio.measurements.back_to_back import BackToBackResult, BackToBackValu
 from lossratio.measurements.frame_loss import FrameLossResult
 from lossratio.measurements.latency import DirectionLatency, LatencyResult
 from lossratio.measurements.rfc2544.compliance import Requirement, requirements_of, verdict_of
-from lossratio.measurements.rfc2544.graphs import draw_loss, draw_throughput, theoretical_rate
-from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test
+from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test, throughput_of
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.records import Rate
-from lossratio.results import findings_of, message, number_of, write_whole
+from lossratio.results import MaxLoad, findings_of, message, number_of, write_whole
 from lossratio.units import format_milliseconds, format_ratio
 
 REPORT_FORMAT = "lossratio-rfc2544/1"
@@ -137,6 +136,84 @@ def _is_free(path: Path, test_name: str) -> bool:
     except (ValueError, AttributeError):
         # Somebody else's file of that name.
         return False
+
+
+_WIDTH, _HEIGHT = 900.0, 340.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 90.0, 880.0, 30.0, 280.0
+
+
+def theoretical_rate(load: MaxLoad) -> float:
+    """The most frames per second per interface that the links carry; the maximum load where that is not known."""
+    return (load.theoretical_maximum or load.rate).per_interface_fps
+
+
+def draw_throughput(run: Rfc2544Run) -> str:
+    """The graph of section 26.1: frame rate over frame size, theoretical and measured."""
+    theoretical: list[tuple[float, float]] = []
+    measured: list[tuple[float, float]] = []
+    results = run.results_as(ThroughputResult)
+    for result in results:
+        size = result.conditions.traffic.average_frame_size_bytes
+        theoretical.append((size, theoretical_rate(result.max_load)))
+        rate = throughput_of(result)
+        measured += [] if rate is None else [(size, rate)]
+    if len(theoretical) < 2:
+        return ""
+    known = all(result.max_load.theoretical_maximum is not None for result in results)
+    upper = (
+        "theoretical maximum of the links" if known else "theoretical maximum, or maximum load where it is not known"
+    )
+    highest = max(rate for _, rate in theoretical) * 1.05
+    plot = Plot(Axis(0.0, theoretical[-1][0] * 1.02, _LEFT, _RIGHT), Axis(0.0, highest, _BOTTOM, _TOP))
+    plot.frame([size for size, _ in theoretical], plot.y.ticks(8), in_unit(1), in_unit(1))
+    plot.line(theoretical, series_colour(1), dash="6 3")
+    plot.line(measured, series_colour(0))
+    _dots(plot, measured, series_colour(0), "{0:g} bytes: {1:,.0f} fps")
+    names = ((upper, series_colour(1), "6 3"), ("throughput", series_colour(0), None))
+    return _finish(plot, names, "frame rate, frames per second per interface", "frame size, bytes", "Throughput")
+
+
+def draw_loss(run: Rfc2544Run) -> str:
+    """The graph of section 26.3: both axes from 0 to 100 %."""
+    lines: list[tuple[str, list[tuple[float, float]]]] = []
+    for part in run.of(Rfc2544Test.FRAME_LOSS):
+        result = part.result
+        if isinstance(result, FrameLossResult) and result.frame_loss is not None:
+            share = result.max_load.rate.per_interface_fps / theoretical_rate(result.max_load)
+            points = [
+                (100 * share * loss.share_of_max_load_ratio, 100 * loss.frame_loss_ratio)
+                for loss in result.frame_loss.loads
+            ]
+            lines.append((part.frame_size, points))
+    if not lines:
+        return ""
+    plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0, _BOTTOM, _TOP))
+    plot.frame(plot.x.ticks(11), plot.y.ticks(11), in_unit(1), in_unit(1))
+    dashes = (None, "6 3", "2 3", "8 3 2 3")
+    names = []
+    for index, (name, points) in enumerate(lines):
+        colour, dash = series_colour(index), dashes[index % len(dashes)]
+        plot.line(points, colour, dash=dash)
+        _dots(plot, points, colour, f"{name}: {{1:.4g}} % lost at {{0:.4g}} % load")
+        names.append((name, colour, dash))
+    known = all(result.max_load.theoretical_maximum is not None for result in run.results_as(FrameLossResult))
+    load = "load, % of the theoretical maximum" if known else "load, % of the maximum load"
+    return _finish(plot, names, "frame loss rate, %", load, "Frame loss rate")
+
+
+def _dots(plot: Plot, points: Sequence[tuple[float, float]], colour: str, hint: str) -> None:
+    """Marks measured points; the hint is a format of both values."""
+    plot.marks(Mark("measured", "measured", "circle", colour), [(x, y, hint.format(x, y)) for x, y in points])
+
+
+def _finish(plot: Plot, names: Sequence[tuple[str, str, str | None]], y: str, x: str, title: str) -> str:
+    plot.titles(x, y)
+    columns = 2 if len(names) < 3 else 4
+    for index, (name, colour, dash) in enumerate(names):
+        left = _LEFT + (index % columns) * (_RIGHT - _LEFT) / columns
+        top = _BOTTOM + 54.0 + LINE_HEIGHT * (index // columns)
+        plot.line_key(left, top, name, colour, dash)
+    return plot.svg(_WIDTH, _HEIGHT + LINE_HEIGHT, f"{title}.")
 
 
 def _fps(rate: Rate | None, unit: str = "per_interface_fps") -> str:
