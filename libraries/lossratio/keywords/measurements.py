@@ -97,14 +97,12 @@ def _type_of(field: FieldInfo) -> Any:
     """The type of a field for Robot Framework, None left out of it."""
     is_union = get_origin(field.annotation) in (Union, UnionType)
     parts = get_args(field.annotation) if is_union else (field.annotation,)
-    return reduce(or_, [_type(part, field.metadata) for part in parts if part is not type(None)])
-
-
-def _type(annotation: Any, metadata: list[Any]) -> Any:
-    own = getattr(annotation, "__metadata__", ())
-    quantity = quantity_of(None, [*metadata, *own])
-    plain = get_args(annotation)[0] if own else annotation
-    return plain if quantity is None else _TYPES.get(quantity, plain)
+    types = []
+    for part in (part for part in parts if part is not type(None)):
+        own = getattr(part, "__metadata__", ())
+        quantity, plain = quantity_of(None, [*field.metadata, *own]), get_args(part)[0] if own else part
+        types.append(plain if quantity is None else _TYPES.get(quantity, plain))
+    return reduce(or_, types)
 
 
 def request_of(

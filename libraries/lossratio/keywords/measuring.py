@@ -46,19 +46,16 @@ def show_result(result: TestResult, directory: RunDirectory) -> None:
     for remark in result.remarks:
         if remark.startswith((MAX_LOAD_REMARK, MEMORY_REMARK)):
             logger.warn(f"{result.test.full_name}: {remark}")
-    logger.info(_links(result.test.full_name, directory), html=True)
+    name = result.test.full_name
+    files = {"result": directory.result_path(name), "journal of trials": directory.journal_path(name)}
+    # As seen from the run's directory, where the log is.
+    links = {what: quote(file.relative_to(directory.path).as_posix()) for what, file in files.items()}
+    logger.info("Files: " + ", ".join(f'<a href="{link}">{what}</a>' for what, link in links.items()), html=True)
     if BuiltIn().get_variable_value("${TEST NAME}") is None:
         logger.info(text)
     else:
         # This puts it into the log, too.
         BuiltIn().set_test_message(text)
-
-
-def _links(test_name: str, directory: RunDirectory) -> str:
-    """Links to the files of a test, as seen from the run's directory, where the log is."""
-    files = {"result": directory.result_path(test_name), "journal of trials": directory.journal_path(test_name)}
-    links = {what: quote(file.relative_to(directory.path).as_posix()) for what, file in files.items()}
-    return "Files: " + ", ".join(f'<a href="{link}">{what}</a>' for what, link in links.items())
 
 
 def measured(

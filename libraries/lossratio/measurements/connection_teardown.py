@@ -101,17 +101,6 @@ class TeardownMeasurer:
         return replace(output, forgotten=seconds)
 
 
-def teardown_values(trials: Sequence[TrialResult], connections: int) -> TeardownValues:
-    """Median, 1st and 99th percentile of the rates: connections over the time of their deletion (RFC 9693)."""
-    times = tuple(seconds for trial in trials if (seconds := trial.output.forgotten))
-    if len(times) < max(1, len(trials)):
-        raise SearchError("teardown: a trial has no time in which the device deleted its connections")
-    low, middle, high = percentiles([connections / seconds for seconds in times])
-    return TeardownValues(
-        times=times, median_per_second=middle, percentile_1_per_second=low, percentile_99_per_second=high
-    )
-
-
 class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult]):
     """The kind: the tear-down rate."""
 
@@ -137,8 +126,13 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
         return TeardownMeasurer(request.measurer(ready.measurer, testbed), *tables_of(testbed).popitem())
 
     def found_in(self, result: ConnectionTeardownResult, trials: Sequence[TrialResult]) -> TeardownValues:
-        """The rates of the trials."""
-        return teardown_values(trials, result.settings.connections)
+        """Median, 1st and 99th percentile of the rates: connections over the time of their deletion (RFC 9693)."""
+        times = tuple(seconds for trial in trials if (seconds := trial.output.forgotten))
+        if len(times) < max(1, len(trials)):
+            raise SearchError("teardown: a trial has no time in which the device deleted its connections")
+        low, middle, high = percentiles([result.settings.connections / seconds for seconds in times])
+        ends = {"percentile_1_per_second": low, "percentile_99_per_second": high}
+        return TeardownValues(times=times, median_per_second=middle, **ends)
 
 
 class ConnectionTeardownView(View[ConnectionTeardownResult]):

@@ -7,7 +7,7 @@ compressed, and needs the script to show them.
 
 import html
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -100,7 +100,15 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
         # Most tests of a run have equal facts, and to format them takes longer than to compare them.
         key = conditions.model_dump_json()
         if key not in known:
-            known[key] = tuple(facts(name=about, facts=named) for about, named in _facts(conditions))
+            # As they are in the file of the result: heading, and facts by their own headings.
+            shown: Mapping[str, Mapping[str, object]] = {
+                "SUT configuration": {"": conditions.duts},
+                "Generator": {"": conditions.generator},
+                "Traffic profile": {"": conditions.traffic.profile},
+                "Testbed": {"": conditions.testbed},
+                "Nodes": {**conditions.nodes, "Controller": conditions.controller},
+            }
+            known[key] = tuple(facts(name=about, facts=named) for about, named in shown.items())
         return known[key]
 
     sections: list[Section] = []
@@ -129,15 +137,6 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
         )
         sections.append((name, result.test.name, parts))
     return sections, searches
-
-
-def _facts(conditions: Conditions) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """The facts of a measurement that are shown as they are in its file: heading, and facts by their own headings."""
-    yield "SUT configuration", {"": conditions.duts}
-    yield "Generator", {"": conditions.generator}
-    yield "Traffic profile", {"": conditions.traffic.profile}
-    yield "Testbed", {"": conditions.testbed}
-    yield "Nodes", {**conditions.nodes, "Controller": conditions.controller}
 
 
 def _headline(runs: Sequence[Run], rows: Sequence[FindingRow]) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import SIMULATED, place
 
 from lossratio.errors import DutError, SearchError
 from lossratio.measurements import measure
-from lossratio.measurements.connection_teardown import (
-    ConnectionTeardown,
-    TeardownMeasurer,
-    TeardownRequest,
-    teardown_values,
-)
+from lossratio.measurements.connection_teardown import ConnectionTeardown, TeardownMeasurer, TeardownRequest
 from lossratio.results import findings_of, message
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
@@ -42,7 +39,8 @@ class Table:
 
 def test_the_rate_is_connections_over_the_devices_own_time():
     output = TeardownMeasurer(Table(), "DUT1", Table()).measure(TRIAL)
-    values = teardown_values([TrialResult(TRIAL, output)] * 2, 1000)
+    result = SimpleNamespace(settings=SimpleNamespace(connections=1000))
+    values = ConnectionTeardown().found_in(result, [TrialResult(TRIAL, output)] * 2)
     assert values.median_per_second == pytest.approx(1e6)
     assert values.times == (0.001, 0.001)
 

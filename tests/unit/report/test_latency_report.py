@@ -16,7 +16,7 @@ from test_csit_export import RESULT as RESULT_SCHEMA, identity, named
 
 from lossratio.errors import ReportError
 from lossratio.measurements.latency.result import Histogram, direction_latency
-from lossratio.measurements.latency.view import draw_latency, draw_latency_over_load
+from lossratio.measurements.latency.view import latency_over_load_picture, latency_picture
 from lossratio.report.csit import csit_export
 from lossratio.results.findings import findings_of, message
 from lossratio.results.kinds import view_of
@@ -137,7 +137,7 @@ def test_a_measurement_without_any_latency_failed():
 
 def test_the_picture_has_a_line_for_each_load_and_direction():
     latency = [at(load, counters(), counters(REVERSE), share=share) for load, share in ((90e3, 0.9), (10e3, 0.0))]
-    picture = draw_latency(latency, "a test")
+    picture = latency_picture(latency, "a test").svg
     names = re.findall(r"<title>([^<]*)</title>", picture)[1:]
     assert names == [
         "90 % of PDR, 90.000 kfps per interface, port0&gt;port1",
@@ -150,8 +150,8 @@ def test_the_picture_has_a_line_for_each_load_and_direction():
 
 
 def test_there_is_no_picture_of_nothing():
-    assert draw_latency([failed(1e3), at(1e3, dead())], "a test") == ""
-    assert draw_latency_over_load([failed(1e3), at(1e3, dead()), at(2e3, counters())], [], "a test") == ""
+    assert latency_picture([failed(1e3), at(1e3, dead())], "a test").svg == ""
+    assert latency_over_load_picture([failed(1e3), at(1e3, dead()), at(2e3, counters())], [], "a test").svg == ""
 
 
 def lines_of(picture):
@@ -168,7 +168,7 @@ def test_latency_over_load_has_a_line_for_each_percentile_and_direction_and_repe
         at(10e3, counters(), counters(REVERSE)),
         at(10e3, slow, counters(REVERSE)),
     ]
-    lines = lines_of(draw_latency_over_load(latency, [], "a test"))
+    lines = lines_of(latency_over_load_picture(latency, [], "a test").svg)
     assert list(lines) == [
         f"{percent} %, {way}" for percent in (50, 90, 99, 99.9) for way in ("port0&gt;port1", "port1&gt;port0")
     ]
@@ -186,9 +186,9 @@ def with_latencies(trial, median, of_99):
 
 def test_trials_whose_every_frame_has_a_latency_are_in_the_picture_and_in_the_message():
     search = throughput()
-    assert draw_latency_over_load((), search.trials, "a test") == ""
+    assert latency_over_load_picture((), search.trials, "a test").svg == ""
     known = search.model_copy(update={"trials": tuple(with_latencies(trial, 12.0, 40.0) for trial in search.trials)})
-    picture = draw_latency_over_load((), known.trials, "a test")
+    picture = latency_over_load_picture((), known.trials, "a test").svg
     assert picture.count("<circle") == 1 + len(known.trials)
     assert "50 % of a trial" in picture
     assert [entry.title for entry in view_of(known).pictures(known)][-1] == "Latency over load"

@@ -46,6 +46,14 @@ _OF_99 = Mark("of-99", "99 % of a trial", "square", series_colour(2), is_filled=
 _SHARES = {"pdr_90": 0.9, "pdr_50": 0.5, "pdr_10": 0.1, "pdr_0": 0.0}
 
 
+@dataclass(frozen=True)
+class _Curve:
+    name: str
+    colour: str
+    dash: str | None
+    points: list[tuple[float, float]]
+
+
 class LatencyView(View[LatencyResult]):
     """How latency at given loads is shown."""
 
@@ -73,27 +81,9 @@ class LatencyView(View[LatencyResult]):
 
 
 def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture:
-    """Latency over percentile, with its table."""
+    """Latency over percentile, of all loads, with its table; the drawing is empty if there is nothing to draw."""
     filters: dict[str, Any] = {"microseconds": format_microseconds, "name_load": name_load}
     table = html_fragment(__package__, "table.html.jinja", filters=filters, latency=latency)
-    return Picture("Latency", draw_latency(latency, test_name), _ABOUT, table)
-
-
-def latency_over_load_picture(latency: Sequence[LatencyAtLoad], trials: Sequence[Trial], test_name: str) -> Picture:
-    """Latency over load."""
-    return Picture("Latency over load", draw_latency_over_load(latency, trials, test_name), _ABOUT_LOAD)
-
-
-@dataclass(frozen=True)
-class _Curve:
-    name: str
-    colour: str
-    dash: str | None
-    points: list[tuple[float, float]]
-
-
-def draw_latency(latency: Sequence[LatencyAtLoad], test_name: str) -> str:
-    """Draws the latencies of all loads; empty if there is nothing to draw."""
     curves = [
         _Curve(
             f"{name_load(at_load)}, {direction.direction}", series_colour(index), _DASHES[way % len(_DASHES)], points
@@ -103,18 +93,19 @@ def draw_latency(latency: Sequence[LatencyAtLoad], test_name: str) -> str:
         if (points := _points(direction))
     ]
     if not curves:
-        return ""
+        return Picture("Latency", "", _ABOUT, table)
     heights = [height for curve in curves for _, height in curve.points]
     x = Axis(1.0, max(place for curve in curves for place, _ in curve.points), _LEFT, _RIGHT, is_logarithmic=True)
     low, high = max(min(heights), 1e-3) / _ROOM, max(heights) * _ROOM
     plot = Plot(x, Axis(low, high, _BOTTOM, _TOP, is_logarithmic=True))
     ticks = [place for place in (1.0, 2.0, *(10.0**power for power in range(1, 8))) if x.holds(place)]
     plot.frame(ticks, plot.y.ticks(8), lambda place: f"{100.0 * (1.0 - 1.0 / place):.7g} %", "{:g}".format)
-    return _drawn(plot, curves, "percentile", f"Latency by percentile of {test_name}.")
+    drawn = _drawn(plot, curves, "percentile", f"Latency by percentile of {test_name}.")
+    return Picture("Latency", drawn, _ABOUT, table)
 
 
-def draw_latency_over_load(latency: Sequence[LatencyAtLoad], trials: Sequence[Trial], test_name: str) -> str:
-    """Draws percentiles of the latency over the load; empty if there are fewer than two loads.
+def latency_over_load_picture(latency: Sequence[LatencyAtLoad], trials: Sequence[Trial], test_name: str) -> Picture:
+    """Percentiles of the latency over the load; the drawing is empty if there are fewer than two loads.
 
     Lines go through the mean where a load was measured several times. Trials with a latency of every frame are marks.
     """
@@ -139,7 +130,7 @@ def draw_latency_over_load(latency: Sequence[LatencyAtLoad], trials: Sequence[Tr
             marks.setdefault(mark, []).append(place)
     loads = {load for curve in curves for load, _ in curve.points} | {load for load, *_ in chain(*marks.values())}
     if len(loads) < 2:
-        return ""
+        return Picture("Latency over load", "", _ABOUT_LOAD)
     heights = [height for curve in curves for _, height in curve.points]
     heights += [height for _, height, _ in chain(*marks.values())]
     about, in_words = rates_axis("load per interface", max(loads))
@@ -148,7 +139,8 @@ def draw_latency_over_load(latency: Sequence[LatencyAtLoad], trials: Sequence[Tr
     plot.frame(plot.x.ticks(9), plot.y.ticks(8), in_words, "{:g}".format)
     for mark, points in marks.items():
         plot.marks(mark, points)
-    return _drawn(plot, curves, about, f"Latency by load of {test_name}.", marks)
+    drawn = _drawn(plot, curves, about, f"Latency by load of {test_name}.", marks)
+    return Picture("Latency over load", drawn, _ABOUT_LOAD)
 
 
 def _drawn(plot: Plot, curves: Sequence[_Curve], x: str, about: str, marks: Collection[Mark] = ()) -> str:

@@ -111,12 +111,8 @@ def _met(is_met: object, why: str, otherwise: str | None = None) -> Verdict:
     return (Status.DONE, why) if is_met else (Status.DIFFERENT, why if otherwise is None else otherwise)
 
 
-def _no_case(why: str) -> Verdict:
-    return Status.NOT_APPLICABLE, why
-
-
 def _case(is_one: Callable[[_Facts], bool], verdict: Verdict, otherwise: str) -> Judge:
-    return lambda f: verdict if is_one(f) else _no_case(otherwise)
+    return lambda f: verdict if is_one(f) else (Status.NOT_APPLICABLE, otherwise)
 
 
 def _always(status: Status, why: str) -> Judge:
@@ -170,7 +166,7 @@ def _neighbours(f: _Facts) -> Verdict:
 
 def _both_sides(f: _Facts) -> Verdict:
     if f.conditions is None or f.conditions.traffic.pattern != "bidirectional":
-        return _no_case("traffic goes one way")
+        return Status.NOT_APPLICABLE, "traffic goes one way"
     shares = set(f.conditions.load.shares_ratio)
     return _met(len(shares) == 1, "rates are per interface", "directions have different rates; see conditions")
 
@@ -236,7 +232,9 @@ def _settle(f: _Facts) -> Verdict:
 
 def _burst_repeats(f: _Facts) -> Verdict:
     found = [len(one.back_to_back.searches) for one in f.bursts if one.back_to_back is not None]
-    return (Status.DONE, f"N = {min(found)}") if found else _no_case("there is no burst: no buffer fills")
+    return (
+        (Status.DONE, f"N = {min(found)}") if found else (Status.NOT_APPLICABLE, "there is no burst: no buffer fills")
+    )
 
 
 def _at_limit(f: _Facts) -> Verdict:
@@ -259,7 +257,7 @@ def _overload(f: _Facts) -> Verdict:
 
 def _recoveries(f: _Facts) -> Verdict:
     repeats = [len(one.recovery.times) for one in f.recoveries if one.recovery is not None]
-    return _met(min(repeats) > 1, f"{min(repeats)}") if repeats else _no_case("there is no overload")
+    return _met(min(repeats) > 1, f"{min(repeats)}") if repeats else (Status.NOT_APPLICABLE, "there is no overload")
 
 
 def _lead(f: _Facts) -> Verdict:
@@ -289,7 +287,7 @@ _GENERAL: tuple[_Row, ...] = (
         _S,
         "usual intervals of routing updates and keep-alives",
         lambda f: (
-            _no_case("a bridge has none")
+            (Status.NOT_APPLICABLE, "a bridge has none")
             if f.routes is False
             else _met(f.learns_routes, "the intervals of its routing protocol", "routes and neighbours are static")
         ),
