@@ -141,8 +141,11 @@ class Session:
         )
         self.directory = RunDirectory(Path(variables["OUTPUT DIR"]))
         RunReport.require_page()
+        if earlier is None or earlier.resolve() != self.directory.path.resolve():
+            # So that nobody takes an earlier run's files of this test for this run's.
+            self.directory.discard(identity.full_name)
         forced = variables.get("RESUME_FORCED") or None
-        return TestPlace(identity, self.directory, None if earlier is None else RunDirectory(earlier), forced).begin()
+        return TestPlace(identity, self.directory, None if earlier is None else RunDirectory(earlier), forced)
 
 
 class Keywords:

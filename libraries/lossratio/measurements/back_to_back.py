@@ -177,9 +177,8 @@ class BurstSearch(RepeatedSearch[BurstFound]):
     def __init__(
         self, rate: float, longest: int, *, step: int = 1, repeats: int = 1, loss_verification: bool = False
     ) -> None:
-        self._rate = rate
         self._loss_verification = loss_verification
-        super().__init__(longest, step, repeats)
+        super().__init__(longest, step, repeats, lambda size: TrialInput.burst(size, rate))
 
     def _begin(self) -> None:
         super()._begin()
@@ -198,9 +197,6 @@ class BurstSearch(RepeatedSearch[BurstFound]):
 
     def _next_size(self) -> int:
         return self._most if self._lossy is None else (self._lossless + self._lossy) // 2
-
-    def _trial_of(self, size: int) -> TrialInput:
-        return TrialInput.burst(size, self._rate)
 
     def _is_lossless(self, result: TrialResult) -> bool | None:
         is_first = self._loss_verification and not self._lost_once and result.loss_ratio > 0.0

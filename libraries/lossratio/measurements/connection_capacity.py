@@ -131,8 +131,8 @@ class CapacitySearch(RepeatedSearch[CapacityFound]):
     """
 
     def __init__(self, rate: float, first: int, most: int, *, step: int = 1, repeats: int = 1) -> None:
-        self._rate, self._first = rate, min(first, most)
-        super().__init__(most, step, repeats)
+        self._first = min(first, most)
+        super().__init__(most, step, repeats, lambda size: TrialInput(size / rate, rate))
 
     def forecast(self) -> Forecast:
         """The time left: other searches take as long as those that ended, and this one as many trials as it may."""
@@ -147,9 +147,6 @@ class CapacitySearch(RepeatedSearch[CapacityFound]):
         if self._lossy is None:
             return min(self._most, 2 * self._lossless or self._first)
         return (self._lossless + self._lossy) // 2
-
-    def _trial_of(self, size: int) -> TrialInput:
-        return TrialInput(size / self._rate, self._rate)
 
     def _is_lossless(self, result: TrialResult) -> bool | None:
         return None if _is_unknown(result) else result.loss_ratio == 0.0

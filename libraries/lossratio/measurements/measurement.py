@@ -82,16 +82,6 @@ class TestPlace:
     forced: str | None = None
     """The differences from the earlier run, if the user continues it in spite of them; all results name them."""
 
-    def begin(self) -> TestPlace:
-        """Removes an earlier run's files of this test from the directory, so that nobody takes them for this run's.
-
-        Raises:
-            StorageError: If a file cannot be removed.
-        """
-        if self.resume is None or self.resume.path.resolve() != self.directory.path.resolve():
-            self.directory.discard(self.test.full_name)
-        return self
-
 
 @dataclass(frozen=True)
 class Measurement(Generic[ResultT]):

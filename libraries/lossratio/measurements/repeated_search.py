@@ -1,7 +1,7 @@
 """A search for the largest size (of a burst, of a table) at which nothing is lost, repeated several times."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from lossratio.errors import SearchError
@@ -16,8 +16,8 @@ class RepeatedSearch(ABC, Generic[FoundT]):
     It has the number of `trials` recorded, and the seconds that they took (`elapsed`).
     """
 
-    def __init__(self, most: int, step: int, repeats: int) -> None:
-        self._most, self._step, self._repeats = most, step, repeats
+    def __init__(self, most: int, step: int, repeats: int, trial_of: Callable[[int], TrialInput]) -> None:
+        self._most, self._step, self._repeats, self._trial_of = most, step, repeats, trial_of
         self._ended: list[FoundT] = []
         self.trials, self.elapsed = 0, 0.0
         self._begin()
@@ -73,9 +73,6 @@ class RepeatedSearch(ABC, Generic[FoundT]):
 
     @abstractmethod
     def _next_size(self) -> int: ...
-
-    @abstractmethod
-    def _trial_of(self, size: int) -> TrialInput: ...
 
     @abstractmethod
     def _is_lossless(self, result: TrialResult) -> bool | None:

@@ -356,7 +356,7 @@ def _sample(findings: Sequence[Finding]) -> Sample:
 
 def comparison_table(comparison: Comparison) -> str:
     """Formats the comparison as a table of plain text, with a summary below."""
-    rows = [_HEADER, *map(_row, comparison.quantities)]
+    rows = [_HEADER, *(tuple(quantity_in_words(compared).values()) for compared in comparison.quantities)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
     return "\n".join((*lines, "", *summary_of(comparison)))
@@ -367,7 +367,8 @@ def comparison_markdown(comparison: Comparison) -> str:
     order = list(Verdict)
     quantities = sorted(comparison.quantities, key=lambda compared: order.index(compared.verdict))
     summary = [markdown_cell(line) for line in summary_of(comparison)]
-    return "\n".join((*summary, "", *markdown_table(_HEADER, map(_row, quantities))))
+    rows = (tuple(quantity_in_words(compared).values()) for compared in quantities)
+    return "\n".join((*summary, "", *markdown_table(_HEADER, rows)))
 
 
 def comparison_cases(comparison: Comparison) -> list[Case]:
@@ -386,7 +387,7 @@ def comparison_cases(comparison: Comparison) -> list[Case]:
 
 def describe_quantity(compared: ComparedQuantity) -> str:
     """Describes one quantity in one line."""
-    _, _, before, after, change, interval, p_value, verdict = _row(compared)
+    _, _, before, after, change, interval, p_value, verdict = quantity_in_words(compared).values()
     if compared.difference is None:
         return verdict
     return f"{verdict}: {before} before, {after} after: {change} ({interval}; p {p_value})"
@@ -394,13 +395,9 @@ def describe_quantity(compared: ComparedQuantity) -> str:
 
 def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
     """The cells of a quantity's row, by the heads of their columns in the table."""
-    return dict(zip(_HEADER, _row(compared), strict=True))
-
-
-def _row(compared: ComparedQuantity) -> tuple[str, ...]:
     difference = compared.difference
     interval = None if difference is None else difference.interval
-    return (
+    cells = (
         compared.test,
         compared.quantity,
         _sample_in_words(compared.before, compared.unit),
@@ -410,6 +407,7 @@ def _row(compared: ComparedQuantity) -> tuple[str, ...]:
         "-" if difference is None or difference.test is None else f"{compared.p_value:.2g} ({difference.test})",
         compared.verdict.value + (f": {compared.note}" if compared.note else ""),
     )
+    return dict(zip(_HEADER, cells, strict=True))
 
 
 def _sample_in_words(sample: Sample, unit: Unit) -> str:

@@ -39,6 +39,7 @@ class Status(str, Enum):
 Verdict = tuple[Status, str]
 """What a run made of a requirement, and how it was done, or why it is different."""
 
+_DONE, _DIFFERENT, _NO_CASE = Status.DONE, Status.DIFFERENT, Status.NOT_APPLICABLE
 
 Judge = Callable[["_Facts"], Verdict]
 """Finds from the facts of a run what became of a requirement."""
@@ -108,11 +109,7 @@ class _Facts:
 
 def _met(is_met: object, why: str, otherwise: str | None = None) -> Verdict:
     """Done or different, with the reason of each; without another reason it is the same."""
-    return (Status.DONE, why) if is_met else (Status.DIFFERENT, why if otherwise is None else otherwise)
-
-
-def _case(is_one: Callable[[_Facts], bool], verdict: Verdict, otherwise: str) -> Judge:
-    return lambda f: verdict if is_one(f) else (Status.NOT_APPLICABLE, otherwise)
+    return (_DONE, why) if is_met else (_DIFFERENT, why if otherwise is None else otherwise)
 
 
 def _always(status: Status, why: str) -> Judge:
@@ -124,7 +121,7 @@ def _sizes(f: _Facts, wanted: Iterable[int]) -> Verdict:
 
 
 def _burst(name: str, text: str) -> Judge:
-    return lambda f: (Status.DONE, text.format(getattr(f.bursts[0].settings, name)))
+    return lambda f: (_DONE, text.format(getattr(f.bursts[0].settings, name)))
 
 
 def _one_set_up(f: _Facts) -> Verdict:
@@ -153,7 +150,7 @@ def _modifier(modifier: Modifier) -> Judge:
     def judge(f: _Facts) -> Verdict:
         report = f.run.modifier_report
         if f.run.modifier is not modifier or report is None:
-            return Status.DIFFERENT, _NO_MODIFIER
+            return _DIFFERENT, _NO_MODIFIER
         return _met(report.is_as_asked, report.note)
 
     return judge
@@ -166,7 +163,7 @@ def _neighbours(f: _Facts) -> Verdict:
 
 def _both_sides(f: _Facts) -> Verdict:
     if f.conditions is None or f.conditions.traffic.pattern != "bidirectional":
-        return Status.NOT_APPLICABLE, "traffic goes one way"
+        return _NO_CASE, "traffic goes one way"
     shares = set(f.conditions.load.shares_ratio)
     return _met(len(shares) == 1, "rates are per interface", "directions have different rates; see conditions")
 
@@ -232,9 +229,7 @@ def _settle(f: _Facts) -> Verdict:
 
 def _burst_repeats(f: _Facts) -> Verdict:
     found = [len(one.back_to_back.searches) for one in f.bursts if one.back_to_back is not None]
-    return (
-        (Status.DONE, f"N = {min(found)}") if found else (Status.NOT_APPLICABLE, "there is no burst: no buffer fills")
-    )
+    return (_DONE, f"N = {min(found)}") if found else (_NO_CASE, "there is no burst: no buffer fills")
 
 
 def _at_limit(f: _Facts) -> Verdict:
@@ -257,7 +252,7 @@ def _overload(f: _Facts) -> Verdict:
 
 def _recoveries(f: _Facts) -> Verdict:
     repeats = [len(one.recovery.times) for one in f.recoveries if one.recovery is not None]
-    return _met(min(repeats) > 1, f"{min(repeats)}") if repeats else (Status.NOT_APPLICABLE, "there is no overload")
+    return _met(min(repeats) > 1, f"{min(repeats)}") if repeats else (_NO_CASE, "there is no overload")
 
 
 def _lead(f: _Facts) -> Verdict:
@@ -272,8 +267,7 @@ _SMALLEST_LOAD = "it ended at the smallest load, without two such trials"
 _OTHER_RUNS = "these are those with a modifier; those without are a run of their own"
 _PER_CENT = "the load is in per cent of the maximum load, as a link has no known speed"
 _ORDER = "time of the last lost frame less time of the change; the RFC has them the other way round"
-_DONE, _DIFFERENT = Status.DONE, Status.DIFFERENT
-_TABLE = _always(Status.DONE, "")
+_TABLE = _always(_DONE, "")
 _M: Level = "MUST"
 _S: Level = "SHOULD"
 
@@ -287,7 +281,7 @@ _GENERAL: tuple[_Row, ...] = (
         _S,
         "usual intervals of routing updates and keep-alives",
         lambda f: (
-            (Status.NOT_APPLICABLE, "a bridge has none")
+            (_NO_CASE, "a bridge has none")
             if f.routes is False
             else _met(f.learns_routes, "the intervals of its routing protocol", "routes and neighbours are static")
         ),
@@ -314,17 +308,17 @@ _GENERAL: tuple[_Row, ...] = (
         "11.3",
         _M,
         "two alternating routing updates",
-        _case(
-            lambda f: f.run.modifier is Modifier.ROUTING_UPDATES,
-            (_DONE, "the two commands of the modifier"),
-            _NO_MODIFIER,
+        lambda f: (
+            (_DONE, "the two commands of the modifier")
+            if f.run.modifier is Modifier.ROUTING_UPDATES
+            else (_NO_CASE, _NO_MODIFIER)
         ),
     ),
     (
         "13",
         _M,
         "a routing update before each trial",
-        _case(lambda f: f.learns_routes, (_DIFFERENT, "routes are learned once"), "routes are static"),
+        lambda f: (_DIFFERENT, "routes are learned once") if f.learns_routes else (_NO_CASE, "routes are static"),
     ),
     ("14", _S, "the same rate from both sides", _both_sides),
     ("15", _S, "one input and one output port for the full suite", lambda f: _met(f.links == 1, f"{f.links} of each")),
@@ -332,7 +326,9 @@ _GENERAL: tuple[_Row, ...] = (
         "16",
         _M,
         "bidirectional streams of many ports address all others",
-        _case(lambda f: f.links > 1, (_DIFFERENT, "each port addresses its opposite one"), "one pair of ports"),
+        lambda f: (
+            (_DIFFERENT, "each port addresses its opposite one") if f.links > 1 else (_NO_CASE, "one pair of ports")
+        ),
     ),
     ("20", _S, "the maximum rate is the theoretical one of the medium", _theoretical_load),
     ("21", _S, "bursts of 16, 64, 256 and 1024 frames", _always(_DIFFERENT, "back-to-back frames only")),
