@@ -53,7 +53,7 @@ def seen(tmp_path_factory):
     insert(library / "trials" / "trial.py", "    flows_with_loss: Frames | None = None\n", COUNTER)
     insert(library / "measurements" / "back_to_back.py", "    settle: Annotated[Duration", PARAMETER)
     bridge = library / "dut" / "linux_bridge.py"
-    insert(bridge, "    @property\n    def filters", OPTION)
+    insert(bridge, "    vxlan: bool = False\n", OPTION.rstrip("\n") + "\n")
     insert(bridge, '        changes.set_link(bridge, "up")\n', ITS_CHANGE)
     command = [sys.executable, __file__, str(directory / "work")]
     environment = {**os.environ, "PYTHONPATH": str(directory)}
