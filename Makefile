@@ -13,6 +13,8 @@ PYTEST := .venv/bin/python -m pytest --numprocesses auto --dist loadgroup --no-l
 
 # Images of containers often set it. Each of the hundreds of programs that tests start would compile the library anew.
 export PYTHONDONTWRITEBYTECODE :=
+# Each of those processes would wait with a thread on every core, for matrices that one core multiplies as fast.
+export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: demo test all-tests quick compiled no-netns chaos mutants lint lowest release-check release docs pictures environment packages clean
 

@@ -26,8 +26,14 @@ TOPOLOGIES = sorted((ROOT / "topologies").rglob("*.yaml"))
 
 
 @pytest.fixture(scope="module")
-def catalogue():
-    suite = Suite.from_file_system(PERFORMANCE)
+def suites():
+    """All suites, as they are written."""
+    return Suite.from_file_system(PERFORMANCE)
+
+
+@pytest.fixture(scope="module")
+def catalogue(suites):
+    suite = suites.deepcopy()
     suite.visit(Catalogue())
     return suite
 
@@ -39,8 +45,8 @@ def test_a_suite_takes_thirty_lines_at_most(suite):
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.stem)
-def test_a_suite_names_topology_encapsulation_configuration_verification_and_reference(suite):
-    text = Suite.from_file_system(suite).doc
+def test_a_suite_names_topology_encapsulation_configuration_verification_and_reference(suite, suites):
+    (text,) = (each.doc for each in suites.suites if each.source == suite)
     assert [label for label in ("[Top]", "[Enc]", "[Cfg]", "[Ver]", "[Ref]") if label not in text] == []
 
 
@@ -63,8 +69,11 @@ def test_a_suites_own_tag_selects_exactly_that_suite(catalogue):
 
 @pytest.mark.long
 def test_every_suite_has_every_type_of_test_for_every_size(catalogue):
+    tests_of = defaultdict(list)
+    for test in catalogue.all_tests:
+        tests_of[test.source].append(test)
     for suite in SUITES:
-        tests = [test for test in catalogue.all_tests if test.source == suite]
+        tests = tests_of[suite]
         sizes = {test.name.partition("-")[0] for test in tests}
         # FD.io CSIT measures connections with NDR and PDR alone, and with sizes of their own.
         tags = {tag for test in tests for tag in test.tags}
@@ -90,9 +99,9 @@ def in_this_lab(suite, topology):
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES, ids=lambda path: path.stem)
-def test_every_suite_is_clean_for_every_topology(topology, clean):
+def test_every_suite_is_clean_for_every_topology(topology, clean, suites):
     # Most suites become the same in several labs: one dry run of them is enough.
-    whole = Suite.from_file_system(PERFORMANCE)
+    whole = suites.deepcopy()
     whole.visit(Catalogue(str(topology), frame_sizes="78B", cores="1"))
     assert {each.source for each in whole.suites} == set(SUITES)
     new = {in_this_lab(each, topology): each for each in whole.suites}
