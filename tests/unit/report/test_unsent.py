@@ -1,10 +1,9 @@
 """What the generator did not send is a doubt with its size, and no verdict about the SUT."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from history_examples import series
+from history_examples import series, with_columns
 from latency_examples import at, counters
 from report_examples import LINK_LIMIT, counted_trial, mrr, mrr_result, result_of, run, throughput, throughput_of
 from test_csit_export import telemetry_trial
@@ -188,7 +187,7 @@ def test_a_build_is_not_judged_by_a_starved_generator(tmp_path):
 
 
 def trend(values, unsent):
-    (trend,) = trends_of([replace(series(values), unsent=tuple(unsent))])
+    (trend,) = trends_of([with_columns(series(values), unsent_share=list(unsent))])
     return trend
 
 

@@ -363,6 +363,7 @@ class Kernel:
         self.frames, self.sample, self.dropped = frames, None, 0
         self.ring = ReceiveRing.__new__(ReceiveRing)
         self.ring._memory = np.zeros((256, 256), dtype=np.uint8)
+        self.ring.slots = len(self.ring._memory)
         self.ring._status = self.ring._memory.view(np.uint32)[:, 0]
         self.ring._head = self.place = 0
         self.ring.socket = None
