@@ -400,7 +400,7 @@ def _name(info: bytes, offset: int) -> str:
 
 
 def map_names() -> list[str]:
-    """Names of all maps that the kernel has, whoever made them, in which namespaces ever; it takes CAP_SYS_ADMIN."""
+    """Names of all maps that the kernel has, of all processes and namespaces; it takes CAP_SYS_ADMIN."""
     names: list[str] = []
     number, what = 0, "a list of all maps"
     while True:
