@@ -92,7 +92,7 @@ REDIRECT = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from lossratio.bpf import Attachment, XdpMode
-from lossratio.dut.xdp.device.forwarding import Forwarder, Way
+from lossratio.dut.xdp.device.device import Forwarder, Way
 index = lambda name: int(open(f"/sys/class/net/{name}/ifindex").read())
 links = []
 for here, there in (sys.argv[2:4], sys.argv[3:1:-1]):

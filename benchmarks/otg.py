@@ -30,7 +30,7 @@ from lossratio.traffic import (
     load_profile,
     make_configuration,
 )
-from lossratio.traffic.agent.otg.tester import Tester
+from lossratio.traffic.agent.otg.generator import Tester
 
 LOAD, DURATION, BEYOND = 10_000.0, 0.2, 5e6
 SETTLE = 0.05

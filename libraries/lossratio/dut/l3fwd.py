@@ -11,7 +11,7 @@ from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.dpdk import DpdkDut, DpdkOptions
 from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.linux.requirements import PYTHON
+from lossratio.dut.linux.node_dut import PYTHON
 from lossratio.topology import EAST, WEST
 
 _USUAL_FRAME = 1518

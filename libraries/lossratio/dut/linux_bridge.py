@@ -9,7 +9,7 @@ from lossratio.dut.changes import Changes
 from lossratio.dut.linux import LinuxDut, LinuxOptions
 from lossratio.dut.linux.addressing import EAST_VNI, WEST_VNI, Tunnel, halves, unused_macs
 from lossratio.dut.linux.interfaces import check_free
-from lossratio.dut.linux.requirements import BRIDGE
+from lossratio.dut.linux.node_dut import BRIDGE
 from lossratio.topology import EAST, WEST
 
 

@@ -13,7 +13,7 @@ from lossratio.dut.linux.addressing import IpVersion, RouterSide, add_host_route
 from lossratio.dut.linux.conntrack import Conntrack, ConntrackOptions
 from lossratio.dut.linux.interfaces import check_free, read_links, read_routes
 from lossratio.dut.linux.nftables import Ruleset
-from lossratio.dut.linux.requirements import PYTHON
+from lossratio.dut.linux.node_dut import PYTHON
 from lossratio.nodes import DutNode
 
 _IPV4 = "/proc/sys/net/ipv4/conf"

@@ -9,7 +9,7 @@ from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.dpdk import FRAME_BYTES, RING_HEADROOM, DpdkDut, DpdkOptions, power_of_two
 from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.linux.requirements import PYTHON
+from lossratio.dut.linux.node_dut import PYTHON
 
 
 class TestpmdOptions(DpdkOptions):

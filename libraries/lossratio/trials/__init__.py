@@ -6,8 +6,11 @@ from lossratio.trials.counters import (
     CountersError as CountersError,
     Examination as Examination,
     Integrity as Integrity,
+    LatencyCounters as LatencyCounters,
+    LatencyOutput as LatencyOutput,
     NegativeLoss as NegativeLoss,
     NegativeLossError as NegativeLossError,
+    OneWayLatency as OneWayLatency,
     check_integrity as check_integrity,
     contradictions as contradictions,
     faults_in_words as faults_in_words,
@@ -25,11 +28,6 @@ from lossratio.trials.journal import (
     read_journal as read_journal,
 )
 from lossratio.trials.journal_lines import Addition as Addition, JournalEntry as JournalEntry
-from lossratio.trials.latency import (
-    LatencyCounters as LatencyCounters,
-    LatencyOutput as LatencyOutput,
-    OneWayLatency as OneWayLatency,
-)
 from lossratio.trials.record import (
     Frames as Frames,
     Microseconds as Microseconds,

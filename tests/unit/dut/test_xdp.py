@@ -25,7 +25,7 @@ from whole_trials import whole
 from lossratio.bpf import Table, XdpAction, kernel, program_info, why_impossible
 from lossratio.dut.base import SIDES
 from lossratio.dut.xdp import XdpOptions
-from lossratio.dut.xdp.device.forwarding import FILTERED_FROM, Forwarder, Way, filtered_addresses, table_of_connections
+from lossratio.dut.xdp.device.device import FILTERED_FROM, Forwarder, Way, filtered_addresses, table_of_connections
 from lossratio.errors import DutError
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration, profile_names
 

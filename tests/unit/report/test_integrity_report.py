@@ -11,8 +11,8 @@ from lossratio.results.findings import doubts_of, message
 from lossratio.results.frame_integrity import FrameIntegrity, integrity_of
 from lossratio.results.model import TestIdentity, TestRun
 from lossratio.traffic.measurer import check_at_low_rate
+from lossratio.trials.counters import LatencyCounters, LatencyOutput
 from lossratio.trials.journal import JournalEntry
-from lossratio.trials.latency import LatencyCounters, LatencyOutput
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 COUNTING = {"in_trials": False, "checked": ["order of latency frames"], "not_checked": ["anything in trials"]}

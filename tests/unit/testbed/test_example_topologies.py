@@ -19,8 +19,7 @@ from lossratio.dut.vpp.startup import both_cards, startup_configuration
 from lossratio.errors import TopologyError
 from lossratio.nodes import Card, Core, Hardware
 from lossratio.topology import TrexGenerator, load_topology
-from lossratio.traffic.generators.trex import server_arguments, server_configuration
-from lossratio.traffic.generators.trex_choice import choose_server
+from lossratio.traffic.generators.trex import choose_server, server_arguments, server_configuration
 
 EXAMPLES = Path(__file__).parents[3] / "topologies" / "examples"
 GENERATED = EXAMPLES / "generated"

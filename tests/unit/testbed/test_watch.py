@@ -14,7 +14,7 @@ from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.repair import VERIFY_SECONDS, RepairingMeasurer, Watch, WatchedSource
 from lossratio.testbed.testbed import Recovery
 from lossratio.traffic import REPEATS, StoppedTraffic
-from lossratio.trials.latency import LatencyOutput
+from lossratio.trials.counters import LatencyOutput
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput
 
 TRIAL = TrialInput(1.0, 1000.0)

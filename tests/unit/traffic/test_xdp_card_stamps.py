@@ -21,7 +21,7 @@ from lossratio.topology import AutoGenerator, XdpGenerator
 from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.xdp import card_clock
-from lossratio.traffic.agent.xdp.card_clock import CardClock, clock_of
+from lossratio.traffic.agent.xdp.cards import CardClock, clock_of
 from lossratio.traffic.generators import open_generator
 from lossratio.traffic.generators.base import GeneratorNode
 
@@ -156,9 +156,7 @@ def test_only_the_generator_xdp_is_asked_for_stamps():
 
 
 def test_a_real_veth_is_refused_as_it_has_no_clock(wire):
-    code = (
-        "from lossratio.traffic.agent.core.links import read_links; from lossratio.traffic.agent.xdp.card_clock import"
-    )
+    code = "from lossratio.traffic.agent.core.links import read_links; from lossratio.traffic.agent.xdp.cards import"
     code += " clock_of; clock_of(read_links()['east'])"
     process = wire.popen("tg", sys.executable, "-c", code, stderr=subprocess.PIPE, text=True)
     assert "east has no receive stamps: " in process.communicate(timeout=60)[1]

@@ -19,7 +19,7 @@ from lossratio.testbed.testbed import DutRequest, TestbedRequest
 from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator, load_topology
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.core.links import Link
-from lossratio.traffic.agent.core.processors import free_processors
+from lossratio.traffic.agent.core.pacing import free_processors
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.xdp import generator
 from lossratio.traffic.agent.xdp.plan import Plan, schedule_course

@@ -203,7 +203,7 @@ def test_the_latency_of_every_frame_is_known(ready, agent):
 REFLECTOR = """
 import signal, socket
 from lossratio.bpf import Attachment, XdpMode
-from lossratio.dut.xdp.device.forwarding import Forwarder, Way
+from lossratio.dut.xdp.device.device import Forwarder, Way
 number = socket.if_nametoindex("tg1")
 way = Way("back", leaving=number, macs=None, rules=None, every=1, faults=(), reflects=True)
 forwarder = Forwarder(way, None)

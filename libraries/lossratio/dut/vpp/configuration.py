@@ -9,12 +9,11 @@ from lossratio.dut.linux.addressing import halves, unused_macs
 from lossratio.dut.vpp.features.access_lists import AccessLists, AllowList, Classifier
 from lossratio.dut.vpp.features.feature import Command, Feature, Ports, VppPort
 from lossratio.dut.vpp.features.nat import Det44, Nat, Sfdp
-from lossratio.dut.vpp.features.overlays import Bond, Geneve, Gtpu, Srv6, Srv6Proxy
+from lossratio.dut.vpp.features.overlays import Bond, Geneve, Gtpu, Srv6, Srv6Proxy, Vlan, Vxlan
 from lossratio.dut.vpp.features.policer import Marker, Policer
 from lossratio.dut.vpp.features.process import Process
 from lossratio.dut.vpp.features.scale import ROUTES_ADDED, LearnedMacs, Routes, many_routes
 from lossratio.dut.vpp.features.secure_tunnels import Ipsec, IpsecAsync, WireGuard
-from lossratio.dut.vpp.features.tunnels import Vlan, Vxlan
 from lossratio.dut.vpp.startup import Card
 from lossratio.topology import Hop
 

@@ -16,8 +16,8 @@ from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.dpdk import are_linked
 from lossratio.dut.linux.cores import CoreChoice, cores_of_path, read_cores
 from lossratio.dut.linux.interfaces import check_free, is_up, read_links
+from lossratio.dut.linux.node_dut import PYTHON
 from lossratio.dut.linux.program_dut import BIFURCATED, ProgramDut, bound_driver, detach_afterwards, pci_interfaces
-from lossratio.dut.linux.requirements import PYTHON
 from lossratio.dut.vpp import reports
 from lossratio.dut.vpp.clock import PolicerClock, read_clock
 from lossratio.dut.vpp.configuration import HOME_VARIABLE, VppOptions, card_commands, placement_commands, vpp_problem

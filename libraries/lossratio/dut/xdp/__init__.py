@@ -19,7 +19,7 @@ from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory, write_file
 from lossratio.dut.linux import NodeDut
 from lossratio.dut.linux.interfaces import check_interfaces
-from lossratio.dut.linux.requirements import IP, PYTHON
+from lossratio.dut.linux.node_dut import IP, PYTHON
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner, NodeProgram, pack_program
 from lossratio.topology import Hop, Port

@@ -13,9 +13,8 @@ from typing import Any, Mapping, Sequence
 from ..core.configuration import DIRECTIONS, Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_frames
 from ..core.generator import Exchange, Tags, integrity_of
-from ..core.pacing import CATCH_UP, pause
+from ..core.pacing import CATCH_UP, COUNTING, free_processors, pause, raise_priority
 from ..core.ports import Ports
-from ..core.processors import COUNTING, free_processors, raise_priority
 from ..core.protocol import AgentError, Check, Message
 from .direction import FAR, ActiveDirection
 from .examination import MOST_EXAMINED

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.generator import Exchange
-from ..core.pacing import BATCH, Transmission, in_all, ramp_up, transmit
-from ..core.processors import raise_priority
+from ..core.pacing import BATCH, Transmission, in_all, raise_priority, ramp_up, transmit
 from ..core.protocol import AgentError
 from .frames import Numbers
 from .transmit import MixedOutput, SenderSetup

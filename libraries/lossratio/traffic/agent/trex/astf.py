@@ -13,8 +13,8 @@ from typing import Any, Callable, Mapping, NamedTuple
 
 from ..core.configuration import FCS_BYTES, Configuration, FramesSpec
 from ..core.generator import Exchange
+from ..core.pacing import COUNTING, raise_priority
 from ..core.ports import Ports
-from ..core.processors import COUNTING, raise_priority
 from ..core.protocol import AgentError, Check, Message
 from .connection import TrexConnection, TrexLibrary, TrexSettings
 

@@ -11,8 +11,8 @@ from typing import Any, Callable, Mapping, Sequence
 from ..core.configuration import Configuration, Direction, mac_bytes
 from ..core.early_verdict import Lookout, Watch, wait_for_held_frames
 from ..core.generator import counted_course
+from ..core.pacing import COUNTING, raise_priority
 from ..core.ports import Ports
-from ..core.processors import COUNTING, raise_priority
 from ..core.protocol import AgentError, Check, Message
 from .cards import Neighbours
 from .connection import TrexConnection, TrexLibrary, TrexSettings

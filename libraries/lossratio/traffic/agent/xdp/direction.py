@@ -11,8 +11,7 @@ from ..core.links import Link
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Message
 from . import histogram
-from .card_clock import CardClock
-from .cards import transmitted
+from .cards import CardClock, transmitted
 from .frames import FramePlan, Share
 from .plan import Plan, schedule_course
 from .receive_program import ReceivedFrames, ReceiveWay, Reception

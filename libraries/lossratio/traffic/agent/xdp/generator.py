@@ -26,12 +26,10 @@ from ..core.configuration import Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_frames
 from ..core.generator import Tags, integrity_of
 from ..core.links import Link
-from ..core.pacing import CATCH_UP, pause
+from ..core.pacing import CATCH_UP, free_processors, pause, raise_priority
 from ..core.ports import Ports
-from ..core.processors import free_processors, raise_priority
 from ..core.protocol import AgentError, Check, Message
-from .card_clock import CardClock, clock_of
-from .cards import batch_at, described
+from .cards import CardClock, batch_at, clock_of, described
 from .direction import ActiveDirection
 from .plan import Plan, check_schedule
 from .receive_program import ReceiveProgram, Reception

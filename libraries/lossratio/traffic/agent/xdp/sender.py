@@ -11,7 +11,7 @@ from typing import List, Sequence
 
 from lossratio.bpf import BpfError, Table, TableType, map_names
 
-from ..core.processors import raise_priority
+from ..core.pacing import raise_priority
 from ..core.protocol import AgentError
 from .frames import Share
 from .send_program import SendProgram
