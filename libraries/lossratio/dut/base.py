@@ -5,8 +5,6 @@ west interface faces the TG's first port. A path without a DUT has a kind, too: 
 other, which shows what the generator can do by itself.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -134,7 +132,7 @@ class DutCounters:
     details: Mapping[str, int] = field(default_factory=dict)
     """Further counters of the DUT, by name."""
 
-    def since(self, earlier: DutCounters) -> DutCounters:
+    def since(self, earlier: "DutCounters") -> "DutCounters":
         """The counts since an earlier reading."""
         readings = zip(vars(self).values(), vars(earlier).values(), strict=True)
         return DutCounters(*({name: count - old.get(name, 0) for name, count in new.items()} for new, old in readings))

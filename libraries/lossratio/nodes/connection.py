@@ -3,8 +3,6 @@
 The files with host keys and private keys may be broken: an error names the file, and the line.
 """
 
-from __future__ import annotations
-
 import getpass
 import io
 import logging
@@ -62,7 +60,7 @@ class Credentials:
     passphrase: str | None = field(default=None, repr=False)
     """Passphrase of the private key."""
 
-    def completed(self, node_name: str) -> Credentials:
+    def completed(self, node_name: str) -> "Credentials":
         """Takes missing secrets from LOSSRATIO_PASSWORD_<NODE> (or LOSSRATIO_PASSWORD) and LOSSRATIO_PASSPHRASE.
 
         <NODE> is the node's name in capitals, with ``_`` for everything that is neither letter nor digit.

@@ -4,8 +4,6 @@ A `Client` and its channels have the face of paramiko's that sessions use, so a 
 program keeps its own file system, so a container needs neither Python nor a shell: only its network is entered.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import select
@@ -74,7 +72,7 @@ class Channel:
 
     eof_received = True
 
-    def __init__(self, enter: Sequence[str], client: Client) -> None:
+    def __init__(self, enter: Sequence[str], client: "Client") -> None:
         self.exit_status = -1
         self.status_event = threading.Event()
         self.closed = False
@@ -84,7 +82,7 @@ class Channel:
         self._process: subprocess.Popen[bytes] | None = None
         self._woken, self._wake = os.pipe()
 
-    def get_transport(self) -> Client:
+    def get_transport(self) -> "Client":
         """What it belongs to."""
         return self._client
 
@@ -191,7 +189,7 @@ class Channel:
         return any(ready == file for ready, _ in events)
 
 
-def open_here() -> Client:
+def open_here() -> "Client":
     """The way to programs of this machine itself, outside of any namespace; as the user who runs this one."""
     return Client(("sh", "-c"))
 
@@ -204,7 +202,7 @@ class Client:
         self._channels: list[Channel] = []
         self._is_open = True
 
-    def get_transport(self) -> Client | None:
+    def get_transport(self) -> "Client | None":
         """Itself; None if it is closed."""
         return self if self._is_open else None
 

@@ -1,7 +1,5 @@
 """A long-lived process on a node that reads and writes lines, its channel, and the pulse that shows it life."""
 
-from __future__ import annotations
-
 import math
 import shlex
 import threading
@@ -236,7 +234,7 @@ class Pulse:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Pulse:
+    def __enter__(self) -> "Pulse":
         self.start()
         return self
 

@@ -1,7 +1,5 @@
 """A log-in on a node, or the way into a namespace: runs commands, writes and reads files, starts processes."""
 
-from __future__ import annotations
-
 import secrets
 import shlex
 import threading
@@ -84,7 +82,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         self._credentials = credentials
 
     @classmethod
-    def connect(cls, name: str, node: Node, credentials: Credentials = NO_CREDENTIALS) -> NodeSession:
+    def connect(cls, name: str, node: Node, credentials: Credentials = NO_CREDENTIALS) -> "NodeSession":
         """Logs in on a node, or enters its namespace on this machine.
 
         Args:
@@ -99,7 +97,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         return cls(name, node, _opened(name, node, credentials), credentials)
 
     @classmethod
-    def here(cls, name: str) -> NodeSession:
+    def here(cls, name: str) -> "NodeSession":
         """Programs of this machine, without any log-in."""
         return cls(name, Node(type="TG", interfaces={name: Interface()}), open_here(), NO_CREDENTIALS)
 

@@ -6,8 +6,6 @@ is full or the queue is empty when the trial begins; if too little time has pass
 fewer. A constant loss takes each frame with the same small or large probability, at all loads or in a band of them.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 
@@ -286,7 +284,7 @@ class LossInversion(SutWithoutMemory):
     """The behaviour at loads above the capacity."""
 
     @model_validator(mode="after")
-    def _in_order(self) -> LossInversion:
+    def _in_order(self) -> "LossInversion":
         if not self.band_start < self.band_end <= self.capacity:
             raise ValueError("band_start must be below band_end, and band_end at most the capacity")
         return self

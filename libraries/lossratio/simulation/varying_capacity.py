@@ -3,8 +3,6 @@
 Others have no capacity for a known time: after a reset, or after an overload.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -196,7 +194,7 @@ class TwoStates:
     """The behaviour at loads above the capacity."""
 
     @model_validator(mode="after")
-    def _slow_is_slower(self) -> TwoStates:
+    def _slow_is_slower(self) -> "TwoStates":
         if not self.slow < self.fast:
             raise ValueError("slow must be below fast")
         return self

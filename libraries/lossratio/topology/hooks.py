@@ -1,7 +1,5 @@
 """Hooks of a device that lossratio does not set up: how to reset, read, change and describe it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -79,7 +77,7 @@ class Hook(FileModel):
         yield from variables_in(*self.headers.values(), self.body or "")
 
     @model_validator(mode="after")
-    def _has_one_way(self) -> Hook:
+    def _has_one_way(self) -> "Hook":
         possible = [name for name in _WAYS if name in type(self).model_fields]
         count = sum(getattr(self, name) is not None for name in possible)
         if count != 1:
@@ -107,7 +105,7 @@ class Question(Hook):
         return {}
 
     @model_validator(mode="after")
-    def _snmp_has_oids(self) -> Question:
+    def _snmp_has_oids(self) -> "Question":
         places = [place for own in self.places.values() for place in own.values()]
         wrong = [place for place in places if not _OID.match(place)]
         if self.snmp is not None and (wrong or not places):

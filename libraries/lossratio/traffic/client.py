@@ -1,7 +1,5 @@
 """The controller's side of the traffic agent: sends it to the TG node, starts it, and asks it."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -115,7 +113,7 @@ class AgentClient:
         self.facts = self._hello()
 
     @classmethod
-    def start(cls, session: NodeSession, *, python: str = "python3", patience: float = ANSWER_SECONDS) -> AgentClient:
+    def start(cls, session: NodeSession, *, python: str = "python3", patience: float = ANSWER_SECONDS) -> "AgentClient":
         """Sends the agent to a node, and starts it there.
 
         `python` must be 3.8 or later there. `patience` are seconds that an answer may take beyond what was asked for:
@@ -127,7 +125,7 @@ class AgentClient:
         """
         return cls(session.name, pack_agent().start(session.start, python), patience)
 
-    def __enter__(self) -> AgentClient:
+    def __enter__(self) -> "AgentClient":
         return self
 
     def __exit__(self, *exception: object) -> None:

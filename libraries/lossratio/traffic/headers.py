@@ -1,7 +1,5 @@
 """The headers of test frames, as traffic profiles describe them, from the outside in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import lcm
 from typing import ClassVar, Literal
@@ -49,7 +47,7 @@ class PortRange(Range):
     """Ports of UDP or TCP."""
 
     @model_validator(mode="after")
-    def _fits(self) -> PortRange:
+    def _fits(self) -> "PortRange":
         if self.last >= _PORTS:
             raise ValueError(f"there is no port {self.last}")
         return self
@@ -96,7 +94,7 @@ class Ipv4(Addresses):
     """Whether addresses are of 240.0.0.0/4, which nobody has, where the networks for benchmarking have too few."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Ipv4:
+    def _fits(self) -> "Ipv4":
         for addresses in (self.source, self.destination):
             if addresses.last >= _HOSTS and not self.is_wide:
                 raise ValueError(
@@ -160,7 +158,7 @@ class InnerHeaders(FileModel):
     """The TCP header."""
 
     @model_validator(mode="after")
-    def _are_one_after_the_other(self) -> InnerHeaders:
+    def _are_one_after_the_other(self) -> "InnerHeaders":
         if (self.ipv4 is None) == (self.ipv6 is None):
             raise ValueError("frames have either an 'ipv4' or an 'ipv6' header")
         if self.udp is not None and self.tcp is not None:
@@ -262,7 +260,7 @@ class Geneve(TunnelHeader):
     """Destination MAC address of the frames in the first tunnel; it counts up from tunnel to tunnel, as VPP's do."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Geneve:
+    def _fits(self) -> "Geneve":
         if self.vni.last >= _PORTS:
             raise ValueError(f"there is no VNI {self.vni.last} here")
         return self
@@ -279,7 +277,7 @@ class Headers(InnerHeaders):
     """The GENEVE header and the inner frame."""
 
     @model_validator(mode="after")
-    def _are_possible(self) -> Headers:
+    def _are_possible(self) -> "Headers":
         if self.ethernet and max(self.ethernet.source.last, self.ethernet.destination.last) >= _MAC_HOSTS:
             raise ValueError(f"a side has {_MAC_HOSTS} MAC addresses; use fewer")
         if self.vxlan is not None and self.geneve is not None:

@@ -1,7 +1,5 @@
 """Traffic profiles: headers, sizes and flows of frames, read from YAML files, and put in words for reports."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -137,7 +135,7 @@ class TrafficProfile(ProfileFile):
     """Bytes of a frame with FCS, or the name of a mix of sizes."""
 
     @model_validator(mode="after")
-    def _is_possible(self) -> TrafficProfile:
+    def _is_possible(self) -> "TrafficProfile":
         shares = [direction.load_share for direction in self.directions]
         if max(shares) != 1:
             raise ValueError(f"load_share: one direction's must be 1, and the largest is {max(shares):g}")

@@ -1,7 +1,5 @@
 """A TRex server on the TG: started if none runs, adopted if the same server runs already, and stopped by its pid."""
 
-from __future__ import annotations
-
 import shlex
 import time
 from collections.abc import Sequence
@@ -227,7 +225,7 @@ class TrexServer:
         status = self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "status", self.program.status).stdout
         return int(status) if status.strip().isdecimal() else None
 
-    def _look(self) -> _Server:
+    def _look(self) -> "_Server":
         port = f"{self._settings.rpc_port:04X}"
         lines = self._session.run("sh", "-c", _LOOK, "look", self.program.files, port).stdout.splitlines()
         first: Sequence[str] = lines[0].split() if lines else ()

@@ -4,8 +4,6 @@ Integrity: each frame comes back as it was sent, and once (RFC 2544, section 10)
 examines some or all of them; both become counters here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -222,7 +220,7 @@ class _Total:
     is_early: bool = False
 
     @classmethod
-    def of(cls, directions: Sequence[DirectionCounters], *, is_early: bool) -> _Total:
+    def of(cls, directions: Sequence[DirectionCounters], *, is_early: bool) -> "_Total":
         sent, unsent = sum(each.sent_frames for each in directions), sum(each.unsent_frames for each in directions)
         return cls(
             sent=sent,

@@ -11,8 +11,6 @@ Each line ends with a digest of itself and of the digest before it (`lossratio.t
 changed line, or with lines that are missing, doubled or out of order, is refused. Only the last lines may be missing.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import logging
@@ -173,7 +171,7 @@ class Journal(AbstractContextManager["Journal"]):
         self.is_verified: Callable[[], bool] = lambda: True
 
     @classmethod
-    def open(cls, path: str | Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> Journal:
+    def open(cls, path: str | Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> "Journal":
         """Starts a journal, or continues the journal of an interrupted search, without the trials that nothing proves.
 
         Args:
@@ -199,7 +197,7 @@ class Journal(AbstractContextManager["Journal"]):
         return cls._at_end(path, contents)
 
     @classmethod
-    def begin(cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> Journal:
+    def begin(cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> "Journal":
         """Starts a journal as `open` does. An earlier file of that name is replaced.
 
         Raises:
@@ -212,7 +210,7 @@ class Journal(AbstractContextManager["Journal"]):
             return cls(path, [], path.open("ab", buffering=0), journal._digest)
 
     @classmethod
-    def reopen(cls, path: Path) -> Journal:
+    def reopen(cls, path: Path) -> "Journal":
         """Opens the journal of a search that has ended, for what is measured after it.
 
         Raises:
@@ -242,7 +240,7 @@ class Journal(AbstractContextManager["Journal"]):
             journal._write(*add_digest(describe_verification(), journal._digest))
 
     @classmethod
-    def _at_end(cls, path: Path, contents: JournalContents) -> Journal:
+    def _at_end(cls, path: Path, contents: JournalContents) -> "Journal":
         if contents.unproved:
             _LOG.warning(
                 "The last %d trials of %s are not used: the run was cut off before anybody looked whether the devices "
@@ -253,7 +251,7 @@ class Journal(AbstractContextManager["Journal"]):
         return cls._at(path, list(contents.results), contents.proved_bytes, contents.digest)
 
     @classmethod
-    def _at(cls, path: Path, results: list[TrialResult], size: int, digest: str) -> Journal:
+    def _at(cls, path: Path, results: list[TrialResult], size: int, digest: str) -> "Journal":
         with _opening(path):
             file = path.open("r+b", buffering=0)
             file.truncate(size)

@@ -4,8 +4,6 @@ A search has two sides (RFC 9971): a *controller* that chooses trials and draws 
 performs them. Neither knows the other; `run_search` carries trials and results between them.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable
@@ -102,7 +100,7 @@ class TrialInput(Observed):
             )
 
     @classmethod
-    def burst(cls, frames: int, load: float) -> TrialInput:
+    def burst(cls, frames: int, load: float) -> "TrialInput":
         """A number of frames at a load (RFC 9004), both per transmitting interface.
 
         Raises:
@@ -113,7 +111,7 @@ class TrialInput(Observed):
         return cls(frames / load if load > 0 else math.nan, load, frames=frames)
 
     @classmethod
-    def schedule(cls, *steps: Step) -> TrialInput:
+    def schedule(cls, *steps: Step) -> "TrialInput":
         """Steps of load that follow each other without a gap.
 
         Raises:
@@ -124,7 +122,7 @@ class TrialInput(Observed):
         duration = sum(step.duration for step in steps)
         return cls(duration, sum(step.duration * step.load for step in steps) / duration, steps=steps)
 
-    def sendable(self, step: float) -> TrialInput:
+    def sendable(self, step: float) -> "TrialInput":
         """The same trial with the nearest loads that a generator can send; see the function `sendable`."""
         if not step:
             return self
@@ -417,7 +415,7 @@ def run_search(
     controller: Controller[ResultT_co],
     measurer: Measurer,
     *,
-    journal: Journal | None = None,
+    journal: "Journal | None" = None,
     timeout: float | None = None,
     on_trial: Callable[[TrialResult], None] | None = None,
     load_step: float = 0.0,

@@ -8,7 +8,7 @@ import pytest
 
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.otg import generator as program, tester as rest
+from lossratio.traffic.agent.otg import generator as program
 from lossratio.traffic.answers import read_counters, read_latency, read_stop
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial import TrialInput
@@ -180,7 +180,7 @@ def test_answers_that_are_none_are_errors(status, answer, message):
         thread = threading.Thread(target=server.handle_request)
         thread.start()
         with pytest.raises(AgentError, match=message):
-            rest.Tester(f"http://127.0.0.1:{server.server_port}", True, 10.0).version()
+            program.Tester(f"http://127.0.0.1:{server.server_port}", True, 10.0).version()
         thread.join()
 
 
@@ -188,10 +188,10 @@ def test_a_tester_that_is_not_there_is_named():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(AgentError, match=f"The tester http://127.0.0.1:{port} does not answer") as caught:
-        rest.Tester(f"http://127.0.0.1:{port}", True, 1.0).version()
+        program.Tester(f"http://127.0.0.1:{port}", True, 1.0).version()
     assert caught.value.kind == "server_lost"
 
 
 def test_a_tester_that_never_answers_is_lost_after_the_timeout():
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(AgentError, match="timed out"):
-        rest.Tester(f"http://127.0.0.1:{silent.getsockname()[1]}", True, 0.1).version()
+        program.Tester(f"http://127.0.0.1:{silent.getsockname()[1]}", True, 0.1).version()

@@ -20,7 +20,7 @@ from lossratio.bpf import BpfError, read_object, why_impossible
 from lossratio.topology import AutoGenerator, XdpGenerator
 from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.xdp import card_clock
+from lossratio.traffic.agent.xdp import cards
 from lossratio.traffic.agent.xdp.cards import CardClock, clock_of
 from lossratio.traffic.generators import open_generator
 from lossratio.traffic.generators.base import GeneratorNode
@@ -141,8 +141,8 @@ def test_a_program_without_card_stamps_calls_no_function_of_a_driver():
     ],
 )
 def test_a_card_without_stamps_is_refused_with_the_reason(monkeypatch, features, stamping, reason):
-    monkeypatch.setattr(card_clock, "xdp_features", lambda index, kind: features)
-    monkeypatch.setattr(card_clock, "stamping", lambda name: stamping)
+    monkeypatch.setattr(cards, "xdp_features", lambda index, kind: features)
+    monkeypatch.setattr(cards, "stamping", lambda name: stamping)
     with pytest.raises(AgentError, match=reason) as refusal:
         clock_of(PORT)
     assert refusal.value.kind == "card_stamps"
@@ -167,9 +167,9 @@ class Clocks:
 
     def __init__(self, monkeypatch, ratio):
         self.system, self.ratio, self.set_by = 5_000_000_000, ratio, 0
-        monkeypatch.setattr(card_clock.time, "monotonic_ns", lambda: self.system)
-        monkeypatch.setattr(card_clock.time, "monotonic", lambda: self.system / 1e9)
-        monkeypatch.setattr(card_clock.time, "sleep", self.sleep)
+        monkeypatch.setattr(cards.time, "monotonic_ns", lambda: self.system)
+        monkeypatch.setattr(cards.time, "monotonic", lambda: self.system / 1e9)
+        monkeypatch.setattr(cards.time, "sleep", self.sleep)
 
     def sleep(self, seconds):
         self.system += round(seconds * 1e9)

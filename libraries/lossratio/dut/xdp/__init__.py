@@ -1,7 +1,5 @@
 """Devices made of XDP: programs in the kernel in front of its network stack, ours or a user's own."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -92,7 +90,7 @@ class XdpOptions(DutOptions):
         return self.object is None and self.pinned is None
 
     @model_validator(mode="after")
-    def _fits_together(self) -> XdpOptions:
+    def _fits_together(self) -> "XdpOptions":
         if self.object is not None and self.pinned is not None:
             raise ValueError("object and pinned name two programs; give one of them")
         if self.rules is not None and self.forwarding != "filter":
@@ -120,7 +118,7 @@ class XdpConnections(ConnectionTable):
 
     translates, is_one_way = False, True
 
-    def __init__(self, device: XdpDevice, most: int) -> None:
+    def __init__(self, device: "XdpDevice", most: int) -> None:
         self._device, self.most, self.node_name = device, most, device.node.name
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:

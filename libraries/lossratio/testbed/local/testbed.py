@@ -1,7 +1,5 @@
 """Local testbeds: builds them, finds running ones, joins them to other tools' labs, takes them down."""
 
-from __future__ import annotations
-
 import json
 import os
 import pwd
@@ -229,7 +227,7 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
         self._holder = holder
 
     @classmethod
-    def up(cls, topology: Topology, *, keep: bool = False) -> LocalTestbed:
+    def up(cls, topology: Topology, *, keep: bool = False) -> "LocalTestbed":
         """Builds a testbed.
 
         Args:
@@ -270,7 +268,7 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
         return testbed
 
     @classmethod
-    def use(cls, topology: Topology) -> LocalTestbed:
+    def use(cls, topology: Topology) -> "LocalTestbed":
         """Joins the testbed of this topology if it is up to stay; otherwise builds one for this run.
 
         Raises:

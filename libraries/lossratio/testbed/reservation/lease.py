@@ -3,8 +3,6 @@
 The keeper is the program on the TG node that waits for the lease, keeps it, and reports its holder.
 """
 
-from __future__ import annotations
-
 import getpass
 import json
 import logging
@@ -129,7 +127,7 @@ class Holder:
     """Seconds until the lease expires unless it is renewed; 0: it has expired."""
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any] | None) -> Holder | None:
+    def from_json(cls, data: Mapping[str, Any] | None) -> "Holder | None":
         """Reads the keeper's report."""
         return None if data is None else cls(**data)
 
@@ -261,7 +259,7 @@ class Lease(AbstractContextManager["Lease"]):
         self._pulse = Pulse(claim.seconds / BEATS, self._beat)
 
     @classmethod
-    def take(cls, session: NodeSession, claim: Claim, *, wait: float = 0.0, restores: bool = False) -> Lease:
+    def take(cls, session: NodeSession, claim: Claim, *, wait: float = 0.0, restores: bool = False) -> "Lease":
         """Waits for the testbed in a fair queue, at most so many seconds, and takes it.
 
         Processes that are started over the TG's session from now on end with the lease. If it `restores`, the heartbeat

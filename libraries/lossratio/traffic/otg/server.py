@@ -1,7 +1,5 @@
 """The REST interface of the Open Traffic Generator in front of a `Tester`: requests and answers by snappi's models."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -56,7 +54,7 @@ class _RefusalError(Exception):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = _SILENT_SECONDS
-    server: OtgServer
+    server: "OtgServer"
 
     def version_string(self) -> str:
         return "lossratio"

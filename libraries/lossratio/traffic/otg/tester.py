@@ -1,7 +1,5 @@
 """The tester behind the server: it has one configuration, sends its flows with a generator of lossratio, and counts."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time
@@ -155,7 +153,7 @@ class Tester:
         if self._run is not None:
             raise BusyError("Flows are being sent. Stop them first (traffic.flow_transmit.state: stop).")
 
-    def _ready(self, flows: Sequence[Flow], config: Mapping[str, Any]) -> _OwnGenerator:
+    def _ready(self, flows: Sequence[Flow], config: Mapping[str, Any]) -> "_OwnGenerator":
         interfaces = {port["name"]: self._ports[port["location"]] for port in config["ports"]}
         if self._generator is None:
             self._generator = _OwnGenerator(self._kind)
@@ -178,7 +176,7 @@ class Tester:
         self._counts |= _no_counts(flows)
         self._run = _Run(generator, flows, self._ended)
 
-    def _ended(self, run: _Run, counters: Sequence[Counted]) -> None:
+    def _ended(self, run: "_Run", counters: Sequence[Counted]) -> None:
         with self._lock:
             self._run = None
             self._problem = run.problem
@@ -279,7 +277,7 @@ class _Run:
     """Flows that are being sent, in a thread."""
 
     def __init__(
-        self, generator: _OwnGenerator, flows: tuple[Flow, ...], ended: Callable[[_Run, Sequence[Counted]], None]
+        self, generator: _OwnGenerator, flows: tuple[Flow, ...], ended: "Callable[[_Run, Sequence[Counted]], None]"
     ) -> None:
         self.flows = flows
         self.heard = time.monotonic()

@@ -1,7 +1,5 @@
 """What a feature of VPP can say: its options, what it goes with and needs, its commands, and what VPP then shows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
@@ -122,13 +120,13 @@ class Feature(SocketOptions):
     """What it needs."""
 
     @classmethod
-    def given(cls, options: Feature) -> list[str]:
+    def given(cls, options: "Feature") -> list[str]:
         """Its own options that are not as by default."""
         fields = ((name, field) for name, field in cls.model_fields.items() if name not in Feature.model_fields)
         return [name for name, field in fields if getattr(options, name) != field.default]
 
     @classmethod
-    def mismatch(cls, options: Feature) -> str | None:
+    def mismatch(cls, options: "Feature") -> str | None:
         """The reason why it does not go with the options' forwarding; None: it does."""
         if options.forwarding in cls.needs.forwarding:
             return None
