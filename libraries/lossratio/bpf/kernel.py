@@ -399,9 +399,12 @@ def _name(info: bytes, offset: int) -> str:
     return info[offset : offset + 16].split(b"\0")[0].decode(errors="replace")
 
 
-def map_names() -> list[str]:
-    """Names of all maps that the kernel has, of all processes and namespaces; it takes CAP_SYS_ADMIN."""
-    names: list[str] = []
+def map_names() -> dict[int, str]:
+    """Names of all maps that the kernel has, by its numbers, which count up: of all processes and namespaces.
+
+    It takes CAP_SYS_ADMIN.
+    """
+    names: dict[int, str] = {}
     number, what = 0, "a list of all maps"
     while True:
         result, answer = _bpf(_MAP_GET_NEXT_ID, struct.pack("=III", number, 0, 0), what, last=errno.ENOENT)
@@ -410,7 +413,7 @@ def map_names() -> list[str]:
         number = struct.unpack_from("=I", answer, 4)[0]
         # It may have gone meanwhile.
         with suppress(BpfError), closing(Table.open(number)) as found:
-            names.append(found.name)
+            names[number] = found.name
 
 
 def possible_cpus() -> int:

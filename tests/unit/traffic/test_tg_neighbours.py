@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from ipaddress import ip_address
 from pathlib import Path
@@ -13,6 +15,7 @@ from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, I
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 
 from lossratio.traffic.agent.core.neighbours import answer_to, lldp_frame
+from lossratio.traffic.agent.core.packets import PacketWire
 
 OURS, THEIRS = "02:00:00:00:00:01", "02:00:00:00:00:02"
 OWN_MAC = bytes.fromhex(OURS.replace(":", ""))
@@ -34,6 +37,28 @@ def solicitation(target, source="2001:db8::1"):
 
 def answer(question):
     return answer_to(bytes(question), OWN_MAC, RANGES)
+
+
+class Port:
+    """A packet socket that can be read: one frame, or the error of a link that has gone down."""
+
+    def __init__(self, frame):
+        self.frame = frame
+        self.read_end, write_end = os.pipe()
+        os.write(write_end, b"x")
+
+    def fileno(self):
+        return self.read_end
+
+    def recvmsg(self, most, room):
+        if self.frame is None:
+            raise OSError(errno.ENETDOWN, os.strerror(errno.ENETDOWN))
+        return self.frame, [], 0, ("port", 0, 0)
+
+
+def test_a_port_whose_link_goes_down_takes_no_frames_of_other_ports_away():
+    wire = PacketWire({}, {"up": [Port(b"frame")], "down": [Port(None)]})
+    assert wire.receive(1.0) == [("up", b"frame")]
 
 
 @pytest.mark.parametrize("target", ["10.0.0.5", "10.0.0.9"])

@@ -21,9 +21,9 @@ from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configur
 from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.core.pacing import free_processors
 from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.xdp import generator
+from lossratio.traffic.agent.xdp import generator, sender
 from lossratio.traffic.agent.xdp.plan import Plan, schedule_course
-from lossratio.traffic.agent.xdp.sender import choose_cpus, claim
+from lossratio.traffic.agent.xdp.sender import choose_cpus, claim, claim_cpus
 from lossratio.traffic.client import AgentRefusalError
 from lossratio.traffic.generators import open_generator
 from lossratio.traffic.generators.base import GeneratorNode
@@ -81,7 +81,30 @@ def test_senders_keep_off_the_processors_of_other_testbeds_senders(directions, f
     assert choose_cpus(directions, None, free, taken) == chosen
 
 
-OTHER_TESTBED = "from lossratio.traffic.agent.xdp.sender import sender_cpus; print(*sender_cpus())"
+def test_of_two_testbeds_that_choose_a_processor_at_once_the_later_one_chooses_again(monkeypatch):
+    # The other one's claim, number 7, was not there yet when this one chose.
+    seen = iter([{}, {7: "lr_sender_0", 8: "lr_sender_0"}, {7: "lr_sender_0"}, {7: "lr_sender_0", 9: "lr_sender_1"}])
+    numbers, closed = iter((8, 9)), []
+
+    def claim_of(cpu):
+        number = next(numbers)
+        return SimpleNamespace(number=number, close=lambda: closed.append(number))
+
+    monkeypatch.setattr(sender, "map_names", lambda: next(seen))
+    monkeypatch.setattr(sender, "claim", claim_of)
+    claims = claim_cpus(1, None, (0, 1))
+    assert {cpu: claimed.number for cpu, claimed in claims.items()} == {1: 9}
+    assert closed == [8]
+
+
+def test_the_earlier_one_keeps_its_processor(monkeypatch):
+    seen = iter([{}, {7: "lr_sender_0", 8: "lr_sender_0"}])
+    monkeypatch.setattr(sender, "map_names", lambda: next(seen))
+    monkeypatch.setattr(sender, "claim", lambda cpu: SimpleNamespace(number=7, close=None))
+    assert list(claim_cpus(1, None, (0, 1))) == [0]
+
+
+OTHER_TESTBED = "from lossratio.traffic.agent.xdp.sender import sender_cpus; print(*sender_cpus().values())"
 
 
 @pytest.mark.netns

@@ -132,9 +132,7 @@ class Responder:
                 next_lldp += LLDP_SECONDS
                 for port in dict.fromkeys(speaker.port for speaker in self._speakers if speaker.lldp):
                     _send(self._wire, port, lldp_frame(port, self._wire.mac(port)))
-            # A port whose link goes down.
-            with suppress(OSError):
-                self._wire.receive(next_lldp - time.monotonic())
+            self._wire.receive(next_lldp - time.monotonic())
 
 
 class AnsweringWire:

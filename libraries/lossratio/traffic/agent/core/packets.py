@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import select
 import socket
 import struct
@@ -87,8 +88,11 @@ def receive_whole(packets: socket.socket) -> bytes:
     """Receives a frame, with the tag of its VLAN back in its place; empty: one of the port's own, or none is there."""
     try:
         frame, ancillary, _, address = packets.recvmsg(_LARGEST, socket.CMSG_SPACE(struct.calcsize(_AUXDATA)))
-    except BlockingIOError:
-        return b""
+    except OSError as error:
+        # A port says once that its link went down, and other ports have frames all the same.
+        if error.errno in (errno.EAGAIN, errno.ENETDOWN):
+            return b""
+        raise
     if address[2] == socket.PACKET_OUTGOING:
         return b""
     for level, kind, data in ancillary:

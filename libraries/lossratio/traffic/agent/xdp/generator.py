@@ -34,7 +34,7 @@ from .direction import ActiveDirection
 from .plan import Plan, check_schedule
 from .receive_program import ReceiveProgram, Reception
 from .send_program import SendProgram
-from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, choose_cpus, claim, sender_cpus, share_out
+from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, claim_cpus, share_out
 
 AGENT_PRIORITY = 20
 """Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time although all processors are busy."""
@@ -83,12 +83,14 @@ class XdpGenerator:
             raise AgentError("bpf", f"The generator 'xdp' is not possible here: {reason}. {_WAY_OUT}")
         for direction in configuration.directions:
             check_may_attach(self._ports.before[direction.receive])
-        free, taken = free_processors(device_cpus), sender_cpus()
-        self._cpus = choose_cpus(len(configuration.directions), cpus, free, taken)
+        self._opened = ExitStack()
+        claims = claim_cpus(len(configuration.directions), cpus, free_processors(device_cpus))
+        for claimed in claims.values():
+            self._opened.callback(claimed.close)
+        self._cpus = tuple(claims)
         self._tags = Tags()
         self._modes: dict[str, XdpMode] = {}
         self._senders = Senders()
-        self._opened = ExitStack()
         # Senders need Python between two pieces of their work.
         sys.setswitchinterval(_SWITCH_SECONDS)
         raise_priority(AGENT_PRIORITY)
@@ -184,8 +186,6 @@ class XdpGenerator:
         self._opened.close()
 
     def _open(self) -> None:
-        for cpu in self._cpus:
-            self._opened.callback(claim(cpu).close)
         directions = self._configuration.directions
         streams = share_out(len(directions), len(self._cpus))
         for number, direction in enumerate(directions):

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import List, Sequence
 
 from lossratio.bpf import BpfError, Table, TableType, map_names
@@ -172,11 +172,29 @@ def choose_cpus(
     return tuple(sorted(free, key=taken.count)[: directions if len(free) > directions else 1])
 
 
-def sender_cpus() -> list[int]:
-    """The processors of all senders of this kind on the machine, one for each (`claim`)."""
+def claim_cpus(directions: int, wanted: Sequence[int] | None, free: Sequence[int]) -> dict[int, Table]:
+    """Chooses the processors of the senders, and makes each known (`claim`); see `choose_cpus`.
+
+    Of two testbeds that choose the same one at the same time, the later one chooses again.
+    """
+    while True:
+        before = sender_cpus()
+        with ExitStack() as undo:
+            claims: dict[int, Table] = {}
+            for cpu in choose_cpus(directions, wanted, free, list(before.values())):
+                claims[cpu] = claim(cpu)
+                undo.callback(claims[cpu].close)
+            new = {number: cpu for number, cpu in sender_cpus().items() if number not in before and cpu in claims}
+            if wanted is not None or all(number >= claims[cpu].number for number, cpu in new.items()):
+                undo.pop_all()
+                return claims
+
+
+def sender_cpus() -> dict[int, int]:
+    """The processors of all senders of this kind on the machine, by the kernel's number of their map (`claim`)."""
     with suppress(BpfError):
-        return [int(name[len(_CLAIM) :]) for name in map_names() if name.startswith(_CLAIM)]
-    return []
+        return {number: int(name[len(_CLAIM) :]) for number, name in map_names().items() if name.startswith(_CLAIM)}
+    return {}
 
 
 def claim(cpu: int) -> Table:
