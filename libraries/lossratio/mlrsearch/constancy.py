@@ -155,20 +155,9 @@ def _contradictions(
     if len(numbers) > MOST_TRIALS:
         numbers = np.sort(np.random.default_rng(0).choice(numbers, MOST_TRIALS, replace=False))
     trials = [results[number] for number in numbers]
-    loads, durations, losses = (
-        np.array(
-            [
-                (
-                    trial.load,
-                    trial.duration,
-                    trial.loss_ratio * (trial.duration / trial.traffic_duration if of_sent else 1.0),
-                )
-                for trial in trials
-            ]
-        )
-        .reshape(-1, 3)
-        .T
-    )
+    loads, durations = (np.array([getattr(trial, name) for trial in trials]) for name in ("load", "duration"))
+    shares = (trial.duration / trial.traffic_duration if of_sent else 1.0 for trial in trials)
+    losses = np.array([trial.loss_ratio * share for trial, share in zip(trials, shares, strict=True)])
     is_early = np.array([trial.is_early for trial in trials], dtype=bool)
     most = losses - LEAST_DIFFERENCE - LEAST_FRAMES / (loads * durations)
     # Most trials take no part.

@@ -5,22 +5,19 @@ Each goal has a search of its own, which proposes the trial that would help most
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.classification import Bound
-from lossratio.mlrsearch.evidence import Evidence, RelevantBounds
-from lossratio.mlrsearch.expectation import Expectation, LossCurve
-from lossratio.mlrsearch.forecast import Forecast, Outlook, Pace, forecast, outlook
+from lossratio.mlrsearch.expectation import LossCurve
+from lossratio.mlrsearch.forecast import Forecast, Pace, forecast
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
-from lossratio.mlrsearch.hints import Hint, hint_of, overload_of
-from lossratio.mlrsearch.memory import NAME as MEMORY, RESTED, Memory, Rested
-from lossratio.mlrsearch.posterior import Plan, Posterior
+from lossratio.mlrsearch.hints import hint_of
+from lossratio.mlrsearch.memory import MEMORY, RESTED, Memory, Rested
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_of
-from lossratio.mlrsearch.rules import Choice, GoalView, choose
-from lossratio.mlrsearch.sequential import SequentialGoal
-from lossratio.mlrsearch.stages import GoalBounds, Interval, Stages, Target, targets_of
+from lossratio.mlrsearch.rules import GoalView, choose
+from lossratio.mlrsearch.stages import GoalBounds
 from lossratio.trials import TrialInput, TrialResult
 
 STALLED_AFTER = 100
@@ -40,142 +37,6 @@ _IF_IT_REMEMBERS = {
     Bound.LOWER: "at a load that it lost frames of right after a loss",
     Bound.UPPER: "again right after a loss",
 }
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A trial that would help a goal."""
-
-    goal: SearchGoal
-    """The goal."""
-    choice: Choice
-    """The trial, and the rule that wants it."""
-    target: Target
-    """The target that the trial is for."""
-    interval: Interval
-    """Where the target's bounds are."""
-    hinted: bool
-    """Whether earlier searches promise the bound here."""
-
-    @property
-    def is_coarse(self) -> bool:
-        """Whether the target is the goal's coarsest one."""
-        return self.choice.stage == 0
-
-
-class GoalSearch:
-    """One goal's search: what is known, and which trial would help most."""
-
-    def __init__(
-        self,
-        goal: SearchGoal,
-        grid: LoadGrid,
-        curve: LossCurve,
-        hint: Hint | None = None,
-        *,
-        early_verdict: bool = False,
-    ) -> None:
-        self.goal = goal
-        start = None if hint is None else hint.start
-        expectation = Expectation(goal.loss_ratio, goal.first_duration, grid, curve, start)
-        stages = Stages(goal, grid, targets_of(goal, early_verdict=early_verdict))
-        is_planned = not early_verdict and not isinstance(goal, SequentialGoal)
-        is_planned &= goal.first_duration == goal.final_trial_duration
-        plan = Plan(goal, grid, Posterior(grid.top)) if is_planned else None
-        self._view = GoalView(
-            grid, grid.steps_within(goal.width), stages, curve, expectation, plan, fails_soon=early_verdict
-        )
-        self._hint = hint
-        self._was_hinted = hint is not None
-
-    def add(self, result: TrialResult) -> None:
-        """Counts a trial; to be called after the loss curve has counted it."""
-        view = self._view
-        before = view.intervals[0]
-        if self._hint is not None and before.upper is None and (overload := overload_of(view.grid, result)) is not None:
-            self._hint = self._hint.moved(overload, view.grid.top)
-            view.expectation.move_hint(self._hint.start)
-        view.progress.add(result)
-        if view.plan is not None:
-            view.plan.add(result)
-        after = view.intervals[0]
-        next_upper = None if after.upper is None else view.stages[0].evidence.upper_above(after.upper)
-        view.expectation.update(before, after, next_upper)
-        if view.plan is not None:
-            is_wrong = view.expectation.surprises < 0 and not self._was_hinted
-            self.has_plan |= not after.open or is_wrong
-            if self._hint is not None:
-                view.plan.hinted = self._hint.begins
-            view.plan.expect(view.expectation.overload, after.upper)
-        if self._hint is not None and not after.open:
-            view.hinted = self._hint.expected(after.first - 1)
-            self._hint = None
-
-    @property
-    def has_plan(self) -> bool:
-        """Whether plans are made for the goal."""
-        return self._view.plan is not None and self._view.plan.begun
-
-    @has_plan.setter
-    def has_plan(self, begun: bool) -> None:
-        if self._view.plan is not None:
-            self._view.plan.begun = begun
-
-    def relevant_bounds(self) -> RelevantBounds:
-        """The goal's relevant lower and upper bound."""
-        return self._view.progress.relevant_bounds()
-
-    def bounds(self) -> GoalBounds:
-        """The goal's bounds so far."""
-        return self._view.progress.bounds()
-
-    def too_much(self) -> tuple[float, float]:
-        """The smallest load that all trials, short ones too, showed to be too much, and what a trial may lose."""
-        lower, upper = self.relevant_bounds()
-        of_short = self._view.stages[0].evidence.upper_above(lower or 0.0)
-        return max(upper or 0.0, of_short or 0.0), self.goal.loss_ratio
-
-    @property
-    def evidence(self) -> Evidence:
-        """What all trials say for the goal itself."""
-        return self._view.stages[-1].evidence
-
-    def proposal(self) -> Proposal | None:
-        """The trial that helps most; None if the goal's bounds are found, or cannot be."""
-        view, choice = self._view, choose(self._view)
-        if choice is None:
-            return None
-        stage, interval = view.stages[choice.stage], view.intervals[choice.stage]
-        if stage.evidence.tally(choice.load).full_trials >= STALLED_AFTER * stage.target.trials:
-            return None
-        if choice.stage == 0:
-            hinted = view.expectation.is_hinted and interval.upper is not None
-        else:
-            hinted = choice.load in (view.hinted_pair or ())
-        return Proposal(self.goal, choice, stage.target, interval, hinted)
-
-    def is_failed(self) -> bool:
-        """Whether the minimum load is an upper bound."""
-        _, upper = self.relevant_bounds()
-        return upper is not None and upper <= self._view.grid.min_load
-
-    def is_regular(self) -> bool:
-        """Whether both bounds are found."""
-        return None not in self.relevant_bounds() and not self._view.intervals[-1].open
-
-    def is_stalled(self) -> bool:
-        """Whether the goal was given up because trials at some load add nothing."""
-        return self._view.intervals[-1].open and self.proposal() is None
-
-    def outlook(self, pace: Pace) -> Outlook:
-        """The time that the goal still needs, if all goes as expected."""
-        view = self._view
-        expected = view.expectation.position
-        if expected is None:
-            # Nothing is known: goals that allow more loss have their bounds higher by just that.
-            interval = view.intervals[0]
-            expected = (interval.first + interval.last) / 2.0 + view.grid.steps_of_loss(self.goal.loss_ratio)
-        return outlook(view.progress, view.grid, view.width, expected, pace, fails_soon=view.fails_soon)
 
 
 @dataclass(frozen=True)
@@ -293,9 +154,8 @@ class MLRsearch:
         earlier = tuple(hints)
         by_goal = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
         self.hinted_loads = {goal: self._grid.load(hint.lower) for goal, hint in by_goal.items() if hint is not None}
-        self._searches = tuple(
-            GoalSearch(goal, self._grid, self._curve, hint, early_verdict=early_verdict)
-            for goal, hint in by_goal.items()
+        self._views = tuple(
+            GoalView(goal, self._grid, self._curve, hint, early_verdict=early_verdict) for goal, hint in by_goal.items()
         )
         self._results: dict[float, list[TrialResult]] = {}
         self.last_purpose: Purpose | None = None
@@ -319,7 +179,7 @@ class MLRsearch:
 
         No trial is counted again for them.
         """
-        return tuple(search.bounds() for search in self._searches) if self._results else ()
+        return tuple(view.bounds() for view in self._views) if self._results else ()
 
     def next_trial(self) -> TrialInput | None:
         """The trial to measure next; None when the search is over. Asking again changes nothing."""
@@ -343,17 +203,18 @@ class MLRsearch:
         self._memory.add(result)
         self._rested.add(result)
         self._pace.add(result)
-        for search in self._searches:
-            search.add(result)
+        for view in self._views:
+            view.add(result)
         # What one goal's trials show about the SUT serves the other goals' plans, too.
-        begun = any(search.has_plan for search in self._searches)
-        for search in self._searches:
-            search.has_plan |= begun
+        plans = [view.plan for view in self._views if view.plan is not None]
+        begun = any(plan.begun for plan in plans)
+        for plan in plans:
+            plan.begun = begun
 
     def result(self) -> SearchResult:
         """The result so far, at any time; before the end it is marked as not finished."""
         finished = self.next_trial() is None and not self._is_out_of_time()
-        goal_results = [self._goal_result(search) for search in self._searches]
+        goal_results = [self._goal_result(view) for view in self._views]
         return SearchResult(goal_results, finished=finished, elapsed=self.elapsed, trials=self.trials)
 
     def forecast(self) -> Forecast:
@@ -361,9 +222,7 @@ class MLRsearch:
         if self.next_trial() is None:
             return Forecast(0.0, 0.0, 0.0)
         warm_up = 0.0 if self._warm_up is None else self._pace.elapsed(self._warm_up.duration)
-        left = forecast(
-            (search.outlook(self._pace) for search in self._searches), warm_up + self._rested.time_left(self._pace)
-        )
+        left = forecast(self._views, self._pace, warm_up + self._rested.time_left(self._pace))
         most = self._timeout - self.elapsed
         return Forecast(min(left.seconds, most), min(left.low, most), min(left.high, most))
 
@@ -377,56 +236,58 @@ class MLRsearch:
         proposals = self._proposals()
         if not proposals:
             return self.last_question()
-        best = min(
+        trial, best = min(
             proposals,
             key=lambda proposal: (
-                proposal.target.duration_sum,
-                proposal.goal.loss_ratio if proposal.is_coarse else 0.0,
-                proposal.choice.load,
+                proposal[1].duration_sum,
+                proposal[1].goals[0].loss_ratio if proposal[1].coarse else 0.0,
+                proposal[1].load,
             ),
         )
-        trial = TrialInput(best.target.trial_duration, best.choice.load, certain_above=self._certain_above)
-        goals = tuple(
-            proposal.goal
-            for proposal in proposals
-            if (proposal.choice.load, proposal.choice.expected) == (best.choice.load, best.choice.expected)
-            and proposal.target.trial_duration == best.target.trial_duration
-        )
-        return trial, Purpose(
-            goals,
-            best.choice.load,
-            best.target.duration_sum,
-            best.choice.expected,
-            best.interval.lower,
-            best.interval.upper,
-            best.is_coarse,
-            best.hinted,
-            best.choice.rule,
-        )
+        alike = (why for each, why in proposals if (each, why.expected) == (trial, best.expected))
+        return trial, replace(best, goals=tuple(goal for why in alike for goal in why.goals))
 
     def last_question(self) -> tuple[TrialInput, Purpose] | None:
         """The next trial that shows whether the SUT remembers loss, when all bounds are found; None: there is none."""
-        if not all(search.is_regular() for search in self._searches):
+        if any(None in view.relevant_bounds() or view.intervals[-1].open for view in self._views):
             return None
-        rule, question = MEMORY, self._memory.next_trial()
-        if question is None:
-            rested = self._rested.next_trial(*max(search.too_much() for search in self._searches))
-            if rested is None:
-                return None
-            rule, question = RESTED, (rested, Bound.UPPER)
-        trial, expected = question
-        lower, upper = self._searches[0].relevant_bounds()
-        purpose = Purpose(
-            self.goals, trial.load, trial.duration, expected, lower, upper, coarse=True, hinted=False, rule=rule
-        )
-        return trial, purpose
+        rested = self._rested.next_trial(*max((view.too_much(), view.goal.loss_ratio) for view in self._views))
+        for rule, question in ((MEMORY, self._memory.next_trial()), (RESTED, rested)):
+            if question is not None:
+                trial, expected = question
+                bounds = self._views[0].relevant_bounds()
+                return trial, Purpose(
+                    self.goals, trial.load, trial.duration, expected, *bounds, coarse=True, hinted=False, rule=rule
+                )
+        return None
 
-    def _proposals(self) -> list[Proposal]:
-        return [proposal for search in self._searches if (proposal := search.proposal()) is not None]
+    def _proposals(self) -> list[tuple[TrialInput, Purpose]]:
+        return [proposal for view in self._views if (proposal := self._proposal(view)) is not None]
+
+    def _proposal(self, view: GoalView) -> tuple[TrialInput, Purpose] | None:
+        """The trial that helps a goal most; None if the goal's bounds are found, or cannot be."""
+        choice = choose(view)
+        if choice is None:
+            return None
+        stage, interval, is_coarse = view.stages[choice.stage], view.intervals[choice.stage], choice.stage == 0
+        if stage.evidence.tally(choice.load).full_trials >= STALLED_AFTER * stage.target.trials:
+            return None
+        is_looked_for = view.expectation.is_hinted and interval.upper is not None
+        return TrialInput(stage.target.trial_duration, choice.load, certain_above=self._certain_above), Purpose(
+            (view.goal,),
+            choice.load,
+            stage.target.duration_sum,
+            choice.expected,
+            interval.lower,
+            interval.upper,
+            is_coarse,
+            is_looked_for if is_coarse else choice.load in (view.hinted_pair or ()),
+            choice.rule,
+        )
 
     def _is_failed(self) -> bool:
         """Whether fail fast ends the search."""
-        return self._fail_fast and any(search.is_failed() for search in self._searches)
+        return self._fail_fast and any(view.is_failed() for view in self._views)
 
     def _is_out_of_time(self) -> bool:
         """Whether the timeout keeps the search from its end."""
@@ -434,8 +295,8 @@ class MLRsearch:
             return False
         return self._warm_up is not None or bool(self._proposals())
 
-    def _goal_result(self, search: GoalSearch) -> GoalResult:
-        if search.is_stalled():
+    def _goal_result(self, view: GoalView) -> GoalResult:
+        if view.intervals[-1].open and self._proposal(view) is None:
             unfinished = IrregularReason.STALLED
         elif self._is_failed():
             unfinished = IrregularReason.OTHER_GOAL_FAILED
@@ -444,4 +305,4 @@ class MLRsearch:
         else:
             unfinished = IrregularReason.STOPPED_EARLY
         limits = self.min_load, self.max_load
-        return result_of(search.goal, search.evidence, self._results, limits, unfinished)
+        return result_of(view.goal, view.stages[-1].evidence, self._results, limits, unfinished)

@@ -34,8 +34,7 @@ class Evidence:
         self._criterion = criterion
         self._tallies: dict[float, Tally] = {}
         self._bounds: dict[float, Bound] = {}
-        self._lowers: list[float] = []
-        self._uppers: list[float] = []
+        self._sorted: dict[Bound, list[float]] = {Bound.LOWER: [], Bound.UPPER: []}
         self.unsure: set[float] = set()
         self.short_trials_refute = criterion.exceed[0] == 0
 
@@ -52,10 +51,9 @@ class Evidence:
             return False
         self._bounds[load] = new
         if old is not Bound.UNDECIDED:
-            loads = self._sorted(old)
-            del loads[bisect_left(loads, load)]
+            self._sorted[old].remove(load)
         if new is not Bound.UNDECIDED:
-            insort(self._sorted(new), load)
+            insort(self._sorted[new], load)
         return True
 
     def bound(self, load: float) -> Bound:
@@ -78,13 +76,15 @@ class Evidence:
 
     def upper_above(self, load: float) -> float | None:
         """The smallest upper bound above a load; None if there is none."""
-        index = bisect_right(self._uppers, load)
-        return self._uppers[index] if index < len(self._uppers) else None
+        uppers = self._sorted[Bound.UPPER]
+        index = bisect_right(uppers, load)
+        return uppers[index] if index < len(uppers) else None
 
     def lower_below(self, load: float) -> float | None:
         """The largest lower bound below a load; None if there is none."""
-        index = bisect_left(self._lowers, load)
-        return self._lowers[index - 1] if index > 0 else None
+        lowers = self._sorted[Bound.LOWER]
+        index = bisect_left(lowers, load)
+        return lowers[index - 1] if index > 0 else None
 
     def relevant_bounds(self) -> RelevantBounds:
         """The relevant lower and upper bound; None where there is none."""
@@ -94,10 +94,6 @@ class Evidence:
     def _classified(self, result: TrialResult) -> Bound:
         """What a trial's load is, now that the trial is in the tally."""
         return self._tallies[result.load].classify(self._criterion)
-
-    def _sorted(self, bound: Bound) -> list[float]:
-        """The lower or upper bounds, in ascending order."""
-        return self._lowers if bound is Bound.LOWER else self._uppers
 
 
 @dataclass
@@ -141,7 +137,9 @@ class SequentialEvidence(Evidence):
         if block == self._block:
             return self._judge(result)
         self._block = block
-        for sums in (self._bounds, self._lowers, self._uppers, self.unsure, self._seen, self._tests):
+        for loads in self._sorted.values():
+            loads.clear()
+        for sums in (self._bounds, self.unsure, self._seen, self._tests):
             sums.clear()
         for earlier in self._trials:
             self._judge(earlier)
@@ -150,14 +148,11 @@ class SequentialEvidence(Evidence):
     def missing(self, load: float, bound: Bound) -> float:
         """Seconds of trials of the expected kind that a load still needs to be such a bound."""
         test = self._tests.get(load) or _Test(len(self._tests) + 1)
-        needed, trials = self._block * self._goal.support_needed(test.place), 0
-        while test.low + test.high + trials < self._goal.most_trials:
-            if bound is Bound.LOWER and self._goal.support(test.low + trials, test.high).lower >= needed:
-                break
-            if bound is Bound.UPPER and self._goal.support(test.low, test.high + trials).upper >= needed:
-                break
-            trials += 1
-        return trials * self._goal.final_trial_duration
+        needed, is_lower = self._block * self._goal.support_needed(test.place), bound is Bound.LOWER
+        low, high = test.low, test.high
+        while low + high < self._goal.most_trials and self._goal.support(low, high)[not is_lower] < needed:
+            low, high = low + is_lower, high + (not is_lower)
+        return (low + high - test.low - test.high) * self._goal.final_trial_duration
 
     def _classified(self, result: TrialResult) -> Bound:
         goal, load = self._goal, result.load
@@ -198,13 +193,12 @@ def classify(goal: SearchGoal, results: Iterable[TrialResult]) -> Bound:
     Raises:
         SearchError: If the trials have different loads.
     """
-    evidence = evidence_of(goal)
-    load = None
+    evidence, loads = evidence_of(goal), dict[float, None]()
     for result in results:
-        if load is not None and result.load != load:
-            raise SearchError(
-                f"A load is classified by trials at that load alone, not at {load!r} and {result.load!r}."
-            )
-        load = result.load
         evidence.add(result)
-    return Bound.UNDECIDED if load is None else evidence.bound(load)
+        loads[result.load] = None
+    if len(loads) > 1:
+        raise SearchError(
+            f"A load is classified by trials at that load alone, not at {' and '.join(map(repr, loads))}."
+        )
+    return evidence.bound(next(iter(loads), 0.0))

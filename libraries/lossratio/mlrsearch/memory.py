@@ -16,11 +16,8 @@ from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.trials import TrialInput, TrialResult
 
-NAME = "memory"
-"""Name of the rule that chose such a trial."""
-
-RESTED = "rested"
-"""Name of the rule that chose a trial after a rest, see `Rested`."""
+MEMORY, RESTED = "memory", "rested"
+"""Names of the rules that chose such a trial, and one after a rest: see `Rested`."""
 
 LONG_REST = 15.0
 """Seconds without traffic before a trial that asks whether the SUT passes more after a rest."""
@@ -31,15 +28,8 @@ ENOUGH = LEAST_TRIALS
 A picture: just above its bound a noisy SUT passes every third trial, and 2 % above it every tenth.
 """
 
-
 LEAST_EVIDENCE = 5.0
 """Seconds of a duration sum from which on a search has such a trial; quick goals have 2 s."""
-
-
-def usual_rest(goals: Iterable[SearchGoal]) -> float:
-    """Seconds of that rest for a search; 0: none, as there is little evidence for each load anyway."""
-    return LONG_REST if any(goal.duration_sum >= LEAST_EVIDENCE for goal in goals) else 0.0
-
 
 CLIMB = 4
 """Factor of the grid steps above the bounds from one such trial to the next: 1, 4, 16, 64, 256."""
@@ -58,6 +48,11 @@ MARGIN = 1
 """Grid steps that loads stay away from the two forwarding rates."""
 
 
+def usual_rest(goals: Iterable[SearchGoal]) -> float:
+    """Seconds of that rest for a search; 0: none, as there is little evidence for each load anyway."""
+    return LONG_REST if any(goal.duration_sum >= LEAST_EVIDENCE for goal in goals) else 0.0
+
+
 class Memory:
     """The trials that answer the question. No load is asked for twice, and none that a trial of the duration had.
 
@@ -67,11 +62,9 @@ class Memory:
     """
 
     def __init__(self, grid: LoadGrid, duration: float) -> None:
-        self._grid = grid
-        self._duration = duration
+        self._grid, self._duration = grid, duration
         self._first: float | None = None
-        self._weak = 0.0
-        self._quiet = math.inf
+        self._weak, self._quiet = 0.0, math.inf
         self._measured: set[float] = set()
         self._plan: list[tuple[float, Bound]] | None = None
 
@@ -95,11 +88,8 @@ class Memory:
         """The next trial once the search is over, and what its load is expected to be; None: there is no question."""
         if self._plan is None:
             self._plan = self._planned()
-        if not self._plan:
-            return None
-        load, expected = self._plan[0]
         # How much a weak SUT forwards is known from a whole trial only.
-        return TrialInput(self._duration, load), expected
+        return next(((TrialInput(self._duration, load), expected) for load, expected in self._plan), None)
 
     def _planned(self) -> list[tuple[float, Bound]]:
         if self._first is None or self._weak <= 0.0 or not REST <= self._quiet < math.inf:
@@ -110,17 +100,13 @@ class Memory:
         above = self._new_loads(self._grid.top, highest + 1)
         if len(between) <= LEAST_TRIALS or not above:
             return []
-        rested, weak = between[:LEAST_TRIALS], between[LEAST_TRIALS : 2 * LEAST_TRIALS]
-        return [
-            *((load, Bound.LOWER) for load in rested),
-            (above[0], Bound.UPPER),
-            *((load, Bound.UPPER) for load in weak),
-        ]
+        rested, weak = between[:LEAST_TRIALS], [above[0], *between[LEAST_TRIALS : 2 * LEAST_TRIALS]]
+        return [*((load, Bound.LOWER) for load in rested), *((load, Bound.UPPER) for load in weak)]
 
     def _new_loads(self, first: int, last: int) -> list[float]:
-        """The highest loads between two indices without a trial, descending."""
-        loads = (self._grid.load(index) for index in range(first, last - 1, -1))
-        return [load for load in loads if load not in self._measured][: 2 * LEAST_TRIALS]
+        """The loads between two indices without a trial, descending."""
+        loads = map(self._grid.load, range(first, last - 1, -1))
+        return [load for load in loads if load not in self._measured]
 
 
 class Rested:
@@ -149,8 +135,8 @@ class Rested:
         if result.input.rest:
             self._lost[round(self._grid.position(result.load))] = result.loss_ratio
 
-    def next_trial(self, bound: float, loss_ratio: float) -> TrialInput | None:
-        """The next trial once the search is over; None: the question is answered.
+    def next_trial(self, bound: float, loss_ratio: float) -> tuple[TrialInput, Bound] | None:
+        """The next trial once the search is over, and what its load is expected to be; None: the question is answered.
 
         Args:
             bound: The smallest load that short trials showed to be too much for each goal, frames per second.
@@ -161,11 +147,9 @@ class Rested:
         if not self._rest or len(passed) >= ENOUGH or len(failed) >= max(1, len(passed)):
             return None
         base, top = math.ceil(self._grid.position(bound)), self._grid.top
-        index = min(base + CLIMB ** len(passed), top)
-        if failed:
-            index = (max(passed) + min(failed)) // 2
+        index = (max(passed) + min(failed)) // 2 if failed else min(base + CLIMB ** len(passed), top)
         while index in self._lost:
             index -= 1
         if index < base or index == base < top:
             return None
-        return TrialInput(self._duration, self._grid.load(index), rest=self._rest)
+        return TrialInput(self._duration, self._grid.load(index), rest=self._rest), Bound.UPPER

@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
 from lossratio.mlrsearch.goal import SearchGoal
 
 FIRST_SHARE = 0.3
@@ -35,7 +37,6 @@ LIMIT = 50
 
 A picture: a load is lossy in exactly half of its trials. It needs no verdict, and a mixture would never reach one.
 """
-
 
 ALIKE = 2.5
 """Standard deviations by which outcomes change less often than independent ones, from where on trials are alike."""
@@ -190,12 +191,6 @@ def _mixture(exceed_ratio: float, low: int, high: int) -> Support:
     whole = math.lgamma(high + 1) + math.lgamma(low + 1) - math.lgamma(trials + 1)
     at_exceed_ratio = high * math.log(exceed_ratio) + low * math.log1p(-exceed_ratio)
     return Support(
-        whole + _log_sum(logs[high + 1 :]) - at_exceed_ratio - math.log(exceed_ratio),
-        whole + _log_sum(logs[: high + 1]) - at_exceed_ratio - math.log1p(-exceed_ratio),
+        whole + float(np.logaddexp.reduce(logs[high + 1 :])) - at_exceed_ratio - math.log(exceed_ratio),
+        whole + float(np.logaddexp.reduce(logs[: high + 1])) - at_exceed_ratio - math.log1p(-exceed_ratio),
     )
-
-
-def _log_sum(logs: list[float]) -> float:
-    """The logarithm of the sum of numbers, of which the logarithms are given."""
-    largest = max(logs)
-    return largest + math.log(math.fsum(math.exp(log - largest) for log in logs))

@@ -26,7 +26,6 @@ STEPS_OF_SUMS = 3
 SMALLEST_GROWTH = 2.7
 """Where shorter trials come first, coarser duration sums must grow by this factor to be worth their while."""
 
-
 PATIENCE = 16
 """Loads whose proof has begun without a result, after which coarser targets are passed over.
 
@@ -142,14 +141,10 @@ class Stage:
     """Loads that have been lower bounds, if only for a while."""
     failed: set[float] = field(default_factory=set)
     """Loads that were upper bounds although they had passed the next coarser target."""
-    highest_failure: float = 0.0
-    """The largest of these, in frames per second; 0 if there is none."""
     refused: set[float] = field(default_factory=set)
     """Loads that have been upper bounds, if only for a while."""
     lifted: set[float] = field(default_factory=set)
     """Loads that were lower bounds although the next coarser target had refused them."""
-    lowest_lift: float = math.inf
-    """The smallest of these, in frames per second; infinite if there is none."""
 
 
 class Stages:
@@ -157,6 +152,7 @@ class Stages:
 
     Attributes:
         goal: The goal.
+        grid: The loads that the search measures.
         stages: The stages.
         intervals: The interval of each stage; a coarser one lies within the finer ones, because single short trials
             know sooner, if less surely.
@@ -173,13 +169,13 @@ class Stages:
         )
         self.goal = goal
         self.begun: list[float] = []
-        self._grid = grid
+        self.grid = grid
         self._search_trials = 0 if goal.first_duration < goal.final_trial_duration else 1
         self.intervals = self._intervals()
 
     def add(self, result: TrialResult) -> None:
         """Counts a trial: for the goal always, for coarser targets if the controller could have asked for it."""
-        could_be_asked_for = self._grid.min_load <= result.load <= self._grid.max_load
+        could_be_asked_for = self.grid.min_load <= result.load <= self.grid.max_load
         counting = self.stages if could_be_asked_for else self.stages[-1:]
         changes = [stage.evidence.add(result) for stage in counting]
         if could_be_asked_for and result.load not in self.begun and self._is_of_proof(result.load):
@@ -202,14 +198,14 @@ class Stages:
         stage, upper = self.stages[number], self.intervals[number].upper
         if upper is None or upper not in stage.failed:
             return 0
-        return round(self._grid.position(stage.highest_failure) - self._grid.position(upper))
+        return round(self.grid.position(max(stage.failed)) - self.grid.position(upper))
 
     def rise(self, number: int) -> int:
         """How many grid steps a target has gone up, from one load that was refused too soon to the next."""
         stage, lower = self.stages[number], self.intervals[number].lower
         if lower is None or lower not in stage.lifted:
             return 0
-        return round(self._grid.position(lower) - self._grid.position(stage.lowest_lift))
+        return round(self.grid.position(lower) - self.grid.position(min(stage.lifted)))
 
     def _is_of_proof(self, load: float) -> bool:
         """Whether a load just measured was within its bounds, and has more trials than a search gives it."""
@@ -226,12 +222,10 @@ class Stages:
                 stage.passed.add(load)
                 if was_refused:
                     stage.lifted.add(load)
-                    stage.lowest_lift = min(stage.lowest_lift, load)
             elif bound is Bound.UPPER:
                 stage.refused.add(load)
                 if has_passed:
                     stage.failed.add(load)
-                    stage.highest_failure = max(stage.highest_failure, load)
             has_passed, was_refused = load in stage.passed, load in stage.refused
 
     def _intervals(self) -> tuple[Interval, ...]:
@@ -248,7 +242,7 @@ class Stages:
         return tuple(reversed(intervals))
 
     def _interval(self, lower: float | None, upper: float | None) -> Interval:
-        grid = self._grid
+        grid = self.grid
         first = 0 if lower is None else max(0, math.floor(grid.position(lower)) + 1)
         last = grid.top if upper is None else min(grid.top, math.ceil(grid.position(upper)) - 1)
         narrow = lower is not None and upper is not None and within_width(self.goal.width, lower, upper)

@@ -6,12 +6,10 @@ import pytest
 from mlrsearch_suts import drive, knee, measured, noisy, policer
 
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch, SearchGoal
-from lossratio.mlrsearch.expectation import Expectation, LossCurve
+from lossratio.mlrsearch.expectation import LossCurve
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import EARLIER_SEARCHES, Hint, hint_of
-from lossratio.mlrsearch.rules import GoalView
-from lossratio.mlrsearch.rules.hint import follow_hint
-from lossratio.mlrsearch.stages import Stages
+from lossratio.mlrsearch.rules import GoalView, hint
 from lossratio.trials.trial import TrialOutput, TrialResult
 
 MIN, MAX = 9001.0, 14_880_952.0
@@ -218,12 +216,11 @@ def test_after_a_hint_that_was_far_too_low_the_bound_is_looked_for_where_overloa
 
 
 def test_a_hinted_load_that_short_trials_have_passed_is_not_asked_for_again():
-    stages = Stages(TST009, GRID)
+    view = GoalView(TST009, GRID, LossCurve())
     for index, loss_ratio in ((500, 0.0), (501, 0.1), (400, 0.1)):
-        stages.add(measured(GRID.load(index), 1.0, loss_ratio))
-    curve = LossCurve()
-    expectation = Expectation(TST009.loss_ratio, TST009.first_duration, GRID, curve)
-    assert follow_hint(GoalView(GRID, 1, stages, curve, expectation, hinted=500)) is None
+        view.add(measured(GRID.load(index), 1.0, loss_ratio))
+    view.hinted = 500
+    assert hint(view) is None
 
 
 def test_a_hint_at_the_minimum_load_is_looked_at_there_and_just_above():

@@ -12,26 +12,22 @@
 | `proof` | Is the coarser target done? | the pair of loads that it left |
 | `look` | Otherwise: where is the bound? | one short trial where the bound is expected |
 
-Each rule has a module with its name, and its constants are there.
+Each rule is a function with its name, and its constants stand in its module.
 """
 
 from collections.abc import Callable
 
-from lossratio.mlrsearch.rules.descent import descend
-from lossratio.mlrsearch.rules.fading import follow_fading
-from lossratio.mlrsearch.rules.halving import halve
-from lossratio.mlrsearch.rules.hint import follow_hint
-from lossratio.mlrsearch.rules.landslide import stop_landslide
-from lossratio.mlrsearch.rules.level import ask_min_load
+from lossratio.mlrsearch.rules.fading import fading
 from lossratio.mlrsearch.rules.look import look
 from lossratio.mlrsearch.rules.plan import ask_again, plan
-from lossratio.mlrsearch.rules.proof import prove
+from lossratio.mlrsearch.rules.proof import descent, hint, proof
+from lossratio.mlrsearch.rules.unsteady import halving, landslide, level
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 
 Rule = Callable[[GoalView], Choice | None]
 """Gives the trial that the rule wants next; None: the rule has no say now."""
 
-RULES: tuple[Rule, ...] = (follow_hint, ask_min_load, plan, stop_landslide, halve, follow_fading, descend, prove, look)
+RULES: tuple[Rule, ...] = (hint, level, plan, landslide, halving, fading, descent, proof, look)
 """The rules in their order."""
 
 

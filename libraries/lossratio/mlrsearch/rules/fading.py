@@ -11,8 +11,6 @@ import math
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 
-NAME = "fading"
-
 APART = 30.0
 """Ratio of the losses at the two loads that show how fast loss fades.
 
@@ -40,7 +38,6 @@ A picture: where the slope promises 5 lost frames in a trial, one trial of 150 l
 without loss proves the slope wrong.
 """
 
-
 LOST = 1.0
 """Mean number of frames that a long trial loses where the search goes."""
 
@@ -59,7 +56,7 @@ every second, the trial would have ended with the first one.
 """
 
 
-def follow_fading(view: GoalView) -> Choice | None:
+def fading(view: GoalView) -> Choice | None:
     """The next trial for a goal that allows no loss, once a long trial has failed where a shorter one had passed.
 
     None if loss does not fade, or no load was promised in vain yet.
@@ -81,15 +78,15 @@ def follow_fading(view: GoalView) -> Choice | None:
     if curve.loss_ratio(far) > FAINT:
         between = grid.load(round(grid.position(near) + grid.position(far)) // 2)
         is_new = near < between < far and stages[0].evidence.bound(between) is Bound.UNDECIDED
-        return Choice(NAME, 0, between, Bound.UPPER) if is_new else None
+        return Choice("fading", 0, between, Bound.UPPER) if is_new else None
     position = grid.position(upper)
-    fading = math.log(curve.loss_ratio(far) / curve.loss_ratio(upper)) / (grid.position(far) - position)
-    is_gradual = math.log(longest / shortest) >= GRADUAL * view.width * fading
+    slope = math.log(curve.loss_ratio(far) / curve.loss_ratio(upper)) / (grid.position(far) - position)
+    is_gradual = math.log(longest / shortest) >= GRADUAL * view.width * slope
     has_passed = grid.position(max(stages[0].passed, default=upper)) - position
-    if not is_gradual or math.log(lost_per_second * shortest) + fading * has_passed > math.log(LOSSLESS):
+    if not is_gradual or math.log(lost_per_second * shortest) + slope * has_passed > math.log(LOSSLESS):
         return None
     lost = LOST_BEFORE_EARLY_VERDICT if view.fails_soon else LOST
-    return _long_trial(view, round(position - math.log(lost_per_second * longest / lost) / fading))
+    return _long_trial(view, round(position - math.log(lost_per_second * longest / lost) / slope))
 
 
 def _pair_to_compare(view: GoalView, upper: float) -> tuple[float, float | None]:
@@ -105,10 +102,10 @@ def _long_trial(view: GoalView, expected: int) -> Choice:
     """A trial for the goal itself, where it is expected to lose one frame, or just above the bound proved so far."""
     grid, interval = view.grid, view.intervals[-1]
     if interval.lower is None:
-        return Choice(NAME, view.final, grid.load(max(interval.first, min(interval.last, expected))), Bound.LOWER)
+        return Choice("fading", view.final, grid.load(max(interval.first, min(interval.last, expected))), Bound.LOWER)
     # Loss may fade faster than it did above: steps up double, and are no larger than to the middle.
     lowest = min(view.stages[-1].passed, default=interval.lower)
     rise = round(grid.position(interval.lower) - grid.position(lowest))
     step = max(view.width, min(rise, interval.steps // 2))
     index = min(interval.last, max(interval.first - 1 + step, expected))
-    return Choice(NAME, view.final, grid.load(index), Bound.UPPER)
+    return Choice("fading", view.final, grid.load(index), Bound.UPPER)

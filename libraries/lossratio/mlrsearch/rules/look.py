@@ -7,8 +7,6 @@ from lossratio.mlrsearch.expectation import Expectation
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 from lossratio.mlrsearch.stages import Interval
 
-NAME = "look"
-
 COLLAPSE = 10.0
 """Where a SUT forwards nothing in overload but the minimum load passes, the overload divided by this comes next, or the
 middle between the bounds if that is higher.
@@ -83,7 +81,7 @@ def look(view: GoalView) -> Choice:
     """The single short trial that comes next, or one that proves what it supposes."""
     width = view.width
     index, expected = _next_look(view.intervals[0], view.expectation, width)
-    return proof_of_jump(view, index, width) or Choice(NAME, 0, view.grid.load(index), expected)
+    return proof_of_jump(view, index, width) or Choice("look", 0, view.grid.load(index), expected)
 
 
 def proof_of_jump(view: GoalView, index: int, width: int, far: int = FAR_STEPS) -> Choice | None:
@@ -93,7 +91,7 @@ def proof_of_jump(view: GoalView, index: int, width: int, far: int = FAR_STEPS) 
         return None
     number = max((place for place, stage in enumerate(view.stages) if stage.target.duration_sum <= most), default=0)
     is_proved = view.stages[number].evidence.bound(upper) is Bound.UPPER
-    return None if is_proved else Choice(NAME, number, upper, Bound.UPPER)
+    return None if is_proved else Choice("look", number, upper, Bound.UPPER)
 
 
 def _next_look(interval: Interval, expectation: Expectation, width: int) -> tuple[int, Bound]:

@@ -1,29 +1,110 @@
-"""Rule `proof`: prove for the next target the pair of loads that the coarser target left, the lower load first.
+"""Rules that lead from short trials to the proof by long ones: `hint`, `descent` and `proof` itself."""
 
-Where trials that fail end early, the upper load comes first: its proof costs less.
-"""
+import math
 
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.rules.view import Choice, GoalView
+from lossratio.mlrsearch.stages import Interval
 
-NAME = "proof"
+NEAR = 1
+"""Goal widths above a hinted pair where short trials may have stopped, so that it is given up when it passes more.
+
+A picture: earlier searches ended between 100 and 100.5 kfps, and tonight short trials stop at 101 kfps. If a longer
+trial passes 100.5 kfps, too, the search goes on at 101 kfps. If short trials stop at 120 kfps, as they did in earlier
+searches, they say little about long ones, and the pair stays.
+"""
 
 
-def prove(view: GoalView) -> Choice | None:
+def hint(view: GoalView) -> Choice | None:
+    """The next trial of the pair of loads that earlier searches proved; None as soon as a trial speaks against it.
+
+    The trials are for the goal itself: the earlier searches showed already what trials of middle length would. Where
+    all trials have one length, the search starts at the hint, and needs no rule.
+    """
+    if view.hinted is None or view.hinted_pair is None or view.goal.first_duration == view.goal.final_trial_duration:
+        return None
+    stages, interval = view.stages, view.intervals[-1]
+    (lower, upper), upper_index = view.hinted_pair, view.hinted + view.width
+    if any(stage.evidence.bound(lower) is Bound.UPPER for stage in stages):
+        return None
+    is_upper_inside = interval.first <= upper_index <= interval.last
+    seen = [stage.evidence.bound(upper) for stage in stages]
+    longer = next((number for number in range(1, view.final) if seen[number] is Bound.UNDECIDED), None)
+    if is_upper_inside and seen[0] is Bound.UNDECIDED:
+        # A short trial costs little, and right after lossy ones it sees the SUT in the state that loses.
+        return Choice("hint", 0, upper, Bound.UPPER)
+    is_near = view.intervals[0].first - 1 <= upper_index + NEAR * view.width
+    if is_upper_inside and is_near and Bound.UPPER not in seen:
+        # Where short trials stopped may be as good a load for a long one, and a better result.
+        return None if longer is None else Choice("hint", longer, upper, Bound.UPPER)
+    if interval.first <= view.hinted <= interval.last:
+        promised = view.intervals[0].lower
+        if promised is not None and promised >= lower:
+            return Choice("hint", view.final, lower, Bound.LOWER)
+        # A load that short trials classified once stays so, even where others failed below it since.
+        is_new = stages[0].evidence.bound(lower) is Bound.UNDECIDED
+        return Choice("hint", 0, lower, Bound.LOWER) if is_new else None
+    if interval.lower == lower and is_upper_inside:
+        # As long as no shorter trial was lossy, the next longer one may be; a longer one without loss proves nothing.
+        stage = view.final if longer is None or Bound.UPPER in seen else longer
+        return Choice("hint", stage, upper, Bound.UPPER)
+    return None
+
+
+def descent(view: GoalView) -> Choice | None:
+    """The next load down for the finest target that a load failed although it had passed the coarser one; None: none.
+
+    A picture: a trial of 1 s passes at 100 kfps, and one of 60 s there loses a frame. The next loads are one width
+    below, then two, then four, because the short trial shows little of what the long one sees.
+    """
+    numbers = range(view.final, 0, -1)
+    return next((choice for number in numbers if (choice := _descend(view, number)) is not None), None)
+
+
+def _descend(view: GoalView, number: int) -> Choice | None:
+    """The next load down for one target. A load below one that passed shorter trials needs none of these again."""
+    stage, interval = view.stages[number], view.intervals[number]
+    if not interval.open or interval.upper not in stage.failed:
+        return None
+    step = max(view.width, view.fall(number), _steps_to_rate(view, stage.target.trial_duration, interval))
+    if interval.lower is not None:
+        step = min(step, interval.steps // 2)
+    load = view.grid.load(max(interval.first, interval.last + 1 - step))
+    promised = view.intervals[number - 1].lower
+    if promised is not None and promised <= load and promised != interval.lower:
+        return None
+    for coarser, candidate in enumerate(view.stages[: number + 1]):
+        is_shorter = candidate.target.trial_duration < stage.target.trial_duration
+        if not is_shorter and candidate.evidence.bound(load) is not Bound.LOWER:
+            return Choice("descent", coarser, load, Bound.LOWER)
+    return None
+
+
+def _steps_to_rate(view: GoalView, duration: float, interval: Interval) -> int:
+    """Grid steps down to the rate that two early verdicts show behind a burst; 0: they show none."""
+    rate = None if interval.upper is None else view.curve.behind_bucket(interval.upper, duration)
+    if rate is None:
+        return 0
+    load = max(view.grid.min_load, rate / (1.0 - view.goal.loss_ratio))
+    return interval.last + 1 - math.floor(view.grid.position(load))
+
+
+def proof(view: GoalView) -> Choice | None:
     """The load that the coarsest open target still has to prove; None while the coarsest target of all is open.
 
     A picture: short trials passed at 100 kfps and failed at 100.5 kfps. The next target needs more seconds at 100 kfps,
-    and when that is a lower bound, more at 100.5 kfps.
+    and when that is a lower bound, more at 100.5 kfps. Where trials that fail end early, the upper load comes first:
+    its proof costs less.
     """
     number = view.first_open
     if not number:
         return None
     if view.intervals[0].lower == view.grid.max_load:
         # There is no upper bound to look for, so the targets between serve nothing.
-        return Choice(NAME, view.final, view.grid.max_load, Bound.LOWER)
+        return Choice("proof", view.final, view.grid.max_load, Bound.LOWER)
     interval, pair = view.intervals[number], view.intervals[number - 1]
     unproved = [
-        Choice(NAME, number, load, bound)
+        Choice("proof", number, load, bound)
         for load, proved, bound in (
             (pair.lower, interval.lower, Bound.LOWER),
             (pair.upper, interval.upper, Bound.UPPER),

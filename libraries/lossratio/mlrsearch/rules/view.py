@@ -6,46 +6,77 @@ from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import Expectation, LossCurve
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
-from lossratio.mlrsearch.posterior import Plan
-from lossratio.mlrsearch.stages import Interval, Stage, Stages
+from lossratio.mlrsearch.hints import Hint, overload_of
+from lossratio.mlrsearch.posterior import Plan, Posterior
+from lossratio.mlrsearch.sequential import SequentialGoal
+from lossratio.mlrsearch.stages import Stages, targets_of
+from lossratio.trials import TrialResult
 
 
-@dataclass
-class GoalView:
-    """The knowledge about one goal: all that a rule may look at. A rule changes nothing in it."""
+class GoalView(Stages):
+    """The knowledge about one goal: all that a rule may look at. A rule changes nothing in it.
 
-    grid: LoadGrid
-    """The loads that the search measures."""
-    width: int
-    """The goal's width in grid steps."""
-    progress: Stages
-    """The goal's targets, coarsest first, with what is known about each."""
-    curve: LossCurve
-    """The loss at all loads."""
-    expectation: Expectation
-    """Where single short trials are expected to find the bound."""
-    plan: Plan | None = None
-    """What plans are made of, for goals whose trials have one length; None for others."""
-    hinted: int | None = None
-    """Grid index of the load that earlier searches promise as the relevant lower bound, where long trials are to begin;
-    None: there is no such load."""
-    fails_soon: bool = False
-    """Whether a trial ends as soon as it is certain to be a high-loss trial, so that one that fails costs little."""
+    Attributes:
+        width: The goal's width in grid steps.
+        curve: The loss at all loads.
+        expectation: Where single short trials are expected to find the bound.
+        plan: What plans are made of, for goals whose trials have one length; None for others.
+        hinted: Grid index of the load that earlier searches promise as the relevant lower bound, where long trials are
+            to begin; None: there is no such load.
+        fails_soon: Whether a trial ends as soon as it is certain to be a high-loss trial, so that one that fails costs
+            little.
+    """
 
-    @property
-    def goal(self) -> SearchGoal:
-        """The goal."""
-        return self.progress.goal
+    def __init__(
+        self,
+        goal: SearchGoal,
+        grid: LoadGrid,
+        curve: LossCurve,
+        hint: Hint | None = None,
+        *,
+        early_verdict: bool = False,
+    ) -> None:
+        super().__init__(goal, grid, targets_of(goal, early_verdict=early_verdict))
+        self.width = grid.steps_within(goal.width)
+        self.curve, self.fails_soon = curve, early_verdict
+        start = None if hint is None else hint.start
+        self.expectation = Expectation(goal.loss_ratio, goal.first_duration, grid, curve, start)
+        is_planned = not early_verdict and not isinstance(goal, SequentialGoal)
+        is_planned &= goal.first_duration == goal.final_trial_duration
+        self.plan = Plan(goal, grid, Posterior(grid.top)) if is_planned else None
+        self.hinted: int | None = None
+        self._hint, self._was_hinted = hint, hint is not None
 
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """The goal's targets, coarsest first; the last one is the goal itself."""
-        return self.progress.stages
+    def add(self, result: TrialResult) -> None:
+        """Counts a trial; to be called after the loss curve has counted it."""
+        before = self.intervals[0]
+        if self._hint is not None and before.upper is None and (overload := overload_of(self.grid, result)) is not None:
+            self._hint = self._hint.moved(overload, self.grid.top)
+            self.expectation.move_hint(self._hint.start)
+        super().add(result)
+        after = self.intervals[0]
+        next_upper = None if after.upper is None else self.stages[0].evidence.upper_above(after.upper)
+        if self.plan is not None:
+            self.plan.add(result)
+        self.expectation.update(before, after, next_upper)
+        if self.plan is not None:
+            is_wrong = self.expectation.surprises < 0 and not self._was_hinted
+            self.plan.begun |= not after.open or is_wrong
+            if self._hint is not None:
+                self.plan.hinted = self._hint.begins
+            self.plan.expect(self.expectation.overload, after.upper)
+        if self._hint is not None and not after.open:
+            self.hinted, self._hint = self._hint.expected(after.first - 1), None
 
-    @property
-    def intervals(self) -> tuple[Interval, ...]:
-        """The interval of each stage."""
-        return self.progress.intervals
+    def too_much(self) -> float:
+        """The smallest load that all trials, short ones too, showed to be too much, in frames per second."""
+        lower, upper = self.relevant_bounds()
+        return max(upper or 0.0, self.stages[0].evidence.upper_above(lower or 0.0) or 0.0)
+
+    def is_failed(self) -> bool:
+        """Whether the minimum load is an upper bound."""
+        upper = self.relevant_bounds().upper
+        return upper is not None and upper <= self.grid.min_load
 
     @property
     def final(self) -> int:
