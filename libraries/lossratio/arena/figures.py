@@ -83,8 +83,7 @@ def standard_error(figure: Callable[[Any], float], rows: Any) -> float:
     seeds = rows.seed.unique()
     if len(seeds) < 2:
         return math.nan
-    left = [figure(rows[rows.seed != seed]) for seed in seeds]
-    return float(np.sqrt((len(seeds) - 1) * np.var(left)))
+    return float(np.sqrt((len(seeds) - 1) * np.var([figure(rows[rows.seed != seed]) for seed in seeds])))
 
 
 @dataclass(frozen=True)
@@ -261,8 +260,7 @@ def seen(rows: Any, *, with_hints: bool) -> float:
     pairs = after.merge(before, on=keys, suffixes=("", "_before")).dropna()
     if not len(pairs):
         return math.nan
-    went = (pairs.truth > pairs.truth_before) * 2 - 1
-    moved = (pairs.lower / pairs.lower_before - 1.0) * went
+    moved = (pairs.lower / pairs.lower_before - 1.0) * ((pairs.truth > pairs.truth_before) * 2 - 1)
     return 100.0 * float((moved >= HALF_A_CHANGE).groupby(pairs.family, sort=False).mean().mean())
 
 

@@ -55,9 +55,7 @@ class Change:
 
     def tonight(self, subject: Subject) -> Subject:
         """The SUT in the examined search."""
-        if self.is_nonsense:
-            return subject
-        return scaled(subject, self.drawn(subject) * (1.0 + self.drift) ** self.nights)
+        return subject if self.is_nonsense else scaled(subject, self.drawn(subject) * (1.0 + self.drift) ** self.nights)
 
     def earlier(self, subject: Subject, night: int) -> Subject:
         """The SUT in an earlier night."""

@@ -52,5 +52,4 @@ def searched(controller: Controller[SearchResult], measurer: Measurer) -> Outcom
     while (trial := controller.next_trial()) is not None:
         recorder.measure(trial)
         controller.record(recorder.trials[-1])
-    result = controller.result()
-    return Outcome(result, tuple(recorder.trials), thread_time() - begin - recorder.seconds)
+    return Outcome(controller.result(), tuple(recorder.trials), thread_time() - begin - recorder.seconds)

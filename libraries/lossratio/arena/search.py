@@ -135,11 +135,10 @@ def search_rows(
             loads = {"min_load": subject.min_load, "max_load": subject.max_load}
             checked = "; ".join(faults(outcome.result, outcome.trials, **loads))
         if repeat == 0:
-            most = max(goal.loss_ratio for goal in goal_set.goals)
             proof_time = certificate(
                 outcome.result,
                 lambda seed: tonight.measurer(overhead, repeat, PROOF_STREAM, seed),
-                most if algorithm.early_verdict else None,
+                max(goal.loss_ratio for goal in goal_set.goals) if algorithm.early_verdict else None,
             ).elapsed
     for number, goal in enumerate(goal_set.goals):
         goal_result = GoalResult(goal, False, None, None, None) if outcome is None else outcome.result[goal]

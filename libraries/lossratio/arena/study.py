@@ -35,11 +35,7 @@ def families_of(family_set: str) -> Mapping[str, Family]:
 
 
 def algorithm_named(name: str) -> Algorithm:
-    """An algorithm of lossratio's, or ``module:NAME``: an `Algorithm` of another module.
-
-    Raises:
-        SearchError: If there is none; names those that there are.
-    """
+    """An algorithm of lossratio's, or of a module, ``module:NAME``; SearchError: names those that there are."""
     try:
         found = {**ALGORITHMS, **HINT_ALGORITHMS}[name] if ":" not in name else resolve_name(name)
     except (LookupError, ImportError, AttributeError, ValueError) as cause:
@@ -86,10 +82,9 @@ class Cell:
     def rows(self) -> list[Row]:
         """Runs the searches."""
         family = families_of(self.family_set)[self.family]
-        subjects = [family.subject(seed) for seed in self.seeds]
         return [
             row
-            for subject in subjects
+            for subject in [family.subject(seed) for seed in self.seeds]
             for repeat in range(self.repeats)
             for row in search_rows(
                 GOAL_SETS[self.goal_set], subject, self.overhead, algorithm_named(self.algorithm), repeat

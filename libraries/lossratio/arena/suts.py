@@ -168,8 +168,7 @@ class Scaled:
         running = self.part.start(rng)
 
         def lost_frames(traffic: Traffic) -> int:
-            frames = max(1, round(traffic.frames / self.factor))
-            lost = running(replace(traffic, frames=frames))
+            lost = running(replace(traffic, frames=max(1, round(traffic.frames / self.factor))))
             return min(traffic.frames, math.ceil(lost * self.factor))
 
         return lost_frames

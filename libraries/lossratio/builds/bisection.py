@@ -111,11 +111,7 @@ class Bisection:
         return self._revisions[best]
 
     def record(self, revision: str, value: float) -> None:
-        """Takes in the throughput of a revision, in any unit.
-
-        Raises:
-            SearchError: If there is no such revision, or the value is no throughput.
-        """
+        """Takes in a revision's throughput, in any unit; SearchError: no such revision, or no throughput."""
         if not 0.0 <= value < math.inf:
             raise SearchError(f"A throughput is a number from 0, not {value!r}.")
         self._measured.append((self._index(revision), value))
@@ -133,8 +129,7 @@ class Bisection:
 
     def result(self) -> BisectionResult:
         """The answer so far."""
-        measured = {index for index, _ in self._measured}
-        if not {0, len(self._revisions) - 1} <= measured:
+        if not {0, len(self._revisions) - 1} <= {index for index, _ in self._measured}:
             return BisectionResult(BisectionVerdict.UNDECIDED, self._revisions[1:], 0.0, None, len(self._measured))
         indices, probabilities, no_change = self._posterior()
         best = int(probabilities.argmax())
@@ -173,13 +168,11 @@ class Bisection:
         side -= side.mean(axis=1, keepdims=True)
         weight = (side**2).sum(axis=1)
         explained = (side @ deviations) ** 2 / (weight + _CHANGE_SCALE**-2)
-        degrees = len(values) - 1
-        logs = -0.5 * np.log1p(_CHANGE_SCALE**2 * weight) - 0.5 * degrees * np.log1p(
+        logs = -0.5 * np.log1p(_CHANGE_SCALE**2 * weight) - 0.5 * (len(values) - 1) * np.log1p(
             -np.minimum(explained / total, 1.0 - 1e-15)
         )
         # An index stands for those before it that cannot be measured, too; half of the prior is for no change.
-        prior = np.diff([0, *indices]) / last
-        logs = np.append(logs + np.log(prior), 0.0)
+        logs = np.append(logs + np.log(np.diff([0, *indices]) / last), 0.0)
         shares = np.exp(logs - logs.max())
         shares /= shares.sum()
         return indices, shares[:-1], float(shares[-1])
@@ -214,8 +207,7 @@ def revisions_between(good: str, bad: str, repository: Path) -> tuple[str, ...]:
     first = _git(repository, "rev-parse", "--verify", f"{good}^{{commit}}")
     last = _git(repository, "rev-parse", "--verify", f"{bad}^{{commit}}")
     between = _git(repository, "rev-list", "--reverse", "--first-parent", f"{first[0]}..{last[0]}")
-    parents = _git(repository, "rev-list", "--first-parent", last[0])
-    if not between or first[0] not in parents:
+    if not between or first[0] not in _git(repository, "rev-list", "--first-parent", last[0]):
         raise BuildError(f"{bad} does not come after {good} along first parents in {repository}.", ExitStatus.BAD_INPUT)
     return (first[0], *between)
 

@@ -177,8 +177,7 @@ class BuildComparison:
         if room <= 0.0:
             return -math.inf, math.inf
         mean = fmean(values)
-        spread = sum((value - mean) ** 2 for value in values)
-        half = math.sqrt(share * (n + _MIXTURE) * spread / (n * room))
+        half = math.sqrt(share * (n + _MIXTURE) * sum((value - mean) ** 2 for value in values) / (n * room))
         return _relative(mean - half), _relative(mean + half)
 
     def _verdict(self) -> ComparisonVerdict:
@@ -303,9 +302,7 @@ class _Pairs:
 
 def _relative(difference: float) -> float:
     """B over A, less one, from their difference as a share of their mean."""
-    if difference >= 2.0:
-        return math.inf
-    return max(-1.0, 2.0 * difference / (2.0 - difference))
+    return math.inf if difference >= 2.0 else max(-1.0, 2.0 * difference / (2.0 - difference))
 
 
 def compare_builds(

@@ -169,11 +169,7 @@ class TrialBench(Bench):
         self._opened = ExitStack()
 
     def set_up(self, command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
-        """Exchanges the build, unless it is there.
-
-        Raises:
-            LossRatioError: If the command, the DUT or the testbed fails.
-        """
+        """Exchanges the build, unless it is there; LossRatioError: the command, the DUT or the testbed fails."""
         if build == self._present:
             return True
         if not super().set_up(command, build, variable):
@@ -248,11 +244,7 @@ class BuildRecord:
     """The measurements in a directory, one JSON object per line, behind a header with the request."""
 
     def __init__(self, directory: Path, asked: Mapping[str, Any]) -> None:
-        """Begins a record, or continues the record in the directory.
-
-        Raises:
-            JobError: If the record there has another request, or cannot be read.
-        """
+        """Begins a record, or continues the one there; JobError: it has another request, or cannot be read."""
         self.directory = directory
         self._path = directory / _FILE
         header = {"format": FORMAT, "asked": json.loads(json.dumps(asked))}

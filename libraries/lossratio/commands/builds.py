@@ -183,8 +183,7 @@ def bisect(
         key = alarm.series.key
         chosen = replace(chosen, test=escape(key.test), quantity=escape(key.quantity))
         name = re.sub(r"[^\w.-]+", "_", f"{alarm.began:%Y-%m-%d}-{key.test}-{key.quantity}")
-        output = measured.output / name
-        measured = replace(measured, tests=(chosen.test,), quantity=key.quantity, output=output)
+        measured = replace(measured, tests=(chosen.test,), quantity=key.quantity, output=measured.output / name)
         click.echo(f"Alarm of {key}:")
     if good is None or bad is None:
         raise click.UsageError("Name the revisions by --good and --bad, or a --history whose alarm has them.")

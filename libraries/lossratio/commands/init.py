@@ -241,10 +241,9 @@ def _reach(what: str, *, needs_one: bool) -> dict[str, Any]:
 
 def _interfaces(what: str, usual: tuple[str, str]) -> tuple[dict[str, str], ...]:
     """The fields of a node's interfaces on the path."""
-    names = zip(_SIDES, usual, strict=True)
     return tuple(
         {"name": _ask(f"{what} in the {side}", name, _INTERFACE, "a name in Linux such as eth1")}
-        for side, name in names
+        for side, name in zip(_SIDES, usual, strict=True)
     )
 
 

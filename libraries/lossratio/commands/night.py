@@ -41,8 +41,7 @@ def plan(
             raise click.UsageError("A job names suites, testbeds and tags: give --job without any of these.")
         planned = plan_job(load_job(job_file), times)
     elif suites and topologies:
-        testbeds = [Testbed(file, load_topology(file)) for file in topologies]
-        planned = plan_suites(suites, testbeds, times, include)
+        planned = plan_suites(suites, [Testbed(file, load_topology(file)) for file in topologies], times, include)
     else:
         raise click.UsageError("Name what to plan: SUITE... with --topology FILE, or --job FILE.")
     if write is not None:

@@ -102,8 +102,7 @@ def join_lab(file: Path = argument()) -> None:
 def part_lab(file: Path = argument()) -> None:
     """Remove the namespace and the links that `lossratio testbed join FILE` made."""
     topology = load_topology(file)
-    was_there = part(topology)
-    click.echo(f"{topology.name}: {'the namespace is removed.' if was_there else 'there is no namespace.'}")
+    click.echo(f"{topology.name}: {'the namespace is removed.' if part(topology) else 'there is no namespace.'}")
 
 
 def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[Problem]:

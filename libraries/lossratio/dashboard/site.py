@@ -141,8 +141,7 @@ def _links(history: History, folder: Path, runs: str | None, jobs: Sequence[Job]
             place = archive / f"testbed={quote(job.testbed, safe=' ')}" / f"date={began:%Y-%m-%d}"
             packed = sorted(place.glob(f"{began:%H%M%S}-*.tar.gz"))
             if len(packed) == 1:
-                relative = Path(os.path.relpath(packed[0].resolve(), folder.resolve()))
-                links[job] = quote(relative.as_posix())
+                links[job] = quote(Path(os.path.relpath(packed[0].resolve(), folder.resolve())).as_posix())
     return links
 
 
@@ -201,11 +200,7 @@ class _Handler(SimpleHTTPRequestHandler):
 
 
 def serve_site(folder: Path, port: int, announce: Callable[[str], None]) -> None:
-    """Serves a site until it is interrupted.
-
-    Raises:
-        ReportError: If the port cannot be had.
-    """
+    """Serves a site until it is interrupted; ReportError: the port cannot be had."""
     try:
         server = ThreadingHTTPServer((HOST, port), partial(_Handler, directory=str(folder.resolve())))
     except OSError as error:

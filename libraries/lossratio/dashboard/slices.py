@@ -93,8 +93,7 @@ class Results:
     @cached_property
     def jobs(self) -> list[Job]:
         """The run of each result."""
-        began = self.table.column("run_started")
-        starts = _microseconds(began.fill_null(self.table.column("started")))
+        starts = _microseconds(self.table.column("run_started").fill_null(self.table.column("started")))
         jobs: dict[tuple[str, str | None, int], Job] = {}
         names = zip(self.columns["testbed"], self.columns["run"], starts, strict=True)
         of_results = []
@@ -141,8 +140,7 @@ class Results:
     def rows(self, numbers: Iterable[int]) -> Slice:
         """Results with their names."""
         names = _names()
-        rows = [self.row(number, names) for number in numbers]
-        return {"names": list(names), "rows": rows}
+        return {"names": list(names), "rows": [self.row(number, names) for number in numbers]}
 
 
 def slices(
@@ -228,7 +226,7 @@ def _test_slice(
                 ],
             }
         )
-    data = {
+    return results.test_ids[testbed, test], {
         "testbed": testbed,
         "test": test,
         "tags": column["tags"][series[0].stop - 1] or [],
@@ -237,7 +235,6 @@ def _test_slice(
         "series": shown,
         "latency": [row for rows in latency.values() for row in rows],
     }
-    return results.test_ids[testbed, test], data
 
 
 def _course(readings: Series) -> list[Any]:
@@ -318,14 +315,13 @@ def _job_slices(results: Results, links: Mapping[Job, str]) -> Iterator[tuple[st
         numbers = numbers_of[job]
         yield f"job-{job.id}", {"testbed": job.testbed, "name": job.name, **results.rows(numbers)}
         outcomes = Counter(column["outcome"][number] for number in numbers)
-        ended = max(results.times[number] + int(column["seconds"][number] or 0) for number in numbers)
         listed.append(
             [
                 job.id,
                 job.testbed,
                 job.name,
                 job.started,
-                ended,
+                max(results.times[number] + int(column["seconds"][number] or 0) for number in numbers),
                 len(numbers),
                 outcomes[_FAILED],
                 outcomes[_IRREGULAR],
@@ -347,13 +343,11 @@ def as_script(name: str, data: Slice) -> bytes:
 
 
 def _digest(*parts: object) -> str:
-    text = json.dumps(parts).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(text).hexdigest()[:_DIGEST_LENGTH]
+    return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
 
 
 def _microseconds(column: Any) -> list[int]:
-    times = column.to_numpy(zero_copy_only=False).astype("datetime64[us]")
-    return [int(time) for time in times.astype(np.int64)]
+    return [int(time) for time in column.to_numpy(zero_copy_only=False).astype("datetime64[us]").astype(np.int64)]
 
 
 def _microsecond(time: datetime) -> int:

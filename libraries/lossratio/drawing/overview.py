@@ -94,10 +94,9 @@ class Overview(Generic[RowT]):
         if is_large:
             texts: dict[str, int] = {}
             places = [[texts.setdefault(part, len(texts)) for part in parts] for _, _, parts in sections]
-            names = [(name, heading) for name, heading, _ in sections]
             data = {
                 **data,
-                "rows": packed({"rows": rows, "sections": names}),
+                "rows": packed({"rows": rows, "sections": [(name, heading) for name, heading, _ in sections]}),
                 "sections": packed({"texts": list(texts), "sections": places}),
             }
         return html_fragment(

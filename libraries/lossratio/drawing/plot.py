@@ -265,8 +265,7 @@ class Plot(Drawing):
         grid = "".join(f"M{number(left)} {number(self.y.place(tick))}H{number(right)}" for tick in y_ticks)
         self._stroke(grid or "M0 0", FAINT, 1.0, None)
         notches = "".join(f"M{number(self.x.place(tick))} {number(bottom)}v4" for tick in x_ticks)
-        outline = f"M{number(left)} {number(top)}V{number(bottom)}H{number(right)}"
-        self._stroke(outline + notches, _FRAME, 1.0, None)
+        self._stroke(f"M{number(left)} {number(top)}V{number(bottom)}H{number(right)}" + notches, _FRAME, 1.0, None)
         labels = [text_at(left - 6, self.y.place(tick) + 4, y_format(tick)) for tick in y_ticks]
         self.add("g", *labels, text_anchor="end")
         labels = [text_at(self.x.place(tick), bottom + 17, x_format(tick)) for tick in x_ticks]

@@ -65,21 +65,13 @@ class Analysis:
 
 
 def analyse(history: History, request: TrendRequest) -> Analysis:
-    """Computes the trends of a history.
-
-    Raises:
-        ReportError: If the history or the known changes cannot be read.
-    """
+    """Computes the trends of a history; ReportError: the history or the known changes cannot be read."""
     known = known_changes(history, request.annotations)
     return analyse_entries(history.read(testbed=request.testbed, readings=request.readings), known, request)
 
 
 def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], request: TrendRequest) -> Analysis:
-    """Computes the trends of entries that were read.
-
-    Raises:
-        ReportError: If there is no such test or quantity.
-    """
+    """Computes the trends of entries that were read; ReportError: there is no such test or quantity."""
     whole = list(series_of(stored.table, request.last))
     # The latest is the last, and stays.
     newest = dict(sorted((series.key.testbed, series.times[-1]) for series in whole))
@@ -107,11 +99,7 @@ def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], reque
 
 
 def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...]:
-    """The known changes of a history.
-
-    Raises:
-        ReportError: If the file cannot be read.
-    """
+    """The known changes of a history; ReportError: the file cannot be read."""
     default = history.path / ANNOTATIONS_NAME
     chosen = file or (default if default.exists() else None)
     return () if chosen is None else load_known_changes(chosen)
@@ -220,8 +208,7 @@ def trend_cases(analysis: Analysis) -> list[Case]:
     for trend in analysis.trends:
         state = "failure" if trend.is_alarm else "skipped" if trend.verdict in NO_VERDICT else "passed"
         key, text = trend.series.key, describe_trend(trend)
-        suite = f"{key.testbed}.{key.test}"
-        cases.append(Case(suite=suite, name=key.quantity, state=state, message=text, output=text))
+        cases.append(Case(suite=f"{key.testbed}.{key.test}", name=key.quantity, state=state, message=text, output=text))
     return cases
 
 

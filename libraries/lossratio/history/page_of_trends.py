@@ -246,8 +246,7 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
             path = "".join(f"M{plot.x.place(day):.1f} {plot.y.place(height):.1f}h0" for day, height, _ in points)
             dots = {"fill": "none", "stroke": mark.colour, "stroke_width": 3.0, "stroke_linecap": "round"}
             plot.add("path", d=path or "M0 0", **dots)
-    levels = ((times[step.first], times[step.last], level) for step in trend.steps for level in step.levels)
-    plot.steps(levels, _STEP)
+    plot.steps(((times[step.first], times[step.last], level) for step in trend.steps for level in step.levels), _STEP)
     swatches = [("steps", _STEP, 1.0)]
     swatches += [("bounds", _BOUNDS, 1.0)] if bars else []
     swatches += [("known changes", _KNOWN, 1.0)] if changes else []

@@ -68,8 +68,7 @@ def readings_of(result: TestResult) -> tuple[Reading, ...]:
     """The readings of a result's telemetry: of its newest trial at PDR, else of its newest one."""
     trials = [trial.model_dump(mode="json") for trial in view_of(result).telemetry(result)]
     at_pdr = [trial for trial in trials if str(trial.get("goal") or "").upper().endswith("PDR")]
-    newest = (at_pdr or trials)[-1:]
-    return tuple(reading for trial in newest for dut in trial["duts"] for reading in _of_device(dut))
+    return tuple(reading for trial in (at_pdr or trials)[-1:] for dut in trial["duts"] for reading in _of_device(dut))
 
 
 def _of_device(dut: Mapping[str, Any]) -> Iterator[Reading]:
@@ -82,8 +81,7 @@ def _of_device(dut: Mapping[str, Any]) -> Iterator[Reading]:
         if node is not None and place not in nodes.setdefault(node, []):
             nodes[node].append(place)
         if statistic["name"] in _OF_ALL_CPUS:
-            quantity = statistic["name"].replace("_", " ")
-            yield Reading(quantity, dut["node"], statistic["value"], statistic["unit"])
+            yield Reading(statistic["name"].replace("_", " "), dut["node"], statistic["value"], statistic["unit"])
     yield from _of_graph(dut["node"], {node: [places[place] for place in of] for node, of in nodes.items()})
     # Open vSwitch's threads, from ``pmd-stats-show``.
     polling = [each for each in places.values() if "processing_cycles" in each and each.get("packets_received")]

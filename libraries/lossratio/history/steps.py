@@ -47,8 +47,7 @@ def group_starts(series: Sequence[Values]) -> list[list[int]]:
     starts: list[list[int]] = [[] for _ in series]
     order = sorted(range(len(series)), key=lambda index: len(series[index]))
     while order:
-        longest = len(series[order[-1]])
-        size = max(1, _BATCH_CELLS // max(1, longest))
+        size = max(1, _BATCH_CELLS // max(1, len(series[order[-1]])))
         batch, order = order[-size:], order[:-size]
         for index, begins in zip(batch, _batch_starts([series[index] for index in batch]), strict=True):
             starts[index] = begins
@@ -57,8 +56,7 @@ def group_starts(series: Sequence[Values]) -> list[list[int]]:
 
 def _batch_starts(series: Sequence[Values]) -> list[list[int]]:
     lengths = [len(values) for values in series]
-    width = max(lengths, default=0)
-    scaled = np.zeros((len(series), width))
+    scaled = np.zeros((len(series), max(lengths, default=0)))
     for row, values in enumerate(series):
         largest = float(values.max(initial=0.0))
         if largest > 0.0:

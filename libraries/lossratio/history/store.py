@@ -194,7 +194,7 @@ def _query(files: Sequence[Path], testbed: str | None, since: str | None, *, rea
             {"files": [str(file) for file in files], "testbed": testbed, "since": since, "readings": readings},
         )
         unusable = connection.execute("SELECT DISTINCT file FROM found WHERE NOT is_usable ORDER BY file").fetchall()
-        query = connection.sql(
+        return connection.sql(
             """
             SELECT * EXCLUDE (file, is_usable) FROM found
             WHERE file NOT IN (SELECT file FROM found WHERE NOT is_usable)
@@ -204,8 +204,7 @@ def _query(files: Sequence[Path], testbed: str | None, since: str | None, *, rea
             ) = 1
             ORDER BY testbed, test, quantity, started
             """
-        )
-        return query.to_arrow_table(), [file for (file,) in unusable]
+        ).to_arrow_table(), [file for (file,) in unusable]
 
 
 def required(module: str) -> Any:

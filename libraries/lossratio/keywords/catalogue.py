@@ -98,11 +98,7 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
             self._problem = str(error)
 
     def start_suite(self, suite: TestSuite) -> bool | None:
-        """Expands a suite, if it has tests to expand.
-
-        Raises:
-            DataError: If an argument is wrong; then the suite has no tests any more.
-        """
+        """Expands a suite, if it has tests to expand; DataError: an argument is wrong, and no test is left in it."""
         if self._expander is None:
             suite.tests.clear()
             suite.suites.clear()

@@ -95,8 +95,7 @@ def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], Fun
 
 def _type_of(field: FieldInfo) -> Any:
     """The type of a field for Robot Framework, None left out of it."""
-    is_union = get_origin(field.annotation) in (Union, UnionType)
-    parts = get_args(field.annotation) if is_union else (field.annotation,)
+    parts = get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else (field.annotation,)
     types = []
     for part in (part for part in parts if part is not type(None)):
         own = getattr(part, "__metadata__", ())

@@ -269,8 +269,7 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
         settings, rate = result.settings, result.max_load.rate.per_interface_fps
         longest, step, repeats = result.longest_burst_frames, settings.step_frames, settings.repeats
         search = BurstSearch(rate, longest, step=step, repeats=repeats, loss_verification=settings.loss_verification)
-        searches = search.all_found(trials, "back_to_back")
-        return back_to_back_values(searches, result.throughput.per_interface_fps, rate)
+        return back_to_back_values(search.all_found(trials, "back_to_back"), result.throughput.per_interface_fps, rate)
 
     def irregular(self, result: BackToBackResult, found: BackToBackValues | None) -> str | None:
         """No buffer fills, or a value is a limit."""

@@ -102,10 +102,9 @@ def status_line(progress: Progress, seconds: float, width: int, so_far: tuple[in
     left, following = progress.time_left, progress.following
     if following is None:
         return ""
-    passed = min(seconds, following.duration)
     trial = (
         f"trial {progress.number + 1}: {format_frame_rate(following.load)}, "
-        f"{passed:.{1 if following.duration < 100 else 0}f} of {following.duration:.4g} s"
+        f"{min(seconds, following.duration):.{1 if following.duration < 100 else 0}f} of {following.duration:.4g} s"
     )
     frames = ""
     if so_far is not None and so_far[0]:

@@ -124,8 +124,7 @@ def recovery_time(timelines: Sequence[Timeline]) -> RecoveryTime:
 
 def _of_direction(timeline: Timeline) -> RecoveryTime:
     overload, after = timeline.steps
-    quiet_from = after.start + (1.0 - QUIET_RATIO) * after.elapsed
-    has_recovered = after.last_lost is None or after.last_lost < quiet_from
+    has_recovered = after.last_lost is None or after.last_lost < after.start + (1.0 - QUIET_RATIO) * after.elapsed
     return RecoveryTime(
         direction=timeline.name,
         overload_lost_frames=overload.lost,

@@ -308,8 +308,7 @@ def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding])
 
 def _caveats(side: str, findings: Sequence[Finding]) -> Iterator[str]:
     """The caveats of one side, each with its number of values."""
-    counts = Counter(caveat for finding in findings for caveat in caveats_of(finding))
-    for caveat, count in counts.items():
+    for caveat, count in Counter(caveat for finding in findings for caveat in caveats_of(finding)).items():
         yield f"{side}, {count} of {len(findings)} {caveat}"
 
 

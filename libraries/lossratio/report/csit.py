@@ -124,11 +124,10 @@ def csit_names(result: TestResult) -> CsitNames:
     # The tag with the number of worker threads and of cores, else the cores alone, which CSIT takes too.
     tags = (tag.lower() for tag in test.tags)
     threads = next((tag for tag in tags if re.fullmatch(rf"\d+t{parts['cores']}", tag)), parts["cores"])
-    nic = re.sub(r"^\d+ge\d+p\d", "", code)
     return CsitNames(
         test_id=".".join((*folders, f"{parts['size']}-{parts['cores']}-{body}-{parts['type']}")),
         name_short=body,
-        name_long="-".join(part for part in (nic, parts["size"], threads, body) if part),
+        name_long="-".join(part for part in (re.sub(r"^\d+ge\d+p\d", "", code), parts["size"], threads, body) if part),
         test_type=parts["type"],
         nodes={"1n1l-": "1n", "2n1l-": "2n"}.get(links, "3n"),
     )

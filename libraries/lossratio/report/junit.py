@@ -40,9 +40,8 @@ def junit_report(runs: Sequence[Run]) -> str:
     """Makes a JUnit file of the runs, with a suite for each run."""
     suites = {}
     for run in runs:
-        results = zip(run.results, run.doubts, strict=True)
         suites[run.path.resolve().name] = [
-            *(_case(result, tuple(map(str, doubts))) for result, doubts in results),
+            *(_case(result, tuple(map(str, doubts))) for result, doubts in zip(run.results, run.doubts, strict=True)),
             *(
                 Case("cut off", test.name, state="error", message=f"cut off after {test.trials} trials")
                 for test in run.cut_off

@@ -161,8 +161,7 @@ def openmetrics_report(runs: Sequence[Run]) -> str:
             family = families.setdefault(sample.name, GaugeMetricFamily(sample.name, sample.help))
             family.add_sample(sample.name, dict(sample.labels), sample.value)
     # Of a registry, the client library reads no more than this.
-    registry = SimpleNamespace(collect=families.values)
-    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    text: bytes = generate_latest(SimpleNamespace(collect=families.values))  # type: ignore[no-untyped-call]
     return text.decode()
 
 

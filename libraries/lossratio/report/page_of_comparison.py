@@ -96,8 +96,7 @@ class _Row:
             yield self.compared.note
         for side in ("A", "B"):
             of_side = [value for value in self.values if value.side == side]
-            kinds = dict.fromkeys(doubt.kind.value for value in of_side for doubt in value.doubts)
-            for kind in kinds:
+            for kind in dict.fromkeys(doubt.kind.value for value in of_side for doubt in value.doubts):
                 count = sum(any(doubt.kind.value == kind for doubt in value.doubts) for value in of_side)
                 yield f"{side}, {count} of {len(of_side)}: {kind}"
 

@@ -294,9 +294,8 @@ def load_semantics(
 ) -> LoadSemantics:
     """Describes a load by the share of each direction, and the bytes by which frames grow on the way and on return."""
     full = [name for name, share in shares.items() if share == 1.0]
-    everywhere = len(full) == len(shares)
     return LoadSemantics(
-        applies_to="each transmitting interface" if everywhere else f"what sends {', '.join(full)}",
+        applies_to="each transmitting interface" if len(full) == len(shares) else f"what sends {', '.join(full)}",
         directions=tuple(shares),
         shares_ratio=tuple(shares.values()),
         aggregate_factor=sum(shares.values()),
@@ -362,8 +361,7 @@ class Conditions(Record):
     ) -> MaxLoad:
         """Describes the maximum load under these conditions."""
         maximum = None if link_limit is None else self.rate(link_limit)
-        rate = self.rate(per_interface)
-        return MaxLoad(rate=rate, origin=origin, theoretical_maximum=maximum, limits=tuple(limits))
+        return MaxLoad(rate=self.rate(per_interface), origin=origin, theoretical_maximum=maximum, limits=tuple(limits))
 
     def with_ramp(self, ramp: float) -> Conditions:
         """Adds a ramp of so many seconds before the counted part of every trial; 0: the conditions stay as they are."""

@@ -224,8 +224,7 @@ def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:
     whole = sum(direction.intended_frames if is_early else direction.sent_frames for direction in trial.directions)
     lost = sum(direction.lost for direction in trial.directions)
     in_bursts = sum(min(one.lost, (one.lateness_s or 0.0) * one.intended_frames / trial.duration_s) for one in stalled)
-    decides = any(lost - in_bursts <= ratio * whole < lost for ratio in allowed)
-    return trial.lateness_s if decides else 0.0
+    return trial.lateness_s if any(lost - in_bursts <= ratio * whole < lost for ratio in allowed) else 0.0
 
 
 def _repeated(trials: Iterable[Trial], least: int) -> list[list[Trial]]:

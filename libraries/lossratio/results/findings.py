@@ -62,10 +62,9 @@ def in_columns(text: str) -> str:
     rows = []
     for line in text.splitlines():
         indent = " " * (len(line) - len(line.lstrip()) + 2)
-        wrapped = textwrap.wrap(
+        rows += textwrap.wrap(
             line, _COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        )
-        rows += wrapped or [""]
+        ) or [""]
     return "\n".join(rows)
 
 

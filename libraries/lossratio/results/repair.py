@@ -202,10 +202,8 @@ def _is_that_of(journal: JournalContents, result: TestResult) -> bool:
     warm_ups = kind.warm_ups(settings_of(result))
     trials = describe_trials(journal.entries, warm_ups=warm_ups, why_set_aside=kind.why_set_aside)
     conditions = result.conditions.model_dump(mode="json", include={"traffic", "load", "timing"})
-    load = result.max_load.rate.per_interface_fps
-    expected = {**conditions, "max_load_fps": load, **kind.search_of(result)}
-    is_described = all(journal.search.get(name) == value for name, value in expected.items())
-    return result.trials == trials and is_described
+    expected = {**conditions, "max_load_fps": result.max_load.rate.per_interface_fps, **kind.search_of(result)}
+    return result.trials == trials and all(journal.search.get(name) == value for name, value in expected.items())
 
 
 def _proved(path: Path) -> TestResult | None:

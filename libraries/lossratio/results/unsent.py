@@ -70,8 +70,7 @@ def unsent_explain(
     least_before, least_after = (statistics.fmean(value for value, _ in side) for side in (before, after))
     most_before, most_after = (_most(side, unit) for side in (before, after))
     change = most_after - most_before
-    stays = change * (least_after - least_before) > 0.0 and abs(change) >= least_change * most_before
-    return not stays
+    return not (change * (least_after - least_before) > 0.0 and abs(change) >= least_change * most_before)
 
 
 def _most(side: Sequence[tuple[float, float]], unit: Unit) -> float:

@@ -169,11 +169,7 @@ def _seconds(text: str | None, otherwise: float) -> float:
 
 
 def plan_job(job: Job, history: History) -> Plan:
-    """Plans a job: a test for several testbeds runs on one of them, the one that has time.
-
-    Raises:
-        JobError: If the job cannot be used.
-    """
+    """Plans a job: a test for several testbeds runs on the one that has time; JobError: the job cannot be used."""
     tests = {testbed.topology.name: job_tests(job, testbed) for testbed in job.testbeds}
     return _plan(tests, history, job.file.variables)
 
@@ -181,21 +177,13 @@ def plan_job(job: Job, history: History) -> Plan:
 def plan_suites(
     suites: Sequence[Path], testbeds: Sequence[Testbed], history: History, include: tuple[str, ...] = ()
 ) -> Plan:
-    """Plans suites on equal testbeds.
-
-    Raises:
-        JobError: If the suites cannot be used.
-    """
+    """Plans suites on equal testbeds; JobError: the suites cannot be used."""
     tests = {testbed.topology.name: suite_tests(tuple(suites), testbed.file, include) for testbed in testbeds}
     return _plan(tests, history, {})
 
 
 def write_argument_files(plan: Plan, directory: Path) -> list[Path]:
-    """Writes an argument file for Robot Framework for each testbed, which selects its tests.
-
-    Returns:
-        The files, ``<testbed>.args``. A testbed without tests has none.
-    """
+    """Writes an argument file for Robot Framework per testbed with tests, ``<testbed>.args``; returns the files."""
     directory.mkdir(parents=True, exist_ok=True)
     files = {directory / f"{share.testbed}.args": share.tests for share in plan.shares if share.tests}
     for file, tests in files.items():

@@ -273,7 +273,6 @@ def latency_contradictions(latency: LatencyAtLoad, name: str) -> Iterator[str]:
     """Numbers of one load that contradict each other."""
     for direction in latency.directions:
         place = f"{name} of {direction.direction}"
-        values = [direction.least_us, direction.mean_us, direction.most_us]
-        known = [value for value in values if value is not None]
+        known = [value for value in [direction.least_us, direction.mean_us, direction.most_us] if value is not None]
         if any(value > larger * (1.0 + ROUNDING) for value, larger in pairwise(known)):
             yield f"{place}: least, mean and largest latency are out of order: {known}"

@@ -126,8 +126,7 @@ def latency_over_load_picture(latency: Sequence[LatencyAtLoad], trials: Sequence
         known = [value for one in trial.directions if (value := getattr(one, field)) is not None]
         if known and trial.is_evidence:
             # The slower direction.
-            place = (trial.load_per_interface_fps, max(known), trial_hint(trial))
-            marks.setdefault(mark, []).append(place)
+            marks.setdefault(mark, []).append((trial.load_per_interface_fps, max(known), trial_hint(trial)))
     loads = {load for curve in curves for load, _ in curve.points} | {load for load, *_ in chain(*marks.values())}
     if len(loads) < 2:
         return Picture("Latency over load", "", _ABOUT_LOAD)
@@ -152,8 +151,7 @@ def _drawn(plot: Plot, curves: Sequence[_Curve], x: str, about: str, marks: Coll
     for number, curve in enumerate(curves):
         left = _LEFT + (number % 2) * (_RIGHT - _LEFT) / 2
         plot.line_key(left, _BOTTOM + 56.0 + _LINE * (number // 2), curve.name, curve.colour, curve.dash)
-    below = _BOTTOM + 56.0 + _LINE * math.ceil(len(curves) / 2)
-    end = plot.legend(marks, (), _LEFT, below)
+    end = plot.legend(marks, (), _LEFT, _BOTTOM + 56.0 + _LINE * math.ceil(len(curves) / 2))
     return plot.svg(_WIDTH, end + _LINE * bool(marks), about)
 
 

@@ -78,8 +78,7 @@ def modified(profile: TrafficProfile, modifier: Modifier | None) -> TrafficProfi
     """
     if modifier not in (Modifier.ADDRESSES, Modifier.BROADCAST):
         return profile
-    computed = {"average_frame_size", "transmitting_directions", "load_factor", "flows"}
-    fields = profile.model_dump(exclude=computed)
+    fields = profile.model_dump(exclude={"average_frame_size", "transmitting_directions", "load_factor", "flows"})
     if modifier is Modifier.BROADCAST:
         share = {"broadcast_share": BROADCAST_SHARE, "name": f"{profile.name}-broadcast"}
         return type(profile).model_validate({**fields, **share})

@@ -211,8 +211,7 @@ def _finish(plot: Plot, names: Sequence[tuple[str, str, str | None]], y: str, x:
     columns = 2 if len(names) < 3 else 4
     for index, (name, colour, dash) in enumerate(names):
         left = _LEFT + (index % columns) * (_RIGHT - _LEFT) / columns
-        top = _BOTTOM + 54.0 + LINE_HEIGHT * (index // columns)
-        plot.line_key(left, top, name, colour, dash)
+        plot.line_key(left, _BOTTOM + 54.0 + LINE_HEIGHT * (index // columns), name, colour, dash)
     return plot.svg(_WIDTH, _HEIGHT + LINE_HEIGHT, f"{title}.")
 
 
@@ -452,16 +451,6 @@ def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
 
 
 def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
-    parts = [
-        {
-            "frame_size": part.frame_size,
-            "test": part.test.value,
-            "problem": part.problem,
-            "values": list(_values(part)),
-            "result": None if part.result is None else part.result.model_dump(mode="json", exclude={"trials"}),
-        }
-        for part in run.parts
-    ]
     data = {
         "format": REPORT_FORMAT,
         "test": run.test.full_name,
@@ -473,7 +462,16 @@ def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
         "settings": {test.value: request.settings.model_dump(mode="json") for test, request in run.requests.items()},
         "compliance": verdict_of(tuple(requirements)),
         "requirements": [asdict(item) for item in requirements],
-        "parts": parts,
+        "parts": [
+            {
+                "frame_size": part.frame_size,
+                "test": part.test.value,
+                "problem": part.problem,
+                "values": list(_values(part)),
+                "result": None if part.result is None else part.result.model_dump(mode="json", exclude={"trials"}),
+            }
+            for part in run.parts
+        ],
     }
     return json.dumps(data, indent=1) + "\n"
 

@@ -228,10 +228,9 @@ def run_rfc2544(
                 throughput = throughput_of(result) if isinstance(result, ThroughputResult) else None
             if on_part is not None:
                 on_part(parts[-1])
-    requests = {test: request.request_for(test, profile, throughput or 1.0) for profile, test in reversed(planned)}
     return Rfc2544Run(
         test=place.test,
-        requests=requests,
+        requests={test: request.request_for(test, profile, throughput or 1.0) for profile, test in reversed(planned)},
         started=span.started,
         ended=span.end(),
         forecast=forecast,

@@ -169,7 +169,6 @@ def _described(observation: Observation) -> DutTelemetry:
     statistics += counts_per_frame(answers.get("perf"), sum(counted.received.values()))
     # A node may print nan; a file of JSON has no such number.
     finite = [statistic for statistic in statistics if math.isfinite(statistic["value"])]
-    loads = {topic: tuple(answers.pop(topic, ())) for topic in ("workers", "queues", "cpus")}
     return DutTelemetry.model_validate(
         {
             "node": dut.hop.label,
@@ -179,6 +178,6 @@ def _described(observation: Observation) -> DutTelemetry:
             "details": dict(counted.details),
             "told": answers,
             "statistics": tuple(finite),
-            **loads,
+            **{topic: tuple(answers.pop(topic, ())) for topic in ("workers", "queues", "cpus")},
         }
     )

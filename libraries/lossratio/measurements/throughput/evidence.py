@@ -185,11 +185,7 @@ class _Searched(BaseModel):
 
 
 def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
-    """The search of a journal after its trials.
-
-    Raises:
-        SearchError: If the journal does not say what was searched for.
-    """
+    """The search of a journal after its trials; SearchError: the journal does not say what was searched for."""
     given = journal.search.get("settings")
     settings: Mapping[str, Any] = given if isinstance(given, dict) else {}
     try:

@@ -88,8 +88,7 @@ class SearchRequest(Request):
 
     def inputs(self) -> dict[str, Any]:
         """The settings, with the rest that is meant."""
-        stated = super().inputs()
-        return {"settings": {**stated["settings"], MEMORY_REST: self.last_rest}}
+        return {"settings": {**super().inputs()["settings"], MEMORY_REST: self.last_rest}}
 
 
 ResultT = TypeVar("ResultT", bound=GoalsResult)

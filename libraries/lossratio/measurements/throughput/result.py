@@ -101,8 +101,7 @@ class GoalOutcome(Record):
     def _is_consistent(self) -> GoalOutcome:
         if self.regular == (self.reason is not None):
             raise ValueError("an irregular goal result has a reason, and a regular one has none")
-        bounds = (self.relevant_lower_bound, self.relevant_upper_bound)
-        if self.regular and None in bounds:
+        if self.regular and None in (self.relevant_lower_bound, self.relevant_upper_bound):
             raise ValueError("a regular goal result has both bounds")
         if (self.conditional_throughput is None) != (self.relevant_lower_bound is None):
             raise ValueError("there is a conditional throughput if and only if there is a relevant lower bound")
@@ -196,11 +195,7 @@ class GoalsResult(TestResult):
         return self
 
     def goal_named(self, name: str) -> GoalReport:
-        """A goal of the search, by its name in any case.
-
-        Raises:
-            SearchError: If there is no such goal; the message names the goals of the search.
-        """
+        """A goal of the search, by its name in any case; SearchError: there is none, and the message names them."""
         for report in self.goals:
             if report.goal.name.casefold() == name.casefold():
                 return report
@@ -252,8 +247,7 @@ class ThroughputResult(GoalsResult):
 
 def outcome_of(results: list[GoalOutcome | None]) -> Outcome:
     """The outcome of a search that did not fail; a goal without a result counts as irregular."""
-    regular = all(result is not None and result.regular for result in results)
-    return Outcome.MEASURED if regular else Outcome.IRREGULAR
+    return Outcome.MEASURED if all(result is not None and result.regular for result in results) else Outcome.IRREGULAR
 
 
 def describe_goal(goal: SearchGoal) -> Goal:

@@ -305,8 +305,7 @@ def draw_loss(result: GoalsResult, history: History) -> str:
         for goal, report in enumerate(result.goals):
             _draw_allowed_loss(plot, report, series_colour(goal))
         _draw_losses(plot, marked)
-    middle = (_LEFT + _LOSS_RIGHT) / 2
-    picture.text(middle, _LOSS_BOTTOM + 35.0, about, text_anchor="middle")
+    picture.text((_LEFT + _LOSS_RIGHT) / 2, _LOSS_BOTTOM + 35.0, about, text_anchor="middle")
     goals = [
         (f"{report.goal.name}: allowed loss, bounds", series_colour(i), 1.0) for i, report in enumerate(result.goals)
     ]
