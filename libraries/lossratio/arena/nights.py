@@ -87,7 +87,6 @@ CHANGES: Mapping[str, Change] = named(
 
 @lru_cache(maxsize=1024)
 def _earlier_nights(goals: tuple[SearchGoal, ...], subject: Subject, change: str) -> tuple[Trials, ...]:
-    """The trials of the last nights before, oldest first."""
     nights: list[Trials] = []
     for night in range(CHANGES[change].nights):
         then = CHANGES[change].earlier(subject, night)

@@ -31,8 +31,6 @@ def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Me
     recorder = Recorder(measurer)
 
     class Adapter(MLRsearch.AbstractMeasurer):  # type: ignore[misc]
-        """Our measurer, as the peer calls it."""
-
         def measure(self, intended_duration: float, intended_load: float) -> Any:
             """Performs one trial. The peer adds up its effective duration."""
             output = recorder.measure(TrialInput(intended_duration, intended_load))

@@ -280,7 +280,6 @@ class _Pairs:
         self._draw()
 
     def add(self, first: float, second: float) -> None:
-        """Takes in the values of a pair, in their order."""
         a, b = (first, second) if self.order[0] is Build.A else (second, first)
         self.differences.append(2.0 * (b - a) / (a + b) if a + b else 0.0)
         for signs in (self._zero, self._low, self._high):
@@ -289,7 +288,6 @@ class _Pairs:
 
     @property
     def verdict(self) -> ComparisonVerdict:
-        """The verdict so far."""
         if self._low.above >= self._needed and self._high.below >= self._needed:
             return ComparisonVerdict.SAME
         if self._zero.above >= self._needed:

@@ -108,7 +108,6 @@ class BuildBench(Bench):
         return {_name(finding): self._value(finding, directory) for finding in chosen}
 
     def _value(self, finding: results.Finding, directory: Path) -> float:
-        """The value of a finding: how fast the build is."""
         name = _name(finding)
         share = results.unsent_share(results.view_of(finding.result).offered(finding.result, finding))
         if share:

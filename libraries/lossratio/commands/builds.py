@@ -64,7 +64,6 @@ class _Measured:
 
     @property
     def most(self) -> int:
-        """The most measurements."""
         return self.limit or (_MOST_RUNS if self.in_place is None else _MOST_TRIALS)
 
     def bench(self) -> builds.BuildBench | builds.TrialBench:

@@ -240,7 +240,6 @@ def _reach(what: str, *, needs_one: bool) -> dict[str, Any]:
 
 
 def _interfaces(what: str, usual: tuple[str, str]) -> tuple[dict[str, str], ...]:
-    """The fields of a node's interfaces on the path."""
     return tuple(
         {"name": _ask(f"{what} in the {side}", name, _INTERFACE, "a name in Linux such as eth1")}
         for side, name in zip(_SIDES, usual, strict=True)
@@ -248,7 +247,6 @@ def _interfaces(what: str, usual: tuple[str, str]) -> tuple[dict[str, str], ...]
 
 
 def _ask(question: str, usual: str | None, pattern: re.Pattern[str], form: str) -> str:
-    """Asks until the answer has its form."""
     while True:
         answer = str(click.prompt(question, default=usual)).strip()
         if pattern.match(answer):

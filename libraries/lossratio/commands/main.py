@@ -60,8 +60,6 @@ def first_line(place: str) -> str:
 
 
 class _Commands(click.Group):
-    """The commands, which need different and mostly heavy libraries."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for group in COMMANDS.values() for name in group]
 

@@ -14,8 +14,6 @@ from lossratio.units import parse_duration, parse_frame_rate, parse_ratio
 
 
 class _Quantity(click.ParamType):  # type: ignore[type-arg]
-    """A quantity with a unit, as a plain number."""
-
     def __init__(self, name: str, parse: Callable[[str | float], float]) -> None:
         self.name = name
         self._parse = parse

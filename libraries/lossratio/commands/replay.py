@@ -92,7 +92,6 @@ def replay_estimate(
 
 
 def _describe_search(result: SearchResult) -> Iterator[str]:
-    """The result of a search in a few lines of text."""
     end = "finished" if result.finished else "not finished"
     yield f"Search with {result.trials} trials in {result.elapsed:,.1f} s, {end}; per interface:"
     width = max(len(str(goal)) for goal in result)
@@ -106,7 +105,6 @@ def _describe_search(result: SearchResult) -> Iterator[str]:
 
 
 def _describe_estimate(result: CriticalLoadEstimate) -> Iterator[str]:
-    """An estimate in a few lines of text, with the reasons to doubt it."""
     yield (
         f"Critical load (loss ratio {format_target(result.question.target_loss_ratio)} in the long run), "
         f"{result.likelihood.value} likelihood, functions weighted by {result.weighting.value}; per interface:"

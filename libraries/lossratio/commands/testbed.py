@@ -147,7 +147,6 @@ def _connect(topology: Topology, chosen: _Paths) -> None:
 
 
 def _probe(topology: Topology, chosen: _Paths, profile: str, frame_sizes: Sequence[str]) -> None:
-    """Sends frames, and shows where they come out."""
     sizes = frame_sizes or (_SMALLEST_IPV6 if "ip6" in profile else _SMALLEST, _LARGEST)
     report = testbeds.probe_cabling(topology, **vars(chosen), profile=profile, frame_sizes=sizes)
     click.echo("Cabling:")
@@ -272,7 +271,6 @@ def status(files: tuple[Path, ...] = argument("FILE...", required=True)) -> None
 def _opened(
     file: Path, undo: ExitStack, *, purpose: str = "", seconds: float | None = None
 ) -> tuple[NodeSession, Claim]:
-    """Logs in on the TG node of a testbed that can be reserved."""
     wanted: testbeds.Candidate = testbeds.candidate(file, load_topology(file), purpose=purpose, seconds=seconds)
     if wanted.claim is None:
         raise TopologyError(

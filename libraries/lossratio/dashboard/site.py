@@ -94,7 +94,6 @@ def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
 
 
 def _about(request: SiteRequest, problems: Sequence[str]) -> dict[str, Any]:
-    """What the page has to know besides results."""
     trend = request.trend
     return {
         "title": request.title,
@@ -171,8 +170,6 @@ HOST = "127.0.0.1"
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Hands out the files of one folder."""
-
     def send_head(self) -> Any:
         # A page of another site whose name leads to this machine is not to read the results.
         host = (self.headers.get("Host") or "").rpartition(":")[0] or self.headers.get("Host")

@@ -148,7 +148,6 @@ def put_annotations(url: str, history: History) -> None:
 
 
 def _folder(url: str, variable: str, default: str, name: str) -> Path:
-    """This user's folder for the archive with a URL."""
     root = Path(os.environ.get(variable) or Path.home() / default)
     return root / "lossratio" / name / hashlib.sha256(url.encode()).hexdigest()[:16]
 
@@ -231,7 +230,6 @@ def _packed(directory: Path) -> bytes:
 
 
 def _digest(directory: Path) -> str:
-    """A digest of the names and contents of all files."""
     digest = hashlib.sha256()
     for name in _contents(directory):
         digest.update(name.encode("utf-8", "surrogatepass") + b"\0")

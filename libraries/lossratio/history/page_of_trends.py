@@ -167,7 +167,6 @@ def address_of_run(pages: str | None, added: Mapping[str, str]) -> Callable[[str
 
 
 def _headline(rows: Sequence[_Row]) -> str:
-    """What is followed, where and since when, and how much of it needs a look; in a line."""
     if not rows:
         return "No results."
     of_results = [row for row in rows if not row.series.is_reading]

@@ -35,8 +35,6 @@ _LINKS = {1: "single", 2: "double"}
 
 @dataclass(frozen=True)
 class _Setting:
-    """The properties that all tests of a suite share."""
-
     name: str = ""
     """What distinguishes it from other settings; empty if there is only one."""
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -240,7 +238,6 @@ def _variants(suite: TestSuite) -> list[dict[str, str]]:
 
 
 def _words(suite: TestSuite, values: Mapping[str, str]) -> tuple[str, ...]:
-    """Tags and arguments of a variant."""
     return _listed_by(suite, f"Variant {values[_VARIANT]}") if _VARIANT in values else ()
 
 

@@ -98,8 +98,6 @@ class ConnectionRateResult(GoalsResult):
 
 @dataclass(frozen=True)
 class _LongerTrial(Purpose):
-    """Why a trial is longer than the goals ask for."""
-
     def __str__(self) -> str:
         return "is it the rate that is limited, or is a table full? twice as long, at the upper bound"
 

@@ -209,8 +209,6 @@ def perform(
 
 
 class _Attempt:
-    """An attempt at a measurement, with its journal."""
-
     def __init__(self, testbed: Testbed, ready: Ready, request: Request, place: TestPlace, course: Course) -> None:
         self._ready, self._place, self._course = ready, place, course
         self._is_checked = request.integrity is Integrity.FAIL
@@ -234,7 +232,6 @@ class _Attempt:
         self.failure: BaseException | None = None
 
     def check_earlier(self) -> None:
-        """Checks the frames of the trials that are continued, and of the check before them."""
         if self._is_checked:
             check_integrity(low_rate_check(self._ready.conditions.generator), "in the check before the first trial")
             for trial in self.journal.results:
@@ -264,7 +261,6 @@ class _Attempt:
         return entries
 
     def run(self) -> TestRun:
-        """The test, its time and its conditions."""
         from lossratio.testbed import guilty_of
 
         contents = read_journal(self.journal.path)

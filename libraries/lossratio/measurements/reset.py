@@ -271,7 +271,6 @@ class ResettingMeasurer:
 
 
 def _with_reset(timeline: Timeline, moment: float) -> Timeline:
-    """A timeline whose second step begins with the reset."""
     (whole,) = timeline.steps
     at = max(0.0, moment - timeline.began)
     share = min(1.0, at / whole.elapsed)

@@ -134,7 +134,6 @@ def _tested(one: Sample, other: Sample, equal_variances: bool) -> Any:
 
 
 def _have_spread(*samples: Sample) -> bool:
-    """Whether repeated values differ by more than rounding errors."""
     return any((sample.stdev or 0.0) > _ROUNDING * abs(sample.mean) for sample in samples)
 
 
@@ -307,13 +306,11 @@ def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding])
 
 
 def _caveats(side: str, findings: Sequence[Finding]) -> Iterator[str]:
-    """The caveats of one side, each with its number of values."""
     for caveat, count in Counter(caveat for finding in findings for caveat in caveats_of(finding)).items():
         yield f"{side}, {count} of {len(findings)} {caveat}"
 
 
 def _judged(compared: Sequence[ComparedQuantity], least_change: float) -> Iterator[ComparedQuantity]:
-    """Adds verdicts to the quantities that have a statistical test."""
     p_values = [None if quantity.difference is None else quantity.difference.p_value for quantity in compared]
     all_adjusted = iter(adjusted([value for value in p_values if value is not None]))
     for quantity, p_value in zip(compared, p_values, strict=True):

@@ -310,7 +310,6 @@ def _write(path: Path, fields: Mapping[str, Any]) -> Path:
 
 
 def _dut_kind(result: TestResult) -> str:
-    """CSIT's type of the DUT."""
     duts = result.conditions.duts
     kind = next((str(dut.get("csit_type", dut["kind"])) for dut in duts.values() if dut.get("kind")), "")
     if not kind:

@@ -140,7 +140,6 @@ def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[Section], di
 
 
 def _headline(runs: Sequence[Run], rows: Sequence[FindingRow]) -> str:
-    """What was measured, where and when, and how much of it needs a look, in a line."""
     results = [result for run in runs for result in run.results]
     if not results:
         return "No results."

@@ -40,8 +40,6 @@ _MARKS = {
 
 @dataclass(frozen=True)
 class _Value:
-    """One result of a quantity."""
-
     side: str
     run: Run
     finding: Finding
@@ -72,8 +70,6 @@ class _Value:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of the overview, with the numbers behind its words."""
-
     compared: ComparedQuantity
     values: tuple[_Value, ...]
     result: TestResult
@@ -220,7 +216,6 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
 
 
 def _headline(comparison: Comparison, before: Sequence[Run], after: Sequence[Run], names: tuple[str, str]) -> str:
-    """What was compared, where and when, in a line."""
     sides = []
     for side, name, runs in zip("AB", names, (before, after), strict=True):
         results = [result for run in runs for result in run.results]

@@ -185,7 +185,6 @@ def findings_of(results: Iterable[TestResult]) -> Iterator[Finding]:
 
 
 def _with_unit(finding: Finding, unit: Unit) -> Finding:
-    """Fills in the unit of a finding, and checks that its values are in it."""
     is_rate = unit == FRAMES_PER_SECOND
     for value in (finding.value, finding.lower_bound, finding.upper_bound, finding.deviation):
         is_number = isinstance(value, int | float) and math.isfinite(value) and value >= 0.0

@@ -224,8 +224,6 @@ def kind_in(text: bytes | str) -> Kind[Any]:
 
 
 class _Tagged(BaseModel):
-    """The field of a result that names its kind."""
-
     kind: str
 
 

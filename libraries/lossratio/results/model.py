@@ -118,7 +118,6 @@ class TestResult(Record):
         return in_columns(message(self))
 
     def _repr_html_(self) -> str:
-        """The result as a table of its quantities, for notebooks."""
         from lossratio.results.findings import findings_html
 
         return findings_html(self)

@@ -117,7 +117,6 @@ class Picture:
     """The numbers of the picture as HTML, which only the page shows."""
 
     def _repr_svg_(self) -> str:
-        """The picture, for notebooks."""
         return self.svg
 
 

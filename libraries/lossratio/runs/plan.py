@@ -136,7 +136,6 @@ def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
 
 
 def _seconds_after_searches(test: TestCase, variables: Mapping[str, str]) -> float:
-    """Seconds of the trials for latency and telemetry in a test."""
     return sum(
         trials * duration_after_search(_goals(named, variables), usual)
         for keyword, named in _keywords(test)

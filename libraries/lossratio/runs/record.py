@@ -110,7 +110,6 @@ def _files(suite: Path) -> Iterator[Path]:
 
 
 def _differences(name: str, before: Any, now: Any) -> Iterator[str]:
-    """The differences of two JSON values, each with its path."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in sorted(before.keys() | now.keys()):
             yield from _differences(f"{name}.{key}", before.get(key), now.get(key))

@@ -203,7 +203,6 @@ class _Robot(RobotFramework):  # type: ignore[misc]
         self.failure: OSError | None = None
 
     def main(self, datasources: Any, **options: Any) -> int:
-        """Runs suites; Robot Framework calls it."""
         try:
             return int(super().main(datasources, **options))
         except OSError as error:
@@ -212,8 +211,6 @@ class _Robot(RobotFramework):  # type: ignore[misc]
 
 
 class _Files:
-    """Listens which files Robot Framework writes."""
-
     ROBOT_LISTENER_API_VERSION = 3
 
     def __init__(self) -> None:

@@ -143,7 +143,6 @@ def latency_over_load_picture(latency: Sequence[LatencyAtLoad], trials: Sequence
 
 
 def _drawn(plot: Plot, curves: Sequence[_Curve], x: str, about: str, marks: Collection[Mark] = ()) -> str:
-    """The curves with their axes and keys."""
     for curve in curves:
         plot.parts.append(title(curve.name))
         plot.line(curve.points, curve.colour, dash=curve.dash)

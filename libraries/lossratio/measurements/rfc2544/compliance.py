@@ -80,8 +80,6 @@ def verdict_of(requirements: tuple[Requirement, ...]) -> str:
 
 
 class _Facts:
-    """The facts of a run that requirements depend on."""
-
     def __init__(self, run: Rfc2544Run) -> None:
         self.run = run
         self.results: list[TestResult] = [part.result for part in run.parts if part.result is not None]

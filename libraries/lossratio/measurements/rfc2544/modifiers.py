@@ -163,7 +163,6 @@ class ActiveModifier:
 
 
 def _filters(testbed: Testbed) -> str:
-    """The filters of the DUT in words."""
     dut = testbed.request.dut
     number = 0 if dut is None else dut.options.filters
     if number is None:

@@ -278,7 +278,6 @@ def _microseconds(value: float | None) -> str:
 
 
 def _times(values: Spread | None) -> str:
-    """The average of repeated times in words."""
     return "" if values is None else "none" if values.average_s is None else format_milliseconds(values.average_s)
 
 

@@ -129,7 +129,6 @@ def add_telemetry(
 
 
 def _observe(testbed: Testbed, request: TelemetryRequest) -> TelemetryTrial:
-    """Performs the trials of the telemetry."""
     trial = TrialInput(request.duration, request.load).sendable(testbed.load_step(request.profile))
     with testbed.ready_for(request.profile) as ready:
         for _ in range(_ATTEMPTS):

@@ -289,7 +289,6 @@ def require_lower_bounds(result: GoalsResult) -> None:
 
 
 def _refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
-    """Refuses a verdict on the SUT where the generator is the limit."""
     limited = [report for report in reports if report.result is not None and is_generators_limit(report.result.reason)]
     if limited:
         goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in limited)

@@ -178,7 +178,6 @@ def _by_rule(trials: Sequence[Trial]) -> str:
 
 
 def _draw_bounds(plot: Plot, history: Mapping[int, GoalBounds], colour: str) -> None:
-    """Draws one goal's bounds after each trial."""
     steps = list(_steps(history))
     proved = [(start, end, bounds.proved) for start, end, bounds in steps]
     closed = [step for step in proved if None not in step[2]]
@@ -212,7 +211,6 @@ def _steps(history: Mapping[int, GoalBounds]) -> Iterator[tuple[float, float, Go
 
 
 def _draw_goal_labels(plot: Plot, goals: Sequence[GoalReport], last: Sequence[GoalBounds], window: Window) -> None:
-    """Draws labels beside the bands: the goals and their results, in the order of the bands."""
     places = {}
     for index in window.goals:
         edges = [load for load in (last[index].shown if last else (window.low, window.high)) if load is not None]
