@@ -55,10 +55,9 @@ def _search_with_sequential_goals(goals: Goals, subject: Subject, measurer: Meas
         for goal in goals
     ]
     outcome = search_with_ours(tests, subject, measurer)
-    results = [replace(outcome.result[test], goal=goal) for test, goal in zip(tests, goals, strict=True)]
-    result = SearchResult(
-        results, finished=outcome.result.finished, elapsed=outcome.result.elapsed, trials=outcome.result.trials
-    )
+    found = outcome.result
+    results = [replace(found[test], goal=goal) for test, goal in zip(tests, goals, strict=True)]
+    result = SearchResult(results, finished=found.finished, elapsed=found.elapsed, trials=found.trials)
     return replace(outcome, result=result)
 
 

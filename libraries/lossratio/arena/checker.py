@@ -197,10 +197,6 @@ def _at(trials: Iterable[TrialResult], load: float) -> list[TrialResult]:
     return [trial for trial in trials if trial.load == load]
 
 
-def _ended_early(trial: TrialResult) -> bool:
-    return trial.output.decided_after is not None
-
-
 def _nanoseconds(seconds: float) -> int:
     return round(seconds * 1e9)
 
@@ -228,7 +224,7 @@ class DurationSums:
 
     def add(self, trial: TrialResult) -> None:
         """Counts a trial; an early verdict at or below the goal's loss ratio is no answer to the goal's question."""
-        if _ended_early(trial) and not trial.loss_ratio > self._goal.loss_ratio:
+        if trial.is_early and not trial.loss_ratio > self._goal.loss_ratio:
             return
         kind = trial.duration >= self._goal.final_trial_duration, trial.loss_ratio <= self._goal.loss_ratio
         self._sums[kind] += _nanoseconds(trial.effective_duration)
@@ -249,11 +245,10 @@ def _quantile(goal: SearchGoal, trials: Iterable[TrialResult]) -> float:
     answers = [
         trial
         for trial in trials
-        if trial.duration >= goal.final_trial_duration
-        and (trial.loss_ratio > goal.loss_ratio or not _ended_early(trial))
+        if trial.duration >= goal.final_trial_duration and (trial.loss_ratio > goal.loss_ratio or not trial.is_early)
     ]
     # Of a trial that ended early it is not known how much it would have lost: the worst is assumed.
-    full = sorted((1.0 if _ended_early(trial) else trial.loss_ratio, trial.effective_duration) for trial in answers)
+    full = sorted((1.0 if trial.is_early else trial.loss_ratio, trial.effective_duration) for trial in answers)
     measured = sum(_nanoseconds(effective) for _, effective in full)
     remaining = max(_nanoseconds(goal.duration_sum), measured) * (1 - _written(goal.exceed_ratio))
     for loss_ratio, effective in full:

@@ -67,14 +67,12 @@ def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Me
     )
     begin = thread_time()
     try:
-        their_results = MLRsearch.MultipleLossRatioSearch(config=config).search(
-            measurer=Adapter(), debug=lambda text: None
-        )
+        found = MLRsearch.MultipleLossRatioSearch(config=config).search(measurer=Adapter(), debug=lambda text: None)
     except RuntimeError as error:
         raise SearchError(f"MLRsearch {PEER_VERSION} failed: {error}") from error
     seconds = thread_time() - begin - recorder.seconds
     results = [
-        _our_result(goal, their_results[their], subject.min_load, subject.max_load)
+        _our_result(goal, found[their], subject.min_load, subject.max_load)
         for goal, their in zip(goals, theirs, strict=True)
     ]
     trials = tuple(recorder.trials)

@@ -33,10 +33,8 @@ def figure_table(figures: Iterable[Figure]) -> str:
         [
             figure.name,
             figure.goals,
-            _number(figure.value, 3),
-            _number(figure.error, 3),
-            f"{figure.must:g}",
-            f"{figure.aim:g}",
+            *(_number(number, 3) for number in (figure.value, figure.error)),
+            *(f"{limit:g}" for limit in (figure.must, figure.aim)),
             figure.verdict,
         ]
         for figure in figures
@@ -115,11 +113,8 @@ def bounds_table(rows: Any) -> str:
     lines = [
         [
             f"{family}: {goal_set}, {goal}, {algorithm}",
-            _number(chosen.elapsed.mean(), 0),
-            _number(chosen.trials.mean(), 0),
-            _number(chosen.lower.min(), 0),
-            _number(chosen.lower.median(), 0),
-            _number(chosen.lower.max(), 0),
+            *(_number(numbers.mean(), 0) for numbers in (chosen.elapsed, chosen.trials)),
+            *(_number(chosen.lower.agg(name), 0) for name in ("min", "median", "max")),
             f"{int(chosen.regular.sum())} of {len(chosen)}",
         ]
         for (family, goal_set, goal, algorithm), chosen in groups

@@ -376,9 +376,7 @@ _WORST_FIRST = (ComparisonVerdict.SLOWER, ComparisonVerdict.UNDECIDED, Compariso
 
 def _chart(name: str, record: BuildRecord) -> list[str]:
     """All measurements of a test, in their order, in thousands of frames per second."""
-    measured = [
-        (done.build, done.values[name] / 1e3) for done in record.measurements if done.values and name in done.values
-    ]
+    measured = [(one.build, one.values[name] / 1e3) for one in record.measurements if one.values and name in one.values]
     values = [value for _, value in measured]
     room = max(values) * 0.01
     low, high = max(0.0, min(values) - room), max(values) + room

@@ -139,10 +139,6 @@ class Alert(FileModel):
         if self.email is not None and self.email.password_from is not None:
             yield self.email.password_from
 
-    def is_for(self, trend: Trend) -> bool:
-        """Whether it is for a trend."""
-        return trend.series.key.fits(self)
-
 
 class _AlertsFile(FileModel):
     alerts: tuple[Alert, ...]
@@ -189,7 +185,7 @@ class Alerts:
         sent = {name: dict(changes) for name, changes in self.sent.items()}
         for alert in self.alerts:
             changes = sent.setdefault(alert.name, {})
-            news = [trend for trend in trends if alert.is_for(trend) and _is_news(trend, changes)]
+            news = [trend for trend in trends if trend.series.key.fits(alert) and _is_news(trend, changes)]
             if not news:
                 continue
             try:

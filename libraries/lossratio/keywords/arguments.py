@@ -4,7 +4,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from types import MappingProxyType, UnionType
+from types import UnionType
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from robot.api.deco import keyword
@@ -158,13 +158,11 @@ def credentials(password: Secret | None, passphrase: Secret | None) -> Credentia
     return Credentials(**{name: secret.value for name, secret in secrets.items() if secret is not None})
 
 
-CONVERTERS: Mapping[type, Any] = MappingProxyType(
-    {
-        FrameRate: to_frame_rate,
-        FrameSize: to_frame_size,
-        GoalSet: to_goal_set,
-        SearchGoal: to_search_goal,
-        Share: to_share,
-    }
-)
+CONVERTERS: Mapping[type, Any] = {
+    FrameRate: to_frame_rate,
+    FrameSize: to_frame_size,
+    GoalSet: to_goal_set,
+    SearchGoal: to_search_goal,
+    Share: to_share,
+}
 """The converters of Robot Framework for arguments of our own types."""

@@ -29,7 +29,6 @@ _FRAMES = -math.log(0.025)
 """So many frames without loss, divided by the target loss ratio, show that the loss ratio is below it (97.5 %)."""
 _ROOM = 2.0
 """Planned frames, in these: two lost frames are allowed."""
-_LONGEST = 86_400.0
 
 
 class ConfirmationRequest(Request):
@@ -54,7 +53,7 @@ class ConfirmationRequest(Request):
     """The loss ratio that the SUT may have there."""
     trial_duration: Annotated[Duration, Field(gt=0.0)] = 2.0
     """Seconds of each trial."""
-    longest: Annotated[Duration, Field(gt=0.0), NOT_IN_FILES] = _LONGEST
+    longest: Annotated[Duration, Field(gt=0.0), NOT_IN_FILES] = 86_400.0
     """Seconds of traffic that it may take: more are refused before anything is sent."""
 
     @property

@@ -370,14 +370,9 @@ def comparison_markdown(comparison: Comparison) -> str:
 def comparison_cases(comparison: Comparison) -> list[Case]:
     """Converts the comparison into JUnit cases: a regression is a failure, an undecided quantity is skipped."""
     return [
-        Case(
-            suite=compared.test,
-            name=compared.quantity,
-            state=_STATES.get(compared.verdict, "passed"),
-            message=describe_quantity(compared),
-            output=describe_quantity(compared),
-        )
-        for compared in comparison.quantities
+        Case(one.test, one.quantity, state=_STATES.get(one.verdict, "passed"), message=text, output=text)
+        for one in comparison.quantities
+        for text in [describe_quantity(one)]
     ]
 
 

@@ -122,12 +122,10 @@ def samples_of(run: Run) -> Iterator[Sample]:
         labels = {**_labels(run, result), "quantity": finding.quantity}
         unit = _UNITS.get(finding.unit.name, re.sub(r"\W+", "_", finding.unit.name))
         for name in _STATISTICS:
-            number, statistic = number_of(getattr(finding, name)), name.replace("deviation", "standard_deviation")
-            if number is not None and finding.outcome is Outcome.MEASURED:
+            value, statistic = number_of(getattr(finding, name)), name.replace("deviation", "standard_deviation")
+            if value is not None and finding.outcome is Outcome.MEASURED:
                 about = f"Measured values with their bounds, in {unit.replace('_', ' ')}."
-                yield Sample(
-                    f"lossratio_result_{unit}", about, number, result.ended, {**labels, "statistic": statistic}
-                )
+                yield Sample(f"lossratio_result_{unit}", about, value, result.ended, {**labels, "statistic": statistic})
         regular = float(finding.outcome is Outcome.MEASURED)
         yield Sample("lossratio_measured", "1: measured; 0: irregular or failed.", regular, result.ended, labels)
     for result, doubts in zip(run.results, doubts_of(run.results), strict=True):

@@ -11,39 +11,36 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
-from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union, get_args
+from typing import Annotated, Any, ClassVar, Generic, Union, get_args
 
 from pydantic import BaseModel, Field, TypeAdapter
 
 from lossratio.errors import ReportError
 from lossratio.plugins import PluginGroup
 from lossratio.results.model import TestResult
-from lossratio.results.view import View
+from lossratio.results.view import ResultT, View
 from lossratio.trials import Addition, JournalContents, TrialResult
 
 GROUP = "lossratio.measurement"
 """Group of the entry points."""
 
-_BUILT_IN: Mapping[str, str] = MappingProxyType(
-    {
-        "back_to_back": "BackToBack",
-        "confirmation": "Confirmation",
-        "connection_capacity": "ConnectionCapacity",
-        "connection_mrr": "ConnectionMrr",
-        "connection_rate": "ConnectionRate",
-        "connection_soak": "ConnectionSoak",
-        "connection_teardown": "ConnectionTeardown",
-        "frame_loss": "FrameLossRate",
-        "latency": "Latency",
-        "mrr": "MaximumReceiveRate",
-        "reconfiguration": "Reconfiguration",
-        "recovery": "Recovery",
-        "reset": "Reset",
-        "soak": "Soak",
-        "throughput": "Throughput",
-    }
-)
+_BUILT_IN: Mapping[str, str] = {
+    "back_to_back": "BackToBack",
+    "confirmation": "Confirmation",
+    "connection_capacity": "ConnectionCapacity",
+    "connection_mrr": "ConnectionMrr",
+    "connection_rate": "ConnectionRate",
+    "connection_soak": "ConnectionSoak",
+    "connection_teardown": "ConnectionTeardown",
+    "frame_loss": "FrameLossRate",
+    "latency": "Latency",
+    "mrr": "MaximumReceiveRate",
+    "reconfiguration": "Reconfiguration",
+    "recovery": "Recovery",
+    "reset": "Reset",
+    "soak": "Soak",
+    "throughput": "Throughput",
+}
 """The classes of the built-in kinds, each by the module or the folder of its room."""
 
 _KINDS = PluginGroup(
@@ -52,8 +49,6 @@ _KINDS = PluginGroup(
     ReportError,
     tuple(EntryPoint(name, f"lossratio.measurements.{name}:{kind}", GROUP) for name, kind in _BUILT_IN.items()),
 )
-
-ResultT = TypeVar("ResultT", bound=TestResult)
 
 
 class Kind(ABC, Generic[ResultT]):
@@ -118,7 +113,7 @@ class Kind(ABC, Generic[ResultT]):
 
     def wrong_evidence(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Finds trials of a result that count and must not, or do not count and must; in words."""
-        warm_ups = self.warm_ups(settings_of(result))
+        warm_ups = self.warm_ups(getattr(result, "settings", {}))
         for trial, known in zip(result.trials, trials, strict=True):
             made = self.why_set_aside(known)
             if trial.set_aside != made or trial.is_evidence != (made is None and trial.number > warm_ups):
@@ -151,12 +146,6 @@ class Kind(ABC, Generic[ResultT]):
     def known_so_far(self, journal: JournalContents) -> Iterator[str]:
         """The findings so far from the trials of a test that was cut off, in words."""
         yield from ()
-
-
-def settings_of(result: TestResult) -> Mapping[str, Any]:
-    """The settings in a result; empty if its kind has no settings."""
-    settings: Mapping[str, Any] = getattr(result, "settings", {})
-    return settings
 
 
 def built_in_kinds() -> tuple[Kind[Any], ...]:

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from lossratio.errors import LossRatioError, ReportError, SearchError, storing
 from lossratio.input_file import parse_json
 from lossratio.results.contradictions import contradictions_of
-from lossratio.results.kinds import kind_in, kind_of, kind_of_journal, settings_of
+from lossratio.results.kinds import kind_in, kind_of, kind_of_journal
 from lossratio.results.model import FORMAT, TestResult
 from lossratio.results.run_directory import DamagedResultError, encode_result, file_stem, read_result, write_whole
 from lossratio.results.trials import describe_trials
@@ -199,7 +199,7 @@ def _journal_of(path: Path) -> Path:
 def _is_that_of(journal: JournalContents, result: TestResult) -> bool:
     """Whether a result has the trials and describes the search of its journal."""
     kind = kind_of(result.kind)
-    warm_ups = kind.warm_ups(settings_of(result))
+    warm_ups = kind.warm_ups(getattr(result, "settings", {}))
     trials = describe_trials(journal.entries, warm_ups=warm_ups, why_set_aside=kind.why_set_aside)
     conditions = result.conditions.model_dump(mode="json", include={"traffic", "load", "timing"})
     expected = {**conditions, "max_load_fps": result.max_load.rate.per_interface_fps, **kind.search_of(result)}

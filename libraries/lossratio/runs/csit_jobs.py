@@ -167,9 +167,7 @@ def _tests(name: str, job: _Job, test_set: _TestSet, groups: Mapping[str, tuple[
         ]
         for suite, nic in product(_found(groups, group, name), infrastructure):
             for driver in infrastructure[nic]:
-                found[suite, nic, driver] = {
-                    CsitTest(dut, nic, driver, suite, job.test_type, *point) for point in points
-                }
+                found[suite, nic, driver] = {CsitTest(dut, nic, driver, suite, job.test_type, *one) for one in points}
     return {test for tests in found.values() for test in tests}
 
 

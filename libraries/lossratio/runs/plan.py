@@ -78,9 +78,7 @@ def spread(tests: Sequence[PlannedTest], testbeds: Sequence[str]) -> Plan:
         place = min(test.seconds, key=lambda testbed: (ends[testbed] + test.seconds[testbed], testbed))
         ends[place] += test.seconds[place]
         places[test.name] = place
-    return Plan(
-        tuple(Share(testbed, tuple(test for test in tests if places[test.name] == testbed)) for testbed in testbeds)
-    )
+    return Plan(tuple(Share(name, tuple(test for test in tests if places[test.name] == name)) for name in testbeds))
 
 
 UNKNOWN_SECONDS = 60.0

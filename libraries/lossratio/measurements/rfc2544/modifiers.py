@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from lossratio.errors import DutError, SearchError
@@ -50,14 +49,12 @@ class _Commands(NamedTuple):
     example: str
 
 
-_COMMANDS: Mapping[Modifier | None, _Commands] = MappingProxyType(
-    {
-        Modifier.MANAGEMENT: _Commands(1, 1.0, 'modifier_commands=["snmpget -v2c -c public 192.0.2.1 sysUpTime.0"]'),
-        Modifier.ROUTING_UPDATES: _Commands(
-            2, 30.0, 'modifier_commands=["announce routes-a.txt", "announce routes-b.txt"]'
-        ),
-    }
-)
+_COMMANDS: Mapping[Modifier | None, _Commands] = {
+    Modifier.MANAGEMENT: _Commands(1, 1.0, 'modifier_commands=["snmpget -v2c -c public 192.0.2.1 sysUpTime.0"]'),
+    Modifier.ROUTING_UPDATES: _Commands(
+        2, 30.0, 'modifier_commands=["announce routes-a.txt", "announce routes-b.txt"]'
+    ),
+}
 
 
 @dataclass(frozen=True)

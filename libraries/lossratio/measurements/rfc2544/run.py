@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import Enum
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lossratio.errors import DutError, LossRatioError, ReportError, SearchError
@@ -58,24 +57,20 @@ ALL_TESTS = tuple(Rfc2544Test)
 Rfc2544Settings = Mapping[Rfc2544Test, Mapping[str, Any]]
 """Changes of the requests of tests, by the names of their fields; everything else is the request's default."""
 
-FULL: Rfc2544Settings = MappingProxyType(
-    {
-        Rfc2544Test.THROUGHPUT: {"goals": (RFC2544,), "timeout": None},
-        Rfc2544Test.LATENCY: {"repeats": 20, "duration": 120.0},
-    }
-)
+FULL: Rfc2544Settings = {
+    Rfc2544Test.THROUGHPUT: {"goals": (RFC2544,), "timeout": None},
+    Rfc2544Test.LATENCY: {"repeats": 20, "duration": 120.0},
+}
 """The settings of a report that is handed in: the defaults of all requests, and what RFC 2544 asks for besides."""
 
-QUICK: Rfc2544Settings = MappingProxyType(
-    {
-        Rfc2544Test.THROUGHPUT: {"goals": (goal_from("QUICK_NDR"),), "timeout": None},
-        Rfc2544Test.LATENCY: {"repeats": 2, "duration": 0.5},
-        Rfc2544Test.FRAME_LOSS: {"trial_duration": 0.5},
-        Rfc2544Test.BACK_TO_BACK: {"repeats": 2, "longest_burst": 0.5, "settle": 0.1},
-        Rfc2544Test.RECOVERY: {"repeats": 2, "duration": 1.0, "limit": 1.0},
-        Rfc2544Test.RESET: {"repeats": 2, "lead": 0.5, "limit": 2.0},
-    }
-)
+QUICK: Rfc2544Settings = {
+    Rfc2544Test.THROUGHPUT: {"goals": (goal_from("QUICK_NDR"),), "timeout": None},
+    Rfc2544Test.LATENCY: {"repeats": 2, "duration": 0.5},
+    Rfc2544Test.FRAME_LOSS: {"trial_duration": 0.5},
+    Rfc2544Test.BACK_TO_BACK: {"repeats": 2, "longest_burst": 0.5, "settle": 0.1},
+    Rfc2544Test.RECOVERY: {"repeats": 2, "duration": 1.0, "limit": 1.0},
+    Rfc2544Test.RESET: {"repeats": 2, "lead": 0.5, "limit": 2.0},
+}
 """The settings for trying things out: a hundredth of the time. The report names each difference."""
 
 
@@ -316,14 +311,12 @@ def _latency(testbed: Testbed, request: LatencyRequest, place: TestPlace, on_pro
     return measure_latency(testbed, request, place)
 
 
-_KINDS: Mapping[Rfc2544Test, tuple[type[Any], Callable[[Testbed, Any, TestPlace, Any], TestResult]]] = MappingProxyType(
-    {
-        Rfc2544Test.THROUGHPUT: (SearchRequest, find_conditional_throughput),
-        Rfc2544Test.LATENCY: (LatencyRequest, _latency),
-        Rfc2544Test.FRAME_LOSS: (FrameLossRequest, measure_frame_loss_rate),
-        Rfc2544Test.BACK_TO_BACK: (BackToBackRequest, measure_back_to_back),
-        Rfc2544Test.RECOVERY: (RecoveryRequest, measure_recovery),
-        Rfc2544Test.RESET: (ResetRequest, measure_reset),
-    }
-)
+_KINDS: Mapping[Rfc2544Test, tuple[type[Any], Callable[[Testbed, Any, TestPlace, Any], TestResult]]] = {
+    Rfc2544Test.THROUGHPUT: (SearchRequest, find_conditional_throughput),
+    Rfc2544Test.LATENCY: (LatencyRequest, _latency),
+    Rfc2544Test.FRAME_LOSS: (FrameLossRequest, measure_frame_loss_rate),
+    Rfc2544Test.BACK_TO_BACK: (BackToBackRequest, measure_back_to_back),
+    Rfc2544Test.RECOVERY: (RecoveryRequest, measure_recovery),
+    Rfc2544Test.RESET: (ResetRequest, measure_reset),
+}
 """The class of a test's requests, and what measures it and writes the result file."""

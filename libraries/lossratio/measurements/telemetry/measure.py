@@ -88,10 +88,8 @@ def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
     from lossratio.dut import DutCounters
 
     observations: list[Observation] = []
-    with ExitStack() as opened:
-        observations += [
-            Observation(dut, opened.enter_context(dut.telemetry()), DutCounters({}, {}, {})) for dut in duts
-        ]
+    with ExitStack() as undo:
+        observations += [Observation(dut, undo.enter_context(dut.telemetry()), DutCounters({}, {}, {})) for dut in duts]
         for dut in duts:
             if dut.resets:
                 # So that the reset before the trial does not clear these counters.
@@ -144,10 +142,8 @@ def _observe(testbed: Testbed, request: TelemetryRequest) -> TelemetryTrial:
         rate = ready.conditions.rate(trial.load)
         wanted = {dut: tuple(dut.probes()) for dut in testbed.duts}
         for probe in dict.fromkeys(name for names in wanted.values() for name in names):
-            with ExitStack() as opened:
-                answers = {
-                    dut: opened.enter_context(dut.probe(probe)) for dut, names in wanted.items() if probe in names
-                }
+            with ExitStack() as undo:
+                answers = {dut: undo.enter_context(dut.probe(probe)) for dut, names in wanted.items() if probe in names}
                 ready.measurer.measure(trial)
             for observation in observations:
                 observation.add(answers.get(observation.dut, {}))

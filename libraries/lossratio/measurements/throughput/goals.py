@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
@@ -37,9 +36,9 @@ SEQUENTIAL_NDR = SequentialGoal(0.0, 0.5, name="SEQUENTIAL_NDR")
 SEQUENTIAL_PDR = SequentialGoal(0.005, 0.5, name="SEQUENTIAL_PDR")
 """As PDR, likewise."""
 
-PRESETS: Mapping[str, SearchGoal] = MappingProxyType(
-    {str(goal): goal for goal in (NDR, PDR, RFC2544, TST009, QUICK_NDR, QUICK_PDR, SEQUENTIAL_NDR, SEQUENTIAL_PDR)}
-)
+PRESETS: Mapping[str, SearchGoal] = {
+    str(goal): goal for goal in (NDR, PDR, RFC2544, TST009, QUICK_NDR, QUICK_PDR, SEQUENTIAL_NDR, SEQUENTIAL_PDR)
+}
 """The goals that have a name."""
 
 

@@ -203,9 +203,7 @@ def _filled(
 def _steps(history: Mapping[int, GoalBounds]) -> Iterator[tuple[float, float, GoalBounds]]:
     """Ranges of trials with the same bounds: number of the first trial, the range's end, and the bounds."""
     numbers = list(history)
-    changes = [
-        number for index, number in enumerate(numbers) if index == 0 or history[numbers[index - 1]] != history[number]
-    ]
+    changes = [number for at, number in enumerate(numbers) if at == 0 or history[numbers[at - 1]] != history[number]]
     for start, end in zip(changes, [*changes[1:], numbers[-1] + 0.7] if numbers else [], strict=True):
         yield start, end, history[start]
 
@@ -304,9 +302,7 @@ def draw_loss(result: GoalsResult, history: History) -> str:
             _draw_allowed_loss(plot, report, series_colour(goal))
         _draw_losses(plot, marked)
     picture.text((_LEFT + _LOSS_RIGHT) / 2, _LOSS_BOTTOM + 35.0, about, text_anchor="middle")
-    goals = [
-        (f"{report.goal.name}: allowed loss, bounds", series_colour(i), 1.0) for i, report in enumerate(result.goals)
-    ]
+    goals = [(f"{one.goal.name}: allowed loss, bounds", series_colour(i), 1.0) for i, one in enumerate(result.goals)]
     end = picture.legend(marked, goals, _LEFT, _LOSS_BOTTOM + 60.0)
     return picture.svg(_WIDTH, end + 10.0, f"Loss ratio over load per interface, {result.test.name}.")
 

@@ -159,9 +159,7 @@ def _goals(sweeps: Sequence[Sweep]) -> list[tuple[str, str, float]]:
     return [(sweep.goal, series_colour(index), 1.0) for index, sweep in enumerate(sweeps)]
 
 
-def _finish(
-    plot: Plot, sweeps: Sequence[Sweep], unit: str, swatches: Sequence[tuple[str, str, float]], about: str
-) -> str:
+def _finish(plot: Plot, sweeps: Sequence[Sweep], unit: str, keys: Sequence[tuple[str, str, float]], about: str) -> str:
     for index, sweep in enumerate(sweeps):
         colour = series_colour(index)
         points = [(row.at, row.throughput.per_interface_fps) for row in sweep.rows if row.throughput]
@@ -169,5 +167,5 @@ def _finish(
             plot.line(points, colour)
         hints = [(at, rate, f"{sweep.goal}, {at:g} {unit}: {format_frame_rate(rate)}") for at, rate in points]
         plot.marks(Mark(sweep.goal, sweep.goal, "circle", colour), hints)
-    end = plot.legend((), swatches, _LEFT, _HEIGHT - 10.0)
+    end = plot.legend((), keys, _LEFT, _HEIGHT - 10.0)
     return plot.svg(_WIDTH, end + 10.0, f"Rate over {about}, {sweeps[0].name}.")
