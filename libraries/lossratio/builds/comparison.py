@@ -84,8 +84,7 @@ class AbRequest:
 class BuildComparison:
     """Compares two builds: asks for measurements of one or the other, and takes in their values.
 
-    Raises:
-        SearchError: If a value of the request is out of range.
+    SearchError: a value of the request is out of range.
     """
 
     def __init__(self, request: AbRequest) -> None:
@@ -117,8 +116,7 @@ class BuildComparison:
     def record(self, value: float) -> None:
         """Takes in the throughput of the build that `next_build` named, in any unit.
 
-        Raises:
-            SearchError: If `next_build` names none, or the value is no throughput.
+        SearchError: `next_build` names none, or the value is no throughput.
         """
         if self.next_build() is None:
             raise SearchError("The comparison has ended, and takes no further measurement.")
@@ -308,8 +306,7 @@ def compare_builds(
 ) -> dict[str, ComparisonResult]:
     """Measures two builds in turns, and compares each test. Measurements that the record has already count.
 
-    Raises:
-        BuildError: If a build cannot be measured, or not with the same tests each time.
+    BuildError: a build cannot be measured, or not with the same tests each time.
     """
     # The first measurement shows which tests there are.
     comparisons = {"": BuildComparison(request)}

@@ -59,9 +59,7 @@ class History:
     def add(self, entries: Iterable[Entry]) -> list[Path]:
         """Adds entries; the entries of one testbed and day go into one file.
 
-        Raises:
-            StorageError: If the disk does not take the files.
-            ReportError: If pyarrow is not installed.
+        StorageError: the disk does not take the files. ReportError: pyarrow is not installed.
         """
         groups: dict[tuple[str, str], list[Entry]] = {}
         for entry in entries:
@@ -73,8 +71,7 @@ class History:
 
         Columns that a file of an earlier version lacks are null.
 
-        Raises:
-            ReportError: If the folder is no history, or DuckDB or pyarrow is not installed.
+        ReportError: the folder is no history, or DuckDB or pyarrow is not installed.
         """
         paths = sorted(self.path.glob("testbed=*/date=*/*.parquet"))
         if not paths:

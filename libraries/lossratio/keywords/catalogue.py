@@ -121,8 +121,7 @@ def _check_arguments(*arguments: str | None) -> None:
 class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
     """The expansion of `Catalogue`, with errors that are raised at once.
 
-    Raises:
-        TopologyError: If the file does not describe a usable testbed, or has no such path.
+    TopologyError: the file does not describe a usable testbed, or has no such path.
     """
 
     def __init__(

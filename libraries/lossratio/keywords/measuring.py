@@ -63,8 +63,7 @@ def measured(
 ) -> ResultT:
     """Measures something, keeps the result as the suite's last one, and shows it.
 
-    Raises:
-        LossRatioError: If no testbed is set up, or the measurement fails.
+    LossRatioError: no testbed is set up, or the measurement fails.
     """
     place = session.place(resume)
     announce(what)

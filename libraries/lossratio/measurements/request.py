@@ -98,15 +98,13 @@ class Request(Record):
     def check(self, testbed: Testbed) -> None:
         """Checks, before any traffic, that this can be measured there; nothing, unless a class does.
 
-        Raises:
-            LossRatioError: If it cannot.
+        LossRatioError: it cannot.
         """
 
     def check_loads(self, testbed: Testbed, loads: LoadRange) -> None:
         """Checks the loads; nothing, unless a class does.
 
-        Raises:
-            LossRatioError: If the traffic or a device has no room for trials at the largest one.
+        LossRatioError: the traffic or a device has no room for trials at the largest one.
         """
 
     def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:

@@ -137,8 +137,7 @@ class TestResult(Record):
     def to_frame(self) -> DataFrame:
         """The trials as a data frame of pandas, one row for each; columns are the fields of `Trial` with one value.
 
-        Raises:
-            ReportError: If pandas is not there.
+        ReportError: pandas is not there.
         """
         try:
             import pandas

@@ -56,8 +56,7 @@ class RunDirectory:
     def write(self, result: TestResult) -> Path:
         """Writes a test's result as a whole or not at all, in place of an earlier one; returns the file.
 
-        Raises:
-            StorageError: If the file cannot be written.
+        StorageError: the file cannot be written.
         """
         name = result.test.full_name
         path = self.result_path(name)
@@ -70,8 +69,7 @@ class RunDirectory:
     def discard(self, test_name: str) -> None:
         """Removes an earlier run's files of a test that is measured again, so that they are not taken for new ones.
 
-        Raises:
-            StorageError: If a file cannot be removed.
+        StorageError: a file cannot be removed.
         """
         for path in (self.result_path(test_name), self.journal_path(test_name)):
             with storing(f"clear {path} of what an earlier run left"):
@@ -80,8 +78,7 @@ class RunDirectory:
     def results(self) -> tuple[TestResult, ...]:
         """Reads the results of all tests, in the order in which the tests began.
 
-        Raises:
-            ReportError: If this is no run directory, or a result file cannot be used.
+        ReportError: this is no run directory, or a result file cannot be used.
         """
         if not (self.path / "results").is_dir():
             raise ReportError(f"{self.path} is not the directory of a run: there is no directory 'results' in it.")
@@ -97,10 +94,8 @@ def encode_result(result: TestResult) -> bytes:
 def read_result(path: str | Path) -> TestResult:
     """Reads a result file, and checks its digest and whether its numbers contradict each other.
 
-    Raises:
-        DamagedResultError: If the file is damaged, or contradicts itself.
-        ReportError: If the file is missing, is no result, is from a newer version, or is of a kind whose package is
-            missing or broken.
+    DamagedResultError: the file is damaged, or contradicts itself. ReportError: the file is missing, is no result, is
+    from a newer version, or is of a kind whose package is missing or broken.
     """
     path = Path(path)
     data = read_input_file(path, ReportError, MOST_RECORDED_BYTES, "the result")

@@ -70,8 +70,7 @@ class ModifierReport:
 def modified(profile: TrafficProfile, modifier: Modifier | None) -> TrafficProfile:
     """The traffic with a modifier; None, or a modifier that is not one of the traffic: as it is.
 
-    Raises:
-        SearchError: If the traffic cannot have the modifier.
+    SearchError: the traffic cannot have the modifier.
     """
     if modifier not in (Modifier.ADDRESSES, Modifier.BROADCAST):
         return profile

@@ -101,8 +101,7 @@ class Rfc2544Request:
     def request_for(self, test: Rfc2544Test, profile: TrafficProfile, throughput: float) -> Any:
         """The request of a test; the throughput without loss of this traffic is in frames per second per interface.
 
-        Raises:
-            SearchError: If the settings make no sense.
+        SearchError: the settings make no sense.
         """
         kind, _ = _KINDS[test]
         shared: dict[str, Any] = {"profile": profile, "max_load": self.max_load, "integrity": self.integrity}
@@ -244,8 +243,7 @@ def throughput_of(result: ThroughputResult) -> float | None:
 def forecast_of(testbed: Testbed, request: Rfc2544Request) -> Forecast:
     """The time of all tests, from their settings alone: each device may need more trials or fewer.
 
-    Raises:
-        SearchError: If the maximum load is not known.
+    SearchError: the maximum load is not known.
     """
     from lossratio.testbed import load_limits, load_range
 

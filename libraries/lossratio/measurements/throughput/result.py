@@ -205,8 +205,7 @@ class GoalsResult(TestResult):
     def throughput(self, goal: str) -> float:
         """The conditional throughput of a goal, in frames per second per interface.
 
-        Raises:
-            SearchError: If there is no such goal, or its result is irregular or failed; the message has the reason.
+        SearchError: there is no such goal, or its result is irregular or failed; the message has the reason.
         """
         report = self.goal_named(goal)
         outcome = report.result
@@ -219,8 +218,7 @@ class GoalsResult(TestResult):
     def goal_to_follow(self, name: str | None) -> GoalReport:
         """The goal whose load is the base of a later measurement; None: PDR (or what ends so), else the last one.
 
-        Raises:
-            SearchError: If there is no goal of that name.
+        SearchError: there is no goal of that name.
         """
         if name is not None:
             return self.goal_named(name)
@@ -229,8 +227,7 @@ class GoalsResult(TestResult):
     def relevant_load(self, goal: str | None) -> tuple[str, float]:
         """The name and the load of a measurement after the search: a goal's relevant lower bound, per interface.
 
-        Raises:
-            SearchError: If there is no such goal, or it has no relevant lower bound.
+        SearchError: there is no such goal, or it has no relevant lower bound.
         """
         chosen = self.goal_to_follow(goal)
         bound, _ = chosen.bounds
