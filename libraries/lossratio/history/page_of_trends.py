@@ -13,22 +13,7 @@ from urllib.parse import quote
 import numpy as np
 from pydantic import JsonValue
 
-from lossratio.drawing import (
-    NOTHING,
-    PAGES,
-    Axis,
-    Column,
-    Mark,
-    Overview,
-    Plot,
-    html_fragment,
-    number_column,
-    packed,
-    sparkline,
-    test_column,
-    values_axis,
-    verdict,
-)
+from lossratio import drawing
 from lossratio.history.analysis import Analysis
 from lossratio.history.annotations import KnownChange
 from lossratio.history.entries import Series
@@ -39,9 +24,9 @@ _WIDTH, _HEIGHT = 900.0, 240.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78.0, 880.0, 32.0, 182.0
 _DAY = 86_400.0
 _STEP, _KNOWN, _BOUNDS = "#D55E00", "#777777", "#8FBBD9"
-_MEASURED = Mark("measured", "measured", "circle", "#0072B2")
-_DOUBTFUL = Mark("doubtful", "irregular, or doubts about it", "square", "#0072B2", is_filled=False)
-_MISSING = Mark("missing", "no value", "cross", "#B3261E", is_filled=False)
+_MEASURED = drawing.Mark("measured", "measured", "circle", "#0072B2")
+_DOUBTFUL = drawing.Mark("doubtful", "irregular, or doubts about it", "square", "#0072B2", is_filled=False)
+_MISSING = drawing.Mark("missing", "no value", "cross", "#B3261E", is_filled=False)
 _MOST_HINTS = 300
 """A picture of more results has no hint for each of them."""
 _FEW, _MANY_SERIES, _MANY_RESULTS = 3, 200, 20_000
@@ -66,7 +51,9 @@ class _Row:
         # A value that was measured as asked for.
         self.is_quotable = bool(np.isfinite(series.values[-1])) and "irregular" not in kinds
         self.value, self.bounds = _in_words(series, -1), _bounds(series, -1)
-        self.picture = sparkline([float(value) if np.isfinite(value) else None for value in series.values[-_SPARK:]])
+        self.picture = drawing.sparkline(
+            [float(value) if np.isfinite(value) else None for value in series.values[-_SPARK:]]
+        )
         # The class of the verdict's colour.
         self.kind = "alarm" if trend.is_alarm else "irregular" if trend.verdict in undecided else "measured"
         self.verdict = trend.verdict.value
@@ -80,7 +67,7 @@ class _Row:
     @property
     def quoted(self) -> tuple[str, float | None]:
         """The value in words and as a number; None: it may not be quoted."""
-        return (self.value, float(self.series.values[-1])) if self.is_quotable else (NOTHING, None)
+        return (self.value, float(self.series.values[-1])) if self.is_quotable else (drawing.NOTHING, None)
 
     @property
     def ratio(self) -> float | None:
@@ -95,22 +82,22 @@ class _Row:
         noted = (f"{note}" for note in (known, *self.trend.notes) if note is not None)
         doubts = (f"doubt: {doubt}" for doubt in self.doubts)
         old = "old" if self.trend.is_old else ""
-        return verdict(self.kind, self.verdict, filter(None, (old, self.reason, *noted, *doubts)))
+        return drawing.verdict(self.kind, self.verdict, filter(None, (old, self.reason, *noted, *doubts)))
 
 
-_COLUMNS: tuple[Column[_Row], ...] = (
-    test_column(_Row),
-    Column("newest value", lambda row: row.quoted[0], lambda row: row.quoted[1], style="number quote"),
-    Column("verdict", lambda row: row.verdict, style="words", markup=lambda row: row.marked_verdict),
-    Column("goal", lambda row: row.series.key.quantity, style="words"),
-    Column("frame size", lambda row: row.frame_size, lambda row: row.series["frame_size_bytes"][-1]),
-    Column("testbed", lambda row: row.series.key.testbed),
-    Column("bounds", lambda row: row.bounds, style="number"),
-    Column("last change", lambda row: row.change, lambda row: row.ratio, style="number"),
-    Column("since", lambda row: row.since, style="date"),
-    Column("course", lambda row: "", markup=lambda row: row.picture),
-    number_column("results", lambda row: len(row.series.times), str),
-    Column("newest result, UTC", lambda row: f"{row.series.times[-1]:%Y-%m-%d %H:%M}", style="date"),
+_COLUMNS: tuple[drawing.Column[_Row], ...] = (
+    drawing.test_column(_Row),
+    drawing.Column("newest value", lambda row: row.quoted[0], lambda row: row.quoted[1], style="number quote"),
+    drawing.Column("verdict", lambda row: row.verdict, style="words", markup=lambda row: row.marked_verdict),
+    drawing.Column("goal", lambda row: row.series.key.quantity, style="words"),
+    drawing.Column("frame size", lambda row: row.frame_size, lambda row: row.series["frame_size_bytes"][-1]),
+    drawing.Column("testbed", lambda row: row.series.key.testbed),
+    drawing.Column("bounds", lambda row: row.bounds, style="number"),
+    drawing.Column("last change", lambda row: row.change, lambda row: row.ratio, style="number"),
+    drawing.Column("since", lambda row: row.since, style="date"),
+    drawing.Column("course", lambda row: "", markup=lambda row: row.picture),
+    drawing.number_column("results", lambda row: len(row.series.times), str),
+    drawing.Column("newest result, UTC", lambda row: f"{row.series.times[-1]:%Y-%m-%d %H:%M}", style="date"),
 )
 
 
@@ -122,7 +109,7 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
     )
     rows = [_Row(trend, number) for number, trend in enumerate(trends, start=1)]
     numbers = sum(len(row.series.times) for row in rows)
-    body = partial(html_fragment, PAGES, "trend_section.html.jinja")
+    body = partial(drawing.html_fragment, drawing.PAGES, "trend_section.html.jinja")
     sections = [
         (row.link, str(row.series.key), (body(row=row, picture=draw_trend(row.trend, analysis.known)),)) for row in rows
     ]
@@ -134,7 +121,7 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
         "tags": ("Tag", lambda row: "\n".join(row.series.tags)),
         "of": ("Series of", lambda row: "latency and telemetry" if row.series.is_reading else "results"),
     }
-    overview = Overview(
+    overview = drawing.Overview(
         rows,
         _COLUMNS,
         filters,
@@ -147,7 +134,7 @@ def trend_page(analysis: Analysis, title: str, links: Callable[[str], str | None
         "trend.html.jinja",
         sections,
         is_large=len(rows) > _MANY_SERIES or numbers > _MANY_RESULTS,
-        data={"series": packed({row.link: _columns(row.series, links) for row in rows})} if rows else {},
+        data={"series": drawing.packed({row.link: _columns(row.series, links) for row in rows})} if rows else {},
         title=title,
         headline=_headline(rows),
         problems=[f"Not read: {problem}" for problem in analysis.problems],
@@ -216,8 +203,8 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     series = trend.series
     times = [time.timestamp() / _DAY for time in series.times]
     bars = list(_error_bars(series, times))
-    plot = Plot(*_axes(series, times, [end for bar in bars for end in bar[1:]]))
-    about, in_words = values_axis(series.unit, series.key.quantity, plot.y.high)
+    plot = drawing.Plot(*_axes(series, times, [end for bar in bars for end in bar[1:]]))
+    about, in_words = drawing.values_axis(series.unit, series.key.quantity, plot.y.high)
     ticks, words = date_ticks(plot.x.low, plot.x.high)
     plot.frame(ticks, plot.y.ticks(4), words, in_words)
     plot.text(4.0, 14.0, about)
@@ -233,7 +220,9 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
         )
         plot.add("path", d=path, fill="none", stroke=_BOUNDS, stroke_width=1.6)
     hints = len(times) <= _MOST_HINTS
-    by_mark: dict[Mark, list[tuple[float, float, str]]] = {mark: [] for mark in (_MEASURED, _DOUBTFUL, _MISSING)}
+    by_mark: dict[drawing.Mark, list[tuple[float, float, str]]] = {
+        mark: [] for mark in (_MEASURED, _DOUBTFUL, _MISSING)
+    }
     for index, (day, value) in enumerate(zip(times, series.values, strict=True)):
         mark = _DOUBTFUL if series.kinds[index] else _MEASURED
         mark, height = (mark, float(value)) if np.isfinite(value) else (_MISSING, plot.y.low)
@@ -270,14 +259,14 @@ def date_ticks(low: float, high: float, most: int = 8) -> tuple[list[float], Cal
     return days, lambda day: f"{_moment(day):%Y-%m}" if months < 12 else f"{_moment(day):%Y}"
 
 
-def _axes(series: Series, times: Sequence[float], ends: Sequence[float]) -> tuple[Axis, Axis]:
+def _axes(series: Series, times: Sequence[float], ends: Sequence[float]) -> tuple[drawing.Axis, drawing.Axis]:
     shown = [*series.values[np.isfinite(series.values)], *ends] or [0.0, 1.0]
     low, high = float(min(shown)), float(max(shown))
     room = 0.1 * (high - low) or 0.05 * high or 1.0
     margin = 0.02 * (times[-1] - times[0]) or 0.5
     return (
-        Axis(times[0] - margin, times[-1] + margin, _LEFT, _RIGHT),
-        Axis(max(0.0, low - room), high + room, _BOTTOM, _TOP),
+        drawing.Axis(times[0] - margin, times[-1] + margin, _LEFT, _RIGHT),
+        drawing.Axis(max(0.0, low - room), high + room, _BOTTOM, _TOP),
     )
 
 

@@ -70,7 +70,8 @@ def unsent_explain(
     least_before, least_after = (statistics.fmean(value for value, _ in side) for side in (before, after))
     most_before, most_after = (_most(side, unit) for side in (before, after))
     change = most_after - most_before
-    return not (change * (least_after - least_before) > 0.0 and abs(change) >= least_change * most_before)
+    stays = change * (least_after - least_before) > 0.0 and abs(change) >= least_change * most_before
+    return not stays
 
 
 def _most(side: Sequence[tuple[float, float]], unit: Unit) -> float:
