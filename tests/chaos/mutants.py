@@ -227,8 +227,8 @@ MUTATIONS = (
     Mutation(
         "a busy host repeats trials that the generator sent in time",
         "testbed/changes.py",
-        'answered = (_BY_KEY[Side.TG, "stolen"], _BY_KEY[Side.TG, "pressure"])',
-        'answered = (_BY_KEY[Side.TG, "stolen"],)',
+        'answered = (_BY_KEY["TG", "stolen"], _BY_KEY["TG", "pressure"])',
+        'answered = (_BY_KEY["TG", "stolen"],)',
         ("testbed/test_watch.py",),
     ),
 )

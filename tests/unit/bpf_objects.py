@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import struct
+from enum import Enum
 
-from lossratio.bpf import TableType, XdpAction
+from lossratio.bpf import TableType
+
+
+class XdpAction(Enum):
+    """The verdict of an XDP program on a frame."""
+
+    ABORTED, DROP, PASS, TX, REDIRECT = range(5)
+
 
 _HEADER_BYTES, _SECTION_BYTES = 64, 64
 _BPF, _RELOCATABLE = 247, 1

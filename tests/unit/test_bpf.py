@@ -12,7 +12,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from bpf_objects import EXIT, elf, instruction, mov
+from bpf_objects import EXIT, XdpAction, elf, instruction, mov
 
 from lossratio.bpf import (
     Array,
@@ -22,7 +22,6 @@ from lossratio.bpf import (
     Program,
     Table,
     TableType,
-    XdpAction,
     XdpMode,
     attached_program,
     kernel,

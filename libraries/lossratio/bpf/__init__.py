@@ -23,7 +23,6 @@ from lossratio.bpf.kernel import (
     ProgramInfo,
     Table,
     TableType,
-    XdpAction,
     XdpMode,
     map_names,
     possible_cpus,

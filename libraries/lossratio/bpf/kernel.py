@@ -43,12 +43,6 @@ LEAST_KERNEL = (5, 18)
 """The first version of the kernel that sends live frames from a program."""
 
 
-class XdpAction(Enum):
-    """The verdict of an XDP program on a frame."""
-
-    ABORTED, DROP, PASS, TX, REDIRECT = range(5)
-
-
 class ProgramType(Enum):
     """Types of programs: the kernel's numbers of the type, of its place at an interface, and of the flags it needs."""
 

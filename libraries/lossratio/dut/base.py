@@ -406,10 +406,6 @@ class Dut(ABC, Generic[OptionsT_co]):
         """Makes one of the observations of `probes` while traffic passes in the ``with`` block, as `telemetry`."""
         yield {}
 
-    def modelled_as(self) -> dict[str, Any] | None:
-        """Data of the simulation model with the same truth; None: the DUT has no truth that is known beforehand."""
-        return self.options.modelled_as()
-
 
 CABLE = "none"
 """Name of the kind; a path with it goes through no node."""

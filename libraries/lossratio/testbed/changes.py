@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Literal
 
 from lossratio.errors import DutError, LinkError, LossRatioError, TesterError
@@ -12,17 +11,10 @@ from lossratio.topology import TrafficPath
 from lossratio.trials import Incident, TrialOutput
 from lossratio.units import format_ratio
 
+Side = Literal["TG", "wire", "DUT", "controller"]
+"""The part of the testbed that a change is seen at, which is guilty of it."""
 
-class Side(str, Enum):
-    """The part of the testbed that a change is seen at, which is guilty of it."""
-
-    TG = "TG"
-    WIRE = "wire"
-    DUT = "DUT"
-    CONTROLLER = "controller"
-
-
-ERRORS: Mapping[Side, type[LossRatioError]] = {Side.TG: TesterError, Side.WIRE: LinkError, Side.DUT: DutError}
+ERRORS: Mapping[Side, type[LossRatioError]] = {"TG": TesterError, "wire": LinkError, "DUT": DutError}
 """The error that ends a measurement, for each guilty side. Its name decides the exit status of `lossratio run`. A
 change that the controller is guilty of ends no measurement."""
 
@@ -76,30 +68,30 @@ _ALONE = "Leave {node} alone while it measures."
 _HOST = "Give {node} CPUs of its own on its host."
 
 RULES = (
-    Rule(Side.TG, "rebooted", "repair", _BOOTED, _FIND),
-    Rule(Side.TG, "gone", "repair", _GONE, _FIND),
-    Rule(Side.TG, "down", "repair", _DOWN, _SET_UP),
-    Rule(Side.TG, "mtu", "repair", _MTU, _SET_BACK),
-    Rule(Side.DUT, "rebooted", "fail", _BOOTED, _FIND),
-    Rule(Side.DUT, "dead", "fail", _DEAD, _CONSOLE),
-    Rule(Side.DUT, "gone", "fail", _GONE, _FIND),
-    Rule(Side.DUT, "down", "fail", _DOWN, _SET_UP),
-    Rule(Side.DUT, "mtu", "fail", _MTU, _SET_BACK),
-    Rule(Side.WIRE, "speed", "fail", _SPEED, _CABLE),
-    Rule(Side.WIRE, "carrier", "repair", _CARRIER, _CABLE),
-    Rule(Side.WIRE, "flapped", "repair", _FLAPPED, _CABLE),
-    Rule(Side.WIRE, "damaged", "repair", _DAMAGED, _CABLE),
-    Rule(Side.WIRE, "refused", "repeat", _REFUSED, _LESS_WORK),
-    Rule(Side.TG, "suspended", "repeat", _SUSPENDED, _ALONE),
-    Rule(Side.TG, "standstill", "repeat", _STANDSTILL, _HOST),
-    Rule(Side.TG, "stolen", "repeat", _STOLEN, _HOST),
-    Rule(Side.TG, "pressure", "repeat", _PRESSURE, _ALONE),
-    Rule(Side.DUT, "suspended", "repeat", _SUSPENDED, _ALONE),
-    Rule(Side.DUT, "standstill", "repeat", _STANDSTILL, _HOST),
-    Rule(Side.CONTROLLER, "suspended", "repeat", _SUSPENDED, _ALONE),
-    Rule(Side.DUT, "stolen", "note", _STOLEN, _HOST),
-    Rule(Side.DUT, "waited", "note", _WAITED, _ALONE),
-    Rule(Side.CONTROLLER, "clock", "note", _CLOCK, _ALONE),
+    Rule("TG", "rebooted", "repair", _BOOTED, _FIND),
+    Rule("TG", "gone", "repair", _GONE, _FIND),
+    Rule("TG", "down", "repair", _DOWN, _SET_UP),
+    Rule("TG", "mtu", "repair", _MTU, _SET_BACK),
+    Rule("DUT", "rebooted", "fail", _BOOTED, _FIND),
+    Rule("DUT", "dead", "fail", _DEAD, _CONSOLE),
+    Rule("DUT", "gone", "fail", _GONE, _FIND),
+    Rule("DUT", "down", "fail", _DOWN, _SET_UP),
+    Rule("DUT", "mtu", "fail", _MTU, _SET_BACK),
+    Rule("wire", "speed", "fail", _SPEED, _CABLE),
+    Rule("wire", "carrier", "repair", _CARRIER, _CABLE),
+    Rule("wire", "flapped", "repair", _FLAPPED, _CABLE),
+    Rule("wire", "damaged", "repair", _DAMAGED, _CABLE),
+    Rule("wire", "refused", "repeat", _REFUSED, _LESS_WORK),
+    Rule("TG", "suspended", "repeat", _SUSPENDED, _ALONE),
+    Rule("TG", "standstill", "repeat", _STANDSTILL, _HOST),
+    Rule("TG", "stolen", "repeat", _STOLEN, _HOST),
+    Rule("TG", "pressure", "repeat", _PRESSURE, _ALONE),
+    Rule("DUT", "suspended", "repeat", _SUSPENDED, _ALONE),
+    Rule("DUT", "standstill", "repeat", _STANDSTILL, _HOST),
+    Rule("controller", "suspended", "repeat", _SUSPENDED, _ALONE),
+    Rule("DUT", "stolen", "note", _STOLEN, _HOST),
+    Rule("DUT", "waited", "note", _WAITED, _ALONE),
+    Rule("controller", "clock", "note", _CLOCK, _ALONE),
 )
 """The table: what is seen, which side is guilty, what is done. Of several changes the one of the uppermost row decides.
 So causes are above their effects: a link whose end was set down has no carrier either."""
@@ -107,7 +99,7 @@ So causes are above their effects: a link whose end was set down has no carrier 
 
 def guilty_of(failure: BaseException | None) -> str | None:
     """The side that is guilty of a measurement's failure; None: it is not known."""
-    return next((side.value for side, error in ERRORS.items() if isinstance(failure, error)), None)
+    return next((side for side, error in ERRORS.items() if isinstance(failure, error)), None)
 
 
 LEAST_STOLEN_SHARE = 0.05
@@ -136,8 +128,8 @@ _BY_KEY = {(rule.guilty, rule.change): rule for rule in RULES}
 
 _RESET = frozenset(
     {
-        *((Side.DUT, change) for change in ("rebooted", "dead", "gone", "down")),
-        *((Side.WIRE, change) for change in ("carrier", "flapped", "damaged")),
+        *(("DUT", change) for change in ("rebooted", "dead", "gone", "down")),
+        *(("wire", change) for change in ("carrier", "flapped", "damaged")),
     }
 )
 """Changes that a reset of a DUT makes (RFC 6201: power, line card, reboot), and that end with it. Another MTU or speed
@@ -179,7 +171,7 @@ class Change:
 
     def incident(self, done: Literal["repaired", "repeated", "stands"]) -> Incident:
         """The change as an entry of the trial's record, with what was done about it; ``stands``: the trial stands."""
-        return Incident(self.rule.guilty.value, self.node, self.interface, str(self), done)
+        return Incident(self.rule.guilty, self.node, self.interface, str(self), done)
 
     def _filled(self, template: str) -> str:
         return template.format(node=self.node, name=self.interface, before=self.before, after=self.after)
@@ -220,14 +212,14 @@ class Way:
 
     def side(self, node: str) -> Side:
         """Whether a node is the TG or a DUT."""
-        return Side.TG if node == self.tg_name else Side.DUT
+        return "TG" if node == self.tg_name else "DUT"
 
 
 def error_of(changes: Sequence[Change]) -> LossRatioError:
     """The error for one or more changes; the first change gives the class and the sentence."""
     first, *others = changes
     besides = f" Besides: {'; '.join(map(str, others))}." if others else ""
-    return ERRORS[first.rule.guilty](f"The {first.rule.guilty.value} is to blame: {first}. {first.way_out}{besides}")
+    return ERRORS[first.rule.guilty](f"The {first.rule.guilty} is to blame: {first}. {first.way_out}{besides}")
 
 
 def changes_between(before: Fingerprint, after: Fingerprint, way: Way) -> tuple[Change, ...]:
@@ -250,7 +242,7 @@ def unanswered(changes: Sequence[Change], output: TrialOutput) -> tuple[Change, 
     is_reported = all(each.lateness_s is not None and each.stretch_s is None for each in output.directions)
     if not (is_reported and output.directions):
         return tuple(changes)
-    answered = (_BY_KEY[Side.TG, "stolen"], _BY_KEY[Side.TG, "pressure"])
+    answered = (_BY_KEY["TG", "stolen"], _BY_KEY["TG", "pressure"])
     return tuple(change for change in changes if change.rule not in answered)
 
 
@@ -268,10 +260,10 @@ def _controller_changes(before: ControllerPrint, after: ControllerPrint) -> Iter
     running = after.running - before.running
     suspended = running - (after.awake - before.awake)
     if suspended >= LEAST_SUSPENSION:
-        yield Change(_BY_KEY[Side.CONTROLLER, "suspended"], "the controller", after=f"{suspended:.1f}")
+        yield Change(_BY_KEY["controller", "suspended"], "the controller", after=f"{suspended:.1f}")
     step = after.time - before.time - running
     if abs(step) >= LEAST_CLOCK_STEP:
-        yield Change(_BY_KEY[Side.CONTROLLER, "clock"], "the controller", after=f"{step:+.1f}")
+        yield Change(_BY_KEY["controller", "clock"], "the controller", after=f"{step:+.1f}")
 
 
 def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) -> Iterator[Change]:
@@ -295,7 +287,7 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
     pressure = _difference(then.pressure, now.pressure) or 0.0
     # If TG and DUT are one machine, traffic itself keeps its CPUs busy.
     is_alone = all(other.boot_id != now.boot_id for node, other in after.nodes.items() if node != name)
-    if side is Side.TG and is_alone and pressure >= LEAST_PRESSURE * elapsed:
+    if side == "TG" and is_alone and pressure >= LEAST_PRESSURE * elapsed:
         yield Change(_BY_KEY[side, "pressure"], name, after=format_ratio(pressure / elapsed))
     waits = [
         (thread.waited - then.threads[number].waited, thread.name)
@@ -303,7 +295,7 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
         if number in then.threads
     ]
     waited, thread_name = max(waits, default=(0.0, ""))
-    if side is Side.DUT and waited >= (LEAST_WAIT if is_alone else LEAST_PRESSURE) * elapsed:
+    if side == "DUT" and waited >= (LEAST_WAIT if is_alone else LEAST_PRESSURE) * elapsed:
         share = format_ratio(min(1.0, waited / elapsed))
         yield Change(_BY_KEY[side, "waited"], name, before=thread_name, after=share)
 
@@ -313,30 +305,30 @@ def _link_changes(link: tuple[End, End], before: Fingerprint, after: Fingerprint
     known = {end: (then, now) for end, (then, now) in ports.items() if then is not None}
     nodes, name = ", ".join(end.node for end in link), " - ".join(map(str, link))
     pairs = [(then, now) for then, now in known.values() if now is not None]
-    silent = [end.node for end in link if end.node not in after.nodes and way.side(end.node) is Side.DUT]
+    silent = [end.node for end in link if end.node not in after.nodes and way.side(end.node) == "DUT"]
     if silent and any(then.has_carrier and not now.has_carrier for then, now in pairs):
-        yield Change(_BY_KEY[Side.DUT, "dead"], silent[0], name)
+        yield Change(_BY_KEY["DUT", "dead"], silent[0], name)
         return
     answering = {end: states for end, states in known.items() if end.node in after.nodes}
     of_ends = [change for end, (then, now) in answering.items() for change in _end_changes(end, then, now, way)]
     yield from of_ends
     if not any(change.rule.change in ("gone", "down") for change in of_ends):
         if any(then.has_carrier and not now.has_carrier for then, now in pairs):
-            yield Change(_BY_KEY[Side.WIRE, "carrier"], nodes, name)
+            yield Change(_BY_KEY["wire", "carrier"], nodes, name)
         elif any(then.carrier_changes != now.carrier_changes for then, now in pairs):
-            yield Change(_BY_KEY[Side.WIRE, "flapped"], nodes, name)
+            yield Change(_BY_KEY["wire", "flapped"], nodes, name)
     for then, now in pairs:
         if then.speed is not None and now.speed is not None and then.speed != now.speed:
-            yield Change(_BY_KEY[Side.WIRE, "speed"], nodes, name, str(then.speed), str(now.speed))
+            yield Change(_BY_KEY["wire", "speed"], nodes, name, str(then.speed), str(now.speed))
             break
     for end, (before_port, port) in known.items() if way.is_local else ():
         # What there was no room for on the way from the TG, the generator knows.
         refused = 0 if port is None else (port.refused or 0) - (before_port.refused or 0)
-        if refused > 0 and way.side(end.node) is Side.DUT:
-            yield Change(_BY_KEY[Side.WIRE, "refused"], end.node, name, after=str(refused))
+        if refused > 0 and way.side(end.node) == "DUT":
+            yield Change(_BY_KEY["wire", "refused"], end.node, name, after=str(refused))
     damaged = sum((now.damaged or 0) - (then.damaged or 0) for then, now in pairs)
     if damaged > 0:
-        yield Change(_BY_KEY[Side.WIRE, "damaged"], nodes, name, after=str(damaged))
+        yield Change(_BY_KEY["wire", "damaged"], nodes, name, after=str(damaged))
 
 
 def _end_changes(end: End, then: PortPrint, now: PortPrint | None, way: Way) -> Iterator[Change]:

@@ -11,7 +11,7 @@ from lossratio.dut import BLACK_BOX, CABLE
 from lossratio.errors import LinkError, ReservationError, TesterError, TopologyError, TrafficError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession, gather_facts
 from lossratio.shipped import TOPOLOGIES
-from lossratio.testbed.changes import Side, Way, error_of, faults_in
+from lossratio.testbed.changes import Way, error_of, faults_in
 from lossratio.testbed.connections import EstablishingMeasurer, connections_through
 from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.inspection import check_link_speeds, check_mtus, check_presence, read_ports, with_names
@@ -292,7 +292,7 @@ def _naming_links_that_are_down(sessions: Mapping[str, NodeSession], way: Way) -
         yield
     except LinkError as error:
         with closing(FingerprintReader(sessions, {name: way.interfaces(name) for name in sessions})) as reader:
-            faults = [fault for fault in faults_in(reader.read(), way) if fault.rule.guilty is Side.TG]
+            faults = [fault for fault in faults_in(reader.read(), way) if fault.rule.guilty == "TG"]
         if not faults:
             raise
         raise TesterError(f"{error_of(faults)} This error showed it: {error}") from error

@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 from lossratio.dut import Dut, DutCounters, DutOptions
 from lossratio.errors import DutError
-from lossratio.testbed.changes import Side
 from lossratio.testbed.fingerprint import NodePrint
 from lossratio.testbed.repair import Watch
 from lossratio.testbed.set_up import LiveLink
@@ -28,14 +27,14 @@ def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch, grow
         losses = _locate(agent, links, nodes)
         if not losses:
             raise
-        guilty = Side.DUT if any(loss.is_in_dut for loss in losses) else Side.WIRE
-        kind = DeadDutError if guilty is Side.DUT else DeadPathError
+        guilty = "DUT" if any(loss.is_in_dut for loss in losses) else "wire"
+        kind = DeadDutError if guilty == "DUT" else DeadPathError
         sentences = " ".join(loss.sentence for loss in losses)
         probe = (
             " Links that are swapped look like this, too: 'lossratio check FILE --connect --probe' names their ports."
         )
-        swapped = probe if guilty is Side.DUT else ""
-        raise kind(f"The {guilty.value} is to blame: {sentences} {error}{swapped}") from error
+        swapped = probe if guilty == "DUT" else ""
+        raise kind(f"The {guilty} is to blame: {sentences} {error}{swapped}") from error
 
 
 def check_large_frames(agent: AgentClient, links: Sequence[LiveLink], nodes: Watch, largest: Configuration) -> None:

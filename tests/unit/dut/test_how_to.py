@@ -44,7 +44,7 @@ def test_the_appliance_is_addressed_as_its_options_say(dut_lab):
     dut.verify()
     macs = dut.destination_macs(*dut_lab.macs)
     assert dut_lab.flood("west", macs.from_west, frames=10).received == 10
-    assert (dut.settle_time, dut.recovery_time, dut.modelled_as()) == (0.02, 0.0, None)
+    assert (dut.settle_time, dut.recovery_time, dut.options.modelled_as()) == (0.02, 0.0, None)
     assert dut.describe()["system"].startswith("Linux ")
     dut.tear_down()
 

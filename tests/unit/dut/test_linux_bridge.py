@@ -41,7 +41,7 @@ def test_frames_pass_unchanged_both_ways(dut_lab, set_up):
 
 def test_a_bare_bridge_has_no_known_truth_and_puts_no_rule_in_the_way(dut_lab, set_up):
     bridge = set_up()
-    assert bridge.modelled_as() is None
+    assert bridge.options.modelled_as() is None
     assert bridge.recovery_time == 0.0
     assert "chain" not in dut_lab.on_dut("nft", "list", "ruleset")
 

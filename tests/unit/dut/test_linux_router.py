@@ -138,7 +138,7 @@ def test_a_router_with_many_routes_verifies_after_its_reconfiguration(dut_lab, s
 def test_with_rules_to_walk_frames_are_still_routed_both_ways(dut_lab, set_up, version):
     router = set_up(ip_version=version, rules=3)
     assert_routes_both_ways(dut_lab, router, version=version, hops=2)
-    assert router.modelled_as() is None
+    assert router.options.modelled_as() is None
 
 
 def test_with_enough_rules_the_router_loses_frames_by_itself_and_says_where(dut_lab, set_up):

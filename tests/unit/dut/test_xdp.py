@@ -22,7 +22,7 @@ from local_testbeds import local_topology, needs_testbed
 from waiting import wait_until
 from whole_trials import whole
 
-from lossratio.bpf import Table, XdpAction, kernel, program_info, why_impossible
+from lossratio.bpf import Table, kernel, program_info, why_impossible
 from lossratio.dut.base import SIDES
 from lossratio.dut.xdp import XdpOptions
 from lossratio.dut.xdp.device.device import FILTERED_FROM, Forwarder, Way, filtered_addresses, table_of_connections
@@ -308,11 +308,11 @@ def frame_from(source):
 @pytest.mark.parametrize(
     ("source", "verdict"),
     [
-        (0xC6120001, XdpAction.REDIRECT),
-        (FILTERED_FROM, XdpAction.DROP),
-        (FILTERED_FROM + 99, XdpAction.DROP),
-        (FILTERED_FROM + 100, XdpAction.REDIRECT),
-        (0xC6120099, XdpAction.DROP),
+        (0xC6120001, bpf_objects.XdpAction.REDIRECT),
+        (FILTERED_FROM, bpf_objects.XdpAction.DROP),
+        (FILTERED_FROM + 99, bpf_objects.XdpAction.DROP),
+        (FILTERED_FROM + 100, bpf_objects.XdpAction.REDIRECT),
+        (0xC6120099, bpf_objects.XdpAction.DROP),
     ],
 )
 def test_a_filter_drops_what_its_rules_and_its_table_name(source, verdict):
@@ -321,7 +321,7 @@ def test_a_filter_drops_what_its_rules_and_its_table_name(source, verdict):
     forwarder = Forwarder(Way("filter", leaving=1, macs=None, rules=100, every=1, faults=()), table)
     assert forwarder.program.run(frame_from(source)) == (verdict.value, frame_from(source))
     short = frame_from(source)[:33]
-    assert forwarder.program.run(short) == (XdpAction.REDIRECT.value, short)
+    assert forwarder.program.run(short) == (bpf_objects.XdpAction.REDIRECT.value, short)
 
 
 def test_the_kernel_takes_a_filter_of_as_many_rules_as_there_may_be():
@@ -331,7 +331,7 @@ def test_the_kernel_takes_a_filter_of_as_many_rules_as_there_may_be():
         filtered_addresses(),
     )
     last = frame_from(FILTERED_FROM + most - 1)
-    assert forwarder.program.run(last) == (XdpAction.DROP.value, last)
+    assert forwarder.program.run(last) == (bpf_objects.XdpAction.DROP.value, last)
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_what_a_reflector_sends_back_is_what_the_tg_expects(profile, size):
     differ = 0
     for frame, back, length in zip(plain[0], returned[0], plain[1], strict=True):
         verdict, data = reflector.program.run(frame[:length].tobytes())
-        assert verdict == XdpAction.REDIRECT.value
+        assert verdict == bpf_objects.XdpAction.REDIRECT.value
         # The outermost addresses differ in VXLAN, too, whose inner ones stay.
         assert data == data[:12] + back[12:length].tobytes()
         assert (data[:6], data[6:12]) == (frame[6:12].tobytes(), frame[:6].tobytes())
@@ -365,7 +365,7 @@ def test_what_a_reflector_sends_back_is_what_the_tg_expects(profile, size):
 )
 def test_a_reflector_leaves_what_is_no_test_traffic_alone(frame):
     reflector = Forwarder(Way("back", leaving=1, macs=None, rules=None, every=1, faults=(), reflects=True), None)
-    assert reflector.program.run(frame) == (XdpAction.PASS.value, frame)
+    assert reflector.program.run(frame) == (bpf_objects.XdpAction.PASS.value, frame)
 
 
 def segment(source, destination, ports, protocol=17):
@@ -380,23 +380,23 @@ def test_a_hash_takes_exactly_as_many_connections_as_it_has_entries(count):
     ways = [Way(name, leaving=1, macs=None, rules=None, every=1, faults=(), opens=name == "west") for name in SIDES]
     west, east = (Forwarder(way, None, connections).program for way in ways)
     verdicts = [west.run(segment(number, 9, (0, 1, 0, 2)))[0] for number in range(count + 5)]
-    assert verdicts.count(XdpAction.REDIRECT.value) == connections.count() == count
+    assert verdicts.count(bpf_objects.XdpAction.REDIRECT.value) == connections.count() == count
     for frame, action in (
-        (segment(7, 9, (0, 1, 0, 2)), XdpAction.REDIRECT),
-        (segment(7, 9, (0, 1, 0, 3)), XdpAction.DROP),
-        (segment(7, 9, (0, 1, 0, 2), protocol=6), XdpAction.DROP),
-        (segment(7, 9, (0, 1, 0, 3), protocol=61), XdpAction.REDIRECT),
+        (segment(7, 9, (0, 1, 0, 2)), bpf_objects.XdpAction.REDIRECT),
+        (segment(7, 9, (0, 1, 0, 3)), bpf_objects.XdpAction.DROP),
+        (segment(7, 9, (0, 1, 0, 2), protocol=6), bpf_objects.XdpAction.DROP),
+        (segment(7, 9, (0, 1, 0, 3), protocol=61), bpf_objects.XdpAction.REDIRECT),
     ):
         assert west.run(frame)[0] == action.value
     for frame, action in (
-        (segment(9, 7, (0, 2, 0, 1)), XdpAction.REDIRECT),
-        (segment(9, 7, (0, 1, 0, 2)), XdpAction.DROP),
-        (segment(7, 9, (0, 1, 0, 2)), XdpAction.DROP),
+        (segment(9, 7, (0, 2, 0, 1)), bpf_objects.XdpAction.REDIRECT),
+        (segment(9, 7, (0, 1, 0, 2)), bpf_objects.XdpAction.DROP),
+        (segment(7, 9, (0, 1, 0, 2)), bpf_objects.XdpAction.DROP),
     ):
         assert east.run(frame)[0] == action.value
     connections.clear()
     assert connections.count() == 0
-    assert east.run(segment(9, 7, (0, 2, 0, 1)))[0] == XdpAction.DROP.value
+    assert east.run(segment(9, 7, (0, 2, 0, 1)))[0] == bpf_objects.XdpAction.DROP.value
     assert connections.count() == 0
 
 

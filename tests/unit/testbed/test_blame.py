@@ -9,7 +9,7 @@ from fingerprint_examples import GOOD, NOW, SEEN, UP, WAY, later, waiting, with_
 
 from lossratio.errors import DutError, LinkError, TesterError, TrafficError
 from lossratio.exit_status import FailureKind, kind_of_error
-from lossratio.testbed.changes import RULES, Side, changes_between, error_of, faults_in, guilty_of
+from lossratio.testbed.changes import RULES, changes_between, error_of, faults_in, guilty_of
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint
 
 ROOT = Path(__file__).parents[3]
@@ -20,15 +20,15 @@ def test_nothing_is_seen_on_a_testbed_that_stays_as_it_is():
     assert faults_in(GOOD, WAY) == ()
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.guilty.value} {rule.change}")
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.guilty} {rule.change}")
 def test_each_row_of_the_table_is_seen_and_said_in_words(rule):
-    (change,) = changes_between(GOOD, SEEN[rule.guilty.value, rule.change], WAY)
+    (change,) = changes_between(GOOD, SEEN[rule.guilty, rule.change], WAY)
     assert change.rule is rule
     assert "{" not in f"{change} {change.way_out}"
-    for word in (change.node if rule.guilty.value in ("TG", "DUT") else "").split(", "):
+    for word in (change.node if rule.guilty in ("TG", "DUT") else "").split(", "):
         assert word in str(change)
     assert change.interface is None or change.interface in str(change)
-    assert change.incident("stands").guilty == rule.guilty.value
+    assert change.incident("stands").guilty == rule.guilty
 
 
 def test_a_dut_that_shares_the_tgs_machine_waits_for_half_of_the_time_until_that_counts():
@@ -48,15 +48,15 @@ def test_a_dut_that_shares_the_tgs_machine_waits_for_half_of_the_time_until_that
 @pytest.mark.parametrize(
     ("side", "error", "kind"),
     [
-        (Side.TG, TesterError, FailureKind.INFRASTRUCTURE),
-        (Side.WIRE, LinkError, FailureKind.INFRASTRUCTURE),
-        (Side.DUT, DutError, FailureKind.TEST),
+        ("TG", TesterError, FailureKind.INFRASTRUCTURE),
+        ("wire", LinkError, FailureKind.INFRASTRUCTURE),
+        ("DUT", DutError, FailureKind.TEST),
     ],
 )
 def test_the_guilty_side_decides_the_error_and_with_it_the_exit_status(side, error, kind):
     rule = next(rule for rule in RULES if rule.guilty is side and rule.act in ("fail", "repair"))
-    raised = error_of(changes_between(GOOD, SEEN[rule.guilty.value, rule.change], WAY))
-    assert (type(raised), kind_of_error(raised), guilty_of(raised)) == (error, kind, side.value)
+    raised = error_of(changes_between(GOOD, SEEN[rule.guilty, rule.change], WAY))
+    assert (type(raised), kind_of_error(raised), guilty_of(raised)) == (error, kind, side)
     assert guilty_of(TrafficError("something else")) is None
 
 
@@ -115,5 +115,5 @@ def test_facts_that_a_kernel_does_not_report_are_no_change():
 
 def test_the_reference_has_every_row_of_the_table_in_its_order():
     page = (ROOT / "docs" / "reference" / "who-is-to-blame.md").read_text()
-    rows = [f"| {rule.guilty.value} | {rule.sentence} | {rule.act} |" for rule in RULES]
+    rows = [f"| {rule.guilty} | {rule.sentence} | {rule.act} |" for rule in RULES]
     assert [line for line in page.splitlines() if line in rows] == rows

@@ -11,9 +11,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bpf_objects import XdpAction
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, cycle, smallest_size, spec
 
-from lossratio.bpf import XdpAction, why_impossible
+from lossratio.bpf import why_impossible
 from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import profile_names
 from lossratio.traffic.agent.afpacket.frames import FrameOrder, number_bytes, number_parts, tag_bytes

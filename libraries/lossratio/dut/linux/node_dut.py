@@ -271,7 +271,7 @@ class NodeDut(Dut[OptionsT_co]):
             "kind": self.kind,
             "node": self.node.name,
             "options": self.options.model_dump(mode="json"),
-            "modelled_as": self.modelled_as(),
+            "modelled_as": self.options.modelled_as(),
             "settle_time": self.settle_time,
             "recovery_time": self.recovery_time,
             "commands": list(changes.commands),

@@ -38,45 +38,33 @@ _MACS = 12
 _ORDER: Literal["little", "big"] = "little" if sys.byteorder == "little" else "big"
 
 
-def members(*lines: str, **parts: Any) -> list[tuple[str, Any]]:
-    """The members of a structure, from lines such as ``u32 offset, width``; parts are types that are no numbers."""
+def structure(*parts: str | tuple[str, Any]) -> Any:
+    """A structure in C: its members in lines such as ``u32 offset, width``, and members that are no numbers."""
     types = {"u64": ctypes.c_uint64, "u32": ctypes.c_uint32}
-    found: list[tuple[str, Any]] = []
-    for line in lines:
-        kind, names = line.split(" ", 1)
+    members: list[tuple[str, Any]] = []
+    for part in parts:
+        if isinstance(part, tuple):
+            members.append(part)
+            continue
+        kind, names = part.split(" ", 1)
         for name in names.split(", "):
             base, _, count = name.partition("[")
-            found.append((base, types[kind] * int(count[:-1]) if count else types[kind]))
-    return [*found, *parts.items()]
+            members.append((base, types[kind] * int(count[:-1]) if count else types[kind]))
+    return type("Structure", (ctypes.Structure,), {"_fields_": members})
 
 
-class _Field(ctypes.Structure):
-    _fields_ = members("u64 first", "u32 offset, width, count, is_shuffled, order, is_ignored, is_address, pad")
-
-
-class _Checksum(ctypes.Structure):
-    _fields_ = members("u32 offset, sum, covers_all, covered, is_udp, is_ignored")
-
-
-class _Sized(ctypes.Structure):
-    _fields_ = members("u32 offset, is_ignored")
-
-
-class _Header(ctypes.Structure):
-    _fields_ = members("u32 start, pad")
-
-
-class Frames(ctypes.Structure):
-    """``struct frames``."""
-
-    _fields_ = [
-        *members(f"u64 words[{_MOST_WORDS}], masks[{_MOST_WORDS}], addresses[{_MOST_WORDS}]"),
-        *members("u64 tail, tail_mask, tail_addresses"),
-        *members(fields=_Field * 6, checksums=_Checksum * 4, sized=_Sized * 6, headers=_Header * 2),
-        *members("u32 field_count, checksum_count, sized_count, header_count, direct, longest"),
-        *members("u32 pad, words_count, tag_offset, is_numbered, compensation, behind_vlan, flows, round, period"),
-        *members("u32 sizes, pattern, stride, contents, sums"),
-    ]
+_Field = structure("u64 first", "u32 offset, width, count, is_shuffled, order, is_ignored, is_address, pad")
+_Checksum = structure("u32 offset, sum, covers_all, covered, is_udp, is_ignored")
+Frames = structure(
+    f"u64 words[{_MOST_WORDS}], masks[{_MOST_WORDS}], addresses[{_MOST_WORDS}]",
+    "u64 tail, tail_mask, tail_addresses",
+    *(("fields", _Field * 6), ("checksums", _Checksum * 4)),
+    *(("sized", structure("u32 offset, is_ignored") * 6), ("headers", structure("u32 start, pad") * 2)),
+    "u32 field_count, checksum_count, sized_count, header_count, direct, longest",
+    "u32 pad, words_count, tag_offset, is_numbered, compensation, behind_vlan, flows, round, period",
+    "u32 sizes, pattern, stride, contents, sums",
+)
+"""``struct frames``."""
 
 
 @lru_cache(maxsize=None)
@@ -85,7 +73,7 @@ def program(name: str) -> ObjectFile:
     return read_object(__package__ or "", name)
 
 
-def constants_of(plans: Sequence[FramePlan]) -> tuple[list[Frames], bytes]:
+def constants_of(plans: Sequence[FramePlan]) -> tuple[list[Any], bytes]:
     """What programs know about frames: the constants of each plan, and what is in the map ``contents``.
 
     There are sizes in their order, orders of stepping fields, and contents of frames.
@@ -94,7 +82,7 @@ def constants_of(plans: Sequence[FramePlan]) -> tuple[list[Frames], bytes]:
     return [_frames(plan, contents) for plan in plans], bytes(contents)
 
 
-def _frames(plan: FramePlan, contents: bytearray) -> Frames:
+def _frames(plan: FramePlan, contents: bytearray) -> Any:
     spec, longest = plan.spec, max(plan.templates, key=len)
     direct = min(*plan.lengths, len(longest), _MOST_WORDS * _WORD)
     entries = b"".join(_entry(plan, number) for number in plan.pattern)

@@ -11,44 +11,33 @@ from lossratio.bpf import Array
 
 from ..core.protocol import AgentError
 from . import histogram
-from .constants import FOREVER, LONGEST_FRAME, MOST_WAYS, RING_BITS, Frames, constants_of, members, program
+from .constants import FOREVER, LONGEST_FRAME, MOST_WAYS, RING_BITS, Frames, constants_of, program, structure
 from .frames import FramePlan, Share
 
 _NO_TAG = 1 << 32
 _QUEUES, _MOST_GAPS = 64, 16
 
 
-class _Gap(ctypes.Structure):
-    _fields_ = members("u64 start, end, position, time")
-
-
-class _Order(ctypes.Structure):
-    _fields_ = members("u64 next, position, gap_count", gaps=_Gap * _MOST_GAPS)
-
-
-class _Stream(ctypes.Structure):
-    _fields_ = members("u32 tag, tag_sum", "u64 late, strayed, foreign", orders=_Order * _QUEUES)
-
-
-class _Counters(ctypes.Structure):
-    _fields_ = members(
-        "u64 arrived, wrong_length, wrong_mac, corrupted, readdressed, duplicated, stale, intact",
-        "u64 reordered, displacement, extent, late_offset, latency_sum, latency_least, latency_most",
-        "u64 jitter_sum, jitter_count, next_in_turn, last_latency, unstamped",
-        f"u64 histogram[{histogram.INTERVALS}]",
-    )
+_Gap = structure("u64 start, end, position, time")
+_Order = structure("u64 next, position, gap_count", ("gaps", _Gap * _MOST_GAPS))
+_Stream = structure("u32 tag, tag_sum", "u64 late, strayed, foreign", ("orders", _Order * _QUEUES))
+_Counters = structure(
+    "u64 arrived, wrong_length, wrong_mac, corrupted, readdressed, duplicated, stale, intact",
+    "u64 reordered, displacement, extent, late_offset, latency_sum, latency_least, latency_most",
+    "u64 jitter_sum, jitter_count, next_in_turn, last_latency, unstamped",
+    f"u64 histogram[{histogram.INTERVALS}]",
+)
 
 
 _MANY = 1 << 16
 """In place of the end of a MAC address, where frames have many."""
 
 
-class _Way(ctypes.Structure):
-    _fields_ = [
-        ("frames", Frames),
-        *members("u32 mac, mac_end, number, streams, first, step, flow_counts, counts_flows"),
-        *members(f"u64 lengths[{LONGEST_FRAME // 64}]"),
-    ]
+_Way = structure(
+    ("frames", Frames),
+    "u32 mac, mac_end, number, streams, first, step, flow_counts, counts_flows",
+    f"u64 lengths[{LONGEST_FRAME // 64}]",
+)
 
 
 _NAMES = [name for name, _ in _Counters._fields_[:-1]]
@@ -128,12 +117,10 @@ class Reception:
     """
 
     def __init__(self, streams: int, cpus: int, flows: int = 0) -> None:
-        class Shared(ctypes.Structure):
-            _fields_ = [*members("u64 family, previous, ramp"), ("streams", _Stream * streams)]
-
+        shared = structure("u64 family, previous, ramp", ("streams", _Stream * streams))
         self.streams, self.cpus = streams, cpus
-        self._control = Array(ctypes.sizeof(Shared), "lossratio_tags")
-        self._shared = Shared.from_buffer(self._control.memory)
+        self._control = Array(ctypes.sizeof(shared), "lossratio_tags")
+        self._shared = shared.from_buffer(self._control.memory)
         self._counters = Array(ctypes.sizeof(_Counters) * streams * cpus, "lossratio_recv")
         self._blocks = (_Counters * streams * cpus).from_buffer(self._counters.memory)
         self.flows = Array(max(8, 4 * flows), "lossratio_flows")
@@ -226,7 +213,7 @@ class ReceiveProgram:
         self._contents.close()
 
 
-def _way(way: ReceiveWay, frames: Frames) -> _Way:
+def _way(way: ReceiveWay, frames: Any) -> Any:
     mac, mac_end = (int.from_bytes(part, sys.byteorder) for part in (way.mac[:4], way.mac[4:]))
     mac_end = _MANY if way.plan.spec.has_macs else mac_end
     place = (0, 0) if way.flows is None else (way.flows, 1)

@@ -10,32 +10,25 @@ import ctypes
 import math
 import sys
 from dataclasses import dataclass
-from typing import Sequence
+from typing import Any, Sequence
 
 from lossratio.bpf import Array, Attachment
 
 from ..core.protocol import AgentError
-from .constants import FOREVER, MOST_WAYS, Frames, constants_of, members, program
+from .constants import FOREVER, MOST_WAYS, Frames, constants_of, program, structure
 from .frames import FramePlan, Share
 
 MOST_SEGMENTS = 64
 """Segments of a schedule at most."""
 
 
-class _Segment(ctypes.Structure):
-    _fields_ = members(
-        "u64 interval, interval_fraction, frames, begin, begin_fraction, last_call, catch_up",
-        "u32 tag, tag_sum",
-        "u64 first, sent, unsent, lateness, last",
-    )
-
-
-class _Schedule(ctypes.Structure):
-    _fields_ = members("u64 left, number, index, fraction", segments=_Segment * MOST_SEGMENTS)
-
-
-class _Stream(ctypes.Structure):
-    _fields_ = [("frames", Frames), *members("u32 interface, first, step, ring")]
+_Segment = structure(
+    "u64 interval, interval_fraction, frames, begin, begin_fraction, last_call, catch_up",
+    "u32 tag, tag_sum",
+    "u64 first, sent, unsent, lateness, last",
+)
+_Schedule = structure("u64 left, number, index, fraction", ("segments", _Segment * MOST_SEGMENTS))
+_Stream = structure(("frames", Frames), "u32 interface, first, step, ring")
 
 
 @dataclass(frozen=True)
@@ -87,12 +80,7 @@ class SendProgram:
         if len(streams) > MOST_WAYS:
             raise AgentError("unsupported", f"A sender of xdp has {MOST_WAYS} directions at most: give more 'cpus'.")
 
-        class Sending(ctypes.Structure):
-            _fields_ = [
-                *members(f"u64 start, until, clock, dues[{MOST_WAYS}]"),
-                ("schedules", _Schedule * len(streams)),
-            ]
-
+        sending = structure(f"u64 start, until, clock, dues[{MOST_WAYS}]", ("schedules", _Schedule * len(streams)))
         plans = [plan for plan, _, _ in streams]
         frames, contents = constants_of(plans)
         ways = (_Stream * MOST_WAYS)(
@@ -101,8 +89,8 @@ class SendProgram:
                 for one, (_, interface, stream) in zip(frames, streams)
             )
         )
-        self._memory = Array(ctypes.sizeof(Sending), "lossratio_send")
-        self._shared = Sending.from_buffer(self._memory.memory)
+        self._memory = Array(ctypes.sizeof(sending), "lossratio_send")
+        self._shared = sending.from_buffer(self._memory.memory)
         self._contents = Array(len(contents), "lossratio_frame")
         self._contents.memory[: len(contents)] = contents
         self.template = max((template for plan in plans for template in plan.templates), key=len)
@@ -165,7 +153,7 @@ class SendProgram:
         return SentSegment(one.sent, one.unsent, one.lateness / 1e9, one.last / 1e9)
 
 
-def _packed(segment: Segment) -> _Segment:
+def _packed(segment: Segment) -> Any:
     return _Segment(
         *_fixed(segment.interval),
         segment.frames,
