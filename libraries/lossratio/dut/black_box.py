@@ -166,7 +166,6 @@ class HookCaller:
         return read[""] if isinstance(hook, DescribeHook) else read
 
     def _value(self, name: str, answer: str, place: str) -> Any:
-        """A value in an answer, by its place."""
         if place.startswith("/"):
             value: Any = _json_in(answer)
             if value is None:
@@ -188,8 +187,6 @@ class HookCaller:
 
 
 def _snmp_get(snmp: Any, where: str, agent: SnmpAgent, oids: list[str], timeout: float) -> dict[str, Any]:
-    """Asks an SNMP agent by SNMPv2c."""
-
     async def get() -> dict[str, Any]:
         engine = snmp.SnmpEngine()
         try:

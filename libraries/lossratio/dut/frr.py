@@ -67,8 +67,6 @@ class FrrOptions(LinuxOptions):
 
 @dataclass(frozen=True)
 class _Peer:
-    """A BGP peer of the router."""
-
     number: int
     """0 is the first one, whose routes are preferred."""
     link: str
@@ -88,12 +86,10 @@ class _Peer:
 
     @property
     def next_hops(self) -> tuple[str, str]:
-        """The next hops of its routes, west and east."""
         west, east = (str(side.network[_NEIGHBOURS[self.number]]) for side in self.sides)
         return west, east
 
     def configuration(self, networks: Sequence[str]) -> str:
-        """Its bgpd's configuration, with the networks that it announces."""
         west, east = self.next_hops
         preference = 200 - self.number
         lines = (
@@ -253,7 +249,6 @@ class FrrRouter(LinuxDut[FrrOptions]):
         return daemon
 
     def _withdraw(self) -> None:
-        """The first peer withdraws its routes, and announces them again after the outage."""
         first, *others = self._peers
         for word in ("", "no "):
             command = f"{word}neighbor {first.router} prefix-list NONE out"

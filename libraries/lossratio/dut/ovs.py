@@ -394,5 +394,4 @@ class OpenVswitch(ProgramDut[OvsOptions]):
 
     @property
     def _ports(self) -> tuple[str, str]:
-        """Names of the two ports of the bridge."""
         return SIDES if self.uses_cards else (self.west, self.east)

@@ -126,7 +126,6 @@ class _Unreachable:
         self.name = name
 
     def run(self, *command: str, **options: Any) -> CommandResult:
-        """Refuses."""
         raise NodeError(f"Node {self.name} cannot be reached: the topology file says no way to it.")
 
 

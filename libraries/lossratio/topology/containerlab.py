@@ -196,7 +196,6 @@ class _Reader:
         return node.kind or own_group.kind or common_group.kind or self._defaults.kind
 
     def lab(self) -> Lab:
-        """The lab as a graph."""
         nodes = {
             name: _lab_node(name, self.kind(name) or "", self._reach(name), self._setting(name, "image"))
             for name in self._nodes

@@ -113,7 +113,6 @@ class _Frame(FrameHeaders):
                 self.data += bytes(width)
 
     def add_headers(self, headers: InnerHeaders, macs: bytes = _MAC_ADDRESSES) -> None:
-        """Ethernet, tags, IP, and the header of UDP or TCP if there is one."""
         self.data += macs + headers.tags
         if headers.ipv4 is not None:
             self._add_ipv4(headers.ipv4, headers.protocol)

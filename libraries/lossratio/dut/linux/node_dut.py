@@ -347,7 +347,6 @@ _CHANGES: Mapping[str, tuple[str, str, str]] = {
 
 
 def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str]) -> State:
-    """Reads the present state."""
     links = read_links(node)
     # Only these protocols: there may be very many host routes, which are counted instead.
     routes = read_routes(node, *_PROTOCOLS)

@@ -239,7 +239,6 @@ def _difference(now: Any, before: Any) -> Any:
 
 
 def _start_perf(node: DutNode) -> BackgroundProgram | None:
-    """Starts perf if it is installed."""
     if node.attempt("perf", "--version").exit_status == NOT_FOUND:
         return None
     made = node.attempt("mktemp", "-d")

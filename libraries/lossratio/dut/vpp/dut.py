@@ -202,10 +202,7 @@ class Vpp(ProgramDut[VppOptions]):
         return control.check([each for kind in self.options.features for each in kind.verified(self.options, ports)])
 
     def _outlast_reports(self, control: VppControl) -> None:
-        """Waits until VPP has reported its multicast groups (RFC 3810) on both interfaces, which it does once.
-
-        Otherwise these frames would be in the counters of a trial. If VPP sends no reports, the wait ends in time.
-        """
+        """Waits until VPP has sent its only report of multicast groups (RFC 3810), which no trial may count."""
         end = time.monotonic() + _REPORTS_SECONDS
         while time.monotonic() < end:
             counts = reports.parse_interfaces(control.ask("show interface"))
@@ -369,7 +366,6 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def _vpp_names(self) -> tuple[str, str]:
-        """VPP's names of its interfaces."""
         return ("west", "east") if self.uses_cards else (f"host-{self.west}", f"host-{self.east}")
 
     def _vpp_cards(self, cores: CoreChoice) -> tuple[Card, ...]:

@@ -29,7 +29,6 @@ class _OfAgent(Generator[SettingsT]):
     ends_trials_early = True
 
     def ready(self) -> Mapping[str, Any]:
-        """See `Generator.ready`; nothing is started for it."""
         options: dict[str, Any] = {name: value for name, value in self.settings if name in _OPTIONS}
         options["device_cpus"] = (*options.get("device_cpus", ()), *self.node.device_cpus) or None
         return {name: value for name, value in options.items() if value is not None}

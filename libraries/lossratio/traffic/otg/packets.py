@@ -129,10 +129,7 @@ _NOTATIONS = {None: _NUMBER, "mac": MAC, "ipv4": _IPV4, "ipv6": _IPV6}
 
 
 def _fields(layout: str) -> tuple[HeaderField, ...]:
-    """Fields one behind the other, such as ``name:bits=default!computed@notation``.
-
-    Bits without a name are of no field; below 0 they lead back, to another name for the same bits.
-    """
+    """Fields (``name:bits=default!computed@notation``); bits below 0 lead back, to another name for the same."""
     fields, start = [], 0
     for found in _LAYOUT.finditer(layout):
         bits, default, computed = int(found["bits"]), int(found["default"] or "0", 0), found["computed"]
@@ -283,7 +280,6 @@ def _at(model: Mapping[str, Any], path: str) -> Any:
 
 
 def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Sequence[int]:
-    """The values of a field, in their order."""
     choice = pattern["choice"]
     # What the models leave out has their default, which is ours, too.
     chosen = pattern.get(choice, [] if choice == "values" else {} if choice != "value" else field.default)

@@ -260,7 +260,6 @@ class _OwnGenerator:
         )
 
     def configure(self, flows: Sequence[Flow], configuration: Configuration) -> None:
-        """Gets it ready for flows."""
         # A new rate or duration alone needs nothing new.
         if configuration != self._configuration:
             self._configuration, self.flows = None, ()

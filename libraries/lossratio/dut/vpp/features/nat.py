@@ -58,12 +58,10 @@ class _Stateful(Feature):
 
     @property
     def table(self) -> Table | None:
-        """Its table; None: there is none."""
         return None
 
     @property
     def entries(self) -> int:
-        """The sessions."""
         return max(0 if self.table is None else self.table.room, super().entries)
 
 

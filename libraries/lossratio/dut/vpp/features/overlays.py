@@ -112,7 +112,6 @@ class _Segments(Feature):
         yield Command(f"sr steer l3 {wire.side.ipv6} via bsid {binding}")
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
-        """The policy."""
         yield Shown("show sr policies", r"Behavior:\s+Encapsulation", "a policy that encapsulates")
 
 

@@ -57,10 +57,7 @@ def passes_of(exchange: Exchange, *, is_tcp: bool) -> list[Pass]:
 
 
 class _End:
-    """A port's end of all connections.
-
-    It is made once, as closing the ring of a port takes the kernel tens of milliseconds, and a process is forked.
-    """
+    """A port's end of all connections, made once: closing a ring takes tens of milliseconds, and it forks."""
 
     def __init__(self, port: Link, frames: FramesSpec, setup: SenderSetup) -> None:
         self._place, self._start = frames.tag_place, frames.tag_offset
@@ -80,7 +77,6 @@ class _End:
 
     @property
     def sender(self) -> Sender:
-        """Sends the headers of this end, as many as its order says."""
         if self._sender is None:
             self._sender = Sender(self._setup)
         return self._sender
@@ -101,7 +97,6 @@ class _End:
         let_tag_through(self._ring.socket, self._place, tag)
 
     def end(self) -> None:
-        """Notes no more."""
         let_nothing_through(self._ring.socket)
 
     def note(self) -> None:
@@ -144,7 +139,6 @@ class _End:
         return bool(self._has_arrived.any())
 
     def headers(self, numbers: Numbers) -> Bytes:
-        """The headers that this end received, or sends in its turn."""
         rows: Bytes = self._rows[numbers]
         return rows
 
@@ -163,7 +157,6 @@ class _End:
             rows[:] = change(rows)
 
     def close(self) -> None:
-        """Closes the socket, and ends the process."""
         self._ring.close()
         if self._sender is not None:
             self._sender.close()

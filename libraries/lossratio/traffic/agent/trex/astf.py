@@ -327,10 +327,7 @@ class _Counted:
 
     @property
     def complete(self) -> int:
-        """Connections that both ends have carried through.
-
-        As many of those that were opened are not among them as segments had to be sent again.
-        """
+        """Connections that both ends have carried through, but for as many as segments had to be sent again."""
         if not self._is_tcp:
             # An Initiator that has got all answers closes, and the others wait.
             return self._of(self._client, "udps_closed")
@@ -346,11 +343,9 @@ class _Counted:
 
     @property
     def active(self) -> int:
-        """Connections that TRex still has, at both ends."""
         return self._of(self._client, "m_active_flows") + self._of(self._server, "m_active_flows")
 
     def faults(self, names: tuple[str, ...]) -> dict[str, int]:
-        """Errors of these names that both ends have counted, as far as there were some."""
         sums = {name: self._of(self._client, name) + self._of(self._server, name) for name in names}
         return {name: count for name, count in sums.items() if count}
 
@@ -363,11 +358,7 @@ def _in_words(faults: Mapping[str, int]) -> str:
 
 
 def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
-    """What frames say about the ends of their connections.
-
-    Raises:
-        AgentError: Of kind ``unsupported``, if TRex cannot open such connections.
-    """
+    """What frames say about the ends of their connections; an AgentError if TRex cannot open such."""
     unknown = sorted(set(configuration.ports) - set(settings.ports))
     if unknown:
         raise AgentError("bad_request", f"TRex has no ports {', '.join(unknown)}; it has {', '.join(settings.ports)}.")

@@ -230,10 +230,7 @@ class TrexGenerator:
     def _with_latency_streams(
         self, load: float, rate: float, duration: float, ramp: float, check: Check
     ) -> tuple[list[Message], Mapping[Any, Any], dict[str, Message]]:
-        """A trial with latency frames in place of a part of its load.
-
-        It returns the ports' counters, all statistics, and the errors of directions that have no latency frames.
-        """
+        """A trial with latency frames in its load: counters, statistics, and errors of directions without."""
         errors: dict[str, Message] = {}
         with ExitStack() as undo:
             for direction in self._directions:
@@ -340,7 +337,6 @@ class TrexGenerator:
         return self._counters.have_sent({direction.name: 1 for direction in self._directions})
 
     def _find_delays(self) -> dict[int, float]:
-        """Finds the delays of all ports' streams, and gives them to these."""
         # A trial must not be judged by looks for which the agent had to wait behind other programs.
         raise_priority(COUNTING)
         delays = find_delays(self._connection, self._counters, self._sources)

@@ -192,10 +192,7 @@ class ActiveDirection:
         return 0 if before is None else now - before
 
     def _refused(self, now: Mapping[str, Link]) -> int:
-        """Frames of the running or latest traffic that the port did not take, so that no device can have lost them.
-
-        A veth counts those for which the ring at its other end had no room; a card only those that it sent.
-        """
+        """Frames that the port did not take: a veth counts these, and a card only those that it sent."""
         port = self.transmit
         if self._transmitted is None:
             return now[port].transmit_drops - self._ports.before[port].transmit_drops

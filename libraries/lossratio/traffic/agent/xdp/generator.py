@@ -223,7 +223,6 @@ class XdpGenerator:
             self._senders.append(Sender(SendProgram(sent, self._reception.times), cpu, self._cpu_share))
 
     def _send(self, plan: Plan, check: Check, lookout: Lookout | None = None) -> float | None:
-        """Sends all, and waits for frames in flight; see `_finish`."""
         self._begin(plan)
         ended_after = self._finish(check, lookout)
         # Devices under test of this machine may run from then on.
