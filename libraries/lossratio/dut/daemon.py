@@ -12,7 +12,6 @@ READY_TIMEOUT = 30.0
 """Seconds that a program may take until it answers."""
 
 _POLL = 0.1
-_LONGEST_LINE = 300
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Daemon:
         tail = self.node.attempt("tail", "-n", "8", self.program.log)
         if tail.exit_status != 0:
             return f"Its output cannot be read ({reason(tail)})."
-        lines = [line.strip()[:_LONGEST_LINE] for line in tail.stdout.splitlines() if line.strip()]
+        lines = [line.strip()[:300] for line in tail.stdout.splitlines() if line.strip()]
         return f"It wrote last: {' | '.join(lines)}." if lines else "It wrote nothing."
 
 

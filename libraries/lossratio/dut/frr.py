@@ -27,7 +27,6 @@ _NUMBER = "65000"
 """Number of the autonomous system that the router and its peers are in; it is for private use."""
 _NEIGHBOURS = (-3, -4)
 """Places in a side's network of the TG's addresses: the next hop of each peer's routes. Both are the same port."""
-_PREFIX = 29
 _LINKS = 16
 """A link to a peer has the addresses that so many are left after in the network of one side."""
 _LEARN_SECONDS = 60.0
@@ -136,7 +135,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
         """Gives both interfaces addresses and neighbours, and starts FRR and the peers, until all routes are there."""
         enable_forwarding(changes, self.node, (self.west, self.east), 4)
         for side, mac in zip(self._sides, (west_mac, east_mac), strict=True):
-            side.add(changes, "address", f"{side.address}/{_PREFIX}", "dev", side.interface)
+            side.add(changes, "address", f"{side.address}/29", "dev", side.interface)
             for place in _NEIGHBOURS:
                 side.add_neighbour(changes, side.interface, side.network[place], mac)
             # What zebra leaves behind when it is killed.

@@ -14,7 +14,6 @@ from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.node_dut import PYTHON
 from lossratio.topology import EAST, WEST
 
-_USUAL_FRAME = 1518
 _HAS_RELAXED = 'grep -q relax-rx-offload "$(command -v "$1")"'
 """Whether it can do without checksums by the card. That of DPDK 22.11 cannot."""
 
@@ -74,7 +73,7 @@ class L3fwd(DpdkDut[L3fwdOptions]):
             *("-p", "0x3", "-P", f"--config={config}", f"--lookup={self.options.lookup}"),
             *(f"--eth-dest=0,{west_mac}", f"--eth-dest=1,{east_mac}"),
             *(f"--rule_ipv4={directory}/ipv4", f"--rule_ipv6={directory}/ipv6"),
-            *((f"--max-pkt-len={largest}",) if largest > _USUAL_FRAME else ()),
+            *((f"--max-pkt-len={largest}",) if largest > 1518 else ()),
             *((f"--rx-queue-size={descriptors}", f"--tx-queue-size={descriptors}") if self.uses_cards else ()),
             # Sockets do not say what is in a frame.
             *(() if self.uses_cards else ("--parse-ptype", *(("--relax-rx-offload",) if relaxed else ()))),

@@ -40,7 +40,6 @@ _HOST_KEY_TYPES = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", 
 
 _MOST_KNOWN_HOSTS_BYTES = 1 << 25
 _MOST_KEY_BYTES = 1 << 20
-_KINDS = (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)
 _NO_KEY = (
     *(paramiko.SSHException, InvalidHostKey, UnsupportedAlgorithm, struct.error),
     *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError),
@@ -259,7 +258,7 @@ def _load_private_key(path: Path, passphrase: str | None, where: str) -> paramik
     path = _expanded(path, where)
     text = _read(path, "its key file", _MOST_KEY_BYTES, where)
     cause: Exception | None = None
-    for kind in _KINDS:
+    for kind in (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey):
         try:
             key: paramiko.PKey = kind.from_private_key(io.StringIO(text), passphrase)
         except paramiko.PasswordRequiredException as error:

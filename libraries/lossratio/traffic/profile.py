@@ -28,7 +28,6 @@ MOST_FLOWS = 1 << 22
 
 Address = IPv4Address | IPv6Address
 
-_NEAR_NAMES = 6
 _PROFILES = "resources/traffic_profiles"
 _COUNTED = re.compile(
     r"(?P<stem>ethip4-(?P<way>ip4dst|udp-h|tcp-h|geneve))(?P<count>[1-9]\d{0,4})(?P<end>(?:-p63)?(?:-det44)?)"
@@ -325,7 +324,7 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
         return ProfileFile.model_validate({**fields, "name": name_or_path})
     if name_or_path not in profile_names():
         names = profile_names()
-        near = get_close_matches(name_or_path, names, n=_NEAR_NAMES, cutoff=0.3) or names
+        near = get_close_matches(name_or_path, names, n=6, cutoff=0.3) or names
         raise TrafficError(
             f"There is no traffic profile {name_or_path!r}; among others there are {', '.join(near)}. "
             f"A file of your own is given by its path.{did_you_mean(name_or_path, names)}"

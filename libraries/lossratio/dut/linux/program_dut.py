@@ -19,7 +19,6 @@ from lossratio.nodes import DutNode
 from lossratio.topology import Port
 
 _DEVICES = "/sys/bus/pci/devices"
-_PROBE = "/sys/bus/pci/drivers_probe"
 BIFURCATED = ("mlx4_core", "mlx5_core")
 """Drivers whose cards are used by programs and by the kernel together."""
 _MEBI = 1024
@@ -317,7 +316,7 @@ def bind(changes: Changes, node: DutNode, address: str, driver: str) -> None:
         return
     unbind = ("tee", f"{_DEVICES}/{address}/driver/unbind")
     override = ("tee", f"{_DEVICES}/{address}/driver_override")
-    probe = ("tee", _PROBE)
+    probe = ("tee", "/sys/bus/pci/drivers_probe")
     given = f"{address}\n"
     # The undo runs backwards: unbind, remove the override, and probe, which finds the earlier driver.
     if before is not None:

@@ -33,7 +33,6 @@ from lossratio.topology import Hop
 PROCESS = Tool("dpdk-testpmd", "dpdk-dev", None, "testpmd of DPDK")
 """The program that frames go through in the place of a container or a virtual machine."""
 
-_SECRET_BYTES = 32
 _REPORTS_SECONDS = 3.0
 """Seconds in which VPP has reported its multicast groups. It checks for new interfaces each second."""
 _POLL = 0.1
@@ -61,7 +60,7 @@ class Vpp(ProgramDut[VppOptions]):
         self._clock: PolicerClock | None = None
         self._starts = 0
         self._verified: dict[str, str] = {}
-        self._secret = secrets.token_bytes(_SECRET_BYTES)
+        self._secret = secrets.token_bytes(32)
 
     @property
     def cards(self) -> list[tuple[str, str]]:

@@ -169,7 +169,6 @@ def _check_cores(generator: TrexGenerator, ports: int, cpus: int) -> None:
         )
 
 
-_CONNECT_SECONDS = 10.0
 _SAME_SETTINGS = frozenset({"rpc_port", "publisher_port", "promiscuous", "multicast", "force", "flow_statistics"})
 _VERSION = "import sys; print(*sys.version_info[:3], sep='.')"
 _OLDEST_PYTHON, _TOO_NEW_PYTHON = (3, 8), (3, 13)
@@ -300,7 +299,7 @@ class Trex(Generator[TrexGenerator]):
             directory=self._directory,
             ports={self.port_name(port): number for number, port in enumerate(self.ports)},
             uses_linux=self.settings.software,
-            connect_timeout=_CONNECT_SECONDS,
+            connect_timeout=10.0,
             late_end=self.settings.allowed_late_end,
             largest_frame=largest_frame(self.settings),
             log=self._server.program.log,

@@ -17,8 +17,6 @@ from lossratio.units import L1_OVERHEAD
 MOST_FLOWS = 16
 """The most flows of a configuration: each has a sender of its own."""
 
-_ALL_NETWORKS = ("0.0.0.0/0", "::/0")
-_SAME = 1e-9
 _MOST_SIZES, _LARGEST_WEIGHT = 32, 1000
 
 
@@ -152,7 +150,7 @@ def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
     for number, flow in enumerate(flows):
         where = f"flows[{number}].duration"
         kinds = {(each.packets is None, each.duration is None) for each in (flow, flows[0])}
-        if len(kinds) > 1 or abs((flow.duration or 0.0) - (flows[0].duration or 0.0)) > _SAME:
+        if len(kinds) > 1 or abs((flow.duration or 0.0) - (flows[0].duration or 0.0)) > 1e-9:
             raise FieldError(where, "all flows must last equally long: they start and end together")
         if flow.wants_latency != flows[0].wants_latency or (flow.wants_latency and flow.duration is None):
             raise FieldError(
@@ -242,5 +240,5 @@ def configuration_of(flows: Sequence[Flow], interfaces: Mapping[str, str], settl
         settle_time=settle_time,
         examines=False,
         # Addresses may be any, so the node must forward nothing.
-        networks=_ALL_NETWORKS,
+        networks=("0.0.0.0/0", "::/0"),
     )

@@ -27,7 +27,6 @@ KINDS: Mapping[str, type[RealGenerator]] = MappingProxyType(
 SILENT_SECONDS = 600.0
 """Seconds without a request after which flows without an end are stopped: their client has gone."""
 
-_NODE = "otg-serve"
 _END_SECONDS = 0.5
 """Seconds before the end of flows from which on a request to stop them waits for the end."""
 _COUNT_SECONDS = 30.0
@@ -251,7 +250,7 @@ class _OwnGenerator:
     def __init__(self, kind: str) -> None:
         self.flows: Sequence[Flow] = ()
         self._configuration: Configuration | None = None
-        self._session = NodeSession.here(_NODE)
+        self._session = NodeSession.here("otg-serve")
         settings = KINDS[kind].model_validate({"kind": kind, "python": sys.executable})
         self.agent: AgentClient = start_agent(settings, self._session)
         facts = self.agent.facts

@@ -11,7 +11,6 @@ MACS = ("02:fe:00:00:00:0a", "02:fe:00:00:00:0b")
 """MAC addresses of VPP's two interfaces to the process."""
 MEMIFS = ("memif1/0", "memif2/0")
 """Names of these, if they are memif."""
-_FOREVER = "86400"
 
 
 class Process(Feature):
@@ -81,7 +80,7 @@ def forwarder(device: str, directory: str) -> tuple[str, ...]:
     """Arguments of a testpmd that forwards between two devices, with their sockets in a directory."""
     devices = (device.format(number=number, directory=directory) for number in (0, 1))
     environment = ("--file-prefix", "lossratio", "--no-huge", "-m", "512", "--no-pci", *devices)
-    mode = ("--forward-mode=io", "--no-lsc-interrupt", "--total-num-mbufs=16384", f"--stats-period={_FOREVER}")
+    mode = ("--forward-mode=io", "--no-lsc-interrupt", "--total-num-mbufs=16384", "--stats-period=86400")
     return (*environment, "--", *mode)
 
 

@@ -26,7 +26,6 @@ _ROOM_SECONDS = 0.4
 _LEAST_ROOM, _MOST_ROOM = 1 << 13, 1 << 18
 # A number so far beyond the others belongs to a damaged frame.
 _FARTHEST = 1 << 22
-_FIRST_SIZE = 1 << 16
 _SILENT_INTERVALS = 5
 _NANOSECONDS = 1e9
 
@@ -43,7 +42,7 @@ class Reception:
     def __init__(self, least_silence: float = LEAST_SILENCE) -> None:
         self._least_silence = least_silence
         self.silences = np.empty((0, 2))
-        self._has_arrived = np.zeros(_FIRST_SIZE, dtype=bool)
+        self._has_arrived = np.zeros(1 << 16, dtype=bool)
         self._highest = -1
         self._last_time = np.nan
         self._gaps: list[NDArray[np.float64]] = [np.empty((0, 3))]

@@ -18,7 +18,7 @@ import numpy as np
 from ..core.configuration import COMPENSATION_BYTES, FCS_BYTES, TAG_BYTES, FramesSpec
 from ..core.generator import Exchange
 from ..core.links import Link
-from ..core.protocol import AgentError
+from ..core.protocol import AgentError, unsupported
 from .frames import Bytes, FrameCycle, Numbers, Replies, build_frames, complete, sums_of_payloads, tag_bytes
 from .receive import ReceiveRing, let_nothing_through, let_tag_through, ring_slot_bytes, words_at
 from .sender import Sender, SendOrder
@@ -314,11 +314,10 @@ def check_answerable(frames: FramesSpec) -> None:
     """Makes sure that frames can open connections, and be answered."""
     can_open = frames.handshake is not None or any(checksum.is_udp for checksum in frames.checksums)
     if not (frames.is_numbered and can_open and len(frames.addresses) == 1 and len(frames.sizes) == 1):
-        raise AgentError(
-            "unsupported",
+        raise unsupported(
             "Connections are opened by UDP frames, or TCP's with 'connects', of one size, with room for a sequence "
             "number and without a tunnel. Take such a traffic profile, e.g. ethip4-udp-connections, of "
-            f"{frames.tag_offset + TAG_BYTES + COMPENSATION_BYTES + FCS_BYTES} bytes or more.",
+            f"{frames.tag_offset + TAG_BYTES + COMPENSATION_BYTES + FCS_BYTES} bytes or more."
         )
 
 

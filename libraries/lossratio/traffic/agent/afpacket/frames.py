@@ -27,7 +27,7 @@ from ..core.configuration import (
     least_common_multiple,
     size_pattern,
 )
-from ..core.protocol import AgentError
+from ..core.protocol import unsupported
 
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
@@ -305,10 +305,9 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
     if least_common_multiple(order.period, slots_per_block(slot)) * slot <= _RING_BYTES:
         return FrameCycle(*_first_frames(builder, order, order.period))
     if order.flows * len(spec.sizes) > MOST_HEADERS:
-        raise AgentError(
-            "unsupported",
+        raise unsupported(
             f"{order.flows} flows in {len(spec.sizes)} sizes are more than this generator can distinguish: "
-            f"flows times sizes may be {MOST_HEADERS}.",
+            f"flows times sizes may be {MOST_HEADERS}."
         )
     part = least_common_multiple(len(order.pattern), slots_per_block(slot))
     count = part * max(1, _PART_BYTES // (part * slot))

@@ -15,7 +15,7 @@ from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_fra
 from ..core.generator import Exchange, Tags, integrity_of
 from ..core.pacing import CATCH_UP, COUNTING, free_processors, pause, raise_priority
 from ..core.ports import Ports
-from ..core.protocol import AgentError, Check, Message
+from ..core.protocol import AgentError, Check, Message, unsupported
 from .direction import FAR, ActiveDirection
 from .examination import MOST_EXAMINED
 from .latency import MOST_FRAMES, NUMBERS, Probe
@@ -115,12 +115,11 @@ class AfPacketGenerator:
     def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
         """See `ConnectingGenerator.connect`."""
         if len(self._directions) != 1:
-            raise AgentError("unsupported", "Connections are opened in one direction, on one link. Send one way only.")
+            raise unsupported("Connections are opened in one direction, on one link. Send one way only.")
         if exchange.established:
-            raise AgentError(
-                "unsupported",
+            raise unsupported(
                 "This generator uses connections one way at a time, and their throughput is that of both ways at once. "
-                "Use 'kind: trex'.",
+                "Use 'kind: trex'."
             )
         (direction,) = self._directions
         try:
@@ -281,4 +280,4 @@ def _socket_error(error: OSError | MemoryError) -> AgentError:
         return AgentError("permission", "Packet sockets need root (or CAP_NET_RAW); log in as root, or use sudo.")
     if isinstance(error, MemoryError) or error.errno == errno.ENOMEM:
         return AgentError("memory", "This node has not enough memory for so many connections or flows; take fewer.")
-    return AgentError("unsupported", f"The kernel of this node does not give the packet sockets needed: {error}.")
+    return unsupported(f"The kernel of this node does not give the packet sockets needed: {error}.")

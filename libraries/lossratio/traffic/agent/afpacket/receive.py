@@ -21,7 +21,6 @@ from ..core.packets import SOL_PACKET, Jump, attach_filter, ring_socket, take_al
 from ..core.protocol import AgentError
 from .frames import Bytes, Numbers
 
-_PACKET_OUTGOING = 4
 _LOAD_WORD, _LOAD_HALF, _LOAD_WORD_BEHIND_X, _LOAD_LENGTH, _A_TO_X = 0x20, 0x28, 0x40, 0x80, 0x07
 _JUMP_IF_EQUAL, _AND, _XOR, _SHIFT_LEFT, _SUBTRACT_X, _RETURN = 0x15, 0x54, 0xA4, 0x64, 0x1C, 0x06
 _SHIFT_RIGHT, _MULTIPLY, _JUMP_IF_AT_LEAST = 0x74, 0x24, 0x35
@@ -156,7 +155,7 @@ def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) 
 def _direction(place: TagPlace, outgoing: bool = False) -> _Program:
     """Leaves frames that go the other way, and finds where the others begin."""
     jumps = (0, _LEAVE) if outgoing else (_LEAVE, 0)
-    check = [(_LOAD_WORD, 0, 0, _ANCILLARY_PACKET_TYPE), (_JUMP_IF_EQUAL, *jumps, _PACKET_OUTGOING)]
+    check = [(_LOAD_WORD, 0, 0, _ANCILLARY_PACKET_TYPE), (_JUMP_IF_EQUAL, *jumps, socket.PACKET_OUTGOING)]
     return [*check, *(_FIND_BEHIND_VLAN_TAG if place.behind_vlan else ())]
 
 

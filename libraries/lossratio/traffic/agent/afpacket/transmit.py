@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.configuration import TagPlace, least_common_multiple
 from ..core.packets import SOL_PACKET, ring_socket
-from ..core.protocol import AgentError
+from ..core.protocol import AgentError, unsupported
 from .frames import SLOT_HEADER_BYTES, FrameCycle, Numbering, Replies, column, slot_bytes, slots_per_block, tag_bytes
 
 _PACKET_TX_RING, _PACKET_LOSS, _PACKET_VNET_HDR, _PACKET_QDISC_BYPASS = 13, 14, 15, 20
@@ -85,7 +85,7 @@ class TransmitRing:
     def reply(self, count: int, length: int) -> None:
         """Sends the first headers of `Replies` from now on, so many of them, in frames of so many bytes."""
         if not isinstance(self._patches, Replies):
-            raise AgentError("unsupported", "This sender has no replies.")
+            raise unsupported("This sender has no replies.")
         self._patches.count = count
         self._number = self.first = 0
         lengths = np.full(len(self._lengths), length)

@@ -10,7 +10,7 @@ from functools import reduce
 from math import gcd
 from typing import Sequence
 
-from .protocol import AgentError
+from .protocol import AgentError, unsupported
 
 FCS_BYTES = 4
 """Bytes of the frame check sequence, which frame sizes include and packet sockets do not send."""
@@ -156,7 +156,7 @@ class FramesSpec:
         """Makes sure that each frame has room for its headers and the tag."""
         least, smallest = self.tag_offset + TAG_BYTES + FCS_BYTES, min(size for size, _ in self.sizes)
         if smallest < least:
-            raise AgentError("unsupported", f"A frame of {smallest} bytes is too small: these headers need {least}.")
+            raise unsupported(f"A frame of {smallest} bytes is too small: these headers need {least}.")
 
     @property
     def max_size(self) -> int:

@@ -12,7 +12,7 @@ from .configuration import DIRECTIONS, Configuration, FramesSpec, TagPlace
 from .early_verdict import Watch
 from .pacing import BATCH
 from .packets import Wire
-from .protocol import AgentError, Check, Message
+from .protocol import AgentError, Check, Message, unsupported
 
 _OWN = ("afpacket", "otg", "trex", "xdp")
 
@@ -195,10 +195,9 @@ def check_numbered(frames: Iterable[FramesSpec | TagPlace]) -> None:
         AgentError: Of kind ``unsupported``, if some have no numbers.
     """
     if not all(each.is_numbered for each in frames):
-        raise AgentError(
-            "unsupported",
+        raise unsupported(
             "Losses can only be located in time by sequence numbers, and frames of this profile have no room for "
-            "them. Take larger frames.",
+            "them. Take larger frames."
         )
 
 
@@ -240,7 +239,7 @@ def make_generator(
         AgentError: If there is none of that name, or it cannot be had on this node, or its ports cannot.
     """
     if program is None and name not in _OWN:
-        raise AgentError("unsupported", f"There is no generator {name!r}; there are {', '.join(_OWN)}.")
+        raise unsupported(f"There is no generator {name!r}; there are {', '.join(_OWN)}.")
     try:
         if program is None:
             module = import_module(f"..{name}", __package__)
@@ -250,9 +249,7 @@ def make_generator(
             module = import_module(program_module(name))
         has_broadcasts = any(direction.broadcast_share for direction in configuration.directions)
         if has_broadcasts and not getattr(module, "SENDS_BROADCASTS", False):
-            raise AgentError(
-                "unsupported", f"The generator {name} cannot send broadcast frames beside others. Use 'kind: afpacket'."
-            )
+            raise unsupported(f"The generator {name} cannot send broadcast frames beside others. Use 'kind: afpacket'.")
         made: Generator = module.make_generator(configuration, options)
     except AgentError:
         raise

@@ -33,7 +33,6 @@ _ICMPV6, _SOLICITATION, _ADVERTISEMENT = 58, 135, 136
 _HOP_LIMIT = 255
 _SOURCE_OPTION, _TARGET_OPTION = b"\1\1", b"\2\1"
 _SOLICITED, _OVERRIDE = 0x40, 0x20
-_BROADCAST = b"\xff" * 6
 _LLDP_GROUP = bytes.fromhex("0180c200000e")
 _LLDP_LIFE = 120
 _ASK_AGAIN_SECONDS = 0.25
@@ -215,7 +214,7 @@ def asking_frame(question: Question, mac: bytes) -> bytes:
     source, target, tags = ip_address(question.source), ip_address(question.target), bytes.fromhex(question.tags)
     if isinstance(target, IPv4Address):
         request = _ARP_HEADER + struct.pack(">H", _REQUEST) + mac + source.packed + bytes(6) + target.packed
-        return _padded(_BROADCAST + mac + tags + _ARP + request)
+        return _padded(b"\xff" * 6 + mac + tags + _ARP + request)
     group = IPv6Address("ff02::1:ff00:0").packed[:13] + target.packed[13:]
     message = struct.pack(">BB6x", _SOLICITATION, 0) + target.packed + _SOURCE_OPTION + mac
     return b"\x33\x33" + group[12:] + mac + tags + _IPV6 + _icmpv6(source.packed, group, message)

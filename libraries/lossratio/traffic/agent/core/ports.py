@@ -14,7 +14,7 @@ from lossratio.bpf import default_networks
 
 from .configuration import BENCHMARK_NETWORKS, Configuration
 from .links import Link, Route, address_links, read_links, read_routes, route_links
-from .protocol import AgentError, Message
+from .protocol import AgentError, Message, unsupported
 
 
 def check_may_transmit(
@@ -152,10 +152,9 @@ def usable_links(configuration: Configuration) -> dict[str, Link]:
     for direction in configuration.directions:
         for port in (direction.transmit, direction.receive):
             if direction.mtu > links[port].mtu:
-                raise AgentError(
-                    "unsupported",
+                raise unsupported(
                     f"Frames of {direction.frames.max_size} bytes do not go through {port}, whose MTU is "
-                    f"{links[port].mtu}. Raise it to {direction.mtu}, or use smaller frames.",
+                    f"{links[port].mtu}. Raise it to {direction.mtu}, or use smaller frames."
                 )
     return links
 

@@ -49,6 +49,11 @@ class AgentError(Exception):
         return self.message
 
 
+def unsupported(message: str) -> AgentError:
+    """The error of what a generator cannot do."""
+    return AgentError("unsupported", message)
+
+
 class ControllerGoneError(Exception):
     """The controller has closed its ends of the agent's streams."""
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from ..core.configuration import Configuration, Direction
 from ..core.generator import late_and_copies, unknown_latency
 from ..core.pacing import frames_within, pause
-from ..core.protocol import AgentError, Check, Message
+from ..core.protocol import AgentError, Check, Message, unsupported
 
 TESTER, TESTER_LOST = "tester", "server_lost"
 """Kinds of errors: it refused a request; it does not answer, or has forgotten its configuration."""
@@ -210,7 +210,7 @@ class OtgGenerator:
 
     def _send(self, load: float, duration: float, ramp: float, check: Check, *, latency: bool = False) -> list[Message]:
         if ramp:
-            raise AgentError("unsupported", "OTG has no ramp before a flow. Measure with ramp=0.")
+            raise unsupported("OTG has no ramp before a flow. Measure with ramp=0.")
         packets = self._begin(load, duration, latency=latency)
         begun = time.monotonic()
         pause(duration, check)

@@ -15,13 +15,12 @@ from ..core.configuration import FCS_BYTES, Configuration, FramesSpec
 from ..core.generator import Exchange
 from ..core.pacing import COUNTING, raise_priority
 from ..core.ports import Ports
-from ..core.protocol import AgentError, Check, Message
+from ..core.protocol import AgentError, Check, Message, unsupported
 from .connection import TrexConnection, TrexLibrary, TrexSettings
 
 _POLL_SECONDS = 5e-3
 _BEGIN_SECONDS = 2.0
 _OPEN_SECONDS = 3600
-_SAME = str(IPv4Address(0))
 _UDP_BYTES, _TCP_BYTES = 8, 20
 _MOST_PORTS = 64_000
 _FULL = 0.95
@@ -208,16 +207,14 @@ class AstfGenerator:
     def _check(self, count: int, exchange: Exchange) -> None:
         most = min(int(_FULL * self._settings.most_connections), self._ends.hosts * _MOST_PORTS)
         if count > most:
-            raise AgentError(
-                "unsupported",
+            raise unsupported(
                 f"TRex can keep {most:,} connections of {self._ends.hosts} source addresses, and is to open {count:,}. "
                 "Take fewer, raise the generator's 'most_connections' in the topology file, or take a traffic profile "
-                "with more source addresses.",
+                "with more source addresses."
             )
         if exchange.data_frames and self._ends.is_tcp and exchange.closing is None:
-            raise AgentError(
-                "unsupported",
-                "TRex does not say which open connections have got all data. Close them, with closing=fin or rst.",
+            raise unsupported(
+                "TRex does not say which open connections have got all data. Close them, with closing=fin or rst."
             )
 
     def _profile(self, count: int, exchange: Exchange) -> Any:
@@ -250,7 +247,7 @@ class AstfGenerator:
             name: api.ASTFIPGenDist(ip_range=list(both), distribution="seq")
             for name, both in (("dist_client", ends.clients), ("dist_server", ends.servers))
         }
-        addresses = api.ASTFIPGen(glob=api.ASTFIPGenGlobal(ip_offset=_SAME), **generators)
+        addresses = api.ASTFIPGen(glob=api.ASTFIPGenGlobal(ip_offset=str(IPv4Address(0))), **generators)
         options: dict[str, Any] = {}
         if ends.is_tcp:
             settings = api.ASTFGlobalInfo()
@@ -366,18 +363,16 @@ def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
     frames, sink = direction.frames, settings.ports[direction.receive]
     is_ours = settings.ports[direction.transmit] % 2 == 0 and sink == settings.ports[direction.transmit] + 1
     if not (len(configuration.directions) == 1 and is_ours and not settings.neighbours and not settings.lldp):
-        raise AgentError(
-            "unsupported",
+        raise unsupported(
             "TRex opens connections one way, on one link, from its first port to its second one, without gateways or "
-            "LLDP of its own. Use such a topology, or 'kind: afpacket'.",
+            "LLDP of its own. Use such a topology, or 'kind: afpacket'."
         )
     has_udp = any(checksum.is_udp for checksum in frames.checksums)
     start, end = frames.addresses[0] if len(frames.addresses) == 1 else (0, 0)
     if start != 26 or end != 34 or not (has_udp or frames.handshake) or len(frames.sizes) != 1:
-        raise AgentError(
-            "unsupported",
+        raise unsupported(
             "TRex opens connections by UDP or TCP over IPv4, of one size, without tags and tunnels. Take such a "
-            "traffic profile, e.g. ethip4-udp-connections, or 'kind: afpacket'.",
+            "traffic profile, e.g. ethip4-udp-connections, or 'kind: afpacket'."
         )
     values = [_values(frames, place, width) for place, width in ((start, 4), (start + 4, 4), (end + 2, 2))]
     clients, servers = ((str(IPv4Address(first)), str(IPv4Address(last))) for first, last in values[:2])

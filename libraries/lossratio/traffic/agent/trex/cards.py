@@ -7,7 +7,7 @@ from typing import Any, Callable, Sequence
 
 from ..core.configuration import mac_bytes
 from ..core.neighbours import LLDP_SECONDS, Question, asking_frame, lldp_frame, reminding_frame, resolve
-from ..core.protocol import AgentError
+from ..core.protocol import AgentError, unsupported
 from .connection import TrexConnection
 
 _MOST_CAPTURED = 1000
@@ -77,11 +77,10 @@ def push(connection: TrexConnection, frames: Sequence[bytes], port: int) -> int:
     """Sends single frames, without FCS, which the port's counters include; returns how many were sent."""
     wrap = getattr(connection.api, "PacketBuffer", None)
     if wrap is None:
-        raise AgentError(
-            "unsupported",
+        raise unsupported(
             f"TRex's client ({connection.origin}) cannot send single frames with MAC addresses of their own, as ARP "
             "needs. Use a newer TRex; or leave 'gateway' and 'address' out, give the gateway's MAC address to the DUT "
-            "('west_mac', 'east_mac'), and the TG's to the gateway.",
+            "('west_mac', 'east_mac'), and the TG's to the gateway."
         )
     doing = f"send frames on port {port}"
     data = connection.call(doing, "push_packets", [wrap(frame) for frame in frames], ports=[port]).data()

@@ -17,26 +17,20 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Callable, Iterator, Mapping, NoReturn, Sequence
 
-from ..core.protocol import AgentError, Message
+from ..core.protocol import AgentError, Message, unsupported
 
 SERVER_LOST = "server_lost"
 """Kind of the error that says that a server does not answer (any more)."""
 
 _OWN_CLIENT = "automation/trex_control_plane/interactive"
 _OWN_CLIENTS = ((_OWN_CLIENT, "trex.stl.api"), ("automation/trex_control_plane/stl", "trex_stl_lib.api"))
-_STATEFUL_CLIENTS = ((_OWN_CLIENT, "trex.astf.api"),)
-_PACKAGED_CLIENT = "trex_stl_lib.api"
 _SERVER = "_t-rex-64"
-_EXTERNAL_LIBRARIES = "TREX_EXT_LIBS"
 
 _RETRY_SECONDS = 0.25
 _LONGEST_SECONDS = 3600.0
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_TRANSMITTING = "TRANSMITTING"
 _MODES = {"promiscuous": "prom", "multicast": "mult"}
 """The ports' modes, as TRex reports them."""
-_OFF = "off"
-_DOWN = "DOWN"
 _MISMATCH = ("version mismatch", "mismatch between client and server")
 _TAKEN = ("already taken", "is owned by", "not owned", "acquired by")
 _LOST = (
@@ -122,7 +116,7 @@ def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
             f"There is no TRex on this node: no directory {directory!r}. Unpack TRex there, or correct the generator's "
             "'directory' in the topology file (or TREX_HOME).",
         )
-    for place, module in _STATEFUL_CLIENTS if is_stateful else _OWN_CLIENTS:
+    for place, module in ((_OWN_CLIENT, "trex.astf.api"),) if is_stateful else _OWN_CLIENTS:
         path = os.path.join(directory, place)
         if os.path.isdir(path):
             return TrexLibrary(_import_own(directory, path, module), path)
@@ -139,7 +133,7 @@ def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
             "installation of TRex 2.89 or later as the generator's 'directory' in the topology file (or TREX_HOME).",
         )
     try:
-        packaged = importlib.import_module(_PACKAGED_CLIENT)
+        packaged = importlib.import_module("trex_stl_lib.api")
     except ImportError as error:
         raise AgentError(
             "missing_module",
@@ -152,7 +146,7 @@ def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
 def _import_own(directory: str, path: str, module: str) -> Any:
     external = os.path.join(directory, "external_libs")
     if os.path.isdir(external):
-        os.environ.setdefault(_EXTERNAL_LIBRARIES, external)
+        os.environ.setdefault("TREX_EXT_LIBS", external)
     sys.path.insert(0, path)
     try:
         return importlib.import_module(module)
@@ -233,12 +227,12 @@ class TrexConnection:
     def is_transmitting(self, ports: Sequence[int]) -> bool:
         """Whether one of the ports transmits."""
         answers = self._call("describe the ports", self._client.get_port_info, ports=list(ports))
-        return any(answer.get("status") == _TRANSMITTING for answer in answers)
+        return any(answer.get("status") == "TRANSMITTING" for answer in answers)
 
     def check_links(self) -> None:
         """Makes sure that no port's link is down, as far as TRex knows."""
         for number, answer in self.port_info().items():
-            if answer.get("link") == _DOWN:
+            if answer.get("link") == "DOWN":
                 raise AgentError(
                     "interface_down",
                     f"The link of TRex's port {number} is down. Look at both of its ends, and its cable.",
@@ -362,12 +356,11 @@ class TrexConnection:
             return
         names = {number: name for name, number in self.settings.ports.items()}
         for number, answer in self.port_info().items():
-            refused = [mode for mode in modes if answer.get(_MODES[mode]) == _OFF]
+            refused = [mode for mode in modes if answer.get(_MODES[mode]) == "off"]
             if refused:
-                raise AgentError(
-                    "unsupported",
+                raise unsupported(
                     f"TRex's port {number} ({names[number]}, driver {answer.get('driver')}) does not take the mode "
-                    f"{' and '.join(refused)}. Remove it from the generator in the topology file.",
+                    f"{' and '.join(refused)}. Remove it from the generator in the topology file."
                 )
 
     def _connect(self) -> None:

@@ -13,7 +13,7 @@ from ..core.early_verdict import Lookout, Watch, wait_for_held_frames
 from ..core.generator import counted_course
 from ..core.pacing import COUNTING, raise_priority
 from ..core.ports import Ports
-from ..core.protocol import AgentError, Check, Message
+from ..core.protocol import AgentError, Check, Message, unsupported
 from .cards import Neighbours
 from .connection import TrexConnection, TrexLibrary, TrexSettings
 from .flow_statistics import check_arrivals, latency_answer, latency_error, latency_rate, numbered_rate, stream_answer
@@ -21,7 +21,6 @@ from .pace import Pace, transmitted
 from .run import Run, TrexCounters, TrexRunner, find_delays
 from .streams import StreamMaker, least_sent
 
-_LOG_LINES = 200
 _PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr", "prom", "mult")
 _NO_TIMES = (
     "TRex cannot locate losses in time: its ports count frames, and the frames of a load have neither numbers nor "
@@ -133,7 +132,7 @@ class TrexGenerator:
     def watched_trial(self, load: float, duration: float, ramp: float, watch: Watch, check: Check) -> Message:
         """See `WatchingGenerator.watched_trial`. A verdict is possible in software mode only: cards may count late."""
         if math.isfinite(watch.above) and not (self._settings.uses_linux and not self._settings.flow_statistics):
-            raise AgentError("unsupported", _NO_WATCH)
+            raise unsupported(_NO_WATCH)
         rates = {direction.name: load * direction.load_share for direction in self._directions}
         if self._settings.flow_statistics:
             return Lookout(rates, duration, watch).answer(self.trial(load, duration, ramp, check), None)
@@ -171,7 +170,7 @@ class TrexGenerator:
         long one before; if it was not asked to, that comes first, and is not counted.
         """
         if not is_burst:
-            raise AgentError("unsupported", _NO_TIMES)
+            raise unsupported(_NO_TIMES)
         ((load, duration),) = steps
         if duration < _LEAST_PROOF and load > self._kept_load:
             proof = self._burst(load, _LEAST_PROOF, check)
@@ -182,7 +181,7 @@ class TrexGenerator:
 
     def start_watched(self, load: float) -> None:
         """Raises AgentError: see `TimedGenerator.start_watched`."""
-        raise AgentError("unsupported", _NO_TIMES)
+        raise unsupported(_NO_TIMES)
 
     def latency(self, load: float, duration: float, check: Check) -> Message:
         """See `Generator.latency`."""
@@ -371,7 +370,7 @@ class TrexGenerator:
 def _end_of(file: str) -> list[str]:
     try:
         with open(file, encoding="utf-8", errors="replace") as lines:
-            return [line.rstrip() for line in lines if line.strip()][-_LOG_LINES:]
+            return [line.rstrip() for line in lines if line.strip()][-200:]
     except OSError:
         return []
 
@@ -382,8 +381,7 @@ def _check(configuration: Configuration, settings: TrexSettings) -> None:
         raise AgentError("bad_request", f"TRex has no ports {', '.join(unknown)}; it has {', '.join(settings.ports)}.")
     largest = max(direction.frames.max_size for direction in configuration.directions)
     if largest > settings.largest_frame:
-        raise AgentError(
-            "unsupported",
+        raise unsupported(
             f"Frames of {largest} bytes are too large: this TRex server was set up for {settings.largest_frame}. "
-            "Set 'jumbo: true' for the generator in the topology file, or use smaller frames.",
+            "Set 'jumbo: true' for the generator in the topology file, or use smaller frames."
         )

@@ -23,8 +23,6 @@ LEAST_STRETCH = 3e-3
 BATCH = 1e-3
 """Seconds of traffic that a server sends in one go, so that it is behind by so much before each batch."""
 
-_INTERFACES = "/proc/self/net/dev"
-_HEADINGS = 2
 _PACKETS, _DROPPED = 9, 11
 # The reader waited for a CPU.
 _SLOW_LOOK = 0.5e-3
@@ -32,8 +30,8 @@ _SLOW_LOOK = 0.5e-3
 
 def transmitted() -> dict[str, int]:
     """Frames that each interface was given to transmit, by its name."""
-    with open(_INTERFACES, encoding="ascii", errors="replace") as file:
-        lines = file.read().splitlines()[_HEADINGS:]
+    with open("/proc/self/net/dev", encoding="ascii", errors="replace") as file:
+        lines = file.read().splitlines()[2:]
     pairs = (line.split(":", 1) for line in lines)
     return {name.strip(): sum(map(int, counters.split()[_PACKETS : _DROPPED + 1])) for name, counters in pairs}
 

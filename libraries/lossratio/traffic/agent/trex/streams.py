@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.configuration import FCS_BYTES, ChecksumField, Direction, SteppingField
 from ..core.pacing import frames_within
-from ..core.protocol import AgentError
+from ..core.protocol import unsupported
 
 LATENCY_HEADER_BYTES = 16
 """Bytes that TRex writes into the end of each latency frame."""
@@ -105,7 +105,7 @@ class StreamMaker:
         least = headers + LATENCY_HEADER_BYTES + FCS_BYTES
         fitting = [size for size, _ in self._direction.frames.sizes if size >= least]
         if not fitting:
-            raise AgentError("unsupported", f"TRex's latency frames need {least} bytes with these headers.")
+            raise unsupported(f"TRex's latency frames need {least} bytes with these headers.")
         return min(fitting)
 
     def _stream(self, size: int, rate: float, mode: Any = None, **more: Any) -> Any:
@@ -123,9 +123,7 @@ class StreamMaker:
         spec = self._direction.frames
         header = bytes.fromhex(spec.header)
         if size - FCS_BYTES < len(header):
-            raise AgentError(
-                "unsupported", f"A frame of {size} bytes is too small: these headers need {len(header) + FCS_BYTES}."
-            )
+            raise unsupported(f"A frame of {size} bytes is too small: these headers need {len(header) + FCS_BYTES}.")
         # The embedded generator's payload; where that one has a tag, there is nothing here.
         places = range(len(header), size - FCS_BYTES)
         data = bytearray(header + bytes(place & 0xFF if place >= spec.payload_offset else 0 for place in places))
@@ -150,10 +148,9 @@ class StreamMaker:
         fitting = (size for size in _SIZES if size <= field.width and field.first >> 8 * size == last >> 8 * size)
         size = next(fitting, None)
         if size is None:
-            raise AgentError(
-                "unsupported",
+            raise unsupported(
                 f"TRex cannot step a field of {field.width} bytes from {field.first} to {last}: its numbers have 1, 2, "
-                "4 or 8 bytes. Use a range that leaves the field's first byte as it is.",
+                "4 or 8 bytes. Use a range that leaves the field's first byte as it is."
             )
         mask = (1 << 8 * size) - 1
         wanted: dict[str, Any] = {"min_value": field.first & mask, "max_value": last & mask}
@@ -162,10 +159,9 @@ class StreamMaker:
         make = self._api.STLVmFlowVar
         known = inspect.signature(make).parameters
         if set(wanted) - set(known):
-            raise AgentError(
-                "unsupported",
+            raise unsupported(
                 "This TRex's client knows no fields in random order that repeats. Use 'order: increment' in the "
-                "traffic profile, or a newer TRex.",
+                "traffic profile, or a newer TRex."
             )
         # Each core goes through all values, so that the set of flows does not depend on the number of cores.
         splitting = {"split_to_cores": False} if "split_to_cores" in known else {}
@@ -180,7 +176,7 @@ class StreamMaker:
         start, end, protocol = checksum.pseudo_header or (0, 0, 0)
         offsets = {_IPV4_ADDRESSES: _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESSES: _IPV6_ADDRESS_OFFSET}
         if len(changing) > 1 or protocol not in (_UDP, _TCP) or end - start not in offsets:
-            raise AgentError("unsupported", "TRex can keep one checksum of UDP or TCP correct while its fields change.")
+            raise unsupported("TRex can keep one checksum of UDP or TCP correct while its fields change.")
         kinds = self._api.CTRexVmInsFixHwCs
         kind = kinds.L4_TYPE_UDP if protocol == _UDP else kinds.L4_TYPE_TCP
         return [self._api.STLVmFixChecksumHw(start - offsets[end - start], checksum.start, kind)]
@@ -191,10 +187,9 @@ def _values(field: SteppingField) -> tuple[int, ...] | range:
     if field.seed is None and not field.values:
         return values
     if field.count > MOST_LISTED:
-        raise AgentError(
-            "unsupported",
+        raise unsupported(
             f"TRex takes {MOST_LISTED} values of a field in random order, and the traffic profile has {field.count}. "
-            "Use 'order: increment', or fewer of them.",
+            "Use 'order: increment', or fewer of them."
         )
     return field.values or tuple(Random(field.seed).sample(values, field.count))
 

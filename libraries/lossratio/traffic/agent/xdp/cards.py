@@ -25,7 +25,6 @@ MOST_ERROR_US = 1000.0
 
 _PERIOD_SECONDS = 0.1
 _READINGS = 5
-_COMPARED = 32
 _MICROSECOND = 1000.0
 
 
@@ -42,7 +41,7 @@ class CardClock:
 
     def __init__(self, name: str, read: Callable[[], int]) -> None:
         self._name, self._read = name, read
-        self._past: deque[tuple[int, int]] = deque(maxlen=_COMPARED)
+        self._past: deque[tuple[int, int]] = deque(maxlen=32)
         self._stretch = 0
         self._due = 0.0
         self.error_us = 0.0

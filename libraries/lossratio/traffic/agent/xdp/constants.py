@@ -11,7 +11,7 @@ from typing import Any, Iterable, Literal, Sequence
 from lossratio.bpf import ObjectFile, read_object
 
 from ..core.configuration import COMPENSATION_BYTES, TAG_BYTES, folded
-from ..core.protocol import AgentError
+from ..core.protocol import unsupported
 from .frames import FramePlan
 
 MOST_WAYS = 8
@@ -129,10 +129,9 @@ def _frames(plan: FramePlan, contents: bytearray) -> Any:
     }
     most = {name: len(getattr(frames, name)) for name in rows}
     if spec.payload_offset > direct or plan.period >= 1 << 32 or any(len(rows[name]) > most[name] for name in rows):
-        raise AgentError(
-            "unsupported",
+        raise unsupported(
             f"The generator xdp has no room for these headers: {_MOST_WORDS * _WORD} bytes with the tag, "
-            f"{most['fields']} ranges and {most['checksums']} checksums over them. Use 'kind: afpacket'.",
+            f"{most['fields']} ranges and {most['checksums']} checksums over them. Use 'kind: afpacket'."
         )
     for name, row in rows.items():
         for place, values in enumerate(row):

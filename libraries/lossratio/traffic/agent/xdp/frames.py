@@ -12,7 +12,7 @@ from math import gcd
 from typing import Sequence
 
 from ..core.configuration import FCS_BYTES, ChecksumField, FramesSpec, size_pattern
-from ..core.protocol import AgentError
+from ..core.protocol import AgentError, unsupported
 
 MOST_BYTES = 3400
 """Bytes of the largest frame, without FCS, that live frames have room for: a page less its headers."""
@@ -112,7 +112,7 @@ class FramePlan:
             for start, end in regions:
                 if start <= field.offset < end:
                     if (field.offset - start) % 2:
-                        raise AgentError("unsupported", f"A field at the odd place {field.offset} of a checksum.")
+                        raise unsupported(f"A field at the odd place {field.offset} of a checksum.")
                     covered.append(number)
         return tuple(covered)
 

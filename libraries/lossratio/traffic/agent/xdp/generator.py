@@ -47,7 +47,6 @@ Other traffic has its end in the program. An agent that ends or is stopped ends 
 
 _NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."
-_SWITCH_SECONDS = 0.0001
 _CHECK_SECONDS = 0.1
 _LATE_END_SECONDS = 5.0
 _POLL_SECONDS = 0.0005
@@ -92,7 +91,7 @@ class XdpGenerator:
         self._modes: dict[str, XdpMode] = {}
         self._senders = Senders()
         # Senders need Python between two pieces of their work.
-        sys.setswitchinterval(_SWITCH_SECONDS)
+        sys.setswitchinterval(0.0001)
         raise_priority(AGENT_PRIORITY)
         try:
             self._open()

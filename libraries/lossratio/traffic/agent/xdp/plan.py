@@ -13,7 +13,7 @@ from typing import Sequence
 from ..core.configuration import Direction
 from ..core.generator import check_numbered, counted_course
 from ..core.pacing import LONGEST_STALL, RAMP_STEPS, frames_within, grace_after
-from ..core.protocol import AgentError, Message
+from ..core.protocol import AgentError, Message, unsupported
 from .constants import FOREVER, RING_BITS, WRAP_BITS
 from .send_program import Segment, SendProgram
 
@@ -100,10 +100,9 @@ def check_schedule(steps: Sequence[tuple[float, float]], directions: Sequence[Di
     check_numbered(direction.frames for direction in directions)
     frames = sum(load * duration for load, duration in steps[1:]) / streams
     if frames > _RING:
-        raise AgentError(
-            "unsupported",
+        raise unsupported(
             f"The generator xdp keeps the times of the last {_RING:,} frames of each sender, and {frames:,.0f} follow "
-            "the first step. Shorten the time after it (limit), or lower the load.",
+            "the first step. Shorten the time after it (limit), or lower the load."
         )
 
 

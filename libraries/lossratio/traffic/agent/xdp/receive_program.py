@@ -9,7 +9,7 @@ from typing import Any, Sequence
 
 from lossratio.bpf import Array
 
-from ..core.protocol import AgentError
+from ..core.protocol import unsupported
 from . import histogram
 from .constants import FOREVER, LONGEST_FRAME, MOST_WAYS, RING_BITS, Frames, constants_of, program, structure
 from .frames import FramePlan, Share
@@ -193,7 +193,7 @@ class ReceiveProgram:
 
     def __init__(self, reception: Reception, ways: Sequence[ReceiveWay], card: tuple[int, Array] | None = None) -> None:
         if len(ways) > MOST_WAYS:
-            raise AgentError("unsupported", f"Frames of {MOST_WAYS} directions at most may come back to one port.")
+            raise unsupported(f"Frames of {MOST_WAYS} directions at most may come back to one port.")
         # A tag is looked for at its last place first.
         ways = sorted(ways, key=lambda way: -way.plan.spec.tag_offset)
         frames, contents = constants_of([way.plan for way in ways])

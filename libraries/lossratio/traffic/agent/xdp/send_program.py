@@ -14,7 +14,7 @@ from typing import Any, Sequence
 
 from lossratio.bpf import Array, Attachment
 
-from ..core.protocol import AgentError
+from ..core.protocol import unsupported
 from .constants import FOREVER, MOST_WAYS, Frames, constants_of, program, structure
 from .frames import FramePlan, Share
 
@@ -78,7 +78,7 @@ class SendProgram:
 
     def __init__(self, streams: Sequence[tuple[FramePlan, int, Share]], times: Array) -> None:
         if len(streams) > MOST_WAYS:
-            raise AgentError("unsupported", f"A sender of xdp has {MOST_WAYS} directions at most: give more 'cpus'.")
+            raise unsupported(f"A sender of xdp has {MOST_WAYS} directions at most: give more 'cpus'.")
 
         sending = structure(f"u64 start, until, clock, dues[{MOST_WAYS}]", ("schedules", _Schedule * len(streams)))
         plans = [plan for plan, _, _ in streams]
