@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -80,7 +81,7 @@ class AgentFacts:
     """MAC addresses of the node's network interfaces, by name."""
 
 
-class AgentClient:
+class AgentClient(AbstractContextManager["AgentClient"]):
     """A conversation with the agent on the TG node. Start one with `AgentClient.start`, and close it in the end.
 
     A load is in frames per second in each direction, a duration in seconds, without the seconds of a ramp before it,
@@ -124,9 +125,6 @@ class AgentClient:
             TrafficError: If it does not start, or is not ours.
         """
         return cls(session.name, pack_agent().start(session.start, python), patience)
-
-    def __enter__(self) -> "AgentClient":
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
