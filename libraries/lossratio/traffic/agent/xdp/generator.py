@@ -83,10 +83,6 @@ class XdpGenerator:
         for direction in configuration.directions:
             check_may_attach(self._ports.before[direction.receive])
         self._opened = ExitStack()
-        claims = claim_cpus(len(configuration.directions), cpus, free_processors(device_cpus))
-        for claimed in claims.values():
-            self._opened.callback(claimed.close)
-        self._cpus = tuple(claims)
         self._tags = Tags()
         self._modes: dict[str, XdpMode] = {}
         self._senders = Senders()
@@ -94,7 +90,7 @@ class XdpGenerator:
         sys.setswitchinterval(0.0001)
         raise_priority(AGENT_PRIORITY)
         try:
-            self._open()
+            self._open(cpus, free_processors(device_cpus))
             used = dict.fromkeys(one.transmit for one in configuration.directions)
             self._cards = described([self._ports.before[name] for name in used])
         except BpfError as error:
@@ -184,8 +180,12 @@ class XdpGenerator:
         self._senders.close()
         self._opened.close()
 
-    def _open(self) -> None:
+    def _open(self, cpus: Sequence[int] | None, free: Sequence[int]) -> None:
         directions = self._configuration.directions
+        claims = claim_cpus(len(directions), cpus, free)
+        self._cpus = tuple(claims)
+        for claimed in claims.values():
+            self._opened.callback(claimed.close)
         streams = share_out(len(directions), len(self._cpus))
         for number, direction in enumerate(directions):
             own = [stream for stream in streams if stream.direction == number]
