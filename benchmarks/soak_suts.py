@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import optimize, stats
@@ -302,9 +303,9 @@ class Changing:
         return None
 
 
-def _of_knee(sut: SmoothKnee, stalls: float = 0.0) -> Case:
+def _of_knee(sut: SmoothKnee, stalls: float = 0.0, interval: float = 60.0) -> Case:
     """The knee's case, with stalls that lose a share of the target; from a share of 1 on the truth is no load."""
-    stalling = WithStalls(sut, stalls * TARGET)
+    stalling = WithStalls(sut, stalls * TARGET, interval)
 
     def losses(load: float) -> tuple[float, float]:
         share = -math.expm1(-TRIAL_DURATION / stalling.interval) if stalls else 1.0
@@ -333,6 +334,11 @@ def _of_capacities(sut: Sut, quantile: Callable[[np.ndarray], np.ndarray]) -> Ca
 
     critical_load = optimize.brentq(lambda load: losses(load)[0] - TARGET, 0.01 * CAPACITY, 1.2 * CAPACITY, xtol=1e-3)
     return Case(sut, critical_load, losses)
+
+
+def _drawn(distribution: Any) -> Case:
+    """A sharp knee whose place, as a share, has one of scipy's distributions."""
+    return _of_capacities(DrawnCapacity(lambda rng: float(distribution.rvs(random_state=rng))), distribution.ppf)
 
 
 def _drifting(case: Case, change: float) -> Case:
@@ -429,16 +435,20 @@ _CASES = {
     "stalls, half target": _of_knee(SmoothKnee(CAPACITY, 2e4), 0.5),
     "stalls, the target": _of_knee(SmoothKnee(CAPACITY, 2e4), 1.0),
     "stalls, twice target": _of_knee(SmoothKnee(CAPACITY, 2e4), 2.0),
+    **{
+        f"stalls every {interval} s, {words}": _of_knee(SmoothKnee(CAPACITY, 2e4), share, interval)
+        for interval in (20, 300)
+        for words, share in (("half target", 0.5), ("the target", 1.0), ("twice target", 2.0))
+    },
     "normal 0.4 %": _of_capacities(PerformanceSpectrum(CAPACITY, 0.004), _normal(0.004)),
-    "lognormal 0.8 %": _of_capacities(
-        DrawnCapacity(lambda rng: math.exp(0.008 * rng.standard_normal())),
-        lambda share: np.exp(0.008 * stats.norm.ppf(share)),
-    ),
+    "lognormal 0.8 %": _drawn(stats.lognorm(0.008)),
     "rare slow trials": _slow_trials(0.002, 0.02, 0.05),
     "rare slow level": _slow_level(0.002, 0.02, 0.05),
-    "heavy tails": _of_capacities(
-        DrawnCapacity(lambda rng: 1.0 + 0.003 * rng.standard_t(3)), lambda share: 1.0 + 0.003 * stats.t.ppf(share, 3)
-    ),
+    "heavy tails": _drawn(stats.t(3, 1.0, 0.003)),
+    "Student, 3 degrees of freedom, 0.1 %": _drawn(stats.t(3, 1.0, 0.001)),
+    "Student, 5 degrees of freedom, 0.3 %": _drawn(stats.t(5, 1.0, 0.003)),
+    "Student, 8 degrees of freedom, 0.3 %": _drawn(stats.t(8, 1.0, 0.003)),
+    "Laplace 0.3 %": _drawn(stats.laplace(1.0, 0.003)),
     **{
         f"{number} queues, {apart} % apart": _of_queues(number, 0.01 * apart)
         for number in (2, 4, 8, 16)
@@ -483,6 +493,8 @@ _TRAITS = {
     "lognormal": "varies skewed",
     "rare slow": "varies skewed tails bands",
     "heavy": "varies tails",
+    "Student": "varies tails",
+    "Laplace": "varies tails",
     "2 queues": "curve",
     "4 queues": "curve",
     "8 queues": "curve",
