@@ -282,7 +282,7 @@ class PLRsearch:
         """The estimate that is shown; None before the first."""
         if self._known is None:
             return None
-        shown, weights = self._known.posteriors, self._known.weights(self._weighting)
+        shown, weights = self._known.reported, self._known.weights(self._weighting)
         low, high = quantiles_of_nodes(shown, weights, np.array([0.025, 0.975]))
         mean = sum(weight * posterior.moments.mean for weight, posterior in zip(weights, shown, strict=True))
         factor, middle = self._stopping_factor(self._tracked), min(max(mean, low), high)

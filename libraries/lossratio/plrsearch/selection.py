@@ -43,6 +43,9 @@ _UNEXPLORED = 4
 
 _SHARE, _MOST = 0.15, 0.2
 """Share of the trials that are at and just below the reported load, and of those that were meant to be, at most."""
+_FIRST, _WATCHING, _ENOUGH = 50, 0.6, 120
+"""Where the capacity is constant: after so many trials this share of the others guards, too, until so many do. A stall
+that comes once a minute is in none of 120 trials of 2 s with a probability of 2 %; few other trials would show it."""
 _KNOWN = 0.02
 """Largest standard deviation of the critical load, as a share of its mean, with which it is guarded."""
 _JUST_BELOW = 0.1
@@ -143,15 +146,22 @@ class Guarding:
         """Takes in the load of a trial."""
         self._loads.append(load)
 
-    def wanted(self, best: Posterior) -> float | None:
-        """The load of the next trial, if it is to be a guard trial; None if another one is needed more."""
+    def wanted(self, best: Posterior, *, watching: bool = False) -> float | None:
+        """The load of the next trial, if it is to be a guard trial; None if another one is needed more.
+
+        Args:
+            best: The posterior of the function that fits best.
+            watching: Whether as many are wanted as it takes to see a rare stall.
+        """
         if best is not self._posterior:
             self._posterior = best
             self._place(best)
-        if self.load is None or self._given >= _MOST * len(self._loads):
+        trials = len(self._loads)
+        rare = min(_WATCHING * (trials - _FIRST), _ENOUGH) if watching else 0.0
+        if self.load is None or self._given >= max(_MOST * trials, rare + (_MOST - _SHARE) * trials):
             return None
         guarding = sum((1.0 - NEAR) * self.load <= load <= self.load for load in self._loads)
-        if guarding >= _SHARE * len(self._loads):
+        if guarding >= max(_SHARE * trials, rare):
             return None
         self._given += 1
         return self._guards[self._given % 2]
@@ -223,7 +233,8 @@ class PosteriorSelection:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
             return Choice(_in_whole_frames(load, duration, question), "the forwarding rate of the last trial")
         best = known.best
-        guard = self._guarding.wanted(best)
+        constant = known.lack_of_fit is not None and known.unexplored is None
+        guard = self._guarding.wanted(best, watching=constant)
         if guard is not None:
             return Choice(_in_whole_frames(guard, duration, question), f"guard of {self._guarding.load:,.0f} frames/s")
         share, run = (_IF_VARYING, _RUN) if known.replicates.differ else (_IN_OVERLOAD, 0.0)

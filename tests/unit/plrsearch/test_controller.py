@@ -224,10 +224,10 @@ def test_some_trials_guard_the_load_that_is_about_to_be_reported():
             loads.append(trial_input.load)
         controller.record(TrialResult(trial_input, measurer.measure(trial_input)))
     estimate = controller.result()
-    assert 0.1 < len(loads) / controller.trials < 0.2
+    assert 120 <= len(loads) <= 120 + 0.05 * controller.trials
     assert all(0.98 * estimate.mean < load < 1.005 * estimate.mean for load in loads)
     there = (estimate.counts.load > 0.97 * estimate.mean) & (estimate.counts.load <= estimate.mean)
-    assert 0.1 < there.mean() < 0.2
+    assert 0.3 < there.mean() < 0.4
     assert sum(load < estimate.interval(0.95)[0] for load in loads) >= len(loads) // 3
     assert estimate.guard.verdict is Verdict.VERIFIED
     assert estimate.guard.frames > 1e8

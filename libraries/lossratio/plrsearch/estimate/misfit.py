@@ -163,7 +163,11 @@ def check(description: Description, poisson: Sequence[Posterior], trials: int, t
 
 def _constant(description: Description) -> list[str]:
     """Whether the curve has the shape of the loss, where trials at equal loads differ by chance only."""
-    lack = description.lack_of_fit
+    lack, bursts = description.lack_of_fit, description.bursts
+    if bursts is not None:
+        return [
+            f"Some trials lose more than others at their load: {bursts}. The number is with these, as far as known."
+        ]
     if lack is None or not lack.is_certain:
         return []
     if lack.is_below:

@@ -158,12 +158,12 @@ class CriticalLoadEstimate:
     @cached_property
     def functions(self) -> Mapping[str, Posterior]:
         """Posteriors of the fitting functions, by name."""
-        return MappingProxyType({function.name: function for function in self.description.posteriors})
+        return MappingProxyType({function.name: function for function in self.description.reported})
 
     @cached_property
     def combinations(self) -> Mapping[Weighting, CombinedEstimate]:
         """Both ways to combine the functions."""
-        functions, weights = self.description.posteriors, self.description.weights
+        functions, weights = tuple(self.functions.values()), self.description.weights
         return MappingProxyType({way: CombinedEstimate(functions, weights(way)) for way in Weighting})
 
     @cached_property

@@ -22,6 +22,7 @@ from lossratio.plrsearch.model import (
     merged,
 )
 from lossratio.plrsearch.quadrature import Posterior, even_points, posteriors
+from lossratio.plrsearch.variation.bursts import Bursts
 from lossratio.plrsearch.variation.order import NO_ORDER, Capacities, Order, order_of
 from lossratio.plrsearch.variation.replicates import AfterOverload, LackOfFit, Replicates
 
@@ -66,6 +67,13 @@ class Description:
     unexplored: tuple[float, float] | None = None
     """Loads in frames per second between which no function is known to fit: from the highest with little loss to the
     lowest far from the target; None: trials show what is between."""
+    bursts: Bursts | None = None
+    """Bursts of lost frames at any load; the posteriors are those without them. None: none are seen."""
+
+    @property
+    def reported(self) -> tuple[Posterior, ...]:
+        """The posteriors of the critical load with all losses: those of bursts, too."""
+        return self.posteriors if self.bursts is None else tuple(map(self.bursts.added, self.posteriors))
 
     @property
     def best(self) -> Posterior:
@@ -113,8 +121,10 @@ def _of_varying(
 ) -> Description:
     """The description of trials whose capacity varies, unless those at equal loads are alike."""
     likelihood = LikelihoodName.VARYING
-    if replicates.are_alike:
-        return _of_constant_capacity(counts, question, replicates, for_selection=for_selection)
+    if replicates.are_alike or Replicates.without_largest(counts).are_alike:
+        constant = _of_constant_capacity(counts, question, replicates, for_selection=for_selection)
+        if constant.replicates.are_alike:
+            return constant
     known = posteriors(counts, question, likelihood, for_selection=for_selection)
     if not counts.lost.any():
         return Description(known, counts, likelihood, replicates)
@@ -141,7 +151,20 @@ def _of_constant_capacity(
         found = Description(known, near, LikelihoodName.POISSON, replicates, below=below)
         return replace(found, lack_of_fit=LackOfFit.of(found.best, near))
 
-    found, (sums, trials), target = of(counts, None), merged(counts), question.target_loss_ratio
+    def without_bursts(near: TrialCounts, below: float | None) -> Description:
+        """Without the trials that have bursts, if a function fits the others."""
+        every = found = of(near, below)
+        for _ in range(_ROUNDS):
+            bursts = Bursts.of(found.best, near, below)
+            if bursts is None or (found.bursts is not None and np.array_equal(bursts.seen, found.bursts.seen)):
+                break
+            rested = near.at(~bursts.seen)
+            found = replace(of(rested, below), bursts=bursts, replicates=Replicates.of(rested))
+            if found.lack_of_fit is None or found.lack_of_fit.is_certain or not found.replicates.are_alike:
+                return every
+        return found
+
+    found, (sums, trials), target = without_bursts(counts, None), merged(counts), question.target_loss_ratio
     sent = sums.load * sums.exposure
     # Near are the loads below the first that loses far more than the target.
     below = float(sums.load[sums.lost > np.maximum(_NEAR * target * sent, _LEAST_LOST * trials)].min(initial=np.inf))
@@ -151,7 +174,7 @@ def _of_constant_capacity(
     if len(np.unique(near.load[near.lost > 0.0])) < _LEAST_LOADS:
         quiet = (sums.lost <= target * sent) & (sums.load < below)
         return replace(found, unexplored=(float(sums.load[quiet].max(initial=question.min_load)), below))
-    return of(near, below)
+    return without_bursts(near, below)
 
 
 def _below(counts: TrialCounts, load: float) -> TrialCounts:

@@ -18,6 +18,8 @@ _ALIKE = 1.5
 """Largest chi-squared per degree of freedom of counts that differ by chance only."""
 _IMPROBABLE = 1e-3
 """Largest probability of counts that chance does not explain."""
+_LARGEST = 0.2
+"""Share of the trials at a load of which bursts may be."""
 _TAIL = 0.025
 """Probability of a larger variation than the largest one."""
 _LEAST_MEAN = 1.0
@@ -54,6 +56,14 @@ class Replicates:
         expected, used = _expected(counts)
         chi_squared = float(np.sum((counts.lost[used] - expected[used]) ** 2 / expected[used]))
         return cls(chi_squared, int(used.sum() - len(np.unique(counts.load[used]))))
+
+    @classmethod
+    def without_largest(cls, counts: TrialCounts) -> Replicates:
+        """The scatter without the fifth of the trials at each load, and one at least, that lost most."""
+        _, group, trials = np.unique(counts.load, return_inverse=True, return_counts=True)
+        order = np.lexsort((-counts.lost / counts.exposure, group))
+        rank = np.arange(len(counts)) - (np.cumsum(trials) - trials)[group[order]]
+        return cls.of(counts.at(order[rank >= np.ceil(_LARGEST * trials)[group[order]]]))
 
     @property
     def ratio(self) -> float | None:
