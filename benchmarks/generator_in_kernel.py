@@ -77,7 +77,7 @@ stamps = Array(8 + (8 << 20), "stamps")
 leaving = struct.pack("=I", index(sys.argv[3]))
 with open(sys.argv[4], "rb") as file:
     program = ObjectFile(file.read()).load("stamper", {"stamps": stamps}, {"LEAVING": leaving})
-link = Attachment(program, index(sys.argv[2]), XdpMode.NATIVE)
+link = Attachment(program, index(sys.argv[2]), "native")
 print("ready", flush=True)
 for line in sys.stdin:
     count = stamps.words[0]
@@ -91,13 +91,13 @@ for line in sys.stdin:
 REDIRECT = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from lossratio.bpf import Attachment, XdpMode
+from lossratio.bpf import Attachment
 from lossratio.dut.xdp.device.device import Forwarder, Way
 index = lambda name: int(open(f"/sys/class/net/{name}/ifindex").read())
 links = []
 for here, there in (sys.argv[2:4], sys.argv[3:1:-1]):
     way = Way("redirect", index(there), macs=None, rules=None, every=1, faults=())
-    links.append(Attachment(Forwarder(way, None).program, index(here), XdpMode.NATIVE))
+    links.append(Attachment(Forwarder(way, None).program, index(here), "native"))
 print("ready", flush=True)
 sys.stdin.read()
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from enum import Enum
 
-from lossratio.bpf import TableType
+_DEVICES = 14
 
 
 class XdpAction(Enum):
@@ -106,7 +106,7 @@ def _device_map(name: str) -> bytes:
     members = zip(("type", "max_entries", "key", "value"), (3, 5, 6, 6), range(0, 256, 64), strict=True)
     types = (
         kind(integer, "unsigned int", 4, 32)
-        + (kind(array, "", 0, 1, 1, TableType.DEVICES.value) + kind(pointer, "", 2))
+        + (kind(array, "", 0, 1, 1, _DEVICES) + kind(pointer, "", 2))
         + (kind(array, "", 0, 1, 1, 1) + kind(pointer, "", 4) + kind(pointer, "", 1))
         + kind(structure, "", _MAP_BYTES, *(n for one, *rest in members for n in (of[one], *rest)), members=4)
         + kind(variable, name, 7, 1)

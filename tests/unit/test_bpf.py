@@ -21,8 +21,6 @@ from lossratio.bpf import (
     ObjectFile,
     Program,
     Table,
-    TableType,
-    XdpMode,
     attached_program,
     kernel,
     program_info,
@@ -110,7 +108,7 @@ def test_the_kernel_runs_a_program_on_a_frame_and_shares_its_memory():
 
 @needs_bpf
 def test_tables_are_found_by_the_number_of_the_program_that_has_them_and_changed():
-    table = Table.create(TableType.HASH, 4, 8, 2, "two")
+    table = Table.create("hash", 4, 8, 2, "two")
     code = (
         instruction(0x62, 10, -4, 7)
         + (instruction(WIDE, 0x11, 0, table.descriptor) + instruction(0))
@@ -165,7 +163,7 @@ def test_the_verifiers_last_words_are_in_the_error():
 def test_there_is_no_program_on_an_interface_that_does_not_exist():
     program = Program(mov(0, XdpAction.PASS.value) + EXIT, "pass")
     with pytest.raises(BpfError) as refused:
-        Attachment(program, 0x7FFFFFFF, XdpMode.GENERIC)
+        Attachment(program, 0x7FFFFFFF, "generic")
     assert refused.value.error_number in (errno.ENODEV, errno.EINVAL)
 
 

@@ -6,7 +6,6 @@ Programs on nodes import this room, too: it needs nothing but Python 3.8.
 from lossratio.bpf.interfaces import (
     STAMPS,
     Network,
-    XdpFeatures,
     ask_netlink,
     attached_program,
     default_networks,

@@ -6,9 +6,8 @@ import os
 import socket
 import struct
 from contextlib import suppress
-from enum import Enum
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
-from typing import Any, Collection, Iterator, Union
+from typing import Any, Collection, Iterator, Literal, Union
 
 STAMPS = 1 << 0
 """The driver has the time at which its card received a frame (``bpf_xdp_metadata_rx_timestamp``)."""
@@ -21,16 +20,10 @@ _NETDEV_DEV_GET, _NETDEV_IFINDEX = 1, 1
 _IFLA_XDP, _XDP_PROGRAM = 43, 4
 _SENDS = 1 << 2
 _NETLINK_HEADER, _GENL_HEADER, _LINK_HEADER = 16, 4, 16
+_FEATURES = {"actions": 3, "metadata": 5}
 
 
-class XdpFeatures(Enum):
-    """What a driver can do for XDP programs: the kernel's numbers of attributes."""
-
-    ACTIONS = 3
-    METADATA = 5
-
-
-def xdp_features(interface: int, kind: XdpFeatures = XdpFeatures.ACTIONS) -> int | None:
+def xdp_features(interface: int, kind: Literal["actions", "metadata"] = "actions") -> int | None:
     """What the driver of an interface can do with XDP at present, in bits.
 
     None: the kernel does not say, before 6.3 of actions, and before 6.6 of metadata.
@@ -41,7 +34,7 @@ def xdp_features(interface: int, kind: XdpFeatures = XdpFeatures.ACTIONS) -> int
         number = struct.unpack("=H", netlink_attributes(family[_GENL_HEADER:])[_CTRL_FAMILY_ID])[0]
         asked = struct.pack("=BBH", _NETDEV_DEV_GET, 1, 0) + _attribute(_NETDEV_IFINDEX, struct.pack("=I", interface))
         answer = netlink_attributes(ask_netlink(_NETLINK_GENERIC, number, asked)[0][_GENL_HEADER:])
-        return int(struct.unpack("=Q", answer[kind.value])[0])
+        return int(struct.unpack("=Q", answer[_FEATURES[kind]])[0])
     return None
 
 

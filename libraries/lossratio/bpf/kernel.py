@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
 _SYSCALL_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "ppc64le": 361}
 _MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _MAP_GET_NEXT_KEY, _PROG_LOAD, _TEST_RUN = 0, 1, 2, 4, 5, 10
@@ -50,11 +51,10 @@ class ProgramType(Enum):
     INGRESS = 3, 46, 0
 
 
-class XdpMode(Enum):
-    """How an XDP program is attached: in the driver, or in the kernel behind it (slower; any driver)."""
+XdpMode = Literal["native", "generic"]
+"""How an XDP program is attached: in the driver, or in the kernel behind it (slower; any driver)."""
 
-    NATIVE = 1 << 2
-    GENERIC = 1 << 1
+_MODES: dict[XdpMode | None, int] = {"native": 1 << 2, "generic": 1 << 1, None: 0}
 
 
 class BpfError(Exception):
@@ -121,12 +121,10 @@ class FrozenArray(_Descriptor):
         _bpf(_MAP_FREEZE, struct.pack("=I", self.descriptor), what)
 
 
-class TableType(Enum):
-    """Maps with keys that this room makes: the kernel's numbers of their types."""
+TableType = Literal["hash", "lru_hash", "devices"]
+"""Types of maps with keys that this room makes."""
 
-    HASH = 1
-    LRU_HASH = 9
-    DEVICES = 14
+_MAPS: dict[TableType, int] = {"hash": 1, "lru_hash": 9, "devices": 14}
 
 
 class Table(_Descriptor):
@@ -150,7 +148,7 @@ class Table(_Descriptor):
     @classmethod
     def create(cls, kind: TableType, key_bytes: int, value_bytes: int, entries: int, name: str) -> Table:
         """Makes a map."""
-        return cls(_new_map(kind.value, key_bytes, value_bytes, entries, name, f"the map {name} of {entries} entries"))
+        return cls(_new_map(_MAPS[kind], key_bytes, value_bytes, entries, name, f"the map {name} of {entries} entries"))
 
     @classmethod
     def open(cls, number: int) -> Table:
@@ -302,7 +300,7 @@ class Attachment(_Descriptor):
 
     def __init__(self, program: Program, interface: int, mode: XdpMode | None = None) -> None:
         _, place, _ = program.kind.value
-        attribute = struct.pack("=4I", program.descriptor, interface, place, 0 if mode is None else mode.value)
+        attribute = struct.pack("=4I", program.descriptor, interface, place, _MODES[mode])
         what = f"the program {program.name} on interface {interface}"
         super().__init__(_bpf(_LINK_CREATE, attribute, what)[0])
         self._network = _Descriptor(-1)
@@ -323,7 +321,7 @@ class Attachment(_Descriptor):
         if _libc.unshare(_CLONE_NEWNET):
             error_number = ctypes.get_errno()
             raise BpfError(_in_words(error_number, "a network namespace"), error_number)
-        link = cls(program, _LOOPBACK, XdpMode.GENERIC)
+        link = cls(program, _LOOPBACK, "generic")
         link._network = _Descriptor(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
         return link
 

@@ -210,7 +210,7 @@ PIN = """
 import ctypes, struct, sys
 from lossratio.bpf import *
 from lossratio.bpf import kernel
-table = Table.create(TableType.DEVICES, 4, 4, 64, "tx_port")
+table = Table.create("devices", 4, 4, 64, "tx_port")
 descriptor = table.descriptor
 number_of_arriving = (0x61, 0x12, 12, 0)
 leave_by = (0x18, 0x11, 0, descriptor), (0, 0, 0, 0), (0xB7, 3, 0, 0), (0x85, 0, 0, 51), (0x95, 0, 0, 0)

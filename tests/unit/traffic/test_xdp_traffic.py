@@ -202,12 +202,12 @@ def test_the_latency_of_every_frame_is_known(ready, agent):
 
 REFLECTOR = """
 import signal, socket
-from lossratio.bpf import Attachment, XdpMode
+from lossratio.bpf import Attachment
 from lossratio.dut.xdp.device.device import Forwarder, Way
 number = socket.if_nametoindex("tg1")
 way = Way("back", leaving=number, macs=None, rules=None, every=1, faults=(), reflects=True)
 forwarder = Forwarder(way, None)
-link = Attachment(forwarder.program, number, XdpMode.NATIVE)
+link = Attachment(forwarder.program, number, "native")
 print("attached", flush=True)
 signal.pause()
 """

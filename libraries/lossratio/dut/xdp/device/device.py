@@ -23,7 +23,6 @@ from lossratio.bpf import (
     Program,
     Table,
     TableType,
-    XdpMode,
     attached_program,
     may_send,
     program_info,
@@ -78,7 +77,7 @@ class Forwarder:
     def __init__(self, way: Way, filtered: Table | None, connections: Table | None = None) -> None:
         self.counts = Array(8 * len(COUNTERS), "lossratio_count")
         # Two entries for the same interface: frames that are sent to all of them leave twice.
-        self._twice = Table.create(TableType.DEVICES, 4, 4, 2, "lossratio_twice")
+        self._twice = Table.create("devices", 4, 4, 2, "lossratio_twice")
         for place in range(2):
             self._twice.update(struct.pack("=I", place), struct.pack("=I", way.leaving))
         maps = {
@@ -93,12 +92,12 @@ class Forwarder:
 
 def filtered_addresses() -> Table:
     """An empty table of source addresses that filters drop."""
-    return Table.create(TableType.HASH, 4, 4, _MOST_FILTERED, "lossratio_drop")
+    return Table.create("hash", 4, 4, _MOST_FILTERED, "lossratio_drop")
 
 
-def table_of_connections(kind: str, most: int) -> Table:
+def table_of_connections(kind: TableType, most: int) -> Table:
     """An empty table of so many connections, of a type that the kernel makes."""
-    return Table.create(TableType[kind.upper()], _CONNECTION_BYTES, 4, most, CONNECTIONS)
+    return Table.create(kind, _CONNECTION_BYTES, 4, most, CONNECTIONS)
 
 
 def _constants(way: Way, keeps: bool) -> dict[str, bytes]:
@@ -216,7 +215,7 @@ def serve(request: Request) -> None:
             reflects=request["reflects"],
         )
         forwarder = Forwarder(way, filtered, connections)
-        links.append(Attachment(forwarder.program, indices[index], XdpMode[request["mode"].upper()]))
+        links.append(Attachment(forwarder.program, indices[index], request["mode"]))
     delay = Delay(interfaces, request["delay"]) if "delay" in request["faults"] else None
     print("attached", flush=True)
     while delay is None:

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
-from lossratio.bpf import STAMPS, Array, XdpFeatures, xdp_features
+from lossratio.bpf import STAMPS, Array, xdp_features
 
 from ..core.links import Link
 from ..core.protocol import AgentError
@@ -108,7 +108,7 @@ def clock_of(port: Link) -> Callable[[], int]:
     Raises:
         AgentError: If programs cannot have its stamps.
     """
-    features = xdp_features(port.index, XdpFeatures.METADATA)
+    features = xdp_features(port.index, "metadata")
     number, stamps_all = stamping(port.name)
     path = f"/dev/ptp{number}"
     if features is None:

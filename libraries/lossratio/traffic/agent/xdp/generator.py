@@ -111,7 +111,7 @@ class XdpGenerator:
             "catch_up": self._catch_up,
             "cpus": list(self._cpus),
             "cpu_share": self._cpu_share,
-            "receives": {name: mode.name.lower() for name, mode in self._modes.items()},
+            "receives": dict(self._modes),
             **self._cards,
             "card_stamps": self._has_card_stamps,
             "integrity": integrity_of(self._configuration, not_checked=unseen),
@@ -325,13 +325,13 @@ def attach(program: Program, port: Link) -> tuple[Attachment, XdpMode]:
     """Attaches a program to an interface, in its driver or else behind it, and returns how it was done, too."""
     check_may_attach(port)
     try:
-        return Attachment(program, port.index, XdpMode.NATIVE), XdpMode.NATIVE
+        return Attachment(program, port.index, "native"), "native"
     except BpfError as error:
         if error.error_number not in _NATIVE_REFUSED:
             raise
         native = error
     try:
-        return Attachment(program, port.index, XdpMode.GENERIC), XdpMode.GENERIC
+        return Attachment(program, port.index, "generic"), "generic"
     except BpfError as error:
         check_may_attach(port)
         raise AgentError(

@@ -9,7 +9,7 @@ import time
 from contextlib import ExitStack, suppress
 from typing import List, Sequence
 
-from lossratio.bpf import BpfError, Table, TableType, map_names
+from lossratio.bpf import BpfError, Table, map_names
 
 from ..core.pacing import raise_priority
 from ..core.protocol import AgentError
@@ -199,7 +199,7 @@ def sender_cpus() -> dict[int, int]:
 
 def claim(cpu: int) -> Table:
     """Makes a sender's processor known to other testbeds, whose namespaces hide its process, until this is closed."""
-    return Table.create(TableType.HASH, 4, 4, 1, f"{_CLAIM}{cpu}")
+    return Table.create("hash", 4, 4, 1, f"{_CLAIM}{cpu}")
 
 
 def share_out(directions: int, senders: int) -> tuple[Share, ...]:
