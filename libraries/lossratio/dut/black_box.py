@@ -113,8 +113,7 @@ class HookCaller:
             )
         if hook.command is not None:
             words = shlex.split(hook.command) if isinstance(hook.command, str) else hook.command
-            command = tuple(_filled(word, entries) for word in words)
-            return self._of_command(name, hook, command)
+            return self._of_command(name, hook, tuple(_filled(word, entries) for word in words))
         if hook.url is not None:
             return self._of_request(name, hook, entries)
         if isinstance(hook, CountersHook | DescribeHook) and hook.snmp is not None:

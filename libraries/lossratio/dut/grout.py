@@ -16,7 +16,7 @@ from lossratio.dut.base import SIDES, DutCounters, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.linux.addressing import MOST_HOSTS, IpVersion, RouterSide, check_hosts, halves, router_sides
-from lossratio.dut.linux.cores import CoreChoice
+from lossratio.dut.linux.cores import CoreChoice, cpu_list
 from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
 
@@ -136,8 +136,7 @@ class Grout(ProgramDut[GroutOptions]):
         return router_sides(*SIDES, self.options.ip_version)
 
     def _configuration(self, cores: CoreChoice, neighbours: tuple[str, str]) -> Iterator[str]:
-        workers = ",".join(map(str, cores.workers))
-        yield f"affinity cpus set control {cores.main} datapath {workers}"
+        yield f"affinity cpus set control {cores.main} datapath {cpu_list(cores.workers)}"
         queues = self.options.queues or (len(cores.workers) if self.uses_cards else 1)
         for number, name in enumerate((self.west, self.east)):
             # A TAP interface takes the frames of the kernel's interface, and sends by it.

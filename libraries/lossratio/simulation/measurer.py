@@ -144,10 +144,9 @@ class SimulatedMeasurer:
         sent = min(intended, _whole_frames(self._max_rate * trial.duration)) if self._max_rate < math.inf else intended
         if trial.certain_above is None or sent < intended:
             # What is lost at a load that the generator cannot send may be the generator's fault.
-            whole = Traffic(self.now, trial.duration, sent)
             counters = [
                 self._counters(number, intended, sent, lost, trial.duration)
-                for number, lost in enumerate(self._lost(whole))
+                for number, lost in enumerate(self._lost(Traffic(self.now, trial.duration, sent)))
             ]
             self.now += trial.duration
             return self._output(trial, counters)
@@ -286,8 +285,7 @@ class SimulatedMeasurer:
     def _shares(self, lost: int, frames: Sequence[int]) -> list[int]:
         shares = []
         for number, most in enumerate(frames):
-            others = len(frames) - number - 1
-            drawn = int(self._rng.binomial(lost, 1.0 / (1.0 + others)))
+            drawn = int(self._rng.binomial(lost, 1.0 / (len(frames) - number)))
             shares.append(max(lost - sum(frames[number + 1 :]), min(most, drawn)))
             lost -= shares[-1]
         return shares
@@ -345,5 +343,4 @@ def _waits(load: float, capacity: float | None, frames: int, rng: np.random.Gene
     steps[0] = 0.0
     sums = np.cumsum(steps)
     waits: NDArray[np.float64] = sums - np.minimum.accumulate(sums)
-    longest = QUEUE_FRAMES * service
-    return waits.clip(max=longest)
+    return waits.clip(max=QUEUE_FRAMES * service)

@@ -137,8 +137,7 @@ def probe_cabling(
 
 def _other_ports(topology: Topology, tg: NodeSession, used: Collection[str]) -> dict[str, str]:
     """The TG's ports that are on none of the paths, where a wrong cable may end all the same, by interface."""
-    interfaces = topology.nodes[topology.tg_name].interfaces
-    states = read_interfaces(tg, interfaces).items()
+    states = read_interfaces(tg, topology.nodes[topology.tg_name].interfaces).items()
     return {state.name: f"{topology.tg_name}.{port}" for port, state in states if state.name and state.name not in used}
 
 
@@ -164,8 +163,7 @@ def _make_configurations(
     """How frames of each size are made, the smallest first."""
     configurations: dict[int, Configuration] = {}
     for traffic in traffics:
-        paths = [end.path for end in ends[::2]]
-        sides = topology.sides(paths, traffic.versions)
+        sides = topology.sides([end.path for end in ends[::2]], traffic.versions)
         pairs = [
             PortPair(traffic_port(west.port, west.interface, None), traffic_port(east.port, east.interface, None))
             for west, east in zip(ends[::2], ends[1::2], strict=True)

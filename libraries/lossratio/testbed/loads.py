@@ -174,8 +174,7 @@ def _within(bit_rate: float, profile: TrafficProfile, overhead: Overhead) -> tup
         direction, longer = way
         return direction.load_share * (direction.average_frame_size + longer + L1_OVERHEAD) * 8
 
-    ways = list(zip(profile.directions, overhead, strict=False))
-    fattest, longer = max(ways, key=bits_per_load)
+    fattest, longer = max(zip(profile.directions, overhead, strict=False), key=bits_per_load)
     load = bit_rate / bits_per_load((fattest, longer))
     share = "" if fattest.load_share == 1.0 else f"{fattest.load_share:g} x "
     added = f" {'-' if longer < 0 else '+'} {abs(longer)} of encapsulation" if longer else ""

@@ -73,8 +73,7 @@ def taken_cards(session: NodeSession, node: Node, ports: Sequence[Port]) -> Iter
 
 
 def _reserve(changes: Changes, tester: DutNode, hardware: Hardware, megabytes: int) -> None:
-    numa_nodes = {card.numa_node for card in hardware.cards.values()}
-    for number in sorted(numa_nodes):
+    for number in sorted({card.numa_node for card in hardware.cards.values()}):
         missing = megabytes - hardware.hugepages.get(number, 0)
         if missing <= 0:
             continue

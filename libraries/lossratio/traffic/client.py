@@ -199,8 +199,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         Frames that come in the `late_wait` seconds after that are late; they are counted apart.
         """
         self._stop_pulse()
-        busy = self.settle_time + late_wait
-        answer = self._ask("stop", busy=busy, late_wait=late_wait)
+        answer = self._ask("stop", busy=self.settle_time + late_wait, late_wait=late_wait)
         stopped = self._read(read_stop, answer)
         return replace(stopped, timelines=self._timelines(answer, stopped.directions)) if self._is_watched else stopped
 

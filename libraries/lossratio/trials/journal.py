@@ -101,8 +101,7 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
         SearchError: If the file is missing, or its header is damaged.
     """
     path = Path(path)
-    data = read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
-    first, *lines = data.split(b"\n")
+    first, *lines = read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal").split(b"\n")
     if not lines:
         raise SearchError(f"{path} is not a journal, or was cut off in its header: it has no whole line.")
     try:

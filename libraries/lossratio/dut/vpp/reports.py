@@ -29,10 +29,9 @@ def parse_interfaces(text: str) -> dict[str, dict[str, int]]:
 
 def parse_errors(text: str) -> dict[str, int]:
     """Counts by place and reason, from the output of ``show errors``; counts that are not of errors are left out."""
-    counters = (_COUNTER.match(line) for line in text.splitlines())
     return {
         f"{counter['node']}: {counter['reason']}": int(counter["count"])
-        for counter in counters
+        for counter in map(_COUNTER.match, text.splitlines())
         if counter and counter["severity"] not in _NOT_DROPPED
     }
 

@@ -196,8 +196,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         self.quieten(changes)
         self._mode, self._not_native = self.options.attach, None
         if self._mode == "auto":
-            sends = self.ask("check")["sends"].values()
-            self._mode = "native" if all(sends) else "generic"
+            self._mode = "native" if all(self.ask("check")["sends"].values()) else "generic"
         self._directory = make_directory(changes, self.kind)
         if self.options.is_own:
             self._start(changes, self._directory, west_mac, east_mac)
@@ -381,5 +380,4 @@ def _since(account: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     # A program that has not run is one that the node does not count.
     times = {name: account[name] - before[name] or None for name in ("runs", "run_nanoseconds")}
     counts = {name: count - before["counts"][name] for name, count in account["counts"].items()}
-    kept = {name: account[name] for name in ("id", "name", "tag", "maps")}
-    return {**kept, **times, "counts": counts}
+    return {**{name: account[name] for name in ("id", "name", "tag", "maps")}, **times, "counts": counts}

@@ -293,9 +293,8 @@ class Trex(Generator[TrexGenerator]):
             self._has_started = False
             self._server.ensure()
             self._has_started = True
-        same = {name: value for name, value in self.settings if name in _SAME_SETTINGS}
         options = TrexSettings(
-            **same,
+            **{name: value for name, value in self.settings if name in _SAME_SETTINGS},
             directory=self._directory,
             ports={self.port_name(port): number for number, port in enumerate(self.ports)},
             uses_linux=self.settings.software,

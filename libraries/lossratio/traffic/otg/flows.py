@@ -222,9 +222,8 @@ def _sizes(model: Mapping[str, Any], where: str) -> Iterator[tuple[int, int]]:
 def configuration_of(flows: Sequence[Flow], interfaces: Mapping[str, str], settle_time: float) -> Configuration:
     """The configuration of a generator for flows that are sent together."""
     fastest = max(flow.rate for flow in flows)
-    used = dict.fromkeys(interfaces[port] for flow in flows for port in flow.ports)
     return Configuration(
-        ports=tuple(used),
+        ports=tuple(dict.fromkeys(interfaces[port] for flow in flows for port in flow.ports)),
         directions=tuple(
             Direction(
                 name=flow.name,

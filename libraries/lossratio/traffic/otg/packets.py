@@ -52,8 +52,7 @@ def checked(kind: str, data: Any) -> dict[str, Any]:
         ModelError: If they are no such model.
         TopologyError: If snappi is missing.
     """
-    snappi = load_snappi()
-    model = getattr(snappi, kind)()
+    model = getattr(load_snappi(), kind)()
     try:
         if not isinstance(data, Mapping):
             raise TypeError(f"a {kind} is a JSON object")

@@ -70,8 +70,7 @@ _VIRTIO = "--vdev=net_virtio_user{number},path={directory}/vhost{number}.sock,qu
 
 def memif_commands(directory: str, number: int) -> Iterator[Command]:
     """The commands that make one of the two interfaces, with its socket in a directory."""
-    socket = f"id {number + 1} filename {directory}/memif{number}.sock"
-    yield Command(f"create memif socket {socket}")
+    yield Command(f"create memif socket id {number + 1} filename {directory}/memif{number}.sock")
     yield Command(f"create interface memif id 0 socket-id {number + 1} hw-addr {MACS[number]} master")
     yield Command(f"set interface state {MEMIFS[number]} up")
 

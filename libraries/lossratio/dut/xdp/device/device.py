@@ -203,11 +203,10 @@ def serve(request: Request) -> None:
     connections = table_of_connections(*request["connections"]) if request["connections"] else None
     links = []
     for index, side in zip(range(len(indices)), ("west", "east")):
-        macs = request["macs"] and bytes.fromhex(request["macs"][index])
         way = Way(
             name=f"lossratio_{side}",
             leaving=indices[-1 - index],
-            macs=macs,
+            macs=request["macs"] and bytes.fromhex(request["macs"][index]),
             rules=request["rules"],
             every=request["every"],
             faults=tuple(request["faults"]),

@@ -70,8 +70,7 @@ class Reception:
     def lost(self, first: int, end: int) -> Numbers:
         """Numbers of the frames that did not arrive, from one on and before another."""
         arrived = self._has_arrived[first:end]
-        missing = np.arange(first + len(arrived), end)
-        return np.concatenate((np.flatnonzero(~arrived) + first, missing))
+        return np.concatenate((np.flatnonzero(~arrived) + first, np.arange(first + len(arrived), end)))
 
     def outages(self, sent: int) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
         """Runs of lost frames, of so many that were sent: the numbers of the first and the last frame of each run.
@@ -82,8 +81,7 @@ class Reception:
         firsts, lasts = lost[np.diff(lost, prepend=-2) != 1], lost[np.diff(lost, append=sent + 2) != 1]
         gaps = np.concatenate((*self._gaps, [[self._highest + 1.0, self._last_time, np.nan]]))
         # Where frames overtook each other, a run is a part of a gap.
-        places = np.searchsorted(gaps[:, 0], firsts, side="right") - 1
-        return firsts, lasts, gaps[places, 1:]
+        return firsts, lasts, gaps[np.searchsorted(gaps[:, 0], firsts, side="right") - 1, 1:]
 
 
 class ArrivalLog:

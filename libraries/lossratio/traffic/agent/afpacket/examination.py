@@ -58,8 +58,7 @@ class Examiner:
         self._lengths = tuple(size - FCS_BYTES + direction.growth for size, _ in frames.sizes)
         self._sample = Sample(0, 1, self._mac, self._lengths)
         slot = ring_slot_bytes(max(self._lengths))
-        slots = min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot)
-        self._ring = ReceiveRing(sink, slot, slots)
+        self._ring = ReceiveRing(sink, slot, min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot))
         self._kept: CapturedFrames | None = None
         self._looked: list[_Seen] = []
 

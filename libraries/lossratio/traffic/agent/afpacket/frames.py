@@ -379,8 +379,7 @@ def _changing_places(spec: FramesSpec) -> list[tuple[int, int]]:
     """Starts and ends of the bytes that differ from flow to flow; short gaps between them are included."""
     changing = {place for field in spec.fields for place in range(field.offset, field.offset + field.width)}
     for checksum in spec.checksums:
-        end = spec.tag_offset if checksum.end is None else checksum.end
-        covered = set(range(checksum.start, end))
+        covered = set(range(checksum.start, spec.tag_offset if checksum.end is None else checksum.end))
         if checksum.pseudo_header is not None:
             covered |= set(range(*checksum.pseudo_header[:2]))
         if covered & changing:

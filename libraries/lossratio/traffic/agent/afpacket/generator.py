@@ -262,8 +262,7 @@ class AfPacketGenerator:
     def _probe(self, direction: ActiveDirection, load: float, duration: float) -> Probe:
         # The load's tags, which count up one by one, are far away from all of these.
         self._probe_tag = (self._probe_tag + MOST_FRAMES) & _TAG_MASK
-        far = (self._tags.last ^ FAR) & FAR
-        return direction.open_probe(load, duration, far | self._probe_tag & ~FAR)
+        return direction.open_probe(load, duration, (self._tags.last ^ FAR) & FAR | self._probe_tag & ~FAR)
 
 
 def _with_latency_frames(counters: Message, latency: Message) -> Message:

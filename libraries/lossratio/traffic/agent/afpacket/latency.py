@@ -125,8 +125,7 @@ class StampRing:
 def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) -> Message:
     """The latency of one direction, as a reply to ``latency`` has it. Each frame was sent once."""
     numbers, first = np.unique(arrived.numbers, return_index=True)
-    in_order = np.sort(first)
-    firsts = arrived.numbers[in_order]
+    firsts = arrived.numbers[np.sort(first)]
     answer: Message = {
         **unknown_latency(
             name, RESOLUTION_NS / _MICROSECOND, _CLOCK_WAS_SET if clock_was_set else _fault(left, arrived)
@@ -148,8 +147,7 @@ def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) 
         return {**answer, "error": f"Frames seem to have arrived before they left. {_CLOCK_WAS_SET}"}
     intervals, counts = np.unique(latencies // RESOLUTION_NS, return_counts=True)
     differences = np.abs(np.diff(latencies))
-    middle = (int(left.times[0]) + int(left.times[-1])) // 2
-    after_middle = latencies[sent_times >= middle]
+    after_middle = latencies[sent_times >= (int(left.times[0]) + int(left.times[-1])) // 2]
     return {
         **answer,
         "least_us": float(latencies.min()) / _MICROSECOND,

@@ -112,8 +112,7 @@ class Responder:
         self._speakers = speakers
         kinds = {each.port: (any(":" in first for first, _ in each.addresses), True) for each in speakers}
         self._wire = AnsweringWire(_open(kinds, links), speakers)
-        context = multiprocessing.get_context("fork")
-        self._process = context.Process(target=self._work, daemon=True)
+        self._process = multiprocessing.get_context("fork").Process(target=self._work, daemon=True)
         self._process.start()
         self._wire.close()
 

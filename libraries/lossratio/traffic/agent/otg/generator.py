@@ -233,8 +233,7 @@ class OtgGenerator:
 
     def _begin(self, load: float, duration: float | None, *, latency: bool = False) -> dict[str, int]:
         """Starts the flows; returns how many packets each direction is to have."""
-        config = self._with_flows(load, duration, latency=latency)
-        self._tester.configure(config)
+        self._tester.configure(self._with_flows(load, duration, latency=latency))
         self._load = load
         self._started = self._heard = time.monotonic()
         self._is_running = True

@@ -261,8 +261,7 @@ class AstfGenerator:
         return api.ASTFProfile(default_ip_gen=addresses, templates=template, **options)
 
     def _counted(self, exchange: Exchange) -> _Counted:
-        stats = self._connection.stats()
-        return _Counted(stats, self._ends, exchange, self._client_port)
+        return _Counted(self._connection.stats(), self._ends, exchange, self._client_port)
 
     def _check_faults(self, counted: _Counted) -> None:
         own = counted.faults(_OWN_FAULTS)

@@ -349,11 +349,10 @@ class TrexGenerator:
     def _stream_makers(self, delays: Mapping[int, float]) -> dict[str, StreamMaker]:
         makers: dict[str, StreamMaker] = {}
         for number, direction in enumerate(self._directions):
-            macs = direction.macs(self._mac(direction.transmit), self._mac(direction.receive))
             makers[direction.name] = StreamMaker(
                 self._connection.api,
                 direction,
-                *macs,
+                *direction.macs(self._mac(direction.transmit), self._mac(direction.receive)),
                 number,
                 delay=delays.get(self._source(direction), 0.0),
                 counts_streams=self._settings.flow_statistics,

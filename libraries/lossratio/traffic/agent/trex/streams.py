@@ -101,8 +101,7 @@ class StreamMaker:
     @property
     def latency_size(self) -> int:
         """Bytes, with FCS, of the smallest frames that have room for TRex's latency header."""
-        headers = len(bytes.fromhex(self._direction.frames.header))
-        least = headers + LATENCY_HEADER_BYTES + FCS_BYTES
+        least = len(bytes.fromhex(self._direction.frames.header)) + LATENCY_HEADER_BYTES + FCS_BYTES
         fitting = [size for size, _ in self._direction.frames.sizes if size >= least]
         if not fitting:
             raise unsupported(f"TRex's latency frames need {least} bytes with these headers.")
