@@ -192,7 +192,7 @@ MUTATIONS = (
     Mutation(
         "a search jumps far down from one unlucky load",
         "mlrsearch/rules/look.py",
-        "return proof_of_jump(view, index, width) or Choice(",
+        "return _proof_of_jump(view, index) or Choice(",
         "return Choice(",
         ("mlrsearch/test_mlrsearch_hard_suts.py::test_a_jump_far_down_is_taken_from_a_load_that_more_trials_proved",),
     ),

@@ -24,28 +24,11 @@ A picture: 10 % above its capacity a SUT loses one frame of ten because a queue 
 below its capacity have another cause, and another slope.
 """
 
-GRADUAL = 3
-"""How many goal widths the bounds of the shortest and the longest trials must be apart.
-
-A picture: where loss starts within one width, as at a cliff, trials of 1 s and of 60 s find the same bound, and the
-other rules are fast enough.
-"""
-
 LOSSLESS = 5.0
 """Mean number of lost frames, of which a trial may have lost none by chance; with more, loss does not fade so.
 
 A picture: where the slope promises 5 lost frames in a trial, one trial of 150 loses none. Where it promises 10, a trial
 without loss proves the slope wrong.
-"""
-
-LOST = 1.0
-"""Mean number of frames that a long trial loses where the search goes."""
-
-LOST_BEFORE_EARLY_VERDICT = 3.0
-"""The same where a trial that fails ends early.
-
-A picture: where a trial of 60 s loses 3 frames in the mean, it mostly fails after 20 s. One that passes 5 widths below
-takes 60 s, and another one is needed above it.
 """
 
 ONE_BY_ONE = 2.0
@@ -81,12 +64,10 @@ def fading(view: GoalView) -> Choice | None:
         return Choice("fading", 0, between, Bound.UPPER) if is_new else None
     position = grid.position(upper)
     slope = math.log(curve.loss_ratio(far) / curve.loss_ratio(upper)) / (grid.position(far) - position)
-    is_gradual = math.log(longest / shortest) >= GRADUAL * view.width * slope
     has_passed = grid.position(max(stages[0].passed, default=upper)) - position
-    if not is_gradual or math.log(lost_per_second * shortest) + slope * has_passed > math.log(LOSSLESS):
+    if math.log(lost_per_second * shortest) + slope * has_passed > math.log(LOSSLESS):
         return None
-    lost = LOST_BEFORE_EARLY_VERDICT if view.fails_soon else LOST
-    return _long_trial(view, round(position - math.log(lost_per_second * longest / lost) / slope))
+    return _long_trial(view, round(position - math.log(lost_per_second * longest) / slope))
 
 
 def _pair_to_compare(view: GoalView, upper: float) -> tuple[float, float | None]:

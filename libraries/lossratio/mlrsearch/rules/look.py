@@ -69,25 +69,18 @@ A picture: a flow table fills while the search lasts. Each load fails just above
 then the steps down double.
 """
 
-SPLIT = 0.25
-"""Where an interval is split, from its lower bound, when the expected bound is below it.
-
-A picture: 100 kfps passed and 140 kfps failed, and the overload says 95 kfps. The bound is rather near 100 kfps, so
-109 kfps is next, and not the middle.
-"""
-
 
 def look(view: GoalView) -> Choice:
     """The single short trial that comes next, or one that proves what it supposes."""
-    width = view.width
-    index, expected = _next_look(view.intervals[0], view.expectation, width)
-    return proof_of_jump(view, index, width) or Choice("look", 0, view.grid.load(index), expected)
+    index, expected = _next_look(view.intervals[0], view.expectation, view.width)
+    return _proof_of_jump(view, index) or Choice("look", 0, view.grid.load(index), expected)
 
 
-def proof_of_jump(view: GoalView, index: int, width: int, far: int = FAR_STEPS) -> Choice | None:
+def _proof_of_jump(view: GoalView, index: int) -> Choice | None:
     """A trial at the smallest lossy load, if a look goes far below it although it lost little; None: none is needed."""
     upper, most = view.intervals[0].upper, PROOF_OF_JUMP * view.goal.first_duration
-    if upper is None or view.intervals[0].last - index <= far * width or view.curve.loss_ratio(upper) > UNLUCKY:
+    is_far = view.intervals[0].last - index > FAR_STEPS * view.width
+    if upper is None or not is_far or view.curve.loss_ratio(upper) > UNLUCKY:
         return None
     number = max((place for place, stage in enumerate(view.stages) if stage.target.duration_sum <= most), default=0)
     is_proved = view.stages[number].evidence.bound(upper) is Bound.UPPER
@@ -131,7 +124,7 @@ def _next_look(interval: Interval, expectation: Expectation, width: int) -> tupl
     if end is not None:
         return max(lowest, end), Bound.UNDECIDED
     if below < first - width:
-        return min(middle, first - 1 + max(width, int(interval.steps * SPLIT))), Bound.UPPER
+        return middle, Bound.UPPER
     above = max(first - 1, below) + width
     return (above, Bound.UPPER) if above <= last else (max(first, below), Bound.LOWER)
 
