@@ -35,18 +35,24 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+TURN = pytest.StashKey[int]()
+"""When a test's turn is: those with the smallest number come first."""
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Puts tests into groups; one process runs all tests of a group, one after the other."""
-    can_rerun = item.config.pluginmanager.hasplugin("rerunfailures")
-    if can_rerun and (item.get_closest_marker("netns") or item.get_closest_marker("quiet")):
+    # Looked up once: each search for a marker goes through the markers of all directories above.
+    markers = {marker.name for marker in item.iter_markers()}
+    item.stash[TURN] = _turn(markers)
+    if markers & {"netns", "quiet"} and item.config.pluginmanager.hasplugin("rerunfailures"):
         # A stalled host decides no test. One that hangs would do so again, and nothing would end it.
         item.add_marker(pytest.mark.flaky(reruns=RERUNS, rerun_except="^Failed: Timeout"))
     # Not in pytest_collection_modifyitems: pytest-xdist has read the groups by then.
-    if item.get_closest_marker("quiet"):
+    if "quiet" in markers:
         item.add_marker(pytest.mark.xdist_group("quiet"))
-    elif item.get_closest_marker("xdist_group") is None and not item.get_closest_marker("acceptance"):
+    elif not markers & {"xdist_group", "acceptance"}:
         # A file opens its testbed once, and makes once what its tests share; its tests that wait come first, alone.
-        kind = "waits" if item.get_closest_marker("netns") else "calculates"
+        kind = "waits" if "netns" in markers else "calculates"
         item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {kind}"))
 
 
@@ -55,17 +61,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     So no file is left to the last process while the others have nothing to do.
     """
-    items.sort(key=_turn)
+    items.sort(key=lambda item: item.stash[TURN])
 
 
-def _turn(item: pytest.Item) -> int:
-    if item.get_closest_marker("quiet"):
+def _turn(markers: set[str]) -> int:
+    if "quiet" in markers:
         return 4
-    if item.get_closest_marker("acceptance"):
+    if "acceptance" in markers:
         return 0
-    if item.get_closest_marker("netns"):
+    if "netns" in markers:
         return 1
-    return 2 if item.get_closest_marker("long") else 3
+    return 2 if "long" in markers else 3
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
