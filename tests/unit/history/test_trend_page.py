@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from browser import browser, faults_for_readers, needs_browser
 from history_examples import START, entry
+from waiting import wait_until
 
 from lossratio.history import page_of_trends as page_module
 from lossratio.history.analysis import TrendRequest, analyse
@@ -100,15 +101,17 @@ def test_a_browser_shows_series_with_their_results_and_links(is_large, tmp_path,
             f"{rows}.filter(row => row.cells[0].textContent === 'reset')[0].cells[1].textContent"
         ).endswith(" s")
         chromium.run("document.querySelectorAll('details.test').forEach(details => { details.open = true; })")
-        chromium.run("new Promise(done => setTimeout(done, 300))")
         results = "document.querySelectorAll('#series-1 tbody tr').length"
+        pictures = "document.querySelectorAll('main svg[role=img]').length"
+        # A series is drawn behind its table, when its data are read.
+        wait_until(lambda: chromium.run(results) and chromium.run(pictures) == 4)
         assert chromium.run(results) == 20
         assert chromium.run("document.querySelector('#series-1 tbody a').href") == (
             "https://lab/runs/night%2029/lossratio.html"
         )
         chromium.run("document.querySelector('#series-1 .results button').click()")
         assert chromium.run(results) == 30
-        assert chromium.run("document.querySelectorAll('main svg[role=img]').length") == 4
+        assert chromium.run(pictures) == 4
         assert is_large or faults_for_readers(chromium) == []
         chromium.size(400, 800)
         assert chromium.run("document.documentElement.scrollWidth") <= 400

@@ -7,6 +7,7 @@ import pytest
 from browser import browser, faults_for_readers, needs_browser
 from click.testing import CliRunner
 from report_examples import RESULT, as_json, mrr, throughput
+from waiting import wait_until
 
 from lossratio.commands.report import compare as compare_command
 from lossratio.report import page_of_comparison as page_module
@@ -98,10 +99,10 @@ def test_a_browser_shows_what_changed_and_each_value(text, is_large, tmp_path, m
         chromium.run("document.querySelector('[name=only]').click()")
         assert set(chromium.run(names)) == {"progression", "regression"}
         chromium.run("document.querySelectorAll('details.test').forEach(details => { details.open = true; })")
-        values = chromium.run(
-            "new Promise(done => setTimeout(() => done([...document.querySelectorAll('details.test')]"
-            ".map(details => details.querySelectorAll('tbody tr').length)), 300))"
-        )
+        sections = "[...document.querySelectorAll('details.test')]"
+        lengths = f"{sections}.map(details => details.querySelectorAll('tbody tr').length)"
+        wait_until(lambda: all(chromium.run(lengths)))
+        values = chromium.run(lengths)
         # Equal results are one: those of the searches are the same in all three runs.
         assert dict(zip(verdicts, values, strict=True)) == {"regression": 2, "progression": 6, "too few results": 2}
         assert is_large or faults_for_readers(chromium) == []

@@ -8,6 +8,7 @@ from io import BytesIO
 import pytest
 from browser import browser, faults_for_readers, needs_browser
 from report_examples import mrr, throughput
+from waiting import wait_until
 
 from lossratio.report import page as page_module
 from lossratio.report.listener import ReportFormat, render
@@ -140,13 +141,10 @@ def test_the_overview_sorts_and_filters(page):
 
 def test_an_address_restores_a_view_and_opens_a_section(page):
     page.run("location.hash = '#?goal=PDR&sort=2'")
-    assert {name.split()[-1] for name in page.run("new Promise(done => setTimeout(() => done(names()), 50))")} == {
-        "PDR"
-    }
+    wait_until(lambda: {name.split()[-1] for name in page.run("names()")} == {"PDR"})
     page.run("document.getElementById('test-1').open = false, location.hash = '#test-1'")
-    opened = page.run("new Promise(done => setTimeout(() => done(document.getElementById('test-1').open), 100))")
-    assert opened
-    assert "Conditions" in page.run("document.getElementById('test-1').textContent")
+    wait_until(lambda: page.run("document.getElementById('test-1').open"))
+    wait_until(lambda: "Conditions" in page.run("document.getElementById('test-1').textContent"))
 
 
 def test_banners_of_nodes_are_text(page):
