@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,7 @@ class NamespaceShell:
         self.boot_id: str | None = None
         self._lab = lab
         self._namespace = namespace
-        variables = [f"{name}={value}" for name, value in (environment or {}).items()]
-        self._environment = ["env", *variables] if variables else []
+        self._environment = environment or {}
 
     def run(
         self, *command: str, timeout: float = 30.0, check: bool = True, stdin: str | bytes | None = None
@@ -61,9 +61,22 @@ class NamespaceShell:
         if self.boot_id is not None and command[-1].endswith("/boot_id"):
             return CommandResult(command, 0, f"{command[-1]}:{self.boot_id}\n", "")
         given = stdin.decode() if isinstance(stdin, bytes) else stdin
-        line = self._lab.command(self._namespace, *self._environment, *command)
-        done = subprocess.run(line, input=given or "", capture_output=True, text=True, timeout=timeout, check=check)
+        variables, words = _without_env(command)
+        line = self._lab.command(self._namespace, *words)
+        environment = {**os.environ, **self._environment, **variables}
+        done = subprocess.run(
+            line, input=given or "", capture_output=True, text=True, timeout=timeout, check=check, env=environment
+        )
         return CommandResult(command, done.returncode, done.stdout, done.stderr)
+
+
+def _without_env(command: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
+    """The variables that `env` would set for a command, and the command: one program less for each."""
+    words = list(dropwhile(lambda word: "=" in word, command[1:]))
+    if command[0] != "env" or words[0].startswith("-"):
+        return {}, command
+    variables = [word.partition("=") for word in command[1 : len(command) - len(words)]]
+    return {name: value for name, _, value in variables}, words
 
 
 class FailingShell(NamespaceShell):
