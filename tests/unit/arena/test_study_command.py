@@ -27,6 +27,7 @@ def run(tmp_path, *arguments):
     return CliRunner().invoke(study, [*small, "--results", str(tmp_path), *arguments])
 
 
+@pytest.mark.long
 def test_a_small_study_prints_its_tables(tmp_path, monkeypatch):
     # A search of a thousand trials; test_study_search.py makes it.
     monkeypatch.setattr(command.arena, "decision_time_growth", lambda: Growth(100, 1000, 2.5))

@@ -97,6 +97,7 @@ def test_a_test_has_its_telemetry_over_nights(history, tmp_path):
     assert shown == {"lab-1": [["clocks per packet", "DUT1 ip4-lookup", "cycles", times, [38.0, 39.0]]], "lab-2": []}
 
 
+@pytest.mark.long
 def test_two_bands_are_two_levels_and_no_steps(tmp_path):
     history = History(tmp_path / "history")
     randomness = np.random.default_rng(1)

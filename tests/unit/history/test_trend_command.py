@@ -146,6 +146,7 @@ def test_a_file_of_known_changes_without_a_place_at_its_end_is_kept_as_it_is(tmp
     assert [path.name for path in tmp_path.glob("*anno*")] == ["annotations.yaml"]
 
 
+@pytest.mark.long
 def test_runs_are_added_first(tmp_path, a_run):
     history = tmp_path / "history"
     for number in range(5):

@@ -49,6 +49,7 @@ def test_a_burst_that_hides_loss_in_short_trials_is_seen_through(goal):
     assert goal_result.relevant_lower_bound <= truth < goal_result.relevant_upper_bound
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("goals", [GOAL_SETS["NDR and PDR"], GOAL_SETS["different widths"]])
 @pytest.mark.parametrize("seed", range(2))
 def test_the_order_of_goals_changes_no_trial(goals, seed):

@@ -42,6 +42,7 @@ def test_a_finished_search_takes_no_more_time():
     assert controller.forecast().high == 0.0
 
 
+@pytest.mark.long
 def test_asking_for_a_forecast_changes_no_trial():
     asked, unasked = MLRsearch([NDR, PDR], MIN, MAX), MLRsearch([NDR, PDR], MIN, MAX)
     sut, same = noisy(1e6, 0.01, 3), noisy(1e6, 0.01, 3)

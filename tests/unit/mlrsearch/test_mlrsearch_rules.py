@@ -63,6 +63,7 @@ def dip(load, duration):
     return 1.0 - 1.4e6 / load
 
 
+@pytest.mark.long
 def test_a_bound_stays_below_a_load_that_another_goals_trials_saw_failing():
     controller = MLRsearch([NDR, PDR], MIN, MAX)
     _, trials = rules_of(controller, dip)

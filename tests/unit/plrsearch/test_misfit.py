@@ -86,6 +86,7 @@ def test_one_of_many_trials_may_lose_where_the_curve_has_little():
     assert surprises(600, 5.5)
 
 
+@pytest.mark.long
 def test_slow_trials_that_widen_the_model_beyond_what_overload_shows_are_seen():
     rng = np.random.default_rng(3)
     loads = np.concatenate([np.linspace(6.04e6, 6.3e6, 160), np.linspace(5.9e6, 5.98e6, 80)])

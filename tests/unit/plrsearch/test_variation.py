@@ -159,6 +159,7 @@ def test_the_critical_load_of_a_sut_that_drifts_is_that_at_the_end():
     assert order.change_stdev < 8e-6
 
 
+@pytest.mark.long
 def test_independent_capacities_have_no_order():
     rng, number, seen = np.random.default_rng(11), 40, 0
     time, load = (np.arange(number) + 0.5) / (number - 0.5), np.full(number, 1.02 * CAPACITY)
@@ -228,6 +229,7 @@ def test_the_critical_load_of_a_sut_that_follows_a_sine_is_about_that_at_its_low
     assert f"{follows} a sine of 0.50%, {order.cycles:.3g} periods of it: {condition}" in str(estimate.variation)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", [NUMBER, 6])
 def test_a_sine_is_seen_where_few_trials_are_certain_to_lose_and_some_are_set_aside(every):
     trials = trials_with(sine_of(22.3), loads=loads_around(CAPACITY, NUMBER, below=0.02, above=0.02))
@@ -250,6 +252,7 @@ def test_a_sine_beside_capacities_that_are_alike_is_both():
     assert order.share < 0.3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wave", "lowest"), [(lambda at: 1.0 if at % 1.0 < 0.5 else -1.0, 0.5), (lambda at: 2.0 * (at % 1.0) - 1.0, None)]
 )

@@ -158,6 +158,7 @@ def windows(result):
     return windows_of(result, bounds_history(result))
 
 
+@pytest.mark.long
 def test_goals_that_lie_close_share_a_close_up_and_distant_ones_do_not():
     overview, close_up = windows(throughput())
     assert (overview.goals, sorted(close_up.goals)) == ((), [0, 1])

@@ -98,6 +98,7 @@ def test_every_trial_begins_with_a_table_that_was_emptied_and_filled_and_this_is
     assert table.log[-3].idle_s == wanted.idle_s
 
 
+@pytest.mark.long
 def test_many_connections_are_opened_fast_until_that_has_failed_twice():
     table = Table(room=1_032_192)
     measurer = establishing(table, name="ethip4-udp-h16384-p63")
