@@ -154,7 +154,9 @@ def _of_constant_capacity(
     def without_bursts(near: TrialCounts, below: float | None) -> Description:
         """Without the trials that have bursts, if a function fits the others."""
         every = found = of(near, below)
-        for _ in range(_ROUNDS):
+        # Where trials at equal loads are alike, it is the curve that does not fit.
+        curved = replicates.are_alike and found.lack_of_fit is not None and found.lack_of_fit.is_certain
+        for _ in range(0 if curved else _ROUNDS):
             bursts = Bursts.of(found.best, near, below)
             if bursts is None or (found.bursts is not None and np.array_equal(bursts.seen, found.bursts.seen)):
                 break
