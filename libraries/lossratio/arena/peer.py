@@ -34,7 +34,6 @@ def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Me
         def measure(self, intended_duration: float, intended_load: float) -> Any:
             """Performs one trial. The peer adds up its effective duration."""
             output = recorder.measure(TrialInput(intended_duration, intended_load))
-            result = recorder.trials[-1]
             sent = output.sent_frames or 0
             return MLRsearch.MeasurementResult(
                 intended_duration=intended_duration,
@@ -42,7 +41,7 @@ def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Me
                 offered_count=sent,
                 loss_count=output.lost_frames or 0,
                 intended_count=sent + (output.unsent_frames or 0),
-                duration_with_overheads=result.effective_duration,
+                duration_with_overheads=recorder.trials[-1].effective_duration,
             )
 
     theirs = [

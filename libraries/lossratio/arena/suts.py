@@ -100,9 +100,8 @@ class Family:
         draw = np.random.default_rng((seed, _number(self.name)))
         max_load = float(draw.choice(self.max_loads))
         overload = Overload(drop_cost=draw.uniform(0.05, 0.6), dip=draw.uniform(0.0, 0.1)) if seed % 2 else GRACEFUL
-        sut = self.make(draw, max_load, overload)
         max_rate = None if self.generator is None else self.generator * max_load
-        return Subject(self.name, seed, sut, self.min_load, max_load, max_rate)
+        return Subject(self.name, seed, self.make(draw, max_load, overload), self.min_load, max_load, max_rate)
 
 
 def recorded_families(directory: Path) -> Mapping[str, Family]:

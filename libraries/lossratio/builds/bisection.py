@@ -135,11 +135,10 @@ class Bisection:
         nothing = self._nothing_matters(no_change)
         if nothing >= self._certainty:
             return BisectionResult(BisectionVerdict.NO_CHANGE, (), nothing, None, len(self._measured))
-        first = 1 if best == 0 else indices[best - 1] + 1
         probability = float(probabilities[best])
         return BisectionResult(
             BisectionVerdict.FOUND if probability >= self._certainty else BisectionVerdict.UNDECIDED,
-            self._revisions[first : indices[best] + 1],
+            self._revisions[1 if best == 0 else indices[best - 1] + 1 : indices[best] + 1],
             probability,
             self._change(indices[best]),
             len(self._measured),

@@ -95,9 +95,8 @@ class Results:
         """The run of each result."""
         starts = _microseconds(self.table.column("run_started").fill_null(self.table.column("started")))
         jobs: dict[tuple[str, str | None, int], Job] = {}
-        names = zip(self.columns["testbed"], self.columns["run"], starts, strict=True)
         of_results = []
-        for testbed, name, start in names:
+        for testbed, name, start in zip(self.columns["testbed"], self.columns["run"], starts, strict=True):
             first = start if name is not None else start // 86_400_000_000 * 86_400_000_000
             key = (testbed, name, first)
             if key not in jobs:

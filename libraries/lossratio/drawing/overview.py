@@ -118,9 +118,8 @@ class Overview(Generic[RowT]):
         by_column = {column: [column.cell(row) for row in self.rows] for column in self.columns}
         shown = {column: cells for column, cells in by_column.items() if any(cells) or not self.rows}
         columns = [[cell or column.empty for cell in cells] for column, cells in shown.items()]
-        rows = zip(self.rows, *columns, strict=True)
         marked = []
-        for row, *cells in rows:
+        for row, *cells in zip(self.rows, *columns, strict=True):
             chosen = "".join(f' data-{name}="{escape(value(row))}"' for name, (_, value) in self.filters.items())
             only = str(row.is_odd).lower()
             marked.append(f'<tr{chosen} data-words="{escape(row.words)}" data-only="{only}">{"".join(cells)}</tr>')

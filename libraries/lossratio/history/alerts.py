@@ -237,12 +237,11 @@ def how_sure(trend: Trend) -> str:
     if trend.bands is not None:
         values = trend.bands.lowered(values)
     change = trend.change
-    began = trend.series.times.index(change.began)
     older = next(step for step in reversed(trend.steps) if step.mean == change.before)
     before = values[(finite >= older.first) & (finite <= older.last)]
     newest = values[-LOOK_AT:]
     worse = int(np.count_nonzero(np.abs(newest - change.after) < np.abs(newest - change.before)))
-    since = int(np.count_nonzero(finite >= began))
+    since = int(np.count_nonzero(finite >= trend.series.times.index(change.began)))
     said = f"{worse} of the {len(newest)} newest results agree, {since} since the change"
     scatter = float(before.std(ddof=1)) if len(before) > 2 else 0.0
     if scatter > 0.0:
@@ -306,7 +305,6 @@ def _as_data(text: str, trends: Sequence[Trend]) -> dict[str, Any]:
 
 def _request(webhook: Webhook, text: str, trends: Sequence[Trend], timeout: float) -> None:
     data = _as_data(text, trends)
-    body = data if webhook.body is None else _filled(webhook.body, data["text"])
     url = callouts.with_variables(webhook.url)
     if not _ADDRESS.match(url):
         raise _NotSentError("the address of the webhook begins with neither http:// nor https://")
@@ -315,7 +313,7 @@ def _request(webhook: Webhook, text: str, trends: Sequence[Trend], timeout: floa
         callouts.http_request(
             url,
             method="POST",
-            body=json.dumps(body).encode(),
+            body=json.dumps(data if webhook.body is None else _filled(webhook.body, data["text"])).encode(),
             headers={"Content-Type": "application/json"} | headers,
             timeout=timeout,
             most=_SHOWN,

@@ -239,11 +239,10 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     ):
         verdict = TrendVerdict.NOT_OFFERED
     if verdict in _UNCONFIRMED and change is not None:
-        in_step = int(np.count_nonzero(indices >= steps[-1].first))
         # How many of the newest values lie in the direction of the change, by the least change or more.
         off = (judged.values[-LOOK_AT:] - change.before) * np.sign(change.after - change.before)
         worse = int(np.count_nonzero((off > 0.0) & (off >= rules.least_change * abs(change.before))))
-        if max(in_step, worse) < rules.confirm:
+        if max(int(np.count_nonzero(indices >= steps[-1].first)), worse) < rules.confirm:
             verdict = _UNCONFIRMED[verdict]
     if verdict is not TrendVerdict.REGRESSION and not series.is_reading:
         still_open = _open_regression(judged, known, rules)

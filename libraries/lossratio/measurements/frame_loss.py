@@ -145,9 +145,8 @@ class FrameLossView(View[FrameLossResult]):
 
     def lines(self, result: FrameLossResult) -> Iterator[str]:
         """A line for each load."""
-        loads = () if result.frame_loss is None else result.frame_loss.loads
         yield f"frame loss rate, from the maximum load downwards ({load_per_interface(result.max_load)})"
-        for loss in loads:
+        for loss in () if result.frame_loss is None else result.frame_loss.loads:
             share = format_ratio(loss.share_of_max_load_ratio)
             unsent = f", {loss.unsent_frames:,} unsent" if loss.unsent_frames else ""
             load = f"{loss.load.per_interface_fps:>12,.0f} fps per interface"

@@ -309,11 +309,10 @@ def measure(
     request.check(testbed)
     kind.prepare(testbed, request, place)
     limits = load_limits(testbed, request.profile)
-    step = testbed.load_step(request.profile)
     most = request.max_load
     if most is None and limits and request.most_load < limits[0].load:
         most = request.most_load
-    loads = load_range(limits, min_load=request.min_load, max_load=most, step=step)
+    loads = load_range(limits, min_load=request.min_load, max_load=most, step=testbed.load_step(request.profile))
     request.check_loads(testbed, loads)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SearchGoalWarning)

@@ -194,13 +194,12 @@ def _pauses(outages: Sequence[Outage], silences: Sequence[Silence]) -> Iterator[
         if outage.start is None or outage.end is None:
             yield _Pause(-math.inf, math.inf, outage.frames)
             continue
-        own = _Pause(outage.start, outage.end, outage.frames)
         around = (
             _Pause(silence.start, silence.end, sum(other.frames for other in outages if _is_in(other, silence)))
             for silence in silences
             if _is_in(outage, silence)
         )
-        yield max((own, *around), key=lambda pause: pause.duration)
+        yield max((_Pause(outage.start, outage.end, outage.frames), *around), key=lambda pause: pause.duration)
 
 
 def _is_in(outage: Outage, silence: Silence) -> bool:

@@ -85,7 +85,6 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
 
 
 def _case(result: TestResult, doubts: tuple[str, ...]) -> Case:
-    state = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[result.outcome]
     findings = list(findings_of([result]))
     reasons = [f"{finding.quantity}: {finding.reason}" for finding in findings if finding.reason is not None]
     values = tuple(
@@ -97,7 +96,7 @@ def _case(result: TestResult, doubts: tuple[str, ...]) -> Case:
         suite=result.test.suite,
         name=result.test.name,
         seconds=(result.ended - result.started).total_seconds(),
-        state=state,
+        state={Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[result.outcome],
         message=result.error or "; ".join(reasons),
         output="\n".join((message(result), *(f"Doubt: {doubt}" for doubt in doubts))),
         properties=values,

@@ -51,7 +51,6 @@ def report_page(runs: Sequence[Run], title: str) -> str:
     results = [result for run in runs for result in run.results]
     is_large = len(results) > _MANY_TESTS or sum(len(result.trials) for result in results) > _MANY_TRIALS
     sections, searches = _sections(runs, is_large=is_large)
-    data = {"charts": packed({"marks": _MARKS, "colours": _COLOURS, "searches": searches})} if searches else {}
     overviews: list[str] = []
     for run in runs:
         # The results of one run: those of several would hide each other.
@@ -78,7 +77,7 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         "page.html.jinja",
         sections,
         is_large=is_large,
-        data=data,
+        data={"charts": packed({"marks": _MARKS, "colours": _COLOURS, "searches": searches})} if searches else {},
         title=title,
         headline=_headline(runs, rows),
         runs=runs,

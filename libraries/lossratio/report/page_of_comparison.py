@@ -236,12 +236,11 @@ def _draw(values: Sequence[_Value]) -> str:
     shown = [(value, number) for value in values if (number := number_of(value.finding.value)) is not None]
     if not shown:
         return ""
-    unit = shown[-1][0].finding.unit
     ends = [end for value, number in shown for end in (number, *value.ends) if end is not None]
     low, high = min(ends), max(ends)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
     plot = Plot(Axis(low - room, high + room, _LEFT, _RIGHT), Axis(0.0, 2.0, _BOTTOM, _TOP))
-    about, in_words = values_axis(unit, shown[-1][0].finding.quantity, high)
+    about, in_words = values_axis(shown[-1][0].finding.unit, shown[-1][0].finding.quantity, high)
     plot.frame(plot.x.ticks(9), [0.5, 1.5], in_words, lambda ratio: "A" if ratio > 1.0 else "B")
     for side, middle in (("A", 1.5), ("B", 0.5)):
         of_side = [(value, number) for value, number in shown if value.side == side]

@@ -125,13 +125,12 @@ def load_per_interface(load: MaxLoad) -> str:
 
 def _closing_lines(result: TestResult) -> Iterator[str]:
     load = result.conditions.load
-    elapsed = sum(trial.elapsed_s for trial in result.trials)
     links = result.conditions.testbed.links
     over = f" over {links} parallel links" if links > 1 else ""
     yield (
         f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}){over}; "
         f"frames of {result.conditions.traffic.average_frame_size_bytes:.6g} bytes on average; "
-        f"{len(result.trials)} trials in {elapsed:.1f} s."
+        f"{len(result.trials)} trials in {sum(trial.elapsed_s for trial in result.trials):.1f} s."
     )
     if result.max_load.limits:
         yield f"Maximum load from: {result.max_load.origin.value}. Limits: {'; '.join(result.max_load.limits)}."

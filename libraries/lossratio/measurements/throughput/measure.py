@@ -342,7 +342,6 @@ def _from_run(run: RunDirectory, test_name: str, traffic: Traffic) -> EarlierSea
 
 def _from_journal(file: Path, traffic: Traffic) -> EarlierSearch | None:
     contents = read_journal(file)
-    settings = contents.search.get("settings") or {}
     if contents.search.get("traffic") != traffic.model_dump(mode="json"):
         return None
-    return EarlierSearch(file, contents.created, contents.results[warm_ups_in(settings) :])
+    return EarlierSearch(file, contents.created, contents.results[warm_ups_in(contents.search.get("settings") or {}) :])

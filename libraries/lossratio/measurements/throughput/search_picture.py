@@ -180,10 +180,9 @@ def _by_rule(trials: Sequence[Trial]) -> str:
 def _draw_bounds(plot: Plot, history: Mapping[int, GoalBounds], colour: str) -> None:
     steps = list(_steps(history))
     proved = [(start, end, bounds.proved) for start, end, bounds in steps]
-    closed = [step for step in proved if None not in step[2]]
     leaning = [(start, end, bounds.leaning) for start, end, bounds in steps]
     plot.bands(_filled(plot, leaning), colour, BANDS["bounds so far"])
-    plot.bands(_filled(plot, closed), colour, BANDS["proved"])
+    plot.bands(_filled(plot, [step for step in proved if None not in step[2]]), colour, BANDS["proved"])
     for edge in ("lower", "upper"):
         known = [(start, end, getattr(interval, edge)) for start, end, interval in proved]
         plot.steps([step for step in known if step[2] is not None and plot.y.holds(step[2])], colour)
@@ -417,13 +416,12 @@ def draw_spectra(result: GoalsResult) -> str:
             plot.bands([(start, end, y.low, level.forwarding_rate)], colour, 0.25)
             plot.steps([(start, end, level.forwarding_rate)], colour)
             start += level.share
-        trials = sum(level.trials for level in spectrum.levels)
         # Each on a line of its own: side by side they would reach into the next panel.
         name = spectrum.report.goal.name
         short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
         plot.text(left - 50, top + 14, short, font_weight="bold")
         plot.text(left - 50, top + 29, f"{spectrum.bound} {format_frame_rate(spectrum.load.per_interface_fps)}")
-        plot.text(left - 50, top + 43, f"{trials} trials; {prefix}fps")
+        plot.text(left - 50, top + 43, f"{sum(level.trials for level in spectrum.levels)} trials; {prefix}fps")
     rows = (len(spectra) + _COLUMNS - 1) // _COLUMNS
     description = f"Forwarding rates at the relevant bounds, {result.test.name}."
     return picture.svg(_WIDTH, rows * _ROW, description) if spectra else ""
