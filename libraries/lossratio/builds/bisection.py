@@ -119,7 +119,8 @@ class Bisection:
     def skip(self, revision: str) -> None:
         """Takes in that a revision cannot be measured, e.g. because it cannot be built.
 
-        SearchError: there is no such revision, or it is the first or the last one.
+        Raises:
+            SearchError: If there is no such revision, or it is the first or the last one.
         """
         index = self._index(revision)
         if index in (0, len(self._revisions) - 1):
@@ -199,7 +200,8 @@ class Bisection:
 def revisions_between(good: str, bad: str, repository: Path) -> tuple[str, ...]:
     """The revisions from the good one to the bad one, along first parents, so that each was a state of the branch.
 
-    BuildError: git does not know the revisions, or the bad one does not come after the good one.
+    Raises:
+        BuildError: If git does not know the revisions, or the bad one does not come after the good one.
     """
     first = _git(repository, "rev-parse", "--verify", f"{good}^{{commit}}")
     last = _git(repository, "rev-parse", "--verify", f"{bad}^{{commit}}")
@@ -236,7 +238,8 @@ def _revision_in(build: str, repository: Path) -> str | None:
 def bisect(search: Bisection, record: BuildRecord, measure: Measure, show: Callable[[str], None]) -> BisectionResult:
     """Measures revisions until it is clear which one changed the throughput. Measurements in the record count.
 
-    BuildError: a revision cannot be measured, or there is not exactly one value.
+    Raises:
+        BuildError: If a revision cannot be measured, or there is not exactly one value.
     """
     step = 0
     while (revision := search.next_revision()) is not None:

@@ -84,7 +84,8 @@ class AbRequest:
 class BuildComparison:
     """Compares two builds: asks for measurements of one or the other, and takes in their values.
 
-    SearchError: a value of the request is out of range.
+    Raises:
+        SearchError: If a value of the request is out of range.
     """
 
     def __init__(self, request: AbRequest) -> None:
@@ -116,7 +117,8 @@ class BuildComparison:
     def record(self, value: float) -> None:
         """Takes in the throughput of the build that `next_build` named, in any unit.
 
-        SearchError: `next_build` names none, or the value is no throughput.
+        Raises:
+            SearchError: If `next_build` names none, or the value is no throughput.
         """
         if self.next_build() is None:
             raise SearchError("The comparison has ended, and takes no further measurement.")
@@ -306,7 +308,8 @@ def compare_builds(
 ) -> dict[str, ComparisonResult]:
     """Measures two builds in turns, and compares each test. Measurements that the record has already count.
 
-    BuildError: a build cannot be measured, or not with the same tests each time.
+    Raises:
+        BuildError: If a build cannot be measured, or not with the same tests each time.
     """
     # The first measurement shows which tests there are.
     comparisons = {"": BuildComparison(request)}

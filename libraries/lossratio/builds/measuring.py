@@ -183,7 +183,9 @@ class TrialBench(Bench):
     def measure(self, directory: Path) -> Values:
         """Measures the build that is set up, by some trials; no file is written.
 
-        BuildError: the trials show the generator's limit, and not the build's. LossRatioError: the trial failed.
+        Raises:
+            BuildError: If the trials show the generator's limit, and not the build's.
+            LossRatioError: If the trial failed.
         """
         name = f"{self._profile.name} {self._profile.frame_size} forwarding rate"
         rates = sorted(self._forwarding_rate(name) for _ in range(_TRIALS))

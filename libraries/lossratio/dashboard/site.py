@@ -63,8 +63,9 @@ class Site:
 def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
     """Writes the site of a history. Files that are the same as before are left as they are.
 
-    ReportError: the history cannot be read, the folder has other things in it, or the links make no addresses.
-    StorageError: the disk does not take the site.
+    Raises:
+        ReportError: If the history cannot be read, the folder has other things in it, or the links make no addresses.
+        StorageError: If the disk does not take the site.
     """
     _check_folder(folder)
     known = known_changes(history, request.trend.annotations)

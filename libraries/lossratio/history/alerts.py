@@ -161,7 +161,8 @@ class Alerts:
     def load(cls, path: Path) -> Alerts:
         """Reads a file of alerts, and checks that it can be used: nothing is sent.
 
-        ReportError: the file is wrong, a variable of the environment is missing, or the memory cannot be read.
+        Raises:
+            ReportError: If the file is wrong, a variable of the environment is missing, or the memory cannot be read.
         """
         loaded = load_yaml_file(path, _AlertsFile, ReportError, check=_problems)
         memory = path.parent / (loaded.memory or f"{path.stem}.sent.json")

@@ -110,8 +110,9 @@ def explain_alarms(
 ) -> tuple[Trend, ...]:
     """Adds the reason of each alarm to the known changes of a history, so that it is an alarm no more.
 
-    ReportError: the history or the known changes cannot be read, or have no place for more. StorageError: the known
-    changes cannot be written.
+    Raises:
+        ReportError: If the history or the known changes cannot be read, or have no place for more.
+        StorageError: If the known changes cannot be written.
     """
     alarms = analyse(history, request).alarms
     if alarms:
@@ -150,8 +151,9 @@ def require_no_regression(
 
     The history with the result at its end is judged; the history itself is not changed.
 
-    RegressionError: a value got worse or is missing, and no known change explains it. ReportError: the history cannot
-    be read, or the result has no such quantity.
+    Raises:
+        RegressionError: If a value got worse or is missing, and no known change explains it.
+        ReportError: If the history cannot be read, or the result has no such quantity.
     """
     entries = list(entries_of(Run(history.path, (result,))))
     table = continued(history.read(testbed=entries[0].testbed).table, entries)

@@ -75,7 +75,8 @@ class ObjectStore:
     def names(self, pattern: str) -> list[str]:
         """Names of the objects that match a pattern, with ``*`` within and ``**`` across slashes.
 
-        ArchiveError: the store does not list them.
+        Raises:
+            ArchiveError: If the store does not list them.
         """
         with self._errors(f"list {pattern}"):
             files, root = self._opened
@@ -112,7 +113,9 @@ def is_url(text: str) -> bool:
 def open_history(place: str) -> History:
     """Opens a history: in a folder, in an archive in a folder, or a mirror of the history in an archive with a URL.
 
-    ArchiveError: the archive does not give the history. ReportError: the archive has no history.
+    Raises:
+        ArchiveError: If the archive does not give the history.
+        ReportError: If the archive has no history.
     """
     if is_url(place):
         return mirror_history(ObjectStore(place))
@@ -192,7 +195,8 @@ class Outbox:
     def send(self) -> int:
         """Sends the files that wait, and counts them. Each file leaves the outbox when the archive has it.
 
-        ArchiveError: the archive does not take a file; this file and the rest stay in the outbox.
+        Raises:
+            ArchiveError: If the archive does not take a file; this file and the rest stay in the outbox.
         """
         waiting = self.waiting()
         for path in waiting:
@@ -243,8 +247,9 @@ def _contents(directory: Path) -> Iterator[str]:
 def fetch_newest(store: ObjectStore, testbed: str, count: int, directory: Path) -> list[Path]:
     """Fetches the newest runs of a testbed into directories named ``<day>-<run>``, which it returns, newest last.
 
-    ArchiveError: the archive does not give a run, or gives a damaged one. StorageError: the disk does not take the
-    runs.
+    Raises:
+        ArchiveError: If the archive does not give a run, or gives a damaged one.
+        StorageError: If the disk does not take the runs.
     """
     names = store.names(f"{RUNS}/testbed={quote(testbed, safe=' ')}/date=*/*.tar.gz")
     with storing(f"unpack runs to {directory}", "Make room there, or name another directory."):

@@ -59,7 +59,9 @@ class History:
     def add(self, entries: Iterable[Entry]) -> list[Path]:
         """Adds entries; the entries of one testbed and day go into one file.
 
-        StorageError: the disk does not take the files. ReportError: pyarrow is not installed.
+        Raises:
+            StorageError: If the disk does not take the files.
+            ReportError: If pyarrow is not installed.
         """
         groups: dict[tuple[str, str], list[Entry]] = {}
         for entry in entries:
@@ -71,7 +73,8 @@ class History:
 
         Columns that a file of an earlier version lacks are null.
 
-        ReportError: the folder is no history, or DuckDB or pyarrow is not installed.
+        Raises:
+            ReportError: If the folder is no history, or DuckDB or pyarrow is not installed.
         """
         paths = sorted(self.path.glob("testbed=*/date=*/*.parquet"))
         if not paths:

@@ -121,7 +121,8 @@ def _check_arguments(*arguments: str | None) -> None:
 class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
     """The expansion of `Catalogue`, with errors that are raised at once.
 
-    TopologyError: the file does not describe a usable testbed, or has no such path.
+    Raises:
+        TopologyError: If the file does not describe a usable testbed, or has no such path.
     """
 
     def __init__(

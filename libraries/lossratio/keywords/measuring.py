@@ -63,7 +63,8 @@ def measured(
 ) -> ResultT:
     """Measures something, keeps the result as the suite's last one, and shows it.
 
-    LossRatioError: no testbed is set up, or the measurement fails.
+    Raises:
+        LossRatioError: If no testbed is set up, or the measurement fails.
     """
     place = session.place(resume)
     announce(what)

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str | Path | None = None) -> WarmUp | None:
     """A warm-up with the frame size and the directions of the traffic; None: there is none, as it has no duration.
 
-    SearchError: there is a profile without a duration. TrafficError: there is no such profile, or it cannot have frames
-    of that size.
+    Raises:
+        SearchError: If there is a profile without a duration.
+        TrafficError: If there is no such profile, or it cannot have frames of that size.
     """
     from lossratio.traffic import load_profile
 
@@ -49,7 +50,8 @@ def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str |
 def run_warm_up(testbed: Testbed, warm_up: WarmUp, load: float) -> str:
     """Performs a warm-up at a load per interface, and returns a remark on it for the reader of the numbers.
 
-    LossRatioError: its traffic cannot be generated, or does not get through.
+    Raises:
+        LossRatioError: If its traffic cannot be generated, or does not get through.
     """
     with testbed.ready_for(warm_up.profile) as ready:
         output = ready.measurer.measure(TrialInput(warm_up.duration, load))
@@ -207,7 +209,8 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
     def prepare(self, testbed: Testbed, request: RequestT, place: TestPlace) -> None:
         """Checks or reads what this measurement needs before its controller is made; nothing, unless a kind does.
 
-        LossRatioError: the request cannot be met.
+        Raises:
+            LossRatioError: If the request cannot be met.
         """
         return
 
@@ -301,8 +304,9 @@ def measure(
 ) -> ResultT:
     """Measures, writes the result file, and returns the result as it was written.
 
-    LossRatioError: the request makes no sense or the measurement failed. After a failure, the result file has the error
-    and the trials that were measured.
+    Raises:
+        LossRatioError: If the request makes no sense or the measurement failed. After a failure, the result file
+            has the error and the trials that were measured.
     """
     from lossratio.testbed import load_limits, load_range
 

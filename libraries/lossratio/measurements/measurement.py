@@ -121,7 +121,9 @@ class Additions(AbstractContextManager["Additions"]):
     asked for as JSON data. The number is this measurement's among those of the result's field in the test, from 1;
     None: it is another one in any case, and nothing is taken from the journal.
 
-    SearchError: the test has no journal, or it is damaged. StorageError: the journal cannot be written.
+    Raises:
+        SearchError: If the test has no journal, or it is damaged.
+        StorageError: If the journal cannot be written.
     """
 
     def __init__(self, place: TestPlace, part: str, asked: Sequence[Mapping[str, Any]], number: int | None) -> None:
@@ -149,7 +151,9 @@ class Additions(AbstractContextManager["Additions"]):
     def add(self, place: int, found: Record) -> None:
         """Writes what was measured for a part.
 
-        SearchError: it has no form that could be read again. StorageError: it cannot be written.
+        Raises:
+            SearchError: If it has no form that could be read again.
+            StorageError: If it cannot be written.
         """
         text = found.model_dump_json()
         self._journal.add(Addition(self._part, self._measurement, self._asked[place], json.loads(text)))
@@ -181,7 +185,8 @@ def perform(
     verification of the DUTs are named in a remark, and a run that is resumed measures them anew. With the integrity
     ``fail``, the trial that shows a fault is the last one, and so has a measurement failed that continues it.
 
-    LossRatioError: the measurement could not even begin.
+    Raises:
+        LossRatioError: If the measurement could not even begin.
     """
     attempt: _Attempt | None = None
     how: Any = {"ramp": request.ramp, "rest": request.rest, "integrity": request.integrity}

@@ -124,8 +124,9 @@ def measure_reconfiguration_loss(
 
     The search has a result file of its own, with `` search`` behind the test's name.
 
-    LossRatioError: the search, the traffic or the reconfiguration failed, or the generator could not send the load
-    meanwhile. Unless the search failed, the result file has the error.
+    Raises:
+        LossRatioError: If the search, the traffic or the reconfiguration failed, or the generator could not send the
+            load meanwhile. Unless the search failed, the result file has the error.
     """
     from lossratio.testbed import start_traffic
     from lossratio.traffic import FALTERING

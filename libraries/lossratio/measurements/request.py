@@ -98,13 +98,15 @@ class Request(Record):
     def check(self, testbed: Testbed) -> None:
         """Checks, before any traffic, that this can be measured there; nothing, unless a class does.
 
-        LossRatioError: it cannot.
+        Raises:
+            LossRatioError: If it cannot.
         """
 
     def check_loads(self, testbed: Testbed, loads: LoadRange) -> None:
         """Checks the loads; nothing, unless a class does.
 
-        LossRatioError: the traffic or a device has no room for trials at the largest one.
+        Raises:
+            LossRatioError: If the traffic or a device has no room for trials at the largest one.
         """
 
     def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:

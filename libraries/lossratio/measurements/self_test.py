@@ -57,8 +57,10 @@ def find_tester_limit(
 ) -> SelfTest:
     """Finds the largest load at which a tester sends all intended frames in time, and drops none that come back.
 
-    TopologyError: there is a DUT between the TG's ports, or the testbed is simulated. TrafficError: there is no such
-    load. LossRatioError: the measurement failed.
+    Raises:
+        TopologyError: If there is a DUT between the TG's ports, or the testbed is simulated.
+        TrafficError: If there is no such load.
+        LossRatioError: If the measurement failed.
     """
     check_cable(testbed.request.file, testbed.request.topology, testbed.request.paths[0])
     highest = request.max_load or min(

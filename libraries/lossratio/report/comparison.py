@@ -230,7 +230,8 @@ class Comparison:
 def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float = LEAST_CHANGE) -> Comparison:
     """Compares two sets of runs, older and newer ones; smaller relative changes than the least one do not count.
 
-    ReportError: the runs are from different testbeds, or have no test in common.
+    Raises:
+        ReportError: If the runs are from different testbeds, or have no test in common.
     """
     runs = (*before, *after)
     testbeds = {result.conditions.testbed.name for run in runs for result in run.results}

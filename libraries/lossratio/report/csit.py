@@ -220,7 +220,8 @@ class CsitExport:
 def csit_export(result: TestResult) -> CsitExport:
     """Converts a result for CSIT. A failed test keeps its message, and has a result of type ``unknown``.
 
-    ReportError: the result cannot be exported; the message names the reason.
+    Raises:
+        ReportError: If the result cannot be exported; the message names the reason.
     """
     names = csit_names(result)
     view = view_of(result)
@@ -266,7 +267,8 @@ def csit_export(result: TestResult) -> CsitExport:
 def write_csit(folder: Path, exports: Sequence[CsitExport], *, job: str | None = None, build: int) -> list[Path]:
     """Writes the files of a run below ``JOB/BUILD`` in a folder; without a job, each type of tests has its own.
 
-    ReportError: the job has no name like CSIT's, or a file cannot be written.
+    Raises:
+        ReportError: If the job has no name like CSIT's, or a file cannot be written.
     """
     if job is not None and not _JOB.fullmatch(job):
         raise CsitNameError(

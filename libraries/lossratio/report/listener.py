@@ -75,7 +75,9 @@ def write_report(path: Path, text: str) -> None:
 def write_reports(directory: Path, formats: Iterable[ReportFormat]) -> tuple[Path, ...]:
     """Writes reports of a run into its directory. A run without measurements gets no reports.
 
-    ReportError: nothing in the directory can be read. StorageError: a report cannot be written.
+    Raises:
+        ReportError: If nothing in the directory can be read.
+        StorageError: If a report cannot be written.
     """
     if not RunDirectory(directory).has_files:
         return ()

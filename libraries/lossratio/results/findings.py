@@ -171,7 +171,8 @@ def _closing_lines(result: TestResult) -> Iterator[str]:
 def findings_of(results: Iterable[TestResult]) -> Iterator[Finding]:
     """The findings of the results, in the order of the results, with their units.
 
-    ReportError: the kind of a result is missing or broken, or gives a value that does not fit its unit.
+    Raises:
+        ReportError: If the kind of a result is missing or broken, or gives a value that does not fit its unit.
     """
     for number, result in enumerate(results, start=1):
         view = view_of(result)

@@ -137,7 +137,8 @@ class TestResult(Record):
     def to_frame(self) -> DataFrame:
         """The trials as a data frame of pandas, one row for each; columns are the fields of `Trial` with one value.
 
-        ReportError: pandas is not there.
+        Raises:
+            ReportError: If pandas is not there.
         """
         try:
             import pandas

@@ -66,8 +66,9 @@ class Repair:
 def repair(path: Path) -> Iterator[Repair]:
     """Repairs a journal, a result, or all journals and results in the directory of a run, one by one.
 
-    ReportError: the path is none of these, or cannot be read. StorageError: the good part cannot be written; the
-    original stays unchanged then.
+    Raises:
+        ReportError: If the path is none of these, or cannot be read.
+        StorageError: If the good part cannot be written; the original stays unchanged then.
     """
     for file in _files(path):
         with storing(f"repair {file}", "It is as it was; make room, and repair it again."):

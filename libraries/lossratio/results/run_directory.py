@@ -56,7 +56,8 @@ class RunDirectory:
     def write(self, result: TestResult) -> Path:
         """Writes a test's result as a whole or not at all, in place of an earlier one; returns the file.
 
-        StorageError: the file cannot be written.
+        Raises:
+            StorageError: If the file cannot be written.
         """
         name = result.test.full_name
         path = self.result_path(name)
@@ -69,7 +70,8 @@ class RunDirectory:
     def discard(self, test_name: str) -> None:
         """Removes an earlier run's files of a test that is measured again, so that they are not taken for new ones.
 
-        StorageError: a file cannot be removed.
+        Raises:
+            StorageError: If a file cannot be removed.
         """
         for path in (self.result_path(test_name), self.journal_path(test_name)):
             with storing(f"clear {path} of what an earlier run left"):
@@ -78,7 +80,8 @@ class RunDirectory:
     def results(self) -> tuple[TestResult, ...]:
         """Reads the results of all tests, in the order in which the tests began.
 
-        ReportError: this is no run directory, or a result file cannot be used.
+        Raises:
+            ReportError: If this is no run directory, or a result file cannot be used.
         """
         if not (self.path / "results").is_dir():
             raise ReportError(f"{self.path} is not the directory of a run: there is no directory 'results' in it.")
@@ -94,8 +97,10 @@ def encode_result(result: TestResult) -> bytes:
 def read_result(path: str | Path) -> TestResult:
     """Reads a result file, and checks its digest and whether its numbers contradict each other.
 
-    DamagedResultError: the file is damaged, or contradicts itself. ReportError: the file is missing, is no result, is
-    from a newer version, or is of a kind whose package is missing or broken.
+    Raises:
+        DamagedResultError: If the file is damaged, or contradicts itself.
+        ReportError: If the file is missing, is no result, is from a newer version, or is of a kind whose package is
+            missing or broken.
     """
     path = Path(path)
     data = read_input_file(path, ReportError, MOST_RECORDED_BYTES, "the result")

@@ -283,6 +283,7 @@ class View(Generic[ResultT]):
     def csit(self, result: ResultT) -> dict[str, Any]:
         """The `result` of a test case of FD.io CSIT, with its type.
 
-        ReportError: the result would mean something else there, or lacks a required field.
+        Raises:
+            ReportError: If the result would mean something else there, or lacks a required field.
         """
         raise ReportError(f"{result.test.full_name} is of kind {result.kind!r}, which CSIT does not have.")

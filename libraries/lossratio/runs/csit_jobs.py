@@ -105,7 +105,8 @@ def csit_coverage(specifications: Path, suites: tuple[Path, ...], pattern: str) 
 
     Jobs without a test set run what somebody asks for; they are left out.
 
-    JobError: files are no job files of CSIT, or name a test set or group that does not exist, or no job matches.
+    Raises:
+        JobError: If files are no job files of CSIT, or name a test set or group that does not exist; if no job matches.
     """
     files = [load_yaml_file(path, _File, JobError) for path in sorted(specifications.glob("*.yaml"))]
     sets, groups = (ChainMap(*(dict(getattr(file, field)) for file in files)) for field in ("test_sets", "test_groups"))

@@ -135,8 +135,9 @@ class Job:
 def load_job(path: str | Path) -> Job:
     """Reads a job file and its topology files.
 
-    JobError: the job file cannot be used: each problem with file, line and field. TopologyError: a topology file cannot
-    be used.
+    Raises:
+        JobError: If the job file cannot be used: each problem with file, line and field.
+        TopologyError: If a topology file cannot be used.
     """
     path = Path(path)
     file = load_yaml_file(path, JobFile, JobError, lambda loaded: _problems(path, loaded))
@@ -175,7 +176,9 @@ def matrix(places: Iterable[Path], kinds: Iterable[str] = ()) -> dict[str, Any]:
 
     The kinds are those of `Topology.testbed`; all without any.
 
-    JobError: there is no testbed, or two have the same name. TopologyError: a topology cannot be used.
+    Raises:
+        JobError: If there is no testbed, or two have the same name.
+        TopologyError: If a topology cannot be used.
     """
     places, wanted = tuple(places), set(kinds) or {"lab", "local", "simulated"}
     include = [job for place in places for job in _jobs(place, wanted)]

@@ -105,7 +105,8 @@ def points_of(
     They are shares of the relevant lower bound of a goal (its name in any case; None: PDR, or a goal that ends with
     these letters, else the last one). A load below the minimum load is the minimum load.
 
-    SearchError: there is no such goal, it has no relevant lower bound, or a share is not within 0 and 1.
+    Raises:
+        SearchError: If there is no such goal, it has no relevant lower bound, or a share is not within 0 and 1.
     """
     report = result.goal_to_follow(goal)
     bound, _ = report.bounds
@@ -135,7 +136,8 @@ def add_latency(
     The latency at each load is in the search's journal before the next load is tried. A run that is resumed takes from
     there what it has, except errors.
 
-    LossRatioError: the generator cannot measure the latency of such traffic, or the result cannot be written.
+    Raises:
+        LossRatioError: If the generator cannot measure the latency of such traffic, or the result cannot be written.
     """
     latency = []
     asked = [request.asked(point) for point in request.all_points]
@@ -158,7 +160,8 @@ def measure_latency(
 ) -> LatencyResult:
     """Measures latency at given loads, and writes the result file.
 
-    LossRatioError: the request makes no sense, or no load could be measured at all.
+    Raises:
+        LossRatioError: If the request makes no sense, or no load could be measured at all.
     """
     from lossratio.testbed import load_limits, load_range
 

@@ -70,7 +70,8 @@ class ModifierReport:
 def modified(profile: TrafficProfile, modifier: Modifier | None) -> TrafficProfile:
     """The traffic with a modifier; None, or a modifier that is not one of the traffic: as it is.
 
-    SearchError: the traffic cannot have the modifier.
+    Raises:
+        SearchError: If the traffic cannot have the modifier.
     """
     if modifier not in (Modifier.ADDRESSES, Modifier.BROADCAST):
         return profile

@@ -113,7 +113,8 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
 def write_rfc2544_report(run: Rfc2544Run, directory: Path) -> tuple[Path, ...]:
     """Writes the report into a directory, in three files: ``rfc2544``, or ``rfc2544-2`` where another test has these.
 
-    StorageError: a file cannot be written.
+    Raises:
+        StorageError: If a file cannot be written.
     """
     texts = asdict(rfc2544_report(run))
     names = (NAME if number == 1 else f"{NAME}-{number}" for number in itertools.count(1))

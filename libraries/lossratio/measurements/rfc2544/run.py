@@ -101,7 +101,8 @@ class Rfc2544Request:
     def request_for(self, test: Rfc2544Test, profile: TrafficProfile, throughput: float) -> Any:
         """The request of a test; the throughput without loss of this traffic is in frames per second per interface.
 
-        SearchError: the settings make no sense.
+        Raises:
+            SearchError: If the settings make no sense.
         """
         kind, _ = _KINDS[test]
         shared: dict[str, Any] = {"profile": profile, "max_load": self.max_load, "integrity": self.integrity}
@@ -243,7 +244,8 @@ def throughput_of(result: ThroughputResult) -> float | None:
 def forecast_of(testbed: Testbed, request: Rfc2544Request) -> Forecast:
     """The time of all tests, from their settings alone: each device may need more trials or fewer.
 
-    SearchError: the maximum load is not known.
+    Raises:
+        SearchError: If the maximum load is not known.
     """
     from lossratio.testbed import load_limits, load_range
 

@@ -109,8 +109,9 @@ def add_telemetry(
     What costs a DUT time while traffic passes is counted in a further trial. The telemetry is in the search's journal
     as soon as it is known, and a run that is resumed takes it from there.
 
-    TrafficError: every attempt had to measure the trial again: the DUTs have counted all its repetitions then.
-    LossRatioError: the trial failed, a DUT did not answer, or there is no DUT that can answer.
+    Raises:
+        TrafficError: If every attempt had to measure the trial again: the DUTs have counted all its repetitions then.
+        LossRatioError: If the trial failed, a DUT did not answer, or there is no DUT that can answer.
     """
     if not testbed.duts:
         raise DutError("There is no DUT of ours to ask: say which kind it is when the testbed is set up.")

@@ -214,7 +214,9 @@ def repeat_search(
 ) -> ThroughputResult:
     """Repeats a search and returns the last result. Each search has its own files; from the second on, also the spread.
 
-    SearchError: the number of searches is 0. LossRatioError: one of the searches fails.
+    Raises:
+        SearchError: If the number of searches is 0.
+        LossRatioError: If one of the searches fails.
     """
     if times < 1:
         raise SearchError(f"A search can be repeated 1 time or more, not {times}.")
@@ -242,9 +244,10 @@ def repeat_search(
 def require_throughput(result: TestResult, least: float, goal: str | None = None) -> None:
     """Checks that the conditional throughput of a goal (None: the first) is not below a limit, per interface.
 
-    AssertionError: the conditional throughput is less, or there is none. TesterError: it is less, or there is none, by
-    the generator's limit: nothing is known about the SUT then. SearchError: the result is not of a search, or has no
-    such goal.
+    Raises:
+        AssertionError: If the conditional throughput is less, or there is none.
+        TesterError: If it is less, or there is none, by the generator's limit: nothing is known about the SUT then.
+        SearchError: If the result is not of a search, or has no such goal.
     """
     if not isinstance(result, GoalsResult):
         raise SearchError(
@@ -268,8 +271,9 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
 def require_lower_bounds(result: GoalsResult) -> None:
     """Checks that the search found a relevant lower bound for each goal.
 
-    AssertionError: a goal has none; the message has the way out. TesterError: a goal has none by the generator's limit:
-    nothing is known about the SUT then.
+    Raises:
+        AssertionError: If a goal has none; the message has the way out.
+        TesterError: If a goal has none by the generator's limit: nothing is known about the SUT then.
     """
     missing = [report for report in result.goals if report.bounds[0] is None]
     if not missing:

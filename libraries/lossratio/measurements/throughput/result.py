@@ -205,7 +205,8 @@ class GoalsResult(TestResult):
     def throughput(self, goal: str) -> float:
         """The conditional throughput of a goal, in frames per second per interface.
 
-        SearchError: there is no such goal, or its result is irregular or failed; the message has the reason.
+        Raises:
+            SearchError: If there is no such goal, or its result is irregular or failed; the message has the reason.
         """
         report = self.goal_named(goal)
         outcome = report.result
@@ -218,7 +219,8 @@ class GoalsResult(TestResult):
     def goal_to_follow(self, name: str | None) -> GoalReport:
         """The goal whose load is the base of a later measurement; None: PDR (or what ends so), else the last one.
 
-        SearchError: there is no goal of that name.
+        Raises:
+            SearchError: If there is no goal of that name.
         """
         if name is not None:
             return self.goal_named(name)
@@ -227,7 +229,8 @@ class GoalsResult(TestResult):
     def relevant_load(self, goal: str | None) -> tuple[str, float]:
         """The name and the load of a measurement after the search: a goal's relevant lower bound, per interface.
 
-        SearchError: there is no such goal, or it has no relevant lower bound.
+        Raises:
+            SearchError: If there is no such goal, or it has no relevant lower bound.
         """
         chosen = self.goal_to_follow(goal)
         bound, _ = chosen.bounds
