@@ -120,25 +120,23 @@ def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] 
     # Where two changes explain the same, trials that early verdicts ended decide, by the share that was lost so far.
     is_early = any(result.is_early for result in results)
     with_early = _contradictions(results, passed_over, of_sent=True) if is_early else found
-    best: tuple[float, int, float, Inconstancy] | None = None
+    best: tuple[tuple[float, int, float], Inconstancy] | None = None
     for change, explains in _explanations(found, gaps):
         explained = explains(found)
         weak, strong = np.unique(found.weak[explained]), np.unique(found.strong[explained])
-        if min(len(weak), len(strong)) < LEAST_TRIALS:
-            continue
         left = found.size(~explained) / whole
-        if left > MOST_UNEXPLAINED:
+        if min(len(weak), len(strong)) < LEAST_TRIALS or left > MOST_UNEXPLAINED:
             continue
         key = left, -len(weak), with_early.size(~explains(with_early))
-        if best is not None and key >= best[:3]:
+        if best is not None and key >= best[0]:
             continue
         less = np.max(1.0 - forwarded[found.weak[explained]] / forwarded[found.strong[explained]])
         if change is Change.REMEMBERS_LOSS:
             after, until = gaps[weak].max(), gaps[strong].min()
         else:
             after, until = ends[weak].max(), starts[strong].min()
-        best = *key, Inconstancy(change, len(weak), len(strong), float(less), float(after), float(until))
-    return None if best is None else best[3]
+        best = key, Inconstancy(change, len(weak), len(strong), float(less), float(after), float(until))
+    return None if best is None else best[1]
 
 
 def _contradictions(

@@ -145,7 +145,11 @@ class MultipleLossRatioSearch:
         found = run_search(
             controller, _Measurer(measurer), on_trial=lambda result: tell(f"{result} {controller.last_purpose}")
         )
-        results = {goal: _with_proved_bounds(found[ours]) for goal, ours in goals.items()}
+        results = {goal: found[ours] for goal, ours in goals.items()}
+        for goal, result in results.items():
+            if result.reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND:
+                # MLRsearch has no upper bound there.
+                results[goal] = replace(result, relevant_upper_bound=None)
         for goal, result in results.items():
             if goal.fail_fast and result.relevant_lower_bound is None and result.relevant_upper_bound is not None:
                 raise RuntimeError(f"The minimum load, {config.min_load}, is an upper bound for {goal}.")
@@ -166,12 +170,3 @@ class _Measurer:
         elapsed = sent if result.duration_with_overheads is None else result.duration_with_overheads
         # As in MLRsearch, overheads count towards the duration sum.
         return TrialOutput(result.loss_ratio, effective_duration=elapsed, elapsed=elapsed)
-
-
-def _with_proved_bounds(result: GoalResult) -> GoalResult:
-    """MLRsearch has no upper bound where the maximum load is a lower one."""
-    return (
-        replace(result, relevant_upper_bound=None)
-        if result.reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND
-        else result
-    )

@@ -72,8 +72,7 @@ def targets_of(goal: SearchGoal, *, early_verdict: bool = False) -> tuple[Target
     steps = [(final, final * growth**step) for step in range(STEPS_OF_SUMS)]
     if first < final:
         durations = (first,) if early_verdict else (first, math.sqrt(first * final))
-        shorter = [(duration, duration) for duration in durations]
-        steps = shorter + (steps if growth >= SMALLEST_GROWTH else [])
+        steps = [(duration, duration) for duration in durations] + steps * (growth >= SMALLEST_GROWTH)
     targets: list[Target] = []
     for trial_duration, duration_sum in (*steps, (final, goal.duration_sum)):
         target = Target(trial_duration, duration_sum, Criterion.make(goal, trial_duration, duration_sum))
